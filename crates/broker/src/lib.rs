@@ -1,0 +1,1 @@
+//! Room broker: built in its own change.

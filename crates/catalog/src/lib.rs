@@ -1,0 +1,1 @@
+//! Room catalog: built in its own change.

@@ -1,0 +1,1 @@
+//! Room gateway: built in its own change.

@@ -1,0 +1,266 @@
+//! How messages are held: many in one piece of memory, in the form in which they are logged and delivered.
+//!
+//! A [`Block`] is what one socket read brought for one queue (or what one read from disk brought back): the
+//! messages stand one behind the other in a single buffer, which is written to the log as it is. A queue, an
+//! outbox and the log share a block by one counted reference for all of its messages, never one each.
+//!
+//! Each message is laid out as (little-endian)
+//!
+//! ```text
+//! body length u32 | properties length u32 | route length u16 | flags u16 (0) | route | properties | body
+//! ```
+//!
+//! `route` is the exchange's name and the routing key as two AMQP short strings and `properties` are the
+//! content header's property flags and list: exactly the bytes that `basic.deliver` and its header frame need,
+//! so a delivery is encoded by copying and nothing is ever decoded unless somebody asks.
+
+use crate::machine::Timestamp;
+
+const HEADER: usize = 12;
+
+/// Messages of one queue in one piece of memory, immutable and shared. All have the same persistence.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Block {
+    bytes: Vec<u8>,
+    /// Where each message starts.
+    offsets: Vec<u32>,
+    body_bytes: u64,
+    persistent: bool,
+    received: Timestamp,
+}
+
+/// One message inside a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Exchange and routing key as two short strings (a length octet before each).
+    pub route: &'a [u8],
+    /// The content header's property flags and property list, as received.
+    pub properties: &'a [u8],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// The name of the exchange that the message was published to; empty for the default exchange.
+    pub fn exchange(&self) -> &'a [u8] {
+        let length = self.route.first().copied().unwrap_or(0) as usize;
+        self.route.get(1..1 + length).unwrap_or_default()
+    }
+
+    /// The routing key that the message was published with.
+    pub fn routing_key(&self) -> &'a [u8] {
+        let length = self.route.first().copied().unwrap_or(0) as usize;
+        self.route.get(2 + length..).unwrap_or_default()
+    }
+}
+
+impl Block {
+    /// Reads back what [`Block::bytes`] gave. Every length is checked; `None` if the bytes are not a block
+    /// (their checksum is the log's business, so this means a defect, not a torn write).
+    pub fn from_bytes(bytes: Vec<u8>, persistent: bool, received: Timestamp) -> Option<Self> {
+        let mut offsets = Vec::new();
+        let mut body_bytes = 0;
+        let mut at = 0;
+        while at < bytes.len() {
+            offsets.push(u32::try_from(at).ok()?);
+            let (message, next) = message_at(&bytes, at)?;
+            let exchange = *message.route.first()? as usize;
+            let key = *message.route.get(1 + exchange)? as usize;
+            if message.route.len() != 2 + exchange + key {
+                return None;
+            }
+            body_bytes += message.body.len() as u64;
+            at = next;
+        }
+        Some(Self { bytes, offsets, body_bytes, persistent, received })
+    }
+
+    /// How many messages are in it; at least one for blocks from a builder that was not empty.
+    pub fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// True if there is no message in it.
+    pub fn is_empty(&self) -> bool {
+        self.offsets.is_empty()
+    }
+
+    /// Message number `at`, from 0.
+    ///
+    /// # Panics
+    /// If `at` is not below [`Block::len`].
+    pub fn message(&self, at: usize) -> Message<'_> {
+        match message_at(&self.bytes, self.offsets[at] as usize) {
+            Some((message, _)) => message,
+            None => unreachable!("offsets are only made from messages that were read or written whole"),
+        }
+    }
+
+    /// The encoded messages `from..from + count`, as [`Block::from_bytes`] reads them.
+    pub fn slice(&self, from: usize, count: usize) -> &[u8] {
+        let start = self.offsets.get(from).map_or(self.bytes.len(), |at| *at as usize);
+        let end = self.offsets.get(from + count).map_or(self.bytes.len(), |at| *at as usize);
+        &self.bytes[start..end]
+    }
+
+    /// All messages as one piece, as [`Block::from_bytes`] reads them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The sum of the lengths of all bodies, in bytes (what `x-max-length-bytes` counts).
+    pub fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
+    /// The sum of the lengths of the bodies of messages `from..from + count`, in bytes.
+    pub fn body_bytes_of(&self, from: usize, count: usize) -> u64 {
+        if count == self.len() {
+            return self.body_bytes;
+        }
+        (from..from + count).map(|at| self.message(at).body.len() as u64).sum()
+    }
+
+    /// What the block costs in memory, in bytes.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.offsets.capacity() * size_of::<u32>() + size_of::<Self>() + 16
+    }
+
+    /// True if the messages were published with delivery mode 2.
+    pub fn persistent(&self) -> bool {
+        self.persistent
+    }
+
+    /// When the node received the messages.
+    pub fn received(&self) -> Timestamp {
+        self.received
+    }
+}
+
+fn message_at(bytes: &[u8], at: usize) -> Option<(Message<'_>, usize)> {
+    let header = bytes.get(at..at.checked_add(HEADER)?)?;
+    let body = u32::from_le_bytes(header[0..4].try_into().ok()?) as usize;
+    let properties = u32::from_le_bytes(header[4..8].try_into().ok()?) as usize;
+    let route = u16::from_le_bytes(header[8..10].try_into().ok()?) as usize;
+    let route_at = at + HEADER;
+    let properties_at = route_at + route;
+    let body_at = properties_at.checked_add(properties)?;
+    let end = body_at.checked_add(body)?;
+    let message = Message {
+        route: bytes.get(route_at..properties_at)?,
+        properties: bytes.get(properties_at..body_at)?,
+        body: bytes.get(body_at..end)?,
+    };
+    Some((message, end))
+}
+
+/// Collects messages into a block.
+#[derive(Debug, Default)]
+pub struct BlockBuilder {
+    bytes: Vec<u8>,
+    offsets: Vec<u32>,
+    body_bytes: u64,
+}
+
+impl BlockBuilder {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty one with room for `bytes` bytes and `messages` messages.
+    pub fn with_capacity(bytes: usize, messages: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), offsets: Vec::with_capacity(messages), body_bytes: 0 }
+    }
+
+    /// Adds a message. `exchange` and `routing_key` have at most 255 bytes (the protocol's short strings;
+    /// longer ones are cut), and properties and body must each be shorter than 4 GiB (limits are far lower).
+    pub fn push(&mut self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
+        let exchange = &exchange[..exchange.len().min(255)];
+        let routing_key = &routing_key[..routing_key.len().min(255)];
+        self.start(2 + exchange.len() + routing_key.len(), properties.len(), body.len());
+        self.bytes.push(exchange.len() as u8);
+        self.bytes.extend_from_slice(exchange);
+        self.bytes.push(routing_key.len() as u8);
+        self.bytes.extend_from_slice(routing_key);
+        self.bytes.extend_from_slice(properties);
+        self.bytes.extend_from_slice(body);
+    }
+
+    /// Adds a message whose route is already encoded as two short strings.
+    pub fn push_message(&mut self, message: Message<'_>) {
+        self.start(message.route.len(), message.properties.len(), message.body.len());
+        self.bytes.extend_from_slice(message.route);
+        self.bytes.extend_from_slice(message.properties);
+        self.bytes.extend_from_slice(message.body);
+    }
+
+    fn start(&mut self, route: usize, properties: usize, body: usize) {
+        self.offsets.push(self.bytes.len() as u32);
+        self.body_bytes += body as u64;
+        let mut header = [0; HEADER];
+        header[0..4].copy_from_slice(&(body as u32).to_le_bytes());
+        header[4..8].copy_from_slice(&(properties as u32).to_le_bytes());
+        header[8..10].copy_from_slice(&(route as u16).to_le_bytes());
+        self.bytes.extend_from_slice(&header);
+    }
+
+    /// How many messages were added.
+    pub fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// True if none was added.
+    pub fn is_empty(&self) -> bool {
+        self.offsets.is_empty()
+    }
+
+    /// The size so far, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The finished block; the builder is empty again.
+    pub fn finish(&mut self, persistent: bool, received: Timestamp) -> Block {
+        Block {
+            bytes: std::mem::take(&mut self.bytes),
+            offsets: std::mem::take(&mut self.offsets),
+            body_bytes: std::mem::take(&mut self.body_bytes),
+            persistent,
+            received,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_reads_back_from_its_bytes() {
+        let mut builder = BlockBuilder::new();
+        builder.push(b"logs", b"a.b", b"\x00\x00", b"hello");
+        builder.push(b"", b"q", b"\x10\x00\x02", b"");
+        let block = builder.finish(true, Timestamp(7));
+        assert_eq!(block.len(), 2);
+        assert_eq!(block.body_bytes(), 5);
+        assert_eq!(block.message(0).exchange(), b"logs");
+        assert_eq!(block.message(0).routing_key(), b"a.b");
+        assert_eq!(block.message(1).properties, b"\x10\x00\x02");
+        let tail = Block::from_bytes(block.slice(1, 1).to_vec(), true, Timestamp(7)).unwrap();
+        assert_eq!(tail.message(0), block.message(1));
+        let again = Block::from_bytes(block.bytes().to_vec(), true, Timestamp(7)).unwrap();
+        assert_eq!(again.message(0), block.message(0));
+        assert_eq!(again.len(), 2);
+    }
+
+    #[test]
+    fn cut_bytes_are_refused() {
+        let mut builder = BlockBuilder::new();
+        builder.push(b"logs", b"a.b", b"\x00\x00", b"hello");
+        let block = builder.finish(false, Timestamp(0));
+        for cut in 1..block.bytes().len() {
+            assert!(Block::from_bytes(block.bytes()[..cut].to_vec(), false, Timestamp(0)).is_none());
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The nouns of the house: names, ids, messages, field tables, limits, and the contract of a machine.
+//!
+//! This room *does nothing*: no I/O, no clock, no randomness, no thread, no async, no policy. Every other
+//! room imports it; it imports none of ours.
+//!
+//! Reading order: [`ids`], [`ranges`], [`block`] (how messages are held and stored), [`machine`] (how the
+//! state machines are turned), then [`table`] and [`properties`] (AMQP's field tables and the content
+//! header), [`limits`].
+
+pub mod block;
+pub mod ids;
+pub mod limits;
+pub mod machine;
+pub mod properties;
+pub mod ranges;
+pub mod table;
+
+pub use block::{Block, BlockBuilder, Message};
+pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};
+pub use limits::Limits;
+pub use machine::{Index, Machine, Outcome, Timestamp};
+pub use ranges::Ranges;

@@ -1,0 +1,53 @@
+//! The contract between the machines that decide and the hosts that act.
+//!
+//! A machine is deterministic: no I/O, no clock, no randomness, no await, fixed iteration order. Everything it
+//! needs comes in with a request. It answers with
+//!
+//! - **records**, past tense: what is now so. The host appends them to the machine's journal. A machine that
+//!   is given the same records by [`Machine::apply`], in order, comes to hold the same contents: records are
+//!   outcomes, never requests, so replaying them needs no decision.
+//! - **effects**, imperative: what the host shall do at once (deliver, load, cancel).
+//! - **promises**: effects that the host may carry out only once every record of the same turn is durable
+//!   (confirm to a publisher, answer a declaration).
+//!
+//! `handle` has applied its own records when it returns, so the next request of the same turn sees them.
+
+/// Milliseconds since the Unix epoch. The host passes it in; machines have no clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub u64);
+
+/// The number of a record in its machine's journal, from 1, without gaps.
+pub type Index = u64;
+
+/// What a machine asks of its host: three lists that the host empties after each turn and hands in again.
+#[derive(Debug)]
+pub struct Outcome<R, E> {
+    /// To be appended to the journal, in this order.
+    pub records: Vec<R>,
+    /// To be carried out at once, in this order.
+    pub effects: Vec<E>,
+    /// To be carried out once all `records` of this outcome are durable, in this order.
+    pub promises: Vec<E>,
+}
+
+impl<R, E> Default for Outcome<R, E> {
+    fn default() -> Self {
+        Self { records: Vec::new(), effects: Vec::new(), promises: Vec::new() }
+    }
+}
+
+/// A deterministic state machine, turned by a host, remembered by a journal.
+pub trait Machine {
+    /// Imperative: what somebody wants.
+    type Request;
+    /// Past tense: what is now so.
+    type Record;
+    /// Imperative, to the host.
+    type Effect;
+
+    /// Decides. Afterwards all pushed records are applied and stand in `outcome.records`.
+    fn handle(&mut self, now: Timestamp, request: Self::Request, outcome: &mut Outcome<Self::Record, Self::Effect>);
+
+    /// Takes over a record at start-up (or on a replica): changes contents only, decides nothing.
+    fn apply(&mut self, index: Index, record: Self::Record);
+}

@@ -1,0 +1,1 @@
+//! The basic class's properties: read lazily from the bytes of a content header.

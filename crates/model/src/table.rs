@@ -1,0 +1,1 @@
+//! AMQP field tables: values, decoding within limits, encoding.

@@ -1,0 +1,1 @@
+//! Room protocol: built in its own change.

@@ -1,0 +1,1 @@
+//! Room queue: built in its own change.

@@ -1,0 +1,1 @@
+//! Room storage: built in its own change.
