@@ -1,0 +1,106 @@
+//! What may be asked of a queue. Imperative.
+
+use super::{Ends, record::Stored};
+use model::{Block, ConsumerId, Index, Ranges, Seq};
+use std::sync::Arc;
+
+/// A request to the queue.
+#[derive(Debug)]
+pub enum Request<E: Ends> {
+    /// Take these messages, in order. The receipt comes back as `Confirm` when they are safe: at once if nothing
+    /// needs the journal (transient, or already handed to a consumer that does not acknowledge), else as a promise.
+    Enqueue {
+        block: Arc<Block>,
+        receipt: Option<E::Receipt>,
+    },
+    /// Add a consumer. Answered with `Answer::Consuming`, or `Answer::InExclusiveUse`.
+    Consume {
+        consumer: ConsumerId,
+        outlet: E::Outlet,
+        settings: ConsumerSettings,
+        reply: E::Reply,
+    },
+    /// Remove a consumer. What it holds unacknowledged stays its channel's business. Answered with `Answer::Cancelled`.
+    Cancel {
+        consumer: ConsumerId,
+        reply: Option<E::Reply>,
+    },
+    /// Hand out one message (`basic.get`). Answered with `Answer::Got` or `Answer::Empty`, perhaps after a load.
+    Get { no_ack: bool, reply: E::Reply },
+    /// These delivered messages are done with. `consumer` is who held them, `None` after a get.
+    Settle {
+        consumer: Option<ConsumerId>,
+        seqs: Ranges,
+        disposal: Disposal,
+    },
+    /// These delivered messages go back to where they stood. `failed` is false if nobody can have seen them.
+    Return {
+        consumer: Option<ConsumerId>,
+        seqs: Ranges,
+        failed: bool,
+    },
+    /// The consumer's door has written so many bytes to its socket: as many more may be delivered to it.
+    Flow { consumer: ConsumerId, bytes: u32 },
+    /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up).
+    Pause { consumer: ConsumerId },
+    /// Undo `Pause`.
+    Resume { consumer: ConsumerId },
+    /// Drop everything that is ready. Answered with `Answer::Purged`.
+    Purge { reply: E::Reply },
+    /// The queue is about to be deleted. Answered with `Answer::Retired`, `InUse` or `NotEmpty`; once retired, consumers
+    /// are cancelled and everything later is ignored (receipts are confirmed: the message went nowhere, as in RabbitMQ).
+    Retire {
+        if_unused: bool,
+        if_empty: bool,
+        reply: E::Reply,
+    },
+    /// New settings (limits) are in force.
+    Configure { settings: QueueSettings },
+    /// Bodies may take this many bytes of memory from now on; the rest is paged out.
+    Shrink { memory: usize },
+    /// Answer to `Effect::Load`: the block that holds message `first` onwards; `None` if it cannot be read (its
+    /// messages are then quarantined: dropped with `DropReason::Unreadable`, and the host has logged why).
+    Loaded { first: Seq, block: Option<Arc<Block>> },
+    /// Answer to `Effect::Store`: these pieces are now in segments (synced, if they are in the journal). Pieces that
+    /// could not be written are missing.
+    Stored { pieces: Vec<Stored> },
+    /// The journal wants to forget records before `before`: move what they hold to segments, then write a snapshot.
+    Checkpoint { before: Index },
+    /// This segment is mostly empty: move what is left of it to another.
+    Compact { segment: u32 },
+}
+
+/// What a consumer asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsumerSettings {
+    /// Messages count as settled when delivered.
+    pub no_ack: bool,
+    /// Nobody else may consume.
+    pub exclusive: bool,
+    /// How many unacknowledged messages it may hold; 0 is no limit. Ignored with `no_ack`.
+    pub prefetch: u32,
+    /// How many bytes may be on their way to its socket: the window that `Request::Flow` replenishes.
+    pub window: u32,
+}
+
+/// How a consumer settled messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposal {
+    /// `basic.ack`.
+    Accepted,
+    /// `basic.reject` or `basic.nack` without requeue.
+    Rejected,
+}
+
+/// A queue's settings in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// Records go to a journal: persistent messages survive a restart.
+    pub durable: bool,
+    /// Retire when the last consumer is gone.
+    pub auto_delete: bool,
+    /// `x-max-length`: at most so many ready messages; the oldest are dropped.
+    pub max_length: Option<u64>,
+    /// `x-max-length-bytes`: at most so many bytes of ready bodies.
+    pub max_length_bytes: Option<u64>,
+}
