@@ -1,0 +1,1 @@
+"""Runs the real broker binary and the client suites that drive it."""

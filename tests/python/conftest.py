@@ -1,0 +1,93 @@
+"""Fixtures and the one-line-a-test report of the Python suite."""
+
+import os
+import socket
+import uuid
+
+import pika
+import pytest
+
+from wire import address, connected
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "leveret_only(reason): RabbitMQ 4.3 differs here, and the reason says how")
+    config.addinivalue_line("markers", "needs_control: asks the harness to restart the broker or to raise an alarm")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        mark = item.get_closest_marker("leveret_only")
+        if mark and os.environ.get("LEVERET") == "0":
+            item.add_marker(pytest.mark.skip(reason=mark.args[0]))
+        if item.get_closest_marker("needs_control") and not os.environ.get("CONTROL_PORT"):
+            item.add_marker(pytest.mark.skip(reason="no control over this broker"))
+
+
+def pytest_runtest_logreport(report):
+    name = report.nodeid.removesuffix("]").replace(".py::", " ").replace("[", " ")
+    if report.failed:
+        print(f"FAIL python {name} ({report.when})")
+        print("\n".join(f"     {line}" for line in report.longreprtext.splitlines()))
+    elif report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        print(f"skip python {name}: {reason.removeprefix('Skipped: ')}")
+    elif report.when == "call":
+        print(f"ok   python {name} ({report.duration:.2f} s)", flush=True)
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        print(f"FAIL python collection of {report.nodeid}\n{report.longreprtext}")
+
+
+def connect(port=None, **options) -> pika.BlockingConnection:
+    host, default_port = address()
+    options = {"socket_timeout": 10, "blocked_connection_timeout": 30} | options
+    return pika.BlockingConnection(pika.ConnectionParameters(host=host, port=port or default_port, **options))
+
+
+def control(verb: str) -> None:
+    """Asks the harness for something to happen to the broker, and waits until it has."""
+    with socket.create_connection(("127.0.0.1", int(os.environ["CONTROL_PORT"])), timeout=120) as line:
+        line.sendall(f"{verb}\n".encode())
+        answer = line.makefile().readline().strip()
+    assert answer == "ok", f"{verb}: {answer}"
+
+
+@pytest.fixture
+def name() -> str:
+    """A name nothing else uses."""
+    return f"py.{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def connection():
+    opened = connect()
+    yield opened
+    if opened.is_open:
+        opened.close()
+
+
+@pytest.fixture
+def channel(connection):
+    return connection.channel()
+
+
+@pytest.fixture
+def queue(channel, name):
+    """A queue that leaves no trace."""
+    channel.queue_declare(name, auto_delete=False, durable=True)
+    yield name
+    cleaner = connect()
+    cleaner.channel().queue_delete(name)
+    cleaner.close()
+
+
+@pytest.fixture
+def wire():
+    """A raw connection with channel 1 open."""
+    opened = connected()
+    opened.channel(1)
+    yield opened
+    opened.close()
