@@ -1,0 +1,245 @@
+//! The settings of one node, typed and checked: what `rabbitmq.conf`, the environment and the command line say.
+//!
+//! [`Config`] holds only what some room acts on. Keys of RabbitMQ that nothing here acts on are known to
+//! [`keys`] and end as a warning or a refusal, never as a silent nothing.
+
+pub mod error;
+pub mod keys;
+mod load;
+mod rules;
+pub mod sources;
+pub mod syntax;
+pub mod units;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+pub use error::{ConfigError, Origin};
+pub use load::{Loaded, load};
+pub use sources::Setting;
+
+/// All settings of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `data_dir`: where everything durable lives. Relative paths count from the working directory.
+    pub data_dir: PathBuf,
+    /// `listeners.tcp.NAME`; empty with `listeners.tcp = none`.
+    pub listeners: BTreeMap<String, Listener>,
+    /// `tcp_listen_options.*`.
+    pub tcp: TcpOptions,
+    /// Limits that decoders and sessions consult (`frame_max`, `channel_max`, …).
+    pub limits: model::Limits,
+    /// `heartbeat`: the interval that the server proposes, in seconds; 0 proposes none.
+    pub heartbeat_s: u16,
+    /// The user, vhost and permissions that an empty data directory starts with.
+    pub defaults: Defaults,
+    /// `loopback_users`: who may connect from this machine only.
+    pub loopback_users: Vec<String>,
+    /// `vm_memory_high_watermark`: from when on publishers are blocked for lack of memory.
+    pub memory_watermark: Watermark,
+    /// `total_memory_available_override_value`, in bytes; `None` asks the system.
+    pub total_memory: Option<u64>,
+    /// `disk_free_limit`: below which free space publishers are blocked; a share counts from all memory.
+    pub disk_free_limit: Watermark,
+    /// `log.*`.
+    pub log: LogOptions,
+}
+
+/// Where to listen for AMQP clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// A port on every address of this machine, IPv4 and IPv6.
+    AnyAddress(u16),
+    Address(SocketAddr),
+}
+
+impl Listener {
+    /// Reads `5672`, `127.0.0.1:5672`, `[::1]:5672`, and RabbitMQ's own form of the last, `::1:5672`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let port = |text| units::whole(text, 0, 65_535).and_then(|port| u16::try_from(port).ok());
+        if let Some(port) = port(text) {
+            return Some(Self::AnyAddress(port));
+        }
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Some(Self::Address(address));
+        }
+        let (address, digits) = text.rsplit_once(':')?;
+        let address: IpAddr = address.parse().ok()?;
+        Some(Self::Address(SocketAddr::new(address, port(digits)?)))
+    }
+
+    /// The address to bind. `any` is what "every address" is on this machine: `::`, or `0.0.0.0` without IPv6.
+    pub fn bind_address(self, any: IpAddr) -> SocketAddr {
+        match self {
+            Self::AnyAddress(port) => SocketAddr::new(any, port),
+            Self::Address(address) => address,
+        }
+    }
+}
+
+/// Socket options of the listeners and of the connections they accept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Connections that may wait to be accepted.
+    pub backlog: u32,
+    pub nodelay: bool,
+    /// Kernel's send buffer in bytes; `None` leaves it to the kernel.
+    pub send_buffer: Option<u32>,
+    /// Kernel's receive buffer in bytes; `None` leaves it to the kernel.
+    pub receive_buffer: Option<u32>,
+}
+
+/// What an empty data directory starts with; a node that has data ignores it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Defaults {
+    pub user: String,
+    pub password: String,
+    pub vhost: String,
+    pub tags: Vec<String>,
+    /// Regular expressions: configure, write, read.
+    pub configure: String,
+    pub write: String,
+    pub read: String,
+}
+
+impl std::fmt::Debug for Defaults {
+    /// Everything but the password, which must never reach a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Defaults")
+            .field("user", &self.user)
+            .field("vhost", &self.vhost)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An amount of memory or disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Watermark {
+    /// A share of the memory this process may use.
+    Relative(f64),
+    /// In bytes.
+    Absolute(u64),
+}
+
+impl Watermark {
+    /// The amount in bytes, where `total` is the memory this process may use.
+    pub fn bytes(self, total: u64) -> u64 {
+        match self {
+            // Exact to 2^53 bytes, 8 PiB; `as` saturates.
+            Self::Relative(share) => (total as f64 * share) as u64,
+            Self::Absolute(bytes) => bytes,
+        }
+    }
+}
+
+/// How much is logged, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogOptions {
+    pub console: bool,
+    pub console_stream: ConsoleStream,
+    pub console_level: Level,
+    pub console_format: LogFormat,
+    /// A path, relative to `dir`; `None` logs to no file.
+    pub file: Option<PathBuf>,
+    pub file_level: Level,
+    pub file_format: LogFormat,
+    /// `None` is `log` in the data directory.
+    pub dir: Option<PathBuf>,
+    /// Categories with a level of their own.
+    pub categories: BTreeMap<String, Level>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleStream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// How important an event must be to be logged. RabbitMQ's `notice` is the same as `warning` here (no event of ours
+/// lies between), and `critical`, `alert` and `emergency` are the same as `error`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Debug,
+    Info,
+    Warning,
+    Error,
+    None,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("var"),
+            listeners: BTreeMap::from([("default".to_owned(), Listener::AnyAddress(5672))]),
+            tcp: TcpOptions {
+                backlog: 128,
+                nodelay: true,
+                send_buffer: None,
+                receive_buffer: None,
+            },
+            limits: model::Limits::default(),
+            heartbeat_s: 60,
+            defaults: Defaults {
+                user: "guest".to_owned(),
+                password: "guest".to_owned(),
+                vhost: "/".to_owned(),
+                tags: vec!["administrator".to_owned()],
+                configure: ".*".to_owned(),
+                write: ".*".to_owned(),
+                read: ".*".to_owned(),
+            },
+            loopback_users: vec!["guest".to_owned()],
+            memory_watermark: Watermark::Relative(0.6),
+            total_memory: None,
+            disk_free_limit: Watermark::Absolute(50_000_000),
+            log: LogOptions {
+                console: true,
+                console_stream: ConsoleStream::Stdout,
+                console_level: Level::Info,
+                console_format: LogFormat::Text,
+                file: None,
+                file_level: Level::Info,
+                file_format: LogFormat::Text,
+                dir: None,
+                categories: BTreeMap::new(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_is_not_printed() {
+        let mut config = Config::default();
+        config.defaults.password = "s3cret".to_owned();
+        assert!(!format!("{config:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn watermarks_in_bytes() {
+        assert_eq!(Watermark::Relative(0.5).bytes(1000), 500);
+        assert_eq!(Watermark::Absolute(7).bytes(1000), 7);
+        assert_eq!(Watermark::Relative(1.0).bytes(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_bare_port_means_every_address() {
+        let any: IpAddr = "::".parse().unwrap();
+        assert_eq!(
+            Listener::AnyAddress(1).bind_address(any),
+            "[::]:1".parse().unwrap()
+        );
+        let here: SocketAddr = "127.0.0.1:2".parse().unwrap();
+        assert_eq!(Listener::Address(here).bind_address(any), here);
+    }
+}

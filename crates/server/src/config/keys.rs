@@ -1,0 +1,444 @@
+//! Every key that may stand in a configuration, and what becomes of it.
+//!
+//! A key of RabbitMQ for a part that isn't built is accepted with a warning, so that an existing `rabbitmq.conf`
+//! starts a node. Where ignoring it would leave the node less guarded than its operator believes (TLS,
+//! authentication backends), it is refused.
+
+use super::rules::{self, Checked};
+use super::syntax::Key;
+use super::{Config, Setting};
+
+/// What becomes of a setting.
+pub enum Rule {
+    /// It is checked and takes effect.
+    Sets(fn(&mut Config, &Setting) -> Checked),
+    /// It belongs to this part of RabbitMQ, which isn't built: a warning.
+    Part(&'static str),
+    /// It has no effect for this reason: a warning.
+    NoEffect(&'static str),
+    /// These values ask for nothing that we don't do; every other one is refused for this reason.
+    Only(&'static [&'static str], &'static str),
+}
+
+use Rule::{NoEffect, Only, Part, Sets};
+
+const TLS: &str =
+    "TLS is not part of this version, and a node must not serve in the clear what it was told to encrypt";
+const AUTH: &str = "only the internal authentication backend is part of this version, and it would let in other users than the one named";
+const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
+const ONE_FILE: &str = "all categories share one log file, which is only appended to";
+const STORE: &str = "Leveret's own storage decides this";
+
+/// Keys by pattern; `*` stands for one segment, `**` for one or more. The first match counts.
+pub const KEYS: &[(&str, Rule)] = &[
+    ("data_dir", Sets(rules::data_dir)),
+    // Listeners and sockets
+    ("listeners.tcp", Sets(rules::no_listeners)),
+    ("listeners.tcp.*", Sets(rules::listener)),
+    ("listeners.ssl", Only(&["none"], TLS)),
+    ("listeners.ssl.*", Only(&[], TLS)),
+    (
+        "listeners.startup_delay",
+        NoEffect("listeners open when the node is ready to serve"),
+    ),
+    (
+        "num_acceptors.tcp",
+        NoEffect("the number of acceptors follows from the cores"),
+    ),
+    (
+        "num_acceptors.ssl",
+        NoEffect("the number of acceptors follows from the cores"),
+    ),
+    ("tcp_listen_options", Only(&["none"], "`none` is its only value")),
+    ("tcp_listen_options.backlog", Sets(rules::backlog)),
+    ("tcp_listen_options.nodelay", Sets(rules::nodelay)),
+    ("tcp_listen_options.sndbuf", Sets(rules::send_buffer)),
+    ("tcp_listen_options.recbuf", Sets(rules::receive_buffer)),
+    (
+        "tcp_listen_options.linger.*",
+        NoEffect("sockets are closed in order"),
+    ),
+    (
+        "tcp_listen_options.keepalive",
+        NoEffect("AMQP's heartbeats find dead connections"),
+    ),
+    ("tcp_listen_options.*", NoEffect(ERLANG)),
+    ("handshake_timeout", Sets(rules::handshake_timeout)),
+    ("reverse_dns_lookups", NoEffect("peers are named by address")),
+    (
+        "proxy_protocol",
+        Only(
+            &["false"],
+            "the PROXY protocol is not part of this version, and peers' addresses would be wrong",
+        ),
+    ),
+    (
+        "ranch_connection_max",
+        NoEffect("the number of connections is not limited in this version"),
+    ),
+    (
+        "max_connections",
+        NoEffect("the number of connections is not limited in this version"),
+    ),
+    (
+        "connection_max",
+        NoEffect("the number of connections is not limited in this version"),
+    ),
+    ("socket_writer.gc_threshold", NoEffect(ERLANG)),
+    // AMQP 0-9-1
+    ("heartbeat", Sets(rules::heartbeat)),
+    ("frame_max", Sets(rules::frame_max)),
+    ("initial_frame_max", Sets(rules::initial_frame_max)),
+    ("channel_max", Sets(rules::channel_max)),
+    ("max_channels_per_connection", Sets(rules::channel_max)),
+    ("max_message_size", Sets(rules::max_message_size)),
+    (
+        "channel_max_per_node",
+        NoEffect("channels are limited by connection only in this version"),
+    ),
+    (
+        "consumer_max_per_channel",
+        NoEffect("the number of consumers is not limited in this version"),
+    ),
+    ("channel_tx_message_max", Part("transactions")),
+    ("session_max_per_connection", Part("AMQP 1.0")),
+    ("link_max_per_session", Part("AMQP 1.0")),
+    ("channel_interceptor.priorities.*", Part("channel interceptors")),
+    ("message_interceptors.**", Part("message interceptors")),
+    // The first user
+    ("default_user", Sets(rules::default_user)),
+    ("default_pass", Sets(rules::default_pass)),
+    ("default_vhost", Sets(rules::default_vhost)),
+    ("default_user_tags.*", Sets(rules::default_user_tag)),
+    ("default_permissions.configure", Sets(rules::default_configure)),
+    ("default_permissions.write", Sets(rules::default_write)),
+    ("default_permissions.read", Sets(rules::default_read)),
+    (
+        "default_users.**",
+        Part("users beside the default one in the configuration"),
+    ),
+    ("default_limits.vhosts.**", Part("limits of vhosts")),
+    ("default_policies.operator.**", Part("policies")),
+    ("load_definitions", Part("the import of definitions")),
+    ("definitions.**", Part("the import of definitions")),
+    // Access
+    ("loopback_users", Sets(rules::no_loopback_users)),
+    ("loopback_users.*", Sets(rules::loopback_user)),
+    (
+        "auth_backends.*",
+        Only(&["internal", "rabbit_auth_backend_internal"], AUTH),
+    ),
+    (
+        "auth_backends.*.*",
+        Only(&["internal", "rabbit_auth_backend_internal"], AUTH),
+    ),
+    (
+        "auth_mechanisms.*",
+        Only(
+            &["PLAIN", "AMQPLAIN", "ANONYMOUS"],
+            "PLAIN and AMQPLAIN are the mechanisms of this version, and a password would do where more was asked for",
+        ),
+    ),
+    (
+        "anonymous_login_user",
+        NoEffect("nobody can log in anonymously in this version"),
+    ),
+    (
+        "anonymous_login_pass",
+        NoEffect("nobody can log in anonymously in this version"),
+    ),
+    (
+        "password_hashing_module",
+        Only(
+            &["rabbit_password_hashing_sha256"],
+            "passwords are hashed with salted SHA-256 in this version",
+        ),
+    ),
+    ("credential_validator.*", Part("the check of new passwords")),
+    ("credentials_obfuscation.*", NoEffect(ERLANG)),
+    ("ssl_options", Only(&["none"], TLS)),
+    ("ssl_options.**", Only(&[], TLS)),
+    ("ssl_allow_poodle_attack", Only(&["false"], TLS)),
+    ("ssl_handshake_timeout", Part("TLS")),
+    ("ssl_cert_login_from", Only(&[], TLS)),
+    ("ssl_cert_login_san_type", Only(&[], TLS)),
+    ("ssl_cert_login_san_index", Only(&[], TLS)),
+    ("auth_ldap.**", Part("the LDAP backend")),
+    ("auth_http.**", Part("the HTTP backend")),
+    ("auth_oauth2.**", Part("the OAuth 2 backend")),
+    ("auth_cache.**", Part("the cache of authentication backends")),
+    ("trust_store.**", Part("the trust store")),
+    // Memory and disk
+    ("vm_memory_high_watermark.relative", Sets(rules::memory_relative)),
+    ("vm_memory_high_watermark.absolute", Sets(rules::memory_absolute)),
+    ("total_memory_available_override_value", Sets(rules::total_memory)),
+    (
+        "vm_memory_high_watermark_paging_ratio",
+        NoEffect("queues page by themselves"),
+    ),
+    (
+        "vm_memory_calculation_strategy",
+        NoEffect("the resident memory of the process counts (rss)"),
+    ),
+    (
+        "memory_monitor_interval",
+        NoEffect("memory is watched all the time"),
+    ),
+    ("disk_free_limit.relative", Sets(rules::disk_relative)),
+    ("disk_free_limit.absolute", Sets(rules::disk_absolute)),
+    ("background_gc_enabled", NoEffect(ERLANG)),
+    ("background_gc_target_interval", NoEffect(ERLANG)),
+    // Queues
+    (
+        "classic_queue.default_version",
+        Only(&["2"], "version 2 is the only one, as in RabbitMQ 4.3"),
+    ),
+    (
+        "default_queue_type",
+        Only(
+            &["classic", "rabbit_classic_queue"],
+            "classic is the only queue type of this version, and a queue must not be less than it was declared as",
+        ),
+    ),
+    (
+        "queue_types.*.enabled",
+        NoEffect("classic is the only queue type of this version"),
+    ),
+    (
+        "exchange_types.local_random.enabled",
+        Part("the exchange type x-local-random"),
+    ),
+    (
+        "consumer_timeout",
+        NoEffect("acknowledgements of classic queues have no deadline, as in RabbitMQ 4.3"),
+    ),
+    ("consumer_disconnected_timeout", Part("quorum queues")),
+    ("queue_index_embed_msgs_below", NoEffect(STORE)),
+    ("message_store_shutdown_timeout", NoEffect(STORE)),
+    ("queue_master_locator", NoEffect("there is one node")),
+    ("queue_leader_locator", NoEffect("there is one node")),
+    (
+        "mirroring_sync_batch_size",
+        NoEffect("mirrored queues do not exist, as in RabbitMQ 4"),
+    ),
+    (
+        "mirroring_sync_max_throughput",
+        NoEffect("mirrored queues do not exist, as in RabbitMQ 4"),
+    ),
+    ("quorum_queue.**", Part("quorum queues")),
+    ("raft.**", Part("quorum queues")),
+    (
+        "deprecated_features.permit.*",
+        NoEffect("what RabbitMQ 4.2 permits is permitted"),
+    ),
+    (
+        "vhost_max",
+        NoEffect("the number of vhosts is not limited in this version"),
+    ),
+    ("vhost_restart_strategy", NoEffect(ERLANG)),
+    (
+        "cluster_queue_limit",
+        NoEffect("the number of queues is not limited in this version"),
+    ),
+    (
+        "cluster_exchange_limit",
+        NoEffect("the number of exchanges is not limited in this version"),
+    ),
+    ("runtime_parameters.limits.*", Part("runtime parameters")),
+    // Logs
+    ("log.console", Sets(rules::log_console)),
+    ("log.console.stdio", Sets(rules::log_console_stdio)),
+    ("log.console.level", Sets(rules::log_console_level)),
+    ("log.console.formatter", Sets(rules::log_console_formatter)),
+    ("log.console.**", NoEffect("the form of a log line is fixed")),
+    ("log.file", Sets(rules::log_file)),
+    ("log.file.level", Sets(rules::log_file_level)),
+    ("log.file.formatter", Sets(rules::log_file_formatter)),
+    (
+        "log.file.formatter.**",
+        NoEffect("the form of a log line is fixed"),
+    ),
+    (
+        "log.file.rotation.*",
+        NoEffect("log files are only appended to; rotate them from outside, copying and truncating"),
+    ),
+    ("log.dir", Sets(rules::log_dir)),
+    ("log.default.level", Sets(rules::log_category_level)),
+    ("log.connection.level", Sets(rules::log_category_level)),
+    ("log.channel.level", Sets(rules::log_category_level)),
+    ("log.queue.level", Sets(rules::log_category_level)),
+    ("log.user.level", Sets(rules::log_category_level)),
+    ("log.exchange", Part("the log exchange")),
+    ("log.exchange.**", Part("the log exchange")),
+    ("log.syslog", Part("syslog")),
+    ("log.syslog.**", Part("syslog")),
+    ("log.journald", Part("the journal of systemd")),
+    ("log.journald.**", Part("the journal of systemd")),
+    ("log.default.**", NoEffect(ONE_FILE)),
+    ("log.connection.**", NoEffect(ONE_FILE)),
+    ("log.channel.**", NoEffect(ONE_FILE)),
+    ("log.queue.**", NoEffect(ONE_FILE)),
+    ("log.user.**", NoEffect(ONE_FILE)),
+    ("log.mirroring.**", NoEffect("nothing logs in this category")),
+    ("log.federation.**", NoEffect("nothing logs in this category")),
+    ("log.upgrade.**", NoEffect("nothing logs in this category")),
+    ("log.ra.**", NoEffect("nothing logs in this category")),
+    ("log.error_logger_format_depth", NoEffect(ERLANG)),
+    ("log.summarize_process_state", NoEffect(ERLANG)),
+    // Clusters
+    ("cluster_name", Part("clusters")),
+    ("cluster_tags.*", Part("clusters")),
+    ("node_tags.*", Part("clusters")),
+    ("cluster_partition_handling", Part("clusters")),
+    ("cluster_partition_handling.**", Part("clusters")),
+    ("cluster_keepalive_interval", Part("clusters")),
+    ("cluster_formation.**", Part("clusters")),
+    ("distribution.listener.**", Part("clusters")),
+    ("net_ticktime", Part("clusters")),
+    ("metadata_store.**", Part("clusters")),
+    ("mnesia_table_loading_retry_limit", Part("clusters")),
+    ("mnesia_table_loading_retry_timeout", Part("clusters")),
+    ("prevent_startup_if_node_was_reset", Part("clusters")),
+    ("aws.prefer_imdsv2", Part("clusters")),
+    // Management, metrics, other protocols, plugins
+    ("management.**", Part("the management interface")),
+    ("management_agent.**", Part("the management interface")),
+    ("http_dispatch.**", Part("the management interface")),
+    ("collect_statistics", Part("the management interface")),
+    ("collect_statistics_interval", Part("the management interface")),
+    ("prometheus.**", Part("the Prometheus endpoint")),
+    ("stream.**", Part("streams")),
+    ("mqtt.**", Part("MQTT")),
+    ("web_mqtt.**", Part("MQTT")),
+    ("stomp.**", Part("STOMP")),
+    ("web_stomp.**", Part("STOMP")),
+    ("shovel.**", Part("shovels")),
+    ("federation.**", Part("federation")),
+    ("tracing.**", Part("message tracing")),
+    ("event_exchange.**", Part("the event exchange")),
+    ("amqp_client.**", Part("connections to other brokers")),
+    ("amqp10_client.**", Part("connections to other brokers")),
+    // Erlang and the looks of RabbitMQ
+    ("delegate_count", NoEffect(ERLANG)),
+    ("default_worker_pool_size", NoEffect(ERLANG)),
+    ("erlang.K", NoEffect(ERLANG)),
+    ("hipe_compile", NoEffect(ERLANG)),
+    ("sysmon_handler.**", NoEffect(ERLANG)),
+    ("motd_file", NoEffect("the banner is Leveret's")),
+    ("product.*", NoEffect("the product is Leveret")),
+];
+
+/// The rule of a key, if anybody knows the key.
+pub fn rule(key: &Key) -> Option<&'static Rule> {
+    KEYS.iter()
+        .find(|(pattern, _)| matches(pattern, key.segments()))
+        .map(|(_, rule)| rule)
+}
+
+fn matches(pattern: &str, mut segments: &[String]) -> bool {
+    for part in pattern.split('.') {
+        match (part, segments) {
+            ("**", rest) => return !rest.is_empty(),
+            ("*", [_, rest @ ..]) => segments = rest,
+            (part, [first, rest @ ..]) if part == first => segments = rest,
+            _ => return false,
+        }
+    }
+    segments.is_empty()
+}
+
+/// The known key that is spelt most like this unknown one; `None` if none comes close.
+pub fn nearest(key: &Key) -> Option<String> {
+    let text = key.to_string();
+    let spelling = |(pattern, _): &(&str, Rule)| {
+        let candidate = like(pattern, key.segments());
+        let distance = strsim::damerau_levenshtein(&text, &candidate);
+        // What stars stand for is equal by construction, so only the rest of the pattern may excuse slips.
+        let slips = (pattern.replace('*', "").len() / 4).max(2);
+        (distance <= slips).then_some((distance, candidate))
+    };
+    KEYS.iter()
+        .filter_map(spelling)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// The pattern with its stars filled from the key, or named where the key has nothing for them.
+fn like(pattern: &str, segments: &[String]) -> String {
+    let mut filled = Vec::new();
+    for (i, part) in pattern.split('.').enumerate() {
+        match part {
+            "*" => filled.push(segments.get(i).map_or("NAME", String::as_str)),
+            "**" => match segments.get(i..) {
+                Some(rest) if !rest.is_empty() => filled.extend(rest.iter().map(String::as_str)),
+                _ => filled.push("NAME"),
+            },
+            part => filled.push(part),
+        }
+    }
+    filled.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        Key::parse(text).unwrap()
+    }
+
+    #[test]
+    fn stars_match_segments() {
+        for (pattern, text, expected) in [
+            ("a.b", "a.b", true),
+            ("a.b", "a", false),
+            ("a", "a.b", false),
+            ("a.*", "a.b", true),
+            ("a.*", "a.b.c", false),
+            ("a.*", "a", false),
+            ("a.**", "a.b.c", true),
+            ("a.**", "a", false),
+            ("a.*.c", "a.b.c", true),
+        ] {
+            assert_eq!(
+                matches(pattern, key(text).segments()),
+                expected,
+                "{pattern} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn slips_of_the_pen_are_understood() {
+        for (wrong, right) in [
+            ("hearbeat", "heartbeat"),
+            ("listener.tcp.default", "listeners.tcp.default"),
+            ("managment.tcp.port", "management.tcp.port"),
+            ("default_password", "default_pass"),
+            (
+                "vm_memory_high_watermark.relativ",
+                "vm_memory_high_watermark.relative",
+            ),
+            ("log.consol.level", "log.console.level"),
+            ("chanel_max", "channel_max"),
+        ] {
+            assert!(
+                rule(&key(wrong)).is_none() || wrong.starts_with("log."),
+                "{wrong}"
+            );
+            assert_eq!(nearest(&key(wrong)).as_deref(), Some(right), "{wrong}");
+        }
+        assert_eq!(nearest(&key("completely.different.thing.altogether")), None);
+    }
+
+    #[test]
+    fn no_rule_hides_another() {
+        for (i, (pattern, _)) in KEYS.iter().enumerate() {
+            let example = like(pattern, &[]);
+            let found = KEYS
+                .iter()
+                .position(|(p, _)| matches(p, key(&example).segments()));
+            assert_eq!(found, Some(i), "{pattern}");
+        }
+    }
+}

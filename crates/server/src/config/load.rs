@@ -1,0 +1,407 @@
+//! From settings to a [`Config`]: the later setting of a key counts, every mistake is reported, not only the first.
+
+use super::error::ConfigError;
+use super::keys::{self, Rule};
+use super::{Config, Setting, Watermark};
+
+/// A configuration, and what its operator should know about it.
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    /// One line each, in the order of the settings.
+    pub warnings: Vec<String>,
+}
+
+/// Checks settings and applies them to the defaults.
+///
+/// # Errors
+/// All unknown keys, bad values and refused settings, in the order of the settings.
+pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
+    let settings = last_of_each_key(settings);
+    let mut config = Config::default();
+    let mut warnings = Vec::new();
+    let mut errors = Vec::new();
+    drop_replaced_defaults(&mut config, &settings);
+    for setting in &settings {
+        match apply(&mut config, setting) {
+            Ok(None) => {}
+            Ok(Some(warning)) => warnings.push(warning),
+            Err(error) => errors.push(error),
+        }
+    }
+    warnings.extend(contradictions(&config, &settings));
+    if errors.is_empty() {
+        Ok(Loaded { config, warnings })
+    } else {
+        Err(errors)
+    }
+}
+
+fn last_of_each_key(settings: Vec<Setting>) -> Vec<Setting> {
+    let mut kept: Vec<Setting> = Vec::new();
+    for setting in settings {
+        kept.retain(|s| s.key != setting.key);
+        kept.push(setting);
+    }
+    // Some settings win over others whatever the order, as in RabbitMQ; so they go last.
+    kept.sort_by_key(goes_last);
+    kept
+}
+
+/// `none` empties a list whatever else is said about it; an absolute amount wins over a relative one.
+fn goes_last(setting: &Setting) -> bool {
+    matches!(
+        setting.key.to_string().as_str(),
+        "listeners.tcp" | "loopback_users" | "vm_memory_high_watermark.absolute" | "disk_free_limit.absolute"
+    )
+}
+
+/// Lists that a configuration replaces as a whole, as in RabbitMQ: naming one listener drops the default one.
+fn drop_replaced_defaults(config: &mut Config, settings: &[Setting]) {
+    let names = |prefix: &[&str]| {
+        settings.iter().any(|s| {
+            let segments = s.key.segments();
+            segments.len() == prefix.len() + 1 && segments.iter().zip(prefix).all(|(a, b)| a == b)
+        })
+    };
+    if names(&["listeners", "tcp"]) {
+        config.listeners.clear();
+    }
+    if names(&["default_user_tags"]) {
+        config.defaults.tags.clear();
+    }
+}
+
+/// Applies one setting; answers with a warning where it has no effect.
+fn apply(config: &mut Config, setting: &Setting) -> Result<Option<String>, ConfigError> {
+    let key = setting.key.to_string();
+    let origin = || setting.origin.clone();
+    match keys::rule(&setting.key) {
+        None => {
+            let nearest = keys::nearest(&setting.key);
+            Err(ConfigError::UnknownKey {
+                origin: origin(),
+                key,
+                nearest,
+            })
+        }
+        Some(Rule::Sets(set)) => set(config, setting).map(|()| None).map_err(|allowed| {
+            let secret = key == "default_pass";
+            let value = (!secret).then(|| setting.value.clone());
+            ConfigError::BadValue {
+                origin: origin(),
+                key,
+                value,
+                allowed,
+            }
+        }),
+        Some(Rule::Part(part)) => Ok(Some(format!(
+            "key {key}: {part} is not part of this version; the setting has no effect"
+        ))),
+        Some(Rule::NoEffect(why)) => Ok(Some(format!("key {key}: the setting has no effect: {why}"))),
+        Some(Rule::Only(harmless, why)) => {
+            if harmless.contains(&setting.value.as_str()) {
+                Ok(None)
+            } else {
+                Err(ConfigError::Refused {
+                    origin: origin(),
+                    key,
+                    why,
+                })
+            }
+        }
+    }
+}
+
+/// Settings that are each right, but not together.
+fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
+    let given = |name: &str| settings.iter().any(|s| s.key.to_string() == name);
+    let mut warnings = Vec::new();
+    for group in ["vm_memory_high_watermark", "disk_free_limit"] {
+        if given(&format!("{group}.absolute")) && given(&format!("{group}.relative")) {
+            warnings.push(format!(
+                "both {group}.absolute and {group}.relative are set; the absolute one counts"
+            ));
+        }
+    }
+    if config.listeners.is_empty() {
+        warnings.push("no listener is configured: no client can connect".to_owned());
+    }
+    if config.memory_watermark == Watermark::Absolute(0)
+        || config.memory_watermark == Watermark::Relative(0.0)
+    {
+        warnings.push("vm_memory_high_watermark is 0: every publisher will be blocked".to_owned());
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Listener, sources};
+    use super::*;
+    use std::path::Path;
+
+    fn loaded(text: &str) -> Result<Loaded, Vec<String>> {
+        let settings = sources::text_of_file(text, Path::new("l.conf")).unwrap();
+        load(settings).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    fn config(text: &str) -> Config {
+        let loaded = loaded(text).unwrap();
+        assert_eq!(loaded.warnings, Vec::<String>::new(), "{text}");
+        loaded.config
+    }
+
+    fn warnings(text: &str) -> Vec<String> {
+        loaded(text).unwrap().warnings
+    }
+
+    fn error(text: &str) -> String {
+        let mut errors = loaded(text).unwrap_err();
+        assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+        errors.remove(0)
+    }
+
+    #[test]
+    fn nothing_said_means_the_defaults() {
+        assert_eq!(config(""), Config::default());
+    }
+
+    #[test]
+    fn a_whole_file_takes_effect() {
+        let config = config(
+            "listeners.tcp.1 = 127.0.0.1:5673\nlisteners.tcp.2 = ::1:5673\nheartbeat = 30\nframe_max = 64KB\n\
+             channel_max = 100\nmax_message_size = 1000\nhandshake_timeout = 2000\ninitial_frame_max = 4096\n\
+             default_user = jane\ndefault_pass = 'a # b'\ndefault_vhost = shop\ndefault_user_tags.monitoring = true\n\
+             default_permissions.configure = ^a\ndefault_permissions.read = ^b\ndefault_permissions.write = ^c\n\
+             vm_memory_high_watermark.absolute = 2GiB\ndisk_free_limit.relative = 1.5\ndata_dir = /srv/leveret\n\
+             tcp_listen_options.backlog = 4096\ntcp_listen_options.nodelay = false\n\
+             tcp_listen_options.sndbuf = 32768\ntcp_listen_options.recbuf = 65536\n\
+             total_memory_available_override_value = 4GB\n",
+        );
+        let addresses: Vec<_> = config.listeners.values().copied().collect();
+        assert_eq!(
+            addresses,
+            [
+                Listener::Address("127.0.0.1:5673".parse().unwrap()),
+                Listener::Address("[::1]:5673".parse().unwrap())
+            ]
+        );
+        assert_eq!(
+            (
+                config.heartbeat_s,
+                config.limits.frame_max,
+                config.limits.channel_max
+            ),
+            (30, 65_536, 100)
+        );
+        assert_eq!(
+            (config.limits.message_bytes, config.limits.handshake_ms),
+            (1_000, 2_000)
+        );
+        assert_eq!(config.limits.initial_frame_max, 4_096);
+        let defaults = &config.defaults;
+        assert_eq!(
+            (defaults.user.as_str(), defaults.password.as_str()),
+            ("jane", "a # b")
+        );
+        assert_eq!(
+            (defaults.vhost.as_str(), defaults.tags.as_slice()),
+            ("shop", &["monitoring".to_owned()][..])
+        );
+        assert_eq!(
+            (
+                defaults.configure.as_str(),
+                defaults.read.as_str(),
+                defaults.write.as_str()
+            ),
+            ("^a", "^b", "^c")
+        );
+        assert_eq!(config.memory_watermark, Watermark::Absolute(2 << 30));
+        assert_eq!(config.disk_free_limit, Watermark::Relative(1.5));
+        assert_eq!(config.data_dir, Path::new("/srv/leveret"));
+        assert_eq!((config.tcp.backlog, config.tcp.nodelay), (4_096, false));
+        assert_eq!(
+            (config.tcp.send_buffer, config.tcp.receive_buffer),
+            (Some(32_768), Some(65_536))
+        );
+        assert_eq!(config.total_memory, Some(4_000_000_000));
+    }
+
+    #[test]
+    fn the_later_setting_counts() {
+        assert_eq!(config("heartbeat = 10\nheartbeat = 20").heartbeat_s, 20);
+        assert_eq!(
+            error("heartbeat = 10\nheartbeat = x"),
+            "l.conf:2: heartbeat can't be \"x\"; allowed: seconds, from 0 (none) to 65535"
+        );
+    }
+
+    #[test]
+    fn listeners_replace_the_default_one() {
+        assert_eq!(
+            config("listeners.tcp.default = 1").listeners["default"],
+            Listener::AnyAddress(1)
+        );
+        assert_eq!(config("listeners.tcp.1 = 2").listeners.len(), 1);
+        let none = loaded("listeners.tcp = none\nlisteners.tcp.1 = 2").unwrap();
+        assert!(none.config.listeners.is_empty());
+        assert_eq!(
+            none.warnings,
+            ["no listener is configured: no client can connect"]
+        );
+        for bad in ["unix:/run/x", "70000", "localhost:5672", "127.0.0.1", "-1"] {
+            assert!(
+                error(&format!("listeners.tcp.local = {bad}")).contains("allowed: a port"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn loopback_users_are_guest_unless_said_otherwise() {
+        assert_eq!(config("loopback_users.guest = true").loopback_users, ["guest"]);
+        assert_eq!(
+            config("loopback_users.guest = false").loopback_users,
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            config("loopback_users = none\nloopback_users.jane = true").loopback_users,
+            Vec::<String>::new()
+        );
+        // RabbitMQ would drop guest here; that another user is restricted should not open the door to guest.
+        assert_eq!(
+            config("loopback_users.jane = true").loopback_users,
+            ["guest", "jane"]
+        );
+    }
+
+    #[test]
+    fn an_absolute_amount_wins_over_a_relative_one() {
+        let both = loaded("vm_memory_high_watermark.absolute = 1GB\nvm_memory_high_watermark.relative = 0.4")
+            .unwrap();
+        assert_eq!(both.config.memory_watermark, Watermark::Absolute(1_000_000_000));
+        assert_eq!(both.warnings.len(), 1);
+        assert_eq!(
+            config("vm_memory_high_watermark.relative = 0.4").memory_watermark,
+            Watermark::Relative(0.4)
+        );
+        assert!(warnings("vm_memory_high_watermark.relative = 0")[0].contains("every publisher"));
+    }
+
+    #[test]
+    fn no_limit_on_channels_is_what_the_protocol_can_number() {
+        assert_eq!(config("channel_max = 0").limits.channel_max, 65_535);
+        assert_eq!(config("max_channels_per_connection = 5").limits.channel_max, 5);
+    }
+
+    #[test]
+    fn keys_of_parts_that_are_not_built_warn() {
+        assert_eq!(
+            warnings("management.tcp.port = 15672"),
+            [
+                "key management.tcp.port: the management interface is not part of this version; the setting has no effect"
+            ]
+        );
+        assert_eq!(
+            warnings("consumer_timeout = 1800000"),
+            [
+                "key consumer_timeout: the setting has no effect: acknowledgements of classic queues have no deadline, as in RabbitMQ 4.3"
+            ]
+        );
+        for key in [
+            "vm_memory_high_watermark_paging_ratio = 0.5",
+            "queue_index_embed_msgs_below = 4096",
+            "cluster_formation.peer_discovery_backend = k8s",
+            "mqtt.tcp_listen_options.backlog = 4096",
+            "stream.listeners.tcp.1 = 5552",
+            "prometheus.tcp.port = 15692",
+            "load_definitions = /x.json",
+            "definitions.skip_if_unchanged = true",
+            "num_acceptors.tcp = 10",
+            "log.file.rotation.date = $D0",
+        ] {
+            assert_eq!(warnings(key).len(), 1, "{key}");
+        }
+    }
+
+    #[test]
+    fn what_would_leave_the_node_less_guarded_is_refused() {
+        for text in [
+            "listeners.ssl.default = 5671",
+            "ssl_options.cacertfile = /ca.pem",
+            "ssl_options.verify = verify_peer",
+            "auth_backends.1 = ldap",
+            "auth_backends.1.authn = http",
+            "auth_mechanisms.1 = EXTERNAL",
+            "proxy_protocol = true",
+            "default_queue_type = quorum",
+            "password_hashing_module = rabbit_password_hashing_sha512",
+        ] {
+            assert!(error(text).contains(" is refused: "), "{text}");
+        }
+        for text in [
+            "listeners.ssl = none",
+            "auth_backends.1 = internal",
+            "auth_mechanisms.1 = PLAIN",
+            "default_queue_type = classic",
+        ] {
+            config(text);
+        }
+    }
+
+    #[test]
+    fn bad_values_name_key_value_and_what_is_allowed() {
+        for (text, allowed) in [
+            ("heartbeat = -1", "seconds"),
+            ("heartbeat = 65536", "seconds"),
+            ("frame_max = 0", "8192"),
+            ("frame_max = 8191", "8192"),
+            ("initial_frame_max = 1MB", "131072"),
+            ("channel_max = 65536", "65535"),
+            ("max_message_size = 536870913", "536870912"),
+            ("handshake_timeout = infinity", "milliseconds"),
+            ("vm_memory_high_watermark.relative = 1.5", "0.0 to 1.0"),
+            ("vm_memory_high_watermark.absolute = 5 GB", "500MB"),
+            ("disk_free_limit.absolute = much", "500MB"),
+            ("tcp_listen_options.nodelay = yes", "true, false"),
+            ("tcp_listen_options.sndbuf = 1", "1024"),
+            ("log.console.level = loud", "debug"),
+            ("log.console.formatter = xml", "json"),
+            ("loopback_users.guest = maybe", "true, false"),
+            ("loopback_users = guest", "none"),
+            ("default_vhost = ''", "1 to 255"),
+        ] {
+            let error = error(text);
+            assert!(
+                error.starts_with("l.conf:1: ") && error.contains(allowed),
+                "{error}"
+            );
+        }
+        assert!(error("classic_queue.default_version = 1").contains("is refused"));
+    }
+
+    #[test]
+    fn secrets_are_not_repeated() {
+        let error = error("default_pass = encrypted:s3cret");
+        assert!(
+            error.contains("default_pass") && !error.contains("s3cret"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_reported() {
+        let errors = loaded("hearbeat = 1\nframe_max = x\n\nssl_options.verify = x").unwrap_err();
+        assert_eq!(errors.len(), 3);
+        assert_eq!(
+            errors[0],
+            "l.conf:1: unknown key hearbeat; did you mean heartbeat?"
+        );
+        assert!(
+            errors[2].starts_with("l.conf:4: ssl_options.verify is refused: TLS"),
+            "{}",
+            errors[2]
+        );
+    }
+}

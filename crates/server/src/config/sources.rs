@@ -1,0 +1,189 @@
+//! Where settings come from: a file, the environment, the command line; in this order, the later one counts.
+
+use super::error::{ConfigError, Origin};
+use super::syntax::{self, Key};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The largest configuration file that is read, in bytes. RabbitMQ's own commented example has 40 kB.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A key, its value as text, and where both stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    pub key: Key,
+    pub value: String,
+    pub origin: Origin,
+}
+
+/// Variables that RabbitMQ and its container image know, with the key each one sets.
+const VARIABLES: [(&str, &str); 6] = [
+    ("RABBITMQ_DEFAULT_USER", "default_user"),
+    ("RABBITMQ_DEFAULT_PASS", "default_pass"),
+    ("RABBITMQ_DEFAULT_VHOST", "default_vhost"),
+    ("RABBITMQ_NODE_PORT", "listeners.tcp.default"),
+    ("RABBITMQ_MNESIA_BASE", "data_dir"),
+    ("LEVERET_DATA_DIR", "data_dir"),
+];
+
+/// Reads a configuration file. A name without `.conf` is tried with it too, as RabbitMQ does.
+///
+/// # Errors
+/// `Read`, `TooLarge` or `Syntax`, naming the file.
+pub fn file(path: &Path) -> Result<Vec<Setting>, ConfigError> {
+    let mut path = path.to_owned();
+    if !path.exists() {
+        let mut with_ending = path.clone().into_os_string();
+        with_ending.push(".conf");
+        if Path::new(&with_ending).exists() {
+            path = with_ending.into();
+        }
+    }
+    let text = read(&path)?;
+    text_of_file(&text, &path)
+}
+
+/// Reads the text of a configuration file; `path` is only named in origins.
+///
+/// # Errors
+/// `Syntax`, with the first line that is none.
+pub fn text_of_file(text: &str, path: &Path) -> Result<Vec<Setting>, ConfigError> {
+    let lines = syntax::parse(text).map_err(|e| ConfigError::Syntax {
+        origin: Origin::File(path.to_owned(), e.number),
+        what: e.what,
+    })?;
+    let setting = |line: syntax::Line| Setting {
+        key: line.key,
+        value: line.value,
+        origin: Origin::File(path.to_owned(), line.number),
+    };
+    Ok(lines.into_iter().map(setting).collect())
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    let failed = |source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = fs::File::open(path).map_err(failed)?;
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(ConfigError::TooLarge {
+            path: path.to_owned(),
+            most: FILE_BYTES_MAX,
+        });
+    }
+    Ok(text)
+}
+
+/// The settings that environment variables make; `variable` looks one up. An empty one counts as not set.
+pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Setting> {
+    VARIABLES
+        .iter()
+        .filter_map(|(name, key)| {
+            let value = variable(name).filter(|v| !v.is_empty())?;
+            Some(Setting {
+                key: Key::parse(key)?,
+                value,
+                origin: Origin::Environment(name),
+            })
+        })
+        .collect()
+}
+
+/// The configuration file that the environment names.
+pub fn file_of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    ["LEVERET_CONFIG_FILE", "RABBITMQ_CONFIG_FILE"]
+        .iter()
+        .find_map(|name| variable(name).filter(|v| !v.is_empty()))
+        .map(PathBuf::from)
+}
+
+/// One `key=value` of the command line, in the grammar of the file.
+///
+/// # Errors
+/// `Syntax`, if it is anything but one setting.
+pub fn command_line(text: &str) -> Result<Setting, ConfigError> {
+    // Only the key is named: the value may be a password.
+    let key_part = text.split('=').next().unwrap_or_default().trim();
+    let origin = Origin::CommandLine(format!("-s {key_part}"));
+    let mut lines = match syntax::parse(text) {
+        Ok(lines) => lines,
+        Err(e) => return Err(ConfigError::Syntax { origin, what: e.what }),
+    };
+    match (lines.pop(), lines.is_empty()) {
+        (Some(line), true) => Ok(Setting {
+            key: line.key,
+            value: line.value,
+            origin,
+        }),
+        _ => Err(ConfigError::Syntax {
+            origin,
+            what: "expected one `key=value`",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_sets_what_rabbitmq_lets_it_set() {
+        let settings = environment(|name| match name {
+            "RABBITMQ_DEFAULT_USER" => Some("jane".to_owned()),
+            "RABBITMQ_NODE_PORT" => Some(String::new()),
+            "LEVERET_DATA_DIR" => Some("/srv/x".to_owned()),
+            _ => None,
+        });
+        let got: Vec<_> = settings
+            .iter()
+            .map(|s| (s.key.to_string(), s.value.as_str()))
+            .collect();
+        assert_eq!(
+            got,
+            [
+                ("default_user".to_owned(), "jane"),
+                ("data_dir".to_owned(), "/srv/x")
+            ]
+        );
+    }
+
+    #[test]
+    fn our_own_variable_for_the_file_goes_first() {
+        let both = |name: &str| Some(format!("/{name}"));
+        assert_eq!(file_of_environment(both), Some("/LEVERET_CONFIG_FILE".into()));
+        assert_eq!(file_of_environment(|_| None), None);
+    }
+
+    #[test]
+    fn a_setting_of_the_command_line_is_one_setting() {
+        let setting = command_line("heartbeat=5").unwrap();
+        assert_eq!(
+            (setting.key.to_string().as_str(), setting.value.as_str()),
+            ("heartbeat", "5")
+        );
+        for text in ["heartbeat", "", "a=1\nb=2", "# x"] {
+            assert!(command_line(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_the_command_line_is_not_repeated_in_errors() {
+        let error = command_line("default_pass='a' s3cret").unwrap_err().to_string();
+        assert!(
+            !error.contains("s3cret") && error.contains("-s default_pass"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn files_that_are_not_there_are_named() {
+        let error = file(Path::new("/does/not/exist")).unwrap_err().to_string();
+        assert!(error.starts_with("can't read /does/not/exist: "), "{error}");
+    }
+}
