@@ -1,0 +1,249 @@
+//! The walls between the rooms (`docs/ARCHITECTURE.md`), checked against what the manifests say.
+//!
+//! Two rules. A room imports only the rooms that the table allows it, in its tests too. A crate of other people
+//! lives in the rooms that the table in `docs/ARCHITECTURE.md` gives it as home, with a reason beside it.
+
+use crate::findings::Findings;
+use crate::workspace::{self, Dependency, Kind, Package};
+use std::fs;
+
+/// Who may import whom. A room that isn't here may not exist yet.
+const WALLS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("protocol", &["model"]),
+    ("queue", &["model"]),
+    ("catalog", &["model"]),
+    ("storage", &[]),
+    ("cluster", &["storage"]),
+    ("broker", &["model", "queue", "catalog", "storage", "cluster"]),
+    ("gateway", &["broker", "protocol", "model"]),
+    ("management", &["broker", "model"]),
+    ("server", &["gateway", "management", "broker", "model"]),
+    ("perf", &["protocol", "model"]),
+    ("ctl", &[]),
+    (
+        "sim",
+        &[
+            "model",
+            "protocol",
+            "queue",
+            "catalog",
+            "storage",
+            "cluster",
+            "broker",
+            "gateway",
+            "management",
+            "perf",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Which room a crate of other people lives in, as the architecture page says.
+#[derive(Debug, PartialEq, Eq)]
+struct Home {
+    name: String,
+    rooms: Vec<String>,
+    reason: String,
+}
+
+/// Checks the workspace.
+///
+/// # Errors
+/// The workspace or the architecture page can't be read.
+pub fn check() -> Result<Findings, String> {
+    let packages = workspace::packages()?;
+    let page = workspace::root().join("docs/ARCHITECTURE.md");
+    let text = fs::read_to_string(&page).map_err(|e| format!("{}: {e}", page.display()))?;
+    let mut findings = Findings::default();
+    let homes = homes(&text);
+    for package in &packages {
+        check_package(package, &homes, &mut findings);
+    }
+    check_homes(&packages, &homes, &mut findings);
+    Ok(findings)
+}
+
+fn check_package(package: &Package, homes: &[Home], findings: &mut Findings) {
+    let room = &package.room;
+    let Some((_, allowed)) = WALLS.iter().find(|(name, _)| name == room) else {
+        findings.error(format!(
+            "room {room} has no line in the table of walls (xtask/src/layers.rs)"
+        ));
+        return;
+    };
+    for dependency in &package.dependencies {
+        if dependency.ours && !allowed.contains(&dependency.name.as_str()) {
+            findings.error(wall(room, dependency, allowed));
+        }
+        if !dependency.ours && !lives_in(homes, &dependency.name, room, dependency.kind) {
+            findings.error(format!(
+                "{room} uses {}, which docs/ARCHITECTURE.md doesn't give it as a home (table of outside crates)",
+                dependency.name
+            ));
+        }
+    }
+}
+
+fn wall(room: &str, dependency: &Dependency, allowed: &[&str]) -> String {
+    let how = if dependency.kind == Kind::Dev {
+        " in its tests"
+    } else {
+        ""
+    };
+    let may = if allowed.is_empty() {
+        "nothing of ours".to_owned()
+    } else {
+        allowed.join(", ")
+    };
+    format!("{room} imports {}{how}; it may import {may}", dependency.name)
+}
+
+/// A crate for tests only may be used by every room's tests: its home is `tests`.
+fn lives_in(homes: &[Home], name: &str, room: &str, kind: Kind) -> bool {
+    let Some(home) = homes.iter().find(|h| h.name == name) else {
+        return false;
+    };
+    home.rooms
+        .iter()
+        .any(|r| r == room || (r == "tests" && kind == Kind::Dev))
+}
+
+/// The page must not name crates or homes that are no longer true.
+fn check_homes(packages: &[Package], homes: &[Home], findings: &mut Findings) {
+    for home in homes {
+        if home.reason.is_empty() {
+            findings.error(format!("docs/ARCHITECTURE.md gives no reason for {}", home.name));
+        }
+        for room in &home.rooms {
+            let used = packages.iter().any(|p| {
+                p.dependencies.iter().any(|d| {
+                    let here = if room == "tests" {
+                        d.kind == Kind::Dev
+                    } else {
+                        p.room == *room
+                    };
+                    !d.ours && d.name == home.name && here
+                })
+            });
+            if !used {
+                findings.error(format!(
+                    "docs/ARCHITECTURE.md says {room} uses {}, but it doesn't",
+                    home.name
+                ));
+            }
+        }
+    }
+}
+
+/// Reads the table whose first column is headed `Crate`: rows of crate, rooms and reason.
+fn homes(page: &str) -> Vec<Home> {
+    let rows = page.lines().skip_while(|line| !line.starts_with("| Crate |"));
+    rows.skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|line| {
+            let mut cells = line.trim_matches('|').split('|').map(str::trim);
+            let (name, rooms, reason) = (cells.next()?, cells.next()?, cells.next()?);
+            Some(Home {
+                name: name.trim_matches('`').to_owned(),
+                rooms: rooms
+                    .split(',')
+                    .map(|r| r.trim().trim_matches('`').to_owned())
+                    .collect(),
+                reason: reason.to_owned(),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(room: &str, dependencies: &[(&str, bool, Kind)]) -> Package {
+        let dependency = |&(name, ours, kind): &(&str, bool, Kind)| Dependency {
+            name: name.to_owned(),
+            ours,
+            kind,
+        };
+        Package {
+            room: room.to_owned(),
+            dir: Default::default(),
+            dependencies: dependencies.iter().map(dependency).collect(),
+        }
+    }
+
+    fn errors(package: &Package, page: &str) -> Vec<String> {
+        let mut findings = Findings::default();
+        check_package(package, &homes(page), &mut findings);
+        findings.errors
+    }
+
+    const PAGE: &str = "x\n| Crate | Home | Reason |\n|---|---|---|\n| `tokio` | gateway | sockets |\n\
+                        | `proptest` | tests | properties |\n\nafter\n| `not` | `in` | it |\n";
+
+    #[test]
+    fn the_table_of_the_page_is_read() {
+        let homes = homes(PAGE);
+        assert_eq!(homes.len(), 2);
+        assert_eq!(homes[0].name, "tokio");
+        assert_eq!(homes[0].rooms, ["gateway"]);
+        assert_eq!(homes[0].reason, "sockets");
+    }
+
+    #[test]
+    fn rooms_keep_to_their_walls() {
+        let fine = package(
+            "gateway",
+            &[("broker", true, Kind::Normal), ("tokio", false, Kind::Normal)],
+        );
+        assert_eq!(errors(&fine, PAGE), Vec::<String>::new());
+        let storage = package("storage", &[("model", true, Kind::Normal)]);
+        assert_eq!(
+            errors(&storage, PAGE),
+            ["storage imports model; it may import nothing of ours"]
+        );
+        let gateway = package("gateway", &[("queue", true, Kind::Dev)]);
+        assert!(
+            errors(&gateway, PAGE)[0].starts_with("gateway imports queue in its tests; it may import broker")
+        );
+        assert!(errors(&package("attic", &[]), PAGE)[0].starts_with("room attic has no line"));
+    }
+
+    #[test]
+    fn outside_crates_stay_at_home() {
+        let broker = package("broker", &[("tokio", false, Kind::Normal)]);
+        assert_eq!(errors(&broker, PAGE).len(), 1);
+        let tests = package("queue", &[("proptest", false, Kind::Dev)]);
+        assert_eq!(errors(&tests, PAGE), Vec::<String>::new());
+        let shipped = package("queue", &[("proptest", false, Kind::Normal)]);
+        assert_eq!(errors(&shipped, PAGE).len(), 1);
+    }
+
+    #[test]
+    fn the_page_names_nobody_who_has_left() {
+        let mut findings = Findings::default();
+        let packages = [package("gateway", &[("tokio", false, Kind::Normal)])];
+        check_homes(&packages, &homes(PAGE), &mut findings);
+        assert_eq!(
+            findings.errors,
+            ["docs/ARCHITECTURE.md says tests uses proptest, but it doesn't"]
+        );
+    }
+
+    #[test]
+    fn the_walls_know_only_rooms() {
+        for (room, allowed) in WALLS {
+            for other in *allowed {
+                assert!(
+                    WALLS.iter().any(|(name, _)| name == other),
+                    "{room} may import {other}, which is no room"
+                );
+            }
+            assert!(
+                !allowed.contains(&"xtask") && !allowed.contains(&"sim"),
+                "nothing imports sim or xtask"
+            );
+        }
+    }
+}
