@@ -18,8 +18,6 @@ pub struct Function {
     pub name: String,
     pub line: usize,
     pub lines: usize,
-    /// Whether it is a test (`#[test]`).
-    pub is_test: bool,
 }
 
 /// All functions with a body in a Rust file.
@@ -40,33 +38,30 @@ struct Finder {
 }
 
 impl Finder {
-    fn found(&mut self, signature: &syn::Signature, attributes: &[syn::Attribute], body: &syn::Block) {
+    fn found(&mut self, signature: &syn::Signature, body: &syn::Block) {
         let (first, last): (Span, Span) = (signature.span(), body.span());
         self.functions.push(Function {
             name: signature.ident.to_string(),
             line: first.start().line,
             lines: last.end().line + 1 - first.start().line,
-            is_test: attributes
-                .iter()
-                .any(|a| a.path().segments.last().is_some_and(|s| s.ident == "test")),
         });
     }
 }
 
 impl<'ast> Visit<'ast> for Finder {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.found(&item.sig, &item.attrs, &item.block);
+        self.found(&item.sig, &item.block);
         visit::visit_item_fn(self, item);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.found(&item.sig, &item.attrs, &item.block);
+        self.found(&item.sig, &item.block);
         visit::visit_impl_item_fn(self, item);
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
         if let Some(body) = &item.default {
-            self.found(&item.sig, &item.attrs, body);
+            self.found(&item.sig, body);
         }
         visit::visit_trait_item_fn(self, item);
     }
@@ -131,17 +126,12 @@ mod tests {
         let found: Vec<_> = of(&source)
             .unwrap()
             .into_iter()
-            .map(|f| (f.name, f.line, f.lines, f.is_test))
+            .map(|f| (f.name, f.line, f.lines))
             .collect();
-        let expected = [
-            ("b", 1, 3, false),
-            ("c", 4, 1, false),
-            ("d", 6, 3, true),
-            ("e", 7, 1, false),
-        ];
+        let expected = [("b", 1, 3), ("c", 4, 1), ("d", 6, 3), ("e", 7, 1)];
         assert_eq!(
             found,
-            expected.map(|(name, line, lines, test)| (name.to_owned(), line, lines, test))
+            expected.map(|(name, line, lines)| (name.to_owned(), line, lines))
         );
     }
 
