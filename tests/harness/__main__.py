@@ -1,0 +1,158 @@
+"""Runs the black-box tests: `python -m harness BINARY`, or `--external HOST:PORT` for a broker that already runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+from .alarm import AlarmBroker
+from .broker import Broker
+from .control import Control
+from .external import ExternalBroker
+from .suites import CACHE, TESTS, Suite, client_suites
+
+
+class Tally:
+    """Counts the result lines as they pass by, and remembers the failures."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.failures: list[str] = []
+
+    def see(self, line: str) -> None:
+        word = line.split(" ", 1)[0]
+        if word in ("ok", "FAIL", "skip"):
+            self.counts[word] += 1
+            if word == "FAIL":
+                self.failures.append(line.rstrip())
+
+    def say(self, line: str) -> None:
+        print(line, flush=True)
+        self.see(line)
+
+
+def stream(command: list[str], folder, environment: dict[str, str], limit_seconds: int, tally: Tally) -> tuple[int, int]:
+    """Runs a command, passing its lines through; its exit code and how many result lines it gave."""
+    before = sum(tally.counts.values())
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    timer = threading.Timer(limit_seconds, process.kill)
+    timer.start()
+    try:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            tally.see(line)
+        code = process.wait()
+    finally:
+        timer.cancel()
+        process.kill()
+    return code, sum(tally.counts.values()) - before
+
+
+def install(suite: Suite, tally: Tally) -> bool:
+    for command in suite.install:
+        done = subprocess.run(command, cwd=suite.folder, env=os.environ | suite.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode != 0:
+            tally.say(f"FAIL {suite.name} install: {' '.join(command)}")
+            print("\n".join(f"     {line}" for line in (done.stdout + done.stderr).splitlines()[-40:]))
+            return False
+    return True
+
+
+def run_clients(suites: list[Suite], broker, alarm_broker, environment: dict[str, str], tally: Tally) -> None:
+    for suite in suites:
+        started = time.monotonic()
+        print(f"== {suite.name}", flush=True)
+        if not install(suite, tally):
+            continue
+        ready = time.monotonic()
+        failed_before = tally.counts["FAIL"]
+        code, lines = stream(suite.command, suite.folder, os.environ | suite.environment | environment, suite.time_limit_seconds, tally)
+        if lines == 0 or (code != 0 and tally.counts["FAIL"] == failed_before):
+            tally.say(f"FAIL {suite.name} ended with exit code {code} after {lines} results")
+        for which in {broker, alarm_broker}:
+            for line in which.panics():
+                tally.say(f"FAIL {suite.name} made the broker panic: {line}")
+            if not which.alive():
+                tally.say(f"FAIL {suite.name} ended the broker")
+                print(which.log_tail())
+                which.start()
+        print(f"== {suite.name}: installed in {ready - started:.1f} s, ran {time.monotonic() - ready:.1f} s", flush=True)
+
+
+def run_load(name: str, extra: list[str], limit_seconds: int, tally: Tally) -> None:
+    print(f"== {name}", flush=True)
+    started = time.monotonic()
+    failed_before = tally.counts["FAIL"]
+    code, lines = stream([sys.executable, "-u", str(TESTS / name), *extra], TESTS, dict(os.environ), limit_seconds, tally)
+    if lines == 0 or (code != 0 and tally.counts["FAIL"] == failed_before):
+        tally.say(f"FAIL {name} ended with exit code {code} after {lines} results")
+    print(f"== {name}: {time.monotonic() - started:.1f} s", flush=True)
+
+
+def stop_cleanly(broker, tally: Tally) -> None:
+    if isinstance(broker, Broker):
+        try:
+            code = broker.stop()
+        except RuntimeError as error:
+            code = str(error)
+        tally.say(f"ok   harness {type(broker).__name__} stops cleanly" if code == 0 else f"FAIL harness stops on SIGTERM with {code}")
+    broker.close()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests/run", description=__doc__)
+    parser.add_argument("binary", nargs="?", help="the leveret executable")
+    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,node,go,java,lapin,crash,perftest")
+    parser.add_argument("--external", help="HOST:PORT of a running broker; only client suites and PerfTest run")
+    parser.add_argument("--external-restart", default="", help="a shell command that restarts it")
+    parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")
+    parser.add_argument("--external-alarm-off", default="", help="a shell command that lifts it")
+    parser.add_argument("--cycles", type=int, default=20, help="cycles of the kill -9 loop")
+    options = parser.parse_args()
+    if bool(options.binary) == bool(options.external):
+        parser.error("give either the executable or --external HOST:PORT")
+    return options
+
+
+def main() -> int:
+    options = arguments()
+    CACHE.mkdir(exist_ok=True)
+    chosen = [name for name in options.only.split(",") if name]
+    tally = Tally()
+    suites = [suite for suite in client_suites() if not chosen or suite.name in chosen]
+    if suites:
+        if options.external:
+            host, port = options.external.rsplit(":", 1)
+            broker = alarm_broker = ExternalBroker(host, int(port), options.external_restart, options.external_alarm_on, options.external_alarm_off)
+            controllable = all(broker.commands.values())
+        else:
+            broker, alarm_broker, controllable = Broker(options.binary).start(), AlarmBroker(options.binary).start(), True
+        control = Control(broker, alarm_broker)
+        environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "ALARM_PORT": str(alarm_broker.port), "LEVERET": "0" if options.external else "1"}
+        if controllable:
+            environment["CONTROL_PORT"] = str(control.port)
+        try:
+            run_clients(suites, broker, alarm_broker, environment, tally)
+        finally:
+            control.close()
+            for which in {broker, alarm_broker}:
+                stop_cleanly(which, tally)
+    if options.binary and (not chosen or "crash" in chosen):
+        run_load("crash", [options.binary, "--cycles", str(options.cycles)], 120 + 10 * options.cycles, tally)
+    if not chosen or "perftest" in chosen:
+        run_load("perftest", [options.binary] if options.binary else ["--external", options.external], 600, tally)
+    if tally.failures:
+        print("== failures")
+        print("\n".join(tally.failures))
+    print(f"{tally.counts['skip']} skipped")
+    print(f"{tally.counts['ok']} passed, {tally.counts['FAIL']} failed")
+    return 1 if tally.failures or tally.counts["ok"] == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

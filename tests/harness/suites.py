@@ -1,0 +1,64 @@
+"""The client suites: how each is installed and how it is run.
+
+A suite is a command that prints one line per test (`ok   SUITE NAME`, `skip SUITE NAME: REASON`, `FAIL SUITE NAME`
+followed by indented details) and reads where the broker is from its environment: AMQP_HOST, AMQP_PORT, ALARM_PORT (a broker
+whose alarm the control port switches), CONTROL_PORT (absent when nobody can restart the broker) and LEVERET (0 for another
+broker, for which the tests of what is only ours skip themselves).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent.parent
+CACHE = TESTS / ".cache"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", TESTS.parent / "target"))
+
+
+@dataclass
+class Suite:
+    """A folder with a client's tests."""
+
+    name: str
+    folder: Path
+    install: list[list[str]]
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    time_limit_seconds: int = 240
+
+
+def client_suites() -> list[Suite]:
+    python = sys.executable
+    java_libraries = CACHE / "java"
+    return [
+        Suite(
+            "python",
+            TESTS / "python",
+            [],
+            [python, "-m", "pytest", "-p", "no:terminal", "-p", "no:cacheprovider"],
+            {"PYTHONDONTWRITEBYTECODE": "1"},
+        ),
+        Suite("node", TESTS / "node", [["npm", "ci", "--silent", "--no-progress"]], ["node", "suite.js"]),
+        Suite(
+            "go",
+            TESTS / "go",
+            [["go", "test", "-c", "-o", str(CACHE / "go-suite"), "."]],
+            [str(CACHE / "go-suite"), "-test.count=1"],
+            {"GOFLAGS": "-mod=readonly"},
+        ),
+        Suite(
+            "java",
+            TESTS / "java",
+            [["mvn", "-q", "-B", "compile", "dependency:copy-dependencies", f"-DoutputDirectory={java_libraries}"]],
+            ["java", "-cp", f"{TESTS}/java/target/classes:{java_libraries}/*", "leveret.Suite"],
+        ),
+        Suite(
+            "lapin",
+            TESTS / "lapin",
+            [["cargo", "build", "--quiet", "--locked", "--target-dir", str(TARGET)]],
+            [str(TARGET / "debug" / "leveret-test-lapin")],
+        ),
+    ]
