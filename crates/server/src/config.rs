@@ -36,6 +36,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// `loopback_users`: who may connect from this machine only.
     pub loopback_users: Vec<String>,
+    /// `cluster_name`, announced to clients.
+    pub cluster_name: String,
     /// `vm_memory_high_watermark`: from when on publishers are blocked for lack of memory.
     pub memory_watermark: Watermark,
     /// `total_memory_available_override_value`, in bytes; `None` asks the system.
@@ -196,6 +198,7 @@ impl Default for Config {
                 read: ".*".to_owned(),
             },
             loopback_users: vec!["guest".to_owned()],
+            cluster_name: "leveret".to_owned(),
             memory_watermark: Watermark::Relative(0.6),
             total_memory: None,
             disk_free_limit: Watermark::Absolute(50_000_000),

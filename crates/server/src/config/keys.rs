@@ -286,7 +286,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("log.error_logger_format_depth", NoEffect(ERLANG)),
     ("log.summarize_process_state", NoEffect(ERLANG)),
     // Clusters
-    ("cluster_name", Part("clusters")),
+    ("cluster_name", Sets(rules::cluster_name)),
     ("cluster_tags.*", Part("clusters")),
     ("node_tags.*", Part("clusters")),
     ("cluster_partition_handling", Part("clusters")),
@@ -350,11 +350,15 @@ fn matches(pattern: &str, mut segments: &[String]) -> bool {
 /// The known key that is spelt most like this unknown one; `None` if none comes close.
 pub fn nearest(key: &Key) -> Option<String> {
     let text = key.to_string();
+    // No key is nearly that long, and comparing takes time by the square of the length.
+    if text.len() > 100 {
+        return None;
+    }
     let spelling = |(pattern, _): &(&str, Rule)| {
         let candidate = like(pattern, key.segments());
         let distance = strsim::damerau_levenshtein(&text, &candidate);
         // What stars stand for is equal by construction, so only the rest of the pattern may excuse slips.
-        let slips = (pattern.replace('*', "").len() / 4).max(2);
+        let slips = (pattern.replace('*', "").len() / 3).max(2);
         (distance <= slips).then_some((distance, candidate))
     };
     KEYS.iter()

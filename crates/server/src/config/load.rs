@@ -1,8 +1,13 @@
-//! From settings to a [`Config`]: the later setting of a key counts, every mistake is reported, not only the first.
+//! From settings to a [`Config`]: the later setting of a key counts, and mistakes are reported together, not one a
+//! start.
 
 use super::error::ConfigError;
 use super::keys::{self, Rule};
 use super::{Config, Setting, Watermark};
+use std::collections::HashSet;
+
+/// So many mistakes are reported at once; whoever has more gave the wrong file.
+const ERRORS_MOST: usize = 20;
 
 /// A configuration, and what its operator should know about it.
 #[derive(Debug)]
@@ -15,7 +20,7 @@ pub struct Loaded {
 /// Checks settings and applies them to the defaults.
 ///
 /// # Errors
-/// All unknown keys, bad values and refused settings, in the order of the settings.
+/// Unknown keys, bad values and refused settings, in the order of the settings, twenty at most.
 pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
     let settings = last_of_each_key(settings);
     let mut config = Config::default();
@@ -26,7 +31,8 @@ pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
         match apply(&mut config, setting) {
             Ok(None) => {}
             Ok(Some(warning)) => warnings.push(warning),
-            Err(error) => errors.push(error),
+            Err(error) if errors.len() < ERRORS_MOST => errors.push(error),
+            Err(_) => break,
         }
     }
     warnings.extend(contradictions(&config, &settings));
@@ -38,11 +44,13 @@ pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
 }
 
 fn last_of_each_key(settings: Vec<Setting>) -> Vec<Setting> {
-    let mut kept: Vec<Setting> = Vec::new();
-    for setting in settings {
-        kept.retain(|s| s.key != setting.key);
-        kept.push(setting);
-    }
+    let mut seen = HashSet::new();
+    let mut kept: Vec<Setting> = settings
+        .into_iter()
+        .rev()
+        .filter(|s| seen.insert(s.key.clone()))
+        .collect();
+    kept.reverse();
     // Some settings win over others whatever the order, as in RabbitMQ; so they go last.
     kept.sort_by_key(goes_last);
     kept
@@ -388,6 +396,12 @@ mod tests {
             error.contains("default_pass") && !error.contains("s3cret"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_file_of_mistakes_is_cut_short() {
+        let text: String = (0..100).map(|i| format!("nonsense_{i} = 1\n")).collect();
+        assert_eq!(loaded(&text).unwrap_err().len(), ERRORS_MOST);
     }
 
     #[test]

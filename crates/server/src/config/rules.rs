@@ -158,6 +158,11 @@ pub fn default_read(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+pub fn cluster_name(config: &mut Config, setting: &Setting) -> Checked {
+    config.cluster_name = short_name(setting)?;
+    Ok(())
+}
+
 pub fn memory_relative(config: &mut Config, setting: &Setting) -> Checked {
     let share = share(&setting.value, 0.0, 1.0).ok_or("a share of the memory, from 0.0 to 1.0")?;
     config.memory_watermark = Watermark::Relative(share);
@@ -280,7 +285,7 @@ fn only_none(setting: &Setting) -> Checked {
     }
 }
 
-/// User and vhost names travel in AMQP's short strings.
+/// Names of users, vhosts and clusters travel in AMQP's short strings.
 fn short_name(setting: &Setting) -> Checked<String> {
     if setting.value.is_empty() || setting.value.len() > 255 {
         return Err("a name of 1 to 255 bytes");

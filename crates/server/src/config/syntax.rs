@@ -7,7 +7,7 @@
 use std::fmt;
 
 /// A dotted key, such as `listeners.tcp.default`. A dot inside one segment is written `\.`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     segments: Vec<String>,
 }

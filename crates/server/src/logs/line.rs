@@ -30,11 +30,11 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let meta = event.metadata();
-        let area = meta.target().split("::").next().unwrap_or_default();
+        let room = meta.target().split("::").next().unwrap_or_default();
         let head = Head {
             time: WallTime::now(),
             level: level_name(*meta.level()),
-            area,
+            area: fields.area.as_deref().unwrap_or(room),
         };
         match self.format {
             LogFormat::Text => write_text(&mut out, &head, &fields),
@@ -63,6 +63,8 @@ fn level_name(level: Level) -> &'static str {
 #[derive(Default)]
 struct Fields {
     message: String,
+    /// The field `area`, by which a room can say more exactly who speaks.
+    area: Option<String>,
     others: Vec<(&'static str, Value)>,
 }
 
@@ -76,6 +78,7 @@ impl Fields {
     fn put(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::Bare(text) | Value::Text(text)) => self.message = text,
+            ("area", Value::Text(text)) => self.area = Some(text),
             (name, value) => self.others.push((name, value)),
         }
     }
@@ -225,12 +228,12 @@ mod tests {
     #[test]
     fn a_json_line() {
         let line = written(LogFormat::Json, || {
-            tracing::warn!(target: "broker", vhost = "/", full = true, "a \"b\"\n\u{1}");
+            tracing::warn!(target: "broker", area = "alarms", vhost = "/", full = true, "a \"b\"\n\u{1}");
         });
         let rest = &line[line.find(",\"level\"").unwrap()..];
         assert_eq!(
             rest,
-            ",\"level\":\"warning\",\"area\":\"broker\",\"msg\":\"a \\\"b\\\"\\n\\u0001\",\"vhost\":\"/\",\"full\":true}\n"
+            ",\"level\":\"warning\",\"area\":\"alarms\",\"msg\":\"a \\\"b\\\"\\n\\u0001\",\"vhost\":\"/\",\"full\":true}\n"
         );
     }
 
