@@ -85,7 +85,7 @@ def test_a_publisher_without_the_capability_is_held_silently(name, alarm):
             untold.read_frame()
         control("alarm-off")
         untold.socket.settimeout(NOTICE_SECONDS)
-        assert untold.expect(Q.DeclareOk, 1).message_count == 1
+        untold.expect(Q.DeclareOk, 1)
 
 
 def test_pika_calls_back_on_blocked_and_unblocked(name, alarm):
