@@ -1,1 +1,32 @@
-//! Room storage: built in its own change.
+//! The logs on disk. This room does not know what a message is: it imports nothing of ours, keeps bytes under numbers
+//! that others give out, and never looks into them.
+//!
+//! Two kinds of files. [`Log`]: the node's one write-ahead log with group commit, for everything that must be durable
+//! soon. [`Segments`]: files per owner for what stays long. Both write through [`FileSystem`], which has a real
+//! implementation, [`Disk`], and one that fails on demand, [`faulty::FaultyFs`].
+//!
+//! What never happens here: a promise is kept before its bytes are synced; a payload is handed out that does not match
+//! its checksum; a failed write or sync is tried again; bytes on disk, whatever they are, cause a panic; a second
+//! process works on the same directory ([`DirectoryLock`]).
+//!
+//! Reading order: [`FileSystem`], `log/mod.rs`, `segments/mod.rs`, [`faulty`].
+
+mod directory_lock;
+mod disk;
+mod error;
+pub mod faulty;
+mod file_system;
+mod log;
+mod segments;
+
+pub use directory_lock::DirectoryLock;
+pub use disk::Disk;
+pub use error::StorageError;
+pub use file_system::{Access, Advice, File, FileSystem, Locking};
+pub use log::{Batch, Callbacks, Cut, Damage, JournalId, Log, LogOptions, Position, Recovery};
+pub use segments::{Each, Place, SegmentOptions, Segments};
+
+/// The error of [`Log`].
+pub type LogError = StorageError;
+/// The error of [`Segments`].
+pub type SegmentError = StorageError;

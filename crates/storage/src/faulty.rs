@@ -1,0 +1,650 @@
+//! A file system in memory that fails on demand. For tests, here and in other crates; never used by the broker itself.
+//!
+//! What it models: data is durable after `sync_data`, names after `sync_dir`, and nothing else is. A crash keeps of
+//! everything else an arbitrary part: each write whole, torn by sector, or not at all. A failed sync leaves the written
+//! data readable but never durable, even if a later sync succeeds, as Linux file systems do.
+
+use crate::file_system::{Access, Advice, File, FileSystem, Locking};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a chosen call does instead of its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Fails with EIO. A sync that fails so loses what it should have made durable.
+    Io,
+    /// Fails with ENOSPC.
+    Full,
+    /// A write or read handles only half of its bytes, and reports that; other calls work.
+    Short,
+    /// A write handles half of its bytes, and every later call fails with ENOSPC.
+    ShortThenFull,
+}
+
+/// The file system. Clones share the same files.
+#[derive(Debug, Clone)]
+pub struct FaultyFs {
+    world: Arc<Mutex<World>>,
+}
+
+#[derive(Debug, Clone)]
+struct World {
+    inodes: BTreeMap<u64, Inode>,
+    directories: BTreeMap<PathBuf, Directory>,
+    next_inode: u64,
+    calls: u64,
+    plan: BTreeMap<u64, Fault>,
+    full_from: Option<u64>,
+    off: bool,
+    read_only: bool,
+    free_space: u64,
+    locks: BTreeSet<PathBuf>,
+    holders: BTreeMap<PathBuf, String>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Inode {
+    now: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: Vec<Change>,
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write { offset: usize, bytes: Vec<u8> },
+    Length(usize),
+}
+
+#[derive(Debug, Clone, Default)]
+struct Directory {
+    /// The directory's own name is durable: its parent was synced since it was made.
+    linked: bool,
+    now: BTreeMap<String, u64>,
+    durable: BTreeMap<String, u64>,
+    unsynced: Vec<NameChange>,
+}
+
+#[derive(Debug, Clone)]
+enum NameChange {
+    Link(String, u64),
+    Unlink(String),
+    Rename(String, String, u64),
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    world: Arc<Mutex<World>>,
+    inode: u64,
+    writable: bool,
+}
+
+struct FaultyLock {
+    world: Arc<Mutex<World>>,
+    path: PathBuf,
+}
+
+const SECTOR: usize = 512;
+
+impl Default for FaultyFs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FaultyFs {
+    /// An empty file system with a gigabyte of free space.
+    pub fn new() -> Self {
+        let world = World {
+            inodes: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            next_inode: 1,
+            calls: 0,
+            plan: BTreeMap::new(),
+            full_from: None,
+            off: false,
+            read_only: false,
+            free_space: 1 << 30,
+            locks: BTreeSet::new(),
+            holders: BTreeMap::new(),
+        };
+        Self {
+            world: Arc::new(Mutex::new(world)),
+        }
+    }
+
+    fn lock_world(&self) -> MutexGuard<'_, World> {
+        locked(&self.world)
+    }
+
+    /// How many calls have been made.
+    pub fn calls(&self) -> u64 {
+        self.lock_world().calls
+    }
+
+    /// The `call`-th call from now on (1 is the next) does `fault` instead of its work.
+    pub fn fail_at(&self, call: u64, fault: Fault) {
+        let mut world = self.lock_world();
+        let call = world.calls + call;
+        world.plan.insert(call, fault);
+    }
+
+    /// From now on every write, creation, rename and removal is refused, as on a read-only mount.
+    pub fn set_read_only(&self) {
+        self.lock_world().read_only = true;
+    }
+
+    /// What [`FileSystem::free_space`] answers.
+    pub fn set_free_space(&self, bytes: u64) {
+        self.lock_world().free_space = bytes;
+    }
+
+    /// Pulls the plug: every further call on this file system fails. Returns what a reboot finds: all that is durable,
+    /// and of the rest what `seed` decides.
+    pub fn crash(&self, seed: u64) -> Self {
+        let mut world = self.lock_world();
+        world.off = true;
+        let mut after = world.clone();
+        after.reboot(&mut Dice(seed));
+        Self {
+            world: Arc::new(Mutex::new(after)),
+        }
+    }
+
+    /// Stops the process without the power: everything written stays, even unsynced. Every further call on this file
+    /// system fails; the returned one has the files.
+    pub fn kill(&self) -> Self {
+        let mut world = self.lock_world();
+        world.off = true;
+        let mut after = world.clone();
+        after.calm();
+        Self {
+            world: Arc::new(Mutex::new(after)),
+        }
+    }
+
+    /// An independent copy of all files, with no faults planned.
+    pub fn copy(&self) -> Self {
+        let mut copy = self.lock_world().clone();
+        copy.calm();
+        Self {
+            world: Arc::new(Mutex::new(copy)),
+        }
+    }
+
+    /// Changes a file's bytes behind everybody's back, as a failing disk does. True if the file exists.
+    pub fn corrupt(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut world = self.lock_world();
+        let Some(number) = world.find(path) else {
+            return false;
+        };
+        let Some(inode) = world.inodes.get_mut(&number) else {
+            return false;
+        };
+        change(&mut inode.now);
+        inode.durable = inode.now.clone();
+        inode.unsynced.clear();
+        true
+    }
+
+    /// Puts a file there, durably.
+    pub fn plant(&self, path: &Path, bytes: Vec<u8>) {
+        let mut world = self.lock_world();
+        let number = world.new_inode(Inode {
+            now: bytes.clone(),
+            durable: bytes,
+            unsynced: Vec::new(),
+        });
+        let (dir, name) = split(path);
+        let directory = world.directories.entry(dir).or_default();
+        directory.linked = true;
+        directory.now.insert(name.clone(), number);
+        directory.durable.insert(name, number);
+    }
+
+    /// A file's bytes as a reader sees them now.
+    pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
+        let world = self.lock_world();
+        world
+            .find(path)
+            .and_then(|number| world.inodes.get(&number))
+            .map(|inode| inode.now.clone())
+    }
+
+    /// All files, sorted by path.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let world = self.lock_world();
+        let mut paths = Vec::new();
+        for (dir, directory) in &world.directories {
+            paths.extend(directory.now.keys().map(|name| dir.join(name)));
+        }
+        paths
+    }
+}
+
+fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn split(path: &Path) -> (PathBuf, String) {
+    let dir = path.parent().unwrap_or(Path::new("")).to_owned();
+    (
+        dir,
+        path.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+    )
+}
+
+fn missing() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+impl World {
+    /// Counts a call. `Ok(true)`: handle only half.
+    fn call(&mut self, changes: bool) -> io::Result<bool> {
+        self.calls += 1;
+        if self.off {
+            return Err(io::Error::other("the machine is off"));
+        }
+        if changes && self.read_only {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
+        if self.full_from.is_some_and(|from| self.calls >= from) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        match self.plan.remove(&self.calls) {
+            None => Ok(false),
+            Some(Fault::Short) => Ok(true),
+            Some(Fault::ShortThenFull) => {
+                self.full_from = Some(self.calls + 1);
+                Ok(true)
+            }
+            Some(Fault::Full) => Err(io::ErrorKind::StorageFull.into()),
+            Some(Fault::Io) => Err(io::Error::other("injected input/output error")),
+        }
+    }
+
+    fn find(&self, path: &Path) -> Option<u64> {
+        let (dir, name) = split(path);
+        self.directories.get(&dir)?.now.get(&name).copied()
+    }
+
+    fn new_inode(&mut self, inode: Inode) -> u64 {
+        let number = self.next_inode;
+        self.next_inode += 1;
+        self.inodes.insert(number, inode);
+        number
+    }
+
+    fn inode(&mut self, number: u64) -> io::Result<&mut Inode> {
+        self.inodes.get_mut(&number).ok_or_else(missing)
+    }
+
+    fn directory(&mut self, dir: &Path) -> io::Result<&mut Directory> {
+        self.directories.get_mut(dir).ok_or_else(missing)
+    }
+
+    fn calm(&mut self) {
+        self.off = false;
+        self.plan.clear();
+        self.full_from = None;
+        self.locks.clear();
+    }
+
+    fn reboot(&mut self, dice: &mut Dice) {
+        self.calm();
+        for inode in self.inodes.values_mut() {
+            inode.reboot(dice);
+        }
+        let vanished: Vec<PathBuf> = self
+            .directories
+            .iter()
+            .filter(|(_, d)| !d.linked && dice.chance())
+            .map(|(p, _)| p.clone())
+            .collect();
+        self.directories
+            .retain(|path, _| !vanished.iter().any(|gone| path.starts_with(gone)));
+        for directory in self.directories.values_mut() {
+            directory.linked = true;
+            directory.reboot(dice);
+        }
+    }
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Change::Length(length) => bytes.resize(*length, 0),
+            Change::Write {
+                offset,
+                bytes: written,
+            } => put(bytes, *offset, written),
+        }
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
+    let end = offset + written.len();
+    if bytes.len() < end {
+        bytes.resize(end, 0);
+    }
+    bytes[offset..end].copy_from_slice(written);
+}
+
+impl Inode {
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.now);
+        self.unsynced.push(change);
+    }
+
+    fn sync(&mut self) {
+        for change in self.unsynced.drain(..) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    fn reboot(&mut self, dice: &mut Dice) {
+        let mood = dice.below(4);
+        for change in std::mem::take(&mut self.unsynced) {
+            let fate = if mood < 2 { mood } else { dice.below(3) };
+            match (&change, fate) {
+                (_, 0) => {}
+                (_, 1) => change.apply(&mut self.durable),
+                (Change::Length(_), _) => change.apply(&mut self.durable),
+                (Change::Write { offset, bytes }, _) => tear(&mut self.durable, *offset, bytes, dice),
+            }
+        }
+        self.now = self.durable.clone();
+    }
+}
+
+/// Each sector of the write reaches the disk or not.
+fn tear(durable: &mut Vec<u8>, offset: usize, bytes: &[u8], dice: &mut Dice) {
+    let mut at = offset;
+    let end = offset + bytes.len();
+    while at < end {
+        let next = ((at / SECTOR + 1) * SECTOR).min(end);
+        if dice.chance() {
+            put(durable, at, &bytes[at - offset..next - offset]);
+        }
+        at = next;
+    }
+}
+
+impl Directory {
+    fn change(&mut self, change: NameChange) {
+        change.apply(&mut self.now);
+        self.unsynced.push(change);
+    }
+
+    fn reboot(&mut self, dice: &mut Dice) {
+        // Journaling file systems lose a suffix of such changes; POSIX allows losing any.
+        let kept_prefix = dice.below(self.unsynced.len() as u64 + 1) as usize;
+        let any = dice.chance();
+        for (at, change) in std::mem::take(&mut self.unsynced).into_iter().enumerate() {
+            if if any { dice.chance() } else { at < kept_prefix } {
+                change.apply(&mut self.durable);
+            }
+        }
+        self.now = self.durable.clone();
+    }
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut BTreeMap<String, u64>) {
+        match self {
+            NameChange::Link(name, inode) => {
+                names.insert(name.clone(), *inode);
+            }
+            NameChange::Unlink(name) => {
+                names.remove(name);
+            }
+            NameChange::Rename(from, to, inode) => {
+                names.remove(from);
+                names.insert(to.clone(), *inode);
+            }
+        }
+    }
+}
+
+/// A small seeded generator of pseudo-random numbers (splitmix64).
+#[derive(Debug, Clone)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// The next 64 bits.
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.roll() % limit.max(1)
+    }
+
+    /// True half of the time.
+    pub fn chance(&mut self) -> bool {
+        self.roll() & 1 == 1
+    }
+}
+
+impl FileSystem for FaultyFs {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let mut world = self.lock_world();
+        world.call(access == Access::Create)?;
+        let (dir, name) = split(path);
+        let inode = match (world.find(path), access) {
+            (Some(inode), Access::Create) => {
+                world.inode(inode)?.change(Change::Length(0));
+                inode
+            }
+            (Some(inode), _) => inode,
+            (None, Access::Create) => {
+                let inode = world.new_inode(Inode::default());
+                world.directory(&dir)?.change(NameChange::Link(name, inode));
+                inode
+            }
+            (None, _) => return Err(missing()),
+        };
+        Ok(Arc::new(FaultyFile {
+            world: self.world.clone(),
+            inode,
+            writable: access != Access::Read,
+        }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut world = self.lock_world();
+        world.call(true)?;
+        let inode = world.find(from).ok_or_else(missing)?;
+        let ((dir, from), (_, to)) = (split(from), split(to));
+        world.directory(&dir)?.change(NameChange::Rename(from, to, inode));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut world = self.lock_world();
+        world.call(true)?;
+        world.find(path).ok_or_else(missing)?;
+        let (dir, name) = split(path);
+        world.directory(&dir)?.change(NameChange::Unlink(name));
+        Ok(())
+    }
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut world = self.lock_world();
+        world.call(false)?;
+        for dir in dir.ancestors() {
+            if !world.directories.contains_key(dir) {
+                if world.read_only {
+                    return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+                }
+                let linked = dir.parent().is_none_or(|parent| parent == Path::new(""));
+                world.directories.insert(
+                    dir.to_owned(),
+                    Directory {
+                        linked,
+                        ..Directory::default()
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut world = self.lock_world();
+        world.call(true)?;
+        if !world.directory(dir)?.now.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        world.directories.remove(dir);
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut world = self.lock_world();
+        world.call(false)?;
+        let mut names: Vec<String> = world.directory(dir)?.now.keys().cloned().collect();
+        for inner in world
+            .directories
+            .keys()
+            .filter(|inner| inner.parent() == Some(dir))
+        {
+            names.push(split(inner).1);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut world = self.lock_world();
+        if let Err(error) = world.call(false) {
+            if let Some(directory) = world.directories.get_mut(dir) {
+                directory.unsynced.clear();
+            }
+            return Err(error);
+        }
+        for (inner, directory) in &mut world.directories {
+            directory.linked |= inner.parent() == Some(dir);
+        }
+        let directory = world.directory(dir)?;
+        for change in directory.unsynced.drain(..) {
+            change.apply(&mut directory.durable);
+        }
+        Ok(())
+    }
+
+    fn free_space(&self, _dir: &Path) -> io::Result<u64> {
+        let mut world = self.lock_world();
+        world.call(false)?;
+        Ok(world.free_space)
+    }
+
+    fn lock(&self, path: &Path, holder: &str) -> io::Result<Locking> {
+        let mut world = self.lock_world();
+        world.call(true)?;
+        if !world.locks.insert(path.to_owned()) {
+            return Ok(Locking::Taken(
+                world.holders.get(path).cloned().unwrap_or_default(),
+            ));
+        }
+        world.holders.insert(path.to_owned(), holder.to_owned());
+        Ok(Locking::Held(Box::new(FaultyLock {
+            world: self.world.clone(),
+            path: path.to_owned(),
+        })))
+    }
+}
+
+impl Drop for FaultyLock {
+    fn drop(&mut self) {
+        locked(&self.world).locks.remove(&self.path);
+    }
+}
+
+impl File for FaultyFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut world = locked(&self.world);
+        let half = world.call(false)?;
+        let bytes = &world.inode(self.inode)?.now;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let mut length = buf.len().min(bytes.len() - start);
+        if half && length > 1 {
+            length /= 2;
+        }
+        buf[..length].copy_from_slice(&bytes[start..start + length]);
+        Ok(length)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        let mut world = locked(&self.world);
+        let half = world.call(true)?;
+        if !self.writable {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let length = if half && buf.len() > 1 {
+            buf.len() / 2
+        } else {
+            buf.len()
+        };
+        let change = Change::Write {
+            offset: offset as usize,
+            bytes: buf[..length].to_vec(),
+        };
+        world.inode(self.inode)?.change(change);
+        Ok(length)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut world = locked(&self.world);
+        let outcome = world.call(false);
+        let inode = world.inode(self.inode)?;
+        match outcome {
+            Ok(_) => {
+                inode.sync();
+                Ok(())
+            }
+            Err(error) => {
+                // The pages are clean now, though they never reached the disk.
+                inode.unsynced.clear();
+                Err(error)
+            }
+        }
+    }
+
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        let mut world = locked(&self.world);
+        world.call(true)?;
+        if length > world.free_space {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let inode = world.inode(self.inode)?;
+        if inode.now.len() < length as usize {
+            inode.change(Change::Length(length as usize));
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let mut world = locked(&self.world);
+        world.call(true)?;
+        world.inode(self.inode)?.change(Change::Length(length as usize));
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let mut world = locked(&self.world);
+        world.call(false)?;
+        Ok(world.inode(self.inode)?.now.len() as u64)
+    }
+
+    fn advise(&self, _offset: u64, _length: u64, _advice: Advice) {}
+}

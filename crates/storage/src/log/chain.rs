@@ -1,0 +1,307 @@
+//! The log's files: an unbroken chain by position, oldest first. Only the last one is written.
+
+use super::format::{BadHeader, FILE_HEADER, FileHeader, RECORD_HEADER, record_header};
+use super::{LogOptions, Position};
+use crate::error::StorageError;
+use crate::file_system::{Access, File, FileSystem, read_full_at, write_all_at};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+const SUFFIX: &str = ".wal";
+/// A file being made; it gets its real name when its header is durable. So a file with a real name has a valid header.
+const DRAFT: &str = "draft.tmp";
+const SPARE: &str = "spare-";
+/// How much a read fetches before it knows the record's length.
+const FIRST_READ: usize = 4096;
+
+/// One file that is part of the log.
+#[derive(Debug, Clone)]
+pub(crate) struct LogFile {
+    pub path: PathBuf,
+    pub header: FileHeader,
+    pub file: Arc<dyn File>,
+    /// Its size on disk, header and preallocated space included.
+    pub size: u64,
+}
+
+/// What readers see of the chain.
+pub(crate) type Files = RwLock<VecDeque<LogFile>>;
+
+/// The writer's view of all files.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    options: LogOptions,
+    files: Arc<Files>,
+    spares: Vec<(PathBuf, u64)>,
+    sequence: u64,
+    /// Offset in the last file where the next block goes.
+    offset: u64,
+}
+
+pub(crate) fn file_name(sequence: u64) -> String {
+    format!("{sequence:016x}{SUFFIX}")
+}
+
+/// The sequence number that a file's name states; `None` if it is no log file.
+pub(crate) fn sequence_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SUFFIX)?;
+    if digits.len() != 16 {
+        return None;
+    }
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// True for what a crash may leave behind and nobody needs: drafts and spare files.
+pub(crate) fn is_leftover(name: &str) -> bool {
+    name == DRAFT || (name.starts_with(SPARE) && name.ends_with(SUFFIX))
+}
+
+/// A number nobody can guess: the standard library seeds its hash maps from the system's random source.
+fn salt() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Reads a file's header.
+pub(crate) fn read_header(file: &dyn File, path: &Path) -> Result<FileHeader, StorageError> {
+    let mut page = vec![0; FILE_HEADER];
+    let read = read_full_at(file, &mut page, 0).map_err(|e| StorageError::from_io("read", path, e))?;
+    match FileHeader::decode(&page[..read]) {
+        Ok(header) => Ok(header),
+        Err(BadHeader::Version(found)) => Err(StorageError::Version {
+            file: path.to_owned(),
+            found,
+            supported: super::format::VERSION,
+        }),
+        Err(BadHeader::Unreadable) => Err(StorageError::corrupt(
+            path,
+            0,
+            "neither copy of the file's header is readable",
+        )),
+    }
+}
+
+impl Chain {
+    /// A chain of what recovery found, without a file to write to yet: [`roll`](Self::roll) makes one.
+    pub(crate) fn new(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: LogOptions,
+        files: VecDeque<LogFile>,
+        sequence: u64,
+    ) -> Self {
+        Self {
+            fs,
+            dir: dir.to_owned(),
+            options,
+            files: Arc::new(RwLock::new(files)),
+            spares: Vec::new(),
+            sequence,
+            offset: 0,
+        }
+    }
+
+    /// The files, for readers.
+    pub(crate) fn files(&self) -> Arc<Files> {
+        self.files.clone()
+    }
+
+    /// Begins a new file at `base`, with room for a block of `room` bytes at least. The last one must be synced before.
+    pub(crate) fn roll(&mut self, base: u64, room: u64) -> Result<(), StorageError> {
+        let size = self.options.file_bytes.max(FILE_HEADER as u64 + room);
+        let draft = self.dir.join(DRAFT);
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |e| StorageError::from_io(action, &path, e)
+        };
+        let file = match self.spares.pop_if(|(_, spare)| *spare == size) {
+            Some((spare, _)) => {
+                self.fs.rename(&spare, &draft).map_err(failed("rename", &spare))?;
+                self.fs
+                    .open(&draft, Access::Write)
+                    .map_err(failed("open", &draft))?
+            }
+            None => {
+                let file = self
+                    .fs
+                    .open(&draft, Access::Create)
+                    .map_err(failed("create", &draft))?;
+                file.allocate(size).map_err(failed("reserve space for", &draft))?;
+                file
+            }
+        };
+        let header = FileHeader {
+            sequence: self.sequence + 1,
+            base,
+            salt: salt(),
+        };
+        write_all_at(file.as_ref(), &header.encode(), 0).map_err(failed("write", &draft))?;
+        file.sync_data().map_err(failed("sync", &draft))?;
+        let path = self.dir.join(file_name(header.sequence));
+        self.fs.rename(&draft, &path).map_err(failed("rename", &draft))?;
+        self.fs
+            .sync_dir(&self.dir)
+            .map_err(failed("sync the directory", &self.dir))?;
+        self.sequence = header.sequence;
+        self.offset = FILE_HEADER as u64;
+        self.write_files().push_back(LogFile {
+            path,
+            header,
+            file,
+            size,
+        });
+        Ok(())
+    }
+
+    /// Cuts the file before the last one down to what is in it, which ends at position `end`. Only recovery leaves more
+    /// there; from the moment the last file exists, nothing behind `end` counts.
+    pub(crate) fn trim_previous(&mut self, end: u64) -> Result<(), StorageError> {
+        let mut files = self.write_files();
+        let Some(previous) = files.len().checked_sub(2).and_then(|at| files.get_mut(at)) else {
+            return Ok(());
+        };
+        let size = FILE_HEADER as u64 + (end - previous.header.base);
+        if size < previous.size {
+            previous
+                .file
+                .set_len(size)
+                .map_err(|e| StorageError::from_io("cut", &previous.path, e))?;
+            previous.size = size;
+        }
+        Ok(())
+    }
+
+    fn write_files(&self) -> std::sync::RwLockWriteGuard<'_, VecDeque<LogFile>> {
+        self.files.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file being written.
+    pub(crate) fn last(&self) -> Option<LogFile> {
+        read_lock(&self.files).back().cloned()
+    }
+
+    /// Offset for the next block; `None` if the last file has no room for `length` more bytes.
+    pub(crate) fn room(&self, last: &LogFile, length: u64) -> Option<u64> {
+        (self.offset + length <= last.size).then_some(self.offset)
+    }
+
+    /// A block of `length` bytes was written.
+    pub(crate) fn advance(&mut self, length: u64) {
+        self.offset += length;
+    }
+
+    /// True if there is an older file than the one being written.
+    pub(crate) fn has_older(&self) -> bool {
+        read_lock(&self.files).len() > 1
+    }
+
+    /// Sequence of the oldest file, and the position behind it, if it is not the one being written.
+    pub(crate) fn oldest(&self) -> Option<(u64, Position)> {
+        let files = read_lock(&self.files);
+        Some((
+            files.front()?.header.sequence,
+            Position(files.get(1)?.header.base),
+        ))
+    }
+
+    /// Takes the oldest file out of the log: kept as a spare if it has the usual size, or deleted.
+    pub(crate) fn free_oldest(&mut self) -> Result<(), StorageError> {
+        let Some(freed) = self.write_files().pop_front() else {
+            return Ok(());
+        };
+        if freed.size == self.options.file_bytes && self.spares.len() < self.options.spare_files {
+            let spare = self
+                .dir
+                .join(format!("{SPARE}{:016x}{SUFFIX}", freed.header.sequence));
+            self.fs
+                .rename(&freed.path, &spare)
+                .map_err(|e| StorageError::from_io("rename", &freed.path, e))?;
+            self.spares.push((spare, freed.size));
+        } else {
+            self.fs
+                .remove(&freed.path)
+                .map_err(|e| StorageError::from_io("remove", &freed.path, e))?;
+        }
+        // Before the next older file may go: a chain with a hole would look like damage.
+        self.fs
+            .sync_dir(&self.dir)
+            .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))
+    }
+
+    /// Bytes of the files in use.
+    pub(crate) fn used(&self) -> u64 {
+        read_lock(&self.files).iter().map(|file| file.size).sum()
+    }
+
+    /// Bytes of all files, spares included.
+    pub(crate) fn size(&self) -> u64 {
+        self.used() + self.spares.iter().map(|(_, size)| size).sum::<u64>()
+    }
+}
+
+fn read_lock(files: &Files) -> std::sync::RwLockReadGuard<'_, VecDeque<LogFile>> {
+    files.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn file_at(files: &Files, at: Position) -> Option<LogFile> {
+    let files = read_lock(files);
+    let after = files.partition_point(|file| file.header.base <= at.0);
+    files.get(after.checked_sub(1)?).cloned()
+}
+
+/// Reads and verifies the record at `at`, which has been written.
+pub(crate) fn read_record(files: &Files, at: Position) -> Result<Vec<u8>, StorageError> {
+    let gone = || StorageError::Gone {
+        what: format!("the log no longer has position {}", at.0),
+    };
+    let LogFile {
+        path, header, file, ..
+    } = file_at(files, at).ok_or_else(gone)?;
+    let offset = FILE_HEADER as u64 + (at.0 - header.base);
+    let outcome = read_from(file.as_ref(), &path, &header, offset, at);
+    // A file that was freed and reused meanwhile reads as damage; it is not.
+    match file_at(files, at) {
+        Some(still) if still.header == header => outcome,
+        _ => Err(gone()),
+    }
+}
+
+fn read_from(
+    file: &dyn File,
+    path: &Path,
+    header: &FileHeader,
+    offset: u64,
+    at: Position,
+) -> Result<Vec<u8>, StorageError> {
+    let failed = |e| StorageError::from_io("read", path, e);
+    let mut bytes = vec![0; FIRST_READ];
+    let read = read_full_at(file, &mut bytes, offset).map_err(failed)?;
+    let record = record_header(&bytes[..read], header.salt, at.0)
+        .ok_or_else(|| StorageError::corrupt(path, offset, "no record begins here"))?;
+    let wrong = || StorageError::Corrupt {
+        file: path.to_owned(),
+        offset,
+        journal: Some(record.journal.0),
+        what: "a record's content does not match its checksum".to_owned(),
+    };
+    let end = RECORD_HEADER + record.length;
+    if end > read {
+        // The header is intact, so the length is what was written; still, never allocate more than the file can hold.
+        if offset + end as u64 > file.len().map_err(failed)? {
+            return Err(wrong());
+        }
+        bytes.resize(end, 0);
+        let more = read_full_at(file, &mut bytes[read..], offset + read as u64).map_err(failed)?;
+        bytes.truncate(read + more);
+    }
+    bytes.truncate(end);
+    bytes.drain(..RECORD_HEADER.min(bytes.len()));
+    if record.matches(&bytes) {
+        Ok(bytes)
+    } else {
+        Err(wrong())
+    }
+}

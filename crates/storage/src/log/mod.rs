@@ -1,0 +1,249 @@
+//! The node's one write-ahead log. Reading order: `format`, `pending` and `batch` (appending), `writer` (the thread),
+//! `ledger` and `mark` (what may go), `chain` (files), `walk` and `recovery` (opening).
+
+mod batch;
+mod chain;
+mod format;
+mod ledger;
+mod mark;
+mod options;
+mod pending;
+mod recovery;
+mod walk;
+mod writer;
+
+pub use batch::Batch;
+pub use options::LogOptions;
+pub use recovery::{Cut, Damage, Recovery};
+
+use crate::error::StorageError;
+use crate::file_system::FileSystem;
+use chain::{Chain, Files, read_record};
+use pending::Shared;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use writer::Writer;
+
+/// Whose record it is. 0 is the catalog's, others are queues'; the highest number is the log's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JournalId(pub u64);
+
+/// An offset in the node's log, ever growing over all files and restarts. No record is at 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+/// What the log tells its owner. All are called on the log's thread, one at a time; while one runs, nothing is written.
+/// They may append to the log, but must not wait for it.
+pub trait Callbacks<P>: Send + 'static {
+    /// Everything these promises waited for is synced. In order of appending; once per sync. What is left in the vector
+    /// is dropped.
+    fn durable(&self, promises: &mut Vec<P>);
+    /// A write or sync failed. Once; nothing is ever fulfilled afterwards.
+    fn failed(&self, error: &StorageError);
+    /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it
+    /// still needs, and then to release what is before. Asked again when the log has grown by another file.
+    fn reclaim(&self, journals: Vec<JournalId>, before: Position);
+}
+
+/// A write-ahead log with group commit. `P` is a promise: what is handed back when it may be kept.
+pub struct Log<P> {
+    shared: Arc<Shared<P>>,
+    files: Arc<Files>,
+    recovery: Recovery,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl<P> std::fmt::Debug for Log<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Log")
+    }
+}
+
+impl<P: Send + 'static> Log<P> {
+    /// Opens the log in `dir`, made if needed, and shows every record that is still needed to `replay`, in order. A write
+    /// that a crash interrupted is cut off. Damage that can be attributed to journals is reported in
+    /// [`recovery`](Self::recovery), which the caller must look at.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] if there is damage that may be anybody's and `options.quarantine` is not set;
+    /// [`StorageError::Version`] for a newer format; whatever the file system reports. Nothing has been changed then,
+    /// except that leftovers of a crash are removed; `replay` may have seen records if the file system failed late.
+    pub fn open(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: LogOptions,
+        callbacks: impl Callbacks<P>,
+        replay: &mut dyn FnMut(JournalId, Position, &[u8]),
+    ) -> Result<Self, StorageError> {
+        let recovered = recovery::recover(fs.as_ref(), dir, &options, replay)?;
+        let recovery::Recovered {
+            files,
+            mut ledger,
+            sequence,
+            end,
+            report,
+        } = recovered;
+        let mut chain = Chain::new(fs, dir, options.clone(), files, sequence);
+        chain.roll(end, 0)?;
+        ledger.add_file(Position(end));
+        chain.trim_previous(end)?;
+        let shared = Arc::new(Shared::new(end));
+        shared.size.store(chain.size(), Ordering::Relaxed);
+        let files = chain.files();
+        let writer = Writer::new(shared.clone(), callbacks, chain, ledger, end, &options);
+        let thread = std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|e| StorageError::from_io("start the thread for", dir, e))?;
+        Ok(Self {
+            shared,
+            files,
+            recovery: report,
+            writer: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// What opening found.
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// Appends what `write` puts into the batch. Never waits for the disk; see [`pending_bytes`](Self::pending_bytes) for
+    /// back-pressure. After a failure it is accepted and dropped. `write` must not use the log.
+    pub fn append(&self, write: impl FnOnce(&mut Batch<'_, P>)) {
+        let mut pending = self.shared.lock();
+        pending.make_room();
+        write(&mut Batch {
+            pending: &mut pending,
+        });
+        if pending.stopped.is_some() {
+            let promises = pending.discard();
+            drop(pending);
+            drop(promises);
+            return;
+        }
+        self.shared.publish(&pending);
+        let wake = pending.must_wake();
+        drop(pending);
+        if wake {
+            self.shared.wake.notify_one();
+        }
+    }
+
+    /// The payload of the record at `at`, verified. Waits for the write, not for the sync, of one that was just appended.
+    ///
+    /// # Errors
+    /// [`StorageError::Gone`] if its file was released; [`StorageError::Corrupt`] if it does not read as written, or if no
+    /// record begins there.
+    pub fn read(&self, at: Position) -> Result<Vec<u8>, StorageError> {
+        let mut pending = self.shared.lock();
+        while at.0 >= pending.written {
+            if let Some(error) = &pending.stopped {
+                return Err(error.clone());
+            }
+            if at.0 >= pending.end() {
+                return Err(StorageError::Gone {
+                    what: format!("the log has not reached position {}", at.0),
+                });
+            }
+            if let Some(payload) = pending.find(at) {
+                return Ok(payload.to_vec());
+            }
+            pending = self
+                .shared
+                .progress
+                .wait(pending)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(pending);
+        read_record(&self.files, at)
+    }
+
+    /// `journal` needs nothing before `before` any more; it wrote a snapshot at `before`, or needs nothing at all. Takes
+    /// effect when everything appended until now is durable, and lasts over restarts.
+    pub fn release(&self, journal: JournalId, before: Position) {
+        self.append(|batch| batch.release(journal, before));
+    }
+
+    /// `journal` is deleted: it needs nothing of what was appended until now.
+    pub fn forget(&self, journal: JournalId) {
+        self.append(|batch| batch.forget(journal));
+    }
+
+    /// Bytes appended and not yet written. Cheap.
+    pub fn pending_bytes(&self) -> usize {
+        self.shared.pending_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of all files.
+    pub fn size(&self) -> u64 {
+        self.shared.size.load(Ordering::Relaxed)
+    }
+
+    /// True once a write or sync has failed.
+    pub fn failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Acquire)
+    }
+
+    /// A position behind everything appended so far.
+    pub fn end(&self) -> Position {
+        Position(self.shared.lock().end())
+    }
+
+    /// Waits until everything appended so far is durable; not until its promises are kept. Not for callbacks.
+    ///
+    /// # Errors
+    /// The failure that stopped the log.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        let mut pending = self.shared.lock();
+        let target = pending.end();
+        pending.sync_to = pending.sync_to.max(target);
+        self.shared.wake.notify_one();
+        loop {
+            if let Some(error) = &pending.stopped {
+                return Err(error.clone());
+            }
+            if pending.durable >= target {
+                return Ok(());
+            }
+            pending = self
+                .shared
+                .progress
+                .wait(pending)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Writes and syncs what is pending, keeps its promises, and ends the thread. What is appended
+    /// afterwards is dropped. Dropping the log does the same.
+    ///
+    /// # Errors
+    /// The failure that stopped the log, now or earlier.
+    pub fn close(&self) -> Result<(), StorageError> {
+        self.stop();
+        match &self.shared.lock().stopped {
+            Some(error) if self.failed() => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<P> Log<P> {
+    fn stop(&self) {
+        self.shared.lock().closing = true;
+        self.shared.wake.notify_one();
+        let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last owner may be a promise, dropped on the log's own thread, which cannot wait for itself.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<P> Drop for Log<P> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

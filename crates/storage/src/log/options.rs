@@ -1,0 +1,29 @@
+//! How a log is laid out and how hard it tries.
+
+/// Settings of a log. The defaults suit a node's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogOptions {
+    /// Size of one file, preallocated. A single batch larger than this gets a file of its own size.
+    pub file_bytes: u64,
+    /// Above this size of all files in use, journals are asked to make the oldest file free.
+    pub size_limit: u64,
+    /// How many free files are kept for reuse. A reused file needs no allocation, so that its syncs are cheaper.
+    pub spare_files: usize,
+    /// How long an append without a promise may stay unsynced, in milliseconds.
+    pub lazy_sync_ms: u64,
+    /// Opens a log with damage that cannot be attributed to a journal, leaving out what cannot be read. Damage is
+    /// reported in any case; see [`Recovery`](super::Recovery).
+    pub quarantine: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            file_bytes: 64 << 20,
+            size_limit: 256 << 20,
+            spare_files: 1,
+            lazy_sync_ms: 100,
+            quarantine: false,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What has been appended and is not yet written; and the meeting point of appenders, readers and the writer.
+
+use super::Position;
+use super::format::{BLOCK_HEADER, MAX_RECORD, RECORD_HEADER, begin_block, unsealed_payload};
+use crate::error::StorageError;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A block is closed for appends above this size, so that one write stays short.
+pub(crate) const BLOCK_TARGET: usize = 1 << 20;
+/// Above this much the writer is woken even if nobody waits for a sync.
+pub(crate) const WRITE_SOON: usize = 1 << 20;
+/// Empty buffers kept for reuse.
+const SPARE_BUFFERS: usize = 8;
+
+/// What the writer is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// Working: it looks for more by itself.
+    No,
+    /// Waiting until the lazy sync is due: only a promise or much data is worth waking it.
+    UntilDeadline,
+    /// Nothing to do at all: anything wakes it.
+    Sound,
+}
+
+/// Everything behind the log's mutex.
+pub(crate) struct Pending<P> {
+    /// Closed blocks, oldest first.
+    pub full: VecDeque<Vec<u8>>,
+    /// The block that appends go to. Empty, or begins with room for its header.
+    pub block: Vec<u8>,
+    /// Position of the block's first byte.
+    pub base: u64,
+    /// Bytes in `full` and `block`.
+    pub bytes: usize,
+    pub promises: Vec<P>,
+    /// Everything before is in the files.
+    pub written: u64,
+    /// Everything before is synced.
+    pub durable: u64,
+    /// Somebody waits until everything before is synced.
+    pub sync_to: u64,
+    pub sleep: Sleep,
+    pub closing: bool,
+    /// Why nothing is written any more: a failure, or the log was closed.
+    pub stopped: Option<StorageError>,
+    /// A record that no file can hold was appended.
+    pub too_large: Option<u64>,
+    spare: Vec<Vec<u8>>,
+}
+
+/// Shared by all users of a log and its writer.
+pub(crate) struct Shared<P> {
+    pending: Mutex<Pending<P>>,
+    /// The writer waits here.
+    pub wake: Condvar,
+    /// Readers and `sync` wait here for `written`, `durable` or `failed` to change.
+    pub progress: Condvar,
+    pub pending_bytes: AtomicUsize,
+    pub size: AtomicU64,
+    pub failed: AtomicBool,
+}
+
+impl<P> Shared<P> {
+    pub(crate) fn new(base: u64) -> Self {
+        let pending = Pending {
+            full: VecDeque::new(),
+            block: Vec::new(),
+            base,
+            bytes: 0,
+            promises: Vec::new(),
+            written: base,
+            durable: base,
+            sync_to: 0,
+            sleep: Sleep::No,
+            closing: false,
+            stopped: None,
+            too_large: None,
+            spare: Vec::new(),
+        };
+        Self {
+            pending: Mutex::new(pending),
+            wake: Condvar::new(),
+            progress: Condvar::new(),
+            pending_bytes: AtomicUsize::new(0),
+            size: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// The state. A panic of somebody's encoder leaves it sound, so poison is ignored.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Pending<P>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes how much is pending, for those who ask without the lock.
+    pub(crate) fn publish(&self, pending: &Pending<P>) {
+        self.pending_bytes.store(pending.bytes, Ordering::Relaxed);
+    }
+}
+
+impl<P> Pending<P> {
+    /// Position of the next byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.block.len() as u64
+    }
+
+    /// Closes a block that has grown large. Called between appends only: an append stays in one block.
+    pub(crate) fn make_room(&mut self) {
+        if self.block.len() >= BLOCK_TARGET {
+            self.close_block();
+        }
+    }
+
+    fn close_block(&mut self) {
+        let next = self.spare.pop().unwrap_or_default();
+        let closed = std::mem::replace(&mut self.block, next);
+        self.base += closed.len() as u64;
+        self.full.push_back(closed);
+    }
+
+    /// Appends one record to the open block. If `encode` panics, the record was never there.
+    pub(crate) fn record(
+        &mut self,
+        journal: super::JournalId,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Position {
+        let before = self.block.len();
+        if before == 0 {
+            begin_block(&mut self.block);
+        }
+        let mut writing = Writing {
+            keep: before,
+            block: &mut self.block,
+        };
+        let at = super::format::begin_record(writing.block, journal);
+        encode(writing.block);
+        let length = writing.block.len().saturating_sub(at + RECORD_HEADER);
+        super::format::end_record(writing.block, at);
+        writing.keep = usize::MAX;
+        drop(writing);
+        if length > MAX_RECORD {
+            self.too_large = Some(length as u64);
+        }
+        self.bytes += self.block.len() - before;
+        Position(self.base + at as u64)
+    }
+
+    /// Hands all blocks to the writer.
+    pub(crate) fn take(&mut self, blocks: &mut VecDeque<Vec<u8>>) {
+        if !self.block.is_empty() {
+            self.close_block();
+        }
+        std::mem::swap(&mut self.full, blocks);
+    }
+
+    /// Keeps an emptied buffer for reuse.
+    pub(crate) fn give_back(&mut self, mut block: Vec<u8>) {
+        if self.spare.len() < SPARE_BUFFERS && block.capacity() <= 4 * BLOCK_TARGET {
+            block.clear();
+            self.spare.push(block);
+        }
+    }
+
+    /// Whether the writer must be woken for what was just appended. True only once per sleep: the next appender need not
+    /// do it again.
+    pub(crate) fn must_wake(&mut self) -> bool {
+        let must = match self.sleep {
+            Sleep::No => false,
+            Sleep::Sound => self.bytes > 0 || self.urgent(),
+            Sleep::UntilDeadline => self.urgent() || self.bytes >= WRITE_SOON,
+        };
+        if must {
+            self.sleep = Sleep::No;
+        }
+        must
+    }
+
+    /// Somebody waits for a sync.
+    pub(crate) fn urgent(&self) -> bool {
+        !self.promises.is_empty() || self.sync_to > self.durable || self.closing
+    }
+
+    /// The record at `at`, if it still waits to be written.
+    pub(crate) fn find(&self, at: Position) -> Option<&[u8]> {
+        let mut end = self.end();
+        for block in std::iter::once(&self.block).chain(self.full.iter().rev()) {
+            let base = end - block.len() as u64;
+            if at.0 >= base && at.0 < end {
+                let offset = (at.0 - base) as usize;
+                return if offset >= BLOCK_HEADER {
+                    unsealed_payload(block, offset)
+                } else {
+                    None
+                };
+            }
+            end = base;
+        }
+        None
+    }
+
+    /// The log has stopped: what was and is appended will never be written. Positions go on rising.
+    pub(crate) fn discard(&mut self) -> Vec<P> {
+        self.base = self.end();
+        self.full.clear();
+        self.block.clear();
+        self.bytes = 0;
+        std::mem::take(&mut self.promises)
+    }
+}
+
+/// Takes a half-written record back if its encoder panics.
+struct Writing<'a> {
+    block: &'a mut Vec<u8>,
+    keep: usize,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.block.truncate(self.keep);
+    }
+}

@@ -1,0 +1,333 @@
+//! The log's thread: takes what has gathered, writes it, syncs, keeps the promises. Whatever arrives during a sync is
+//! written and synced together next; there is no timer before a sync that somebody waits for.
+
+use super::chain::{Chain, LogFile};
+use super::format::{begin_block, seal_block};
+use super::ledger::Ledger;
+use super::mark::{MARKS, Mark};
+use super::pending::{Shared, Sleep, WRITE_SOON};
+use super::{Callbacks, JournalId, Position};
+use crate::error::StorageError;
+use crate::file_system::write_all_at;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+pub(crate) struct Writer<P, C> {
+    pub shared: Arc<Shared<P>>,
+    pub callbacks: C,
+    pub chain: Chain,
+    pub ledger: Ledger,
+    pub size_limit: u64,
+    pub lazy_sync: Duration,
+    turn: Turn<P>,
+    /// Everything before has been written, in this thread's view.
+    written: u64,
+    durable: u64,
+    /// When the oldest of what is not yet synced was first seen.
+    unsynced_since: Option<Instant>,
+    /// Releases written and not yet durable.
+    marks: Vec<Mark>,
+    /// The newest file when journals were last asked to free the oldest one, and that one.
+    asked: Option<(u64, u64)>,
+}
+
+/// What one turn carries from the lock to the disk. Its memory is reused.
+struct Turn<P> {
+    blocks: VecDeque<Vec<u8>>,
+    promises: Vec<P>,
+    sync: bool,
+    closing: bool,
+}
+
+impl<P, C: Callbacks<P>> Writer<P, C> {
+    pub(crate) fn new(
+        shared: Arc<Shared<P>>,
+        callbacks: C,
+        chain: Chain,
+        ledger: Ledger,
+        written: u64,
+        options: &super::LogOptions,
+    ) -> Self {
+        let turn = Turn {
+            blocks: VecDeque::new(),
+            promises: Vec::new(),
+            sync: false,
+            closing: false,
+        };
+        Self {
+            shared,
+            callbacks,
+            chain,
+            ledger,
+            size_limit: options.size_limit,
+            lazy_sync: Duration::from_millis(options.lazy_sync_ms),
+            turn,
+            written,
+            durable: written,
+            unsynced_since: None,
+            marks: Vec::new(),
+            asked: None,
+        }
+    }
+
+    /// Runs until the log is closed or fails.
+    pub(crate) fn run(mut self) {
+        let mut alarm = Alarm {
+            shared: self.shared.clone(),
+            armed: true,
+        };
+        let outcome = self.reclaim().and_then(|()| self.serve());
+        alarm.armed = false;
+        match outcome {
+            Ok(()) => stop(
+                &self.shared,
+                StorageError::Gone {
+                    what: "the log is closed".to_owned(),
+                },
+            ),
+            Err(error) => {
+                self.shared.failed.store(true, Ordering::Release);
+                stop(&self.shared, error.clone());
+                self.turn.promises.clear();
+                self.callbacks.failed(&error);
+            }
+        }
+    }
+
+    fn serve(&mut self) -> Result<(), StorageError> {
+        loop {
+            self.wait()?;
+            while let Some(block) = self.turn.blocks.pop_front() {
+                self.write(block)?;
+            }
+            if self.turn.sync {
+                self.sync()?;
+                if !self.turn.promises.is_empty() {
+                    self.callbacks.durable(&mut self.turn.promises);
+                    self.turn.promises.clear();
+                }
+                self.settle_marks();
+                self.reclaim()?;
+            }
+            if self.turn.closing {
+                return self.finish();
+            }
+        }
+    }
+
+    /// Waits for something to do and takes it.
+    fn wait(&mut self) -> Result<(), StorageError> {
+        let shared = self.shared.clone();
+        let mut pending = shared.lock();
+        loop {
+            if let Some(bytes) = pending.too_large {
+                return Err(StorageError::TooLarge {
+                    bytes,
+                    limit: super::format::MAX_RECORD as u64,
+                });
+            }
+            let unsynced = pending.bytes > 0 || self.written > self.durable;
+            let due = match (unsynced, self.unsynced_since) {
+                (false, _) => None,
+                (true, Some(since)) => Some(since + self.lazy_sync),
+                (true, None) => {
+                    let now = Instant::now();
+                    self.unsynced_since = Some(now);
+                    Some(now + self.lazy_sync)
+                }
+            };
+            let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+            let sync = pending.urgent() || left == Some(Duration::ZERO);
+            if sync || pending.bytes >= WRITE_SOON {
+                self.turn.sync = sync;
+                self.turn.closing = pending.closing;
+                pending.take(&mut self.turn.blocks);
+                if sync {
+                    std::mem::swap(&mut pending.promises, &mut self.turn.promises);
+                }
+                return Ok(());
+            }
+            pending.sleep = if left.is_some() {
+                Sleep::UntilDeadline
+            } else {
+                Sleep::Sound
+            };
+            pending = match left {
+                Some(left) => {
+                    shared
+                        .wake
+                        .wait_timeout(pending, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => shared.wake.wait(pending).unwrap_or_else(PoisonError::into_inner),
+            };
+            pending.sleep = Sleep::No;
+        }
+    }
+
+    /// Writes one block to the file it fits in.
+    fn write(&mut self, mut block: Vec<u8>) -> Result<(), StorageError> {
+        let length = block.len() as u64;
+        let (last, offset) = self.place_for(length)?;
+        let (position, synced) = (self.written, self.durable);
+        let Self { ledger, marks, .. } = self;
+        seal_block(
+            &mut block,
+            last.header.salt,
+            position,
+            synced,
+            |journal, at, payload| {
+                note(ledger, marks, journal, at, payload);
+            },
+        );
+        write_all_at(last.file.as_ref(), &block, offset)
+            .map_err(|e| StorageError::from_io("write", &last.path, e))?;
+        self.chain.advance(length);
+        self.written += length;
+        let mut pending = self.shared.lock();
+        pending.written = self.written;
+        pending.bytes -= block.len();
+        self.shared.publish(&pending);
+        pending.give_back(block);
+        drop(pending);
+        self.shared.progress.notify_all();
+        Ok(())
+    }
+
+    /// The file and offset for `length` more bytes; a new file if the last one is full.
+    fn place_for(&mut self, length: u64) -> Result<(LogFile, u64), StorageError> {
+        if let Some(last) = self.chain.last() {
+            if let Some(offset) = self.chain.room(&last, length) {
+                return Ok((last, offset));
+            }
+            // A new file's existence says that all before it is durable; recovery relies on that.
+            self.sync()?;
+        }
+        self.roll(length)?;
+        match self.chain.last() {
+            Some(last) => Ok((last, super::format::FILE_HEADER as u64)),
+            None => Err(StorageError::Gone {
+                what: "the log has no file to write to".to_owned(),
+            }),
+        }
+    }
+
+    fn roll(&mut self, room: u64) -> Result<(), StorageError> {
+        self.chain.roll(self.written, room)?;
+        self.ledger.add_file(Position(self.written));
+        self.shared.size.store(self.chain.size(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), StorageError> {
+        if self.durable < self.written {
+            if let Some(last) = self.chain.last() {
+                last.file
+                    .sync_data()
+                    .map_err(|e| StorageError::from_io("sync", &last.path, e))?;
+            }
+            self.durable = self.written;
+        }
+        self.unsynced_since = None;
+        self.shared.lock().durable = self.durable;
+        self.shared.progress.notify_all();
+        Ok(())
+    }
+
+    /// Lets releases take effect that are durable now.
+    fn settle_marks(&mut self) {
+        for mark in self.marks.drain(..) {
+            self.ledger.release(mark.journal, mark.before);
+        }
+    }
+
+    /// Frees the oldest files that nobody needs, and asks for more if the log is too large.
+    fn reclaim(&mut self) -> Result<(), StorageError> {
+        while self.ledger.oldest_is_free() && self.chain.has_older() {
+            self.chain.free_oldest()?;
+            self.ledger.drop_oldest();
+        }
+        self.shared.size.store(self.chain.size(), Ordering::Relaxed);
+        if self.chain.used() <= self.size_limit {
+            return Ok(());
+        }
+        let (Some((oldest, behind)), Some(last)) = (self.chain.oldest(), self.chain.last()) else {
+            return Ok(());
+        };
+        // Those who did not answer are asked again, but only when the log has grown by another file.
+        if self.asked != Some((last.header.sequence, oldest)) {
+            self.asked = Some((last.header.sequence, oldest));
+            self.callbacks.reclaim(self.ledger.holders_of_oldest(), behind);
+        }
+        Ok(())
+    }
+
+    /// Ends the log with an empty block that vouches for all before it.
+    fn finish(&mut self) -> Result<(), StorageError> {
+        let mut block = Vec::new();
+        begin_block(&mut block);
+        let length = block.len() as u64;
+        let (last, offset) = self.place_for(length)?;
+        seal_block(
+            &mut block,
+            last.header.salt,
+            self.written,
+            self.durable,
+            |_, _, _| {},
+        );
+        write_all_at(last.file.as_ref(), &block, offset)
+            .map_err(|e| StorageError::from_io("write", &last.path, e))?;
+        self.written += length;
+        self.sync()
+    }
+}
+
+/// Keeps the books about a record that is in the log.
+pub(crate) fn note(
+    ledger: &mut Ledger,
+    marks: &mut Vec<Mark>,
+    journal: JournalId,
+    at: Position,
+    payload: &[u8],
+) {
+    if journal == MARKS {
+        marks.extend(Mark::decode(payload, at));
+    } else {
+        ledger.record(journal, at);
+    }
+}
+
+/// From now on nothing is written: whoever waits gets `error`, whatever is appended is dropped.
+fn stop<P>(shared: &Shared<P>, error: StorageError) {
+    let mut pending = shared.lock();
+    pending.stopped = Some(error);
+    let promises = pending.discard();
+    shared.publish(&pending);
+    drop(pending);
+    // Dropped outside of the lock: a promise's drop is somebody else's code.
+    drop(promises);
+    shared.progress.notify_all();
+}
+
+/// If the thread dies of a panic, nobody must wait for it for ever.
+struct Alarm<P> {
+    shared: Arc<Shared<P>>,
+    armed: bool,
+}
+
+impl<P> Drop for Alarm<P> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.shared.failed.store(true, Ordering::Release);
+            stop(
+                &self.shared,
+                StorageError::Gone {
+                    what: "the log's thread died".to_owned(),
+                },
+            );
+        }
+    }
+}

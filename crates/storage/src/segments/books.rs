@@ -1,0 +1,134 @@
+//! How much of each of an owner's files is still needed. A few numbers per file, nothing per entry.
+
+use super::Place;
+use std::collections::BTreeMap;
+
+/// A sealed segment smaller than this part of a full one is small.
+const SMALL_PART: u64 = 4;
+/// So many small segments are worth merging.
+const MANY_SMALL: usize = 4;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Segment {
+    live: u64,
+    size: u64,
+    sealed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    segments: BTreeMap<u32, Segment>,
+}
+
+impl Books {
+    /// A file of an earlier run.
+    pub(crate) fn found(&mut self, segment: u32, size: u64) {
+        self.segments.insert(
+            segment,
+            Segment {
+                live: 0,
+                size,
+                sealed: true,
+            },
+        );
+    }
+
+    /// A new file is being written.
+    pub(crate) fn begin(&mut self, segment: u32) {
+        self.segments.insert(segment, Segment::default());
+    }
+
+    /// Number for the next file: never one that exists, so that nothing written before a crash is written over.
+    pub(crate) fn next(&self) -> u32 {
+        self.segments
+            .last_key_value()
+            .map_or(1, |(number, _)| number.saturating_add(1))
+    }
+
+    pub(crate) fn grow(&mut self, segment: u32, size: u64) {
+        if let Some(segment) = self.segments.get_mut(&segment) {
+            segment.size = segment.size.max(size);
+        }
+    }
+
+    pub(crate) fn seal(&mut self, segment: u32) {
+        if let Some(segment) = self.segments.get_mut(&segment) {
+            segment.sealed = true;
+        }
+    }
+
+    /// An entry is needed. False if there is no such entry.
+    pub(crate) fn add(&mut self, place: Place) -> bool {
+        match self.segments.get_mut(&place.segment) {
+            Some(segment) if place.end() <= segment.size => {
+                segment.live += place.disk_bytes();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// An entry is needed no more. True if nothing of its file is.
+    pub(crate) fn subtract(&mut self, place: Place) -> bool {
+        let Some(segment) = self.segments.get_mut(&place.segment) else {
+            return false;
+        };
+        segment.live = segment.live.saturating_sub(place.disk_bytes());
+        segment.live == 0
+    }
+
+    /// Takes the file out if it is sealed and nothing of it is needed.
+    pub(crate) fn take_if_dead(&mut self, segment: u32) -> bool {
+        let dead = self
+            .segments
+            .get(&segment)
+            .is_some_and(|s| s.sealed && s.live == 0);
+        if dead {
+            self.segments.remove(&segment);
+        }
+        dead
+    }
+
+    /// Live bytes of a file and its size.
+    pub(crate) fn of(&self, segment: u32) -> (u64, u64) {
+        self.segments.get(&segment).map_or((0, 0), |s| (s.live, s.size))
+    }
+
+    /// Takes out all sealed files of which nothing is needed.
+    pub(crate) fn take_dead(&mut self) -> Vec<u32> {
+        let dead: Vec<u32> = self
+            .segments
+            .iter()
+            .filter(|(_, s)| s.sealed && s.live == 0)
+            .map(|(number, _)| *number)
+            .collect();
+        self.segments.retain(|number, _| !dead.contains(number));
+        dead
+    }
+
+    pub(crate) fn take_all(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.segments).into_keys().collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// The file most worth rewriting: less than half of it is needed, or it is one of many small ones.
+    pub(crate) fn sparse(&self, full: u64) -> Option<u32> {
+        let sealed = || self.segments.iter().filter(|(_, s)| s.sealed);
+        if let Some((number, _)) = sealed().find(|(_, s)| s.live * 2 < s.size) {
+            return Some(*number);
+        }
+        let mut small = sealed().filter(|(_, s)| s.size < full / SMALL_PART);
+        let first = small.next()?;
+        (small.count() + 1 >= MANY_SMALL).then_some(*first.0)
+    }
+
+    /// Bytes needed, and bytes of all files.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        self.segments
+            .values()
+            .fold((0, 0), |(live, size), s| (live + s.live, size + s.size))
+    }
+}

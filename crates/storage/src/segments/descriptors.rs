@@ -1,0 +1,153 @@
+//! Open segment files, with a bound: queues may be many more than file descriptors.
+
+use crate::error::StorageError;
+use crate::file_system::{Access, File, FileSystem, read_full_at};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) const HEADER: usize = 32;
+pub(crate) const VERSION: u32 = 1;
+const MAGIC: [u8; 8] = *b"LEVSEG\r\n";
+
+/// Owner and number of a segment.
+pub(crate) type SegmentKey = (u64, u32);
+
+#[derive(Debug)]
+pub(crate) struct Descriptors {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    limit: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    files: HashMap<SegmentKey, (Arc<dyn File>, u64)>,
+    /// Counts uses; the file with the lowest count was used longest ago.
+    clock: u64,
+}
+
+/// The header of a segment file.
+pub(crate) fn encode_header(key: SegmentKey) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[12..20].copy_from_slice(&key.0.to_le_bytes());
+    header[20..24].copy_from_slice(&key.1.to_le_bytes());
+    let crc = crc32fast::hash(&header[..28]);
+    header[28..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+fn check_header(file: &dyn File, path: &Path, key: SegmentKey) -> Result<(), StorageError> {
+    let mut header = [0; HEADER];
+    let read = read_full_at(file, &mut header, 0).map_err(|e| StorageError::from_io("read", path, e))?;
+    if read == HEADER && header == encode_header(key) {
+        return Ok(());
+    }
+    let mut found = [0; 4];
+    found.copy_from_slice(&header[8..12]);
+    let found = u32::from_le_bytes(found);
+    let crc = crc32fast::hash(&header[..28]).to_le_bytes();
+    if header[..8] == MAGIC && header[28..] == crc && found > VERSION {
+        return Err(StorageError::Version {
+            file: path.to_owned(),
+            found,
+            supported: VERSION,
+        });
+    }
+    Err(StorageError::corrupt(
+        path,
+        0,
+        "the file's header is not that of this segment",
+    ))
+}
+
+impl Descriptors {
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, limit: usize) -> Self {
+        Self {
+            fs,
+            dir: dir.to_owned(),
+            limit: limit.max(1),
+            open: Mutex::new(Open::default()),
+        }
+    }
+
+    pub(crate) fn owner_dir(&self, owner: u64) -> PathBuf {
+        self.dir.join(owner.to_string())
+    }
+
+    pub(crate) fn path(&self, key: SegmentKey) -> PathBuf {
+        self.owner_dir(key.0).join(format!("{}.segment", key.1))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new, empty file.
+    pub(crate) fn create(&self, key: SegmentKey) -> Result<Arc<dyn File>, StorageError> {
+        let path = self.path(key);
+        let file = self
+            .fs
+            .open(&path, Access::Create)
+            .map_err(|e| StorageError::from_io("create", &path, e))?;
+        self.keep(key, file.clone());
+        Ok(file)
+    }
+
+    /// An existing file.
+    pub(crate) fn get(&self, key: SegmentKey) -> Result<Arc<dyn File>, StorageError> {
+        {
+            let mut open = self.lock();
+            open.clock += 1;
+            let now = open.clock;
+            if let Some((file, used)) = open.files.get_mut(&key) {
+                *used = now;
+                return Ok(file.clone());
+            }
+        }
+        let path = self.path(key);
+        let file = self.fs.open(&path, Access::Write).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => StorageError::Gone {
+                what: format!("{} does not exist", path.display()),
+            },
+            _ => StorageError::from_io("open", &path, e),
+        })?;
+        check_header(file.as_ref(), &path, key)?;
+        self.keep(key, file.clone());
+        Ok(file)
+    }
+
+    fn keep(&self, key: SegmentKey, file: Arc<dyn File>) {
+        let mut open = self.lock();
+        while open.files.len() >= self.limit {
+            let oldest = open
+                .files
+                .iter()
+                .min_by_key(|(_, (_, used))| *used)
+                .map(|(key, _)| *key);
+            match oldest {
+                Some(oldest) => open.files.remove(&oldest),
+                None => break,
+            };
+        }
+        open.clock += 1;
+        let now = open.clock;
+        open.files.insert(key, (file, now));
+    }
+
+    /// Closes the file, as soon as nobody uses it, and deletes it.
+    pub(crate) fn remove(&self, key: SegmentKey) -> Result<(), StorageError> {
+        self.lock().files.remove(&key);
+        let path = self.path(key);
+        match self.fs.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StorageError::from_io("remove", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Per-owner files for what stays long: the backlog of a long queue. Entries are bytes; an entry lies in one file.
+//! Reading order: `place` (an entry on disk), `owner` (appending, syncing, freeing), `books` (what is still needed),
+//! `descriptors` (open files), `run` (reading many).
+
+mod books;
+mod descriptors;
+mod owner;
+mod place;
+mod run;
+
+pub use place::Place;
+pub use run::Each;
+
+use crate::error::StorageError;
+use crate::file_system::{Advice, FileSystem, create_dir_durably, read_full_at};
+use descriptors::Descriptors;
+use owner::{Around, Owner};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Settings of the segment files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentOptions {
+    /// A file is not extended above this size; an entry larger than this gets a file of its own. At most 3 GiB.
+    pub segment_bytes: u64,
+    /// How many files are kept open.
+    pub open_files: usize,
+}
+
+impl Default for SegmentOptions {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+            open_files: 256,
+        }
+    }
+}
+
+/// All owners' segments. Memory: a few numbers per file; none per entry.
+#[derive(Debug)]
+pub struct Segments {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    options: SegmentOptions,
+    descriptors: Descriptors,
+    owners: RwLock<HashMap<u64, Arc<Owner>>>,
+}
+
+impl Segments {
+    /// Opens `dir`, made if needed. Afterwards the caller [`adopt`](Self::adopt)s every entry it still needs and then
+    /// calls [`sweep`](Self::sweep).
+    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: SegmentOptions) -> Result<Self, StorageError> {
+        create_dir_durably(fs.as_ref(), dir)?;
+        let mut owners = HashMap::new();
+        for name in fs.list(dir).map_err(|e| StorageError::from_io("list", dir, e))? {
+            if let Some(id) = number(&name) {
+                let files = segment_files(fs.as_ref(), &dir.join(&name))?;
+                owners.insert(id, Arc::new(Owner::new(id, &files)));
+            }
+        }
+        let descriptors = Descriptors::new(fs.clone(), dir, options.open_files);
+        Ok(Self {
+            fs,
+            dir: dir.to_owned(),
+            options,
+            descriptors,
+            owners: RwLock::new(owners),
+        })
+    }
+
+    fn around(&self) -> Around<'_> {
+        Around {
+            fs: self.fs.as_ref(),
+            dir: &self.dir,
+            descriptors: &self.descriptors,
+            options: &self.options,
+        }
+    }
+
+    fn owner(&self, id: u64) -> Option<Arc<Owner>> {
+        self.owners
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+            .cloned()
+    }
+
+    fn owner_or_new(&self, id: u64) -> Arc<Owner> {
+        if let Some(owner) = self.owner(id) {
+            return owner;
+        }
+        let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
+        owners
+            .entry(id)
+            .or_insert_with(|| Arc::new(Owner::new(id, &[])))
+            .clone()
+    }
+
+    /// Writes entries, each given in `N` parts, and adds their places to `places`. They are durable after
+    /// [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// After an error none of these entries exists and `places` is as it was; the next append goes to a new file.
+    /// [`StorageError::TooLarge`] for an entry above 1 GiB. After a failed sync every append fails.
+    pub fn append<'a, const N: usize>(
+        &self,
+        owner: u64,
+        entries: impl IntoIterator<Item = [&'a [u8]; N]>,
+        places: &mut Vec<Place>,
+    ) -> Result<(), StorageError> {
+        self.owner_or_new(owner).append(&self.around(), entries, places)
+    }
+
+    /// Makes everything the owner appended before durable, names included. Does not hold up appends.
+    ///
+    /// # Errors
+    /// After a failure nothing appended since the last sync may be relied on, and every later sync and append of the
+    /// owner fails.
+    pub fn sync(&self, owner: u64) -> Result<(), StorageError> {
+        match self.owner(owner) {
+            Some(owner) => owner.sync(&self.around()),
+            None => Ok(()),
+        }
+    }
+
+    /// One entry, verified. Takes no lock that appends hold.
+    ///
+    /// # Errors
+    /// [`StorageError::Gone`] if its file was deleted; [`StorageError::Corrupt`] if it does not read as written.
+    pub fn read(&self, owner: u64, place: Place) -> Result<Vec<u8>, StorageError> {
+        let file = self.descriptors.get((owner, place.segment))?;
+        let path = || self.descriptors.path((owner, place.segment));
+        let io = |e| StorageError::from_io("read", &path(), e);
+        if place.end() > file.len().map_err(io)? {
+            return Err(wrong(&path(), place));
+        }
+        let mut bytes = vec![0; place.disk_bytes() as usize];
+        let read = read_full_at(file.as_ref(), &mut bytes, u64::from(place.offset)).map_err(io)?;
+        if place.verify(owner, &bytes[..read]).is_none() {
+            return Err(wrong(&path(), place));
+        }
+        bytes.truncate(place.length as usize);
+        Ok(bytes)
+    }
+
+    /// A hint that everything from `place` on, for `bytes`, will be read soon.
+    pub fn read_ahead(&self, owner: u64, place: Place, bytes: u64) {
+        if let Ok(file) = self.descriptors.get((owner, place.segment)) {
+            file.advise(u64::from(place.offset), bytes, Advice::WillNeed);
+        }
+    }
+
+    /// An entry is needed no more. Call it only when that is durable: its file may be deleted at once. If deleting
+    /// fails, the file stays until the next start.
+    pub fn free(&self, owner: u64, place: Place) {
+        if let Some(owner) = self.owner(owner) {
+            let _ = owner.free(&self.around(), place);
+        }
+    }
+
+    /// A segment that is not written any more and worth rewriting, because less than half of it is needed or because it
+    /// is one of many small ones: append what is needed of it anew, and free the old places.
+    pub fn sparse(&self, owner: u64) -> Option<u32> {
+        self.owner(owner)?.books().sparse(self.options.segment_bytes)
+    }
+
+    /// At start: this entry is needed. False if it is not there: its file is missing or too short.
+    pub fn adopt(&self, owner: u64, place: Place) -> bool {
+        self.owner(owner).is_some_and(|owner| owner.books().add(place))
+    }
+
+    /// At start, after all adoptions: deletes what nobody adopted.
+    ///
+    /// # Errors
+    /// The first failure to delete; what could be deleted is.
+    pub fn sweep(&self) -> Result<(), StorageError> {
+        let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
+        let mut outcome = Ok(());
+        owners.retain(|_, owner| match owner.sweep(&self.around()) {
+            Ok(empty) => !empty,
+            Err(error) => {
+                outcome = Err(error);
+                true
+            }
+        });
+        outcome
+    }
+
+    /// Deletes everything of an owner.
+    ///
+    /// # Errors
+    /// The first failure to delete; the next start's [`sweep`](Self::sweep) tries again.
+    pub fn remove(&self, owner: u64) -> Result<(), StorageError> {
+        let removed = self
+            .owners
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&owner);
+        match removed {
+            Some(owner) => owner.remove(&self.around()),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of entries that are needed, and bytes of all files.
+    pub fn owner_bytes(&self, owner: u64) -> (u64, u64) {
+        self.owner(owner).map_or((0, 0), |owner| owner.books().totals())
+    }
+}
+
+fn wrong(path: &Path, place: Place) -> StorageError {
+    StorageError::corrupt(
+        path,
+        u64::from(place.offset),
+        "an entry does not match its checksum",
+    )
+}
+
+/// A name that is a number written the usual way, so that no two names mean the same.
+fn number(name: &str) -> Option<u64> {
+    let number: u64 = name.parse().ok()?;
+    (number.to_string() == name).then_some(number)
+}
+
+/// Numbers and sizes of an owner's files.
+fn segment_files(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<(u32, u64)>, StorageError> {
+    let mut files = Vec::new();
+    for name in fs.list(dir).map_err(|e| StorageError::from_io("list", dir, e))? {
+        let segment = name
+            .strip_suffix(".segment")
+            .and_then(number)
+            .and_then(|n| u32::try_from(n).ok());
+        if let Some(segment) = segment {
+            let path = dir.join(&name);
+            let file = fs
+                .open(&path, crate::file_system::Access::Read)
+                .map_err(|e| StorageError::from_io("open", &path, e))?;
+            files.push((
+                segment,
+                file.len()
+                    .map_err(|e| StorageError::from_io("ask the length of", &path, e))?,
+            ));
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,282 @@
+//! What a log does when nothing goes wrong.
+
+mod support;
+
+use std::sync::Arc;
+use storage::faulty::FaultyFs;
+use storage::{Disk, JournalId, LogError, LogOptions, Position};
+use support::{Told, dir, open, open_in, small};
+
+#[test]
+fn what_was_appended_is_replayed_in_order_after_a_restart() {
+    let fs = FaultyFs::new();
+    let first = open(fs.clone(), small()).unwrap();
+    assert!(first.replayed.is_empty());
+    let mut expected = Vec::new();
+    for number in 0..300_u64 {
+        let payload = vec![number as u8; (number % 97) as usize];
+        let position = first.put(number % 5, &payload);
+        expected.push((JournalId(number % 5), position, payload));
+    }
+    first.log.close().unwrap();
+    let second = open(fs, small()).unwrap();
+    assert_eq!(second.replayed, expected);
+    assert!(second.log.recovery().clean);
+    assert_eq!(second.log.recovery().records, 300);
+    for (_, position, payload) in &expected {
+        assert_eq!(second.log.read(*position).unwrap(), *payload);
+    }
+}
+
+#[test]
+fn the_same_on_a_real_disk() {
+    let dir = std::env::temp_dir().join(format!("leveret-log-{}", std::process::id()));
+    let first = open_in(Arc::new(Disk), &dir, small()).unwrap();
+    for number in 0..100_u64 {
+        assert!(first.keep(1, &[number as u8; 700], number));
+    }
+    let big = vec![7; 100_000];
+    let position = first.put(2, &big);
+    assert_eq!(first.log.read(position).unwrap(), big);
+    first.log.sync().unwrap();
+    assert_eq!(first.log.read(position).unwrap(), big);
+    drop(first);
+    let second = open_in(Arc::new(Disk), &dir, small()).unwrap();
+    assert_eq!(second.payloads(1).len(), 100);
+    assert_eq!(second.payloads(2), [big]);
+    drop(second);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn promises_are_kept_in_order_and_only_once() {
+    let opened = open(FaultyFs::new(), small()).unwrap();
+    for number in 0..50 {
+        opened.log.append(|batch| {
+            batch.record(JournalId(1), |out| out.push(1));
+            batch.promise(number * 2);
+            batch.promise(number * 2 + 1);
+        });
+    }
+    opened.log.close().unwrap();
+    let mut kept = Vec::new();
+    while let Ok(told) = opened.told.try_recv() {
+        if let Told::Durable(promises) = told {
+            kept.extend(promises);
+        }
+    }
+    assert_eq!(kept, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_promise_without_a_record_is_kept() {
+    let opened = open(FaultyFs::new(), small()).unwrap();
+    opened.log.append(|batch| batch.promise(9));
+    assert!(opened.await_promise(9));
+}
+
+#[test]
+fn released_and_forgotten_records_do_not_come_back() {
+    let fs = FaultyFs::new();
+    let first = open(fs.clone(), small()).unwrap();
+    first.put(1, b"old");
+    first.put(2, b"deleted");
+    let snapshot = first.put(1, b"snapshot");
+    first.put(1, b"after");
+    first.log.release(JournalId(1), snapshot);
+    first.log.forget(JournalId(2));
+    first.put(3, b"other");
+    first.log.close().unwrap();
+    let second = open(fs, small()).unwrap();
+    assert_eq!(second.payloads(1), [b"snapshot".to_vec(), b"after".to_vec()]);
+    assert!(second.payloads(2).is_empty());
+    assert_eq!(second.payloads(3), [b"other".to_vec()]);
+}
+
+#[test]
+fn a_forgotten_journal_may_begin_anew() {
+    let fs = FaultyFs::new();
+    let first = open(fs.clone(), small()).unwrap();
+    first.put(1, b"before");
+    first.log.append(|batch| {
+        batch.forget(JournalId(1));
+        batch.record(JournalId(1), |out| out.extend_from_slice(b"anew"));
+    });
+    first.log.close().unwrap();
+    assert_eq!(open(fs, small()).unwrap().payloads(1), [b"anew".to_vec()]);
+}
+
+#[test]
+fn a_full_log_asks_for_its_oldest_file_and_shrinks() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), small()).unwrap();
+    opened.put(7, b"an old record that nobody moves");
+    for number in 0..200 {
+        assert!(opened.keep(1, &[0; 1000], number) || number == u64::MAX);
+        let end = opened.log.end();
+        opened.log.release(JournalId(1), end);
+    }
+    opened.log.sync().unwrap();
+    let large = opened.log.size();
+    assert!(large > 64 << 10);
+    let reopened = {
+        opened.log.close().unwrap();
+        open(fs, small()).unwrap()
+    };
+    let (asked, before) = loop {
+        match reopened.told.recv().unwrap() {
+            Told::Reclaim(journals, before) => break (journals, before),
+            _ => continue,
+        }
+    };
+    assert_eq!(asked, [JournalId(7)]);
+    let snapshot = reopened.put(7, b"a snapshot");
+    assert!(snapshot > before);
+    reopened.log.release(JournalId(7), snapshot);
+    assert!(reopened.keep(1, b"x", 1));
+    reopened.log.append(|batch| batch.promise(2));
+    assert!(reopened.await_promise(2));
+    assert!(reopened.log.size() < large / 2);
+}
+
+#[test]
+fn files_are_reused_and_what_they_held_before_is_unreadable() {
+    let fs = FaultyFs::new();
+    let options = LogOptions {
+        spare_files: 2,
+        ..small()
+    };
+    let opened = open(fs.clone(), options.clone()).unwrap();
+    for number in 0..500 {
+        assert!(opened.keep(1, &[number as u8; 900], number));
+        let end = opened.log.end();
+        opened.log.release(JournalId(1), end);
+    }
+    assert!(
+        fs.files()
+            .iter()
+            .any(|path| path.to_string_lossy().contains("spare-"))
+    );
+    assert!(opened.log.size() <= 5 * (16 << 10), "{}", opened.log.size());
+    let last = opened.put(2, b"last");
+    opened.log.sync().unwrap();
+    let after = open(fs.kill(), options).unwrap();
+    assert_eq!(after.payloads(2), [b"last".to_vec()]);
+    assert!(after.payloads(1).len() <= 1);
+    assert_eq!(after.log.read(last).unwrap(), b"last");
+    assert!(matches!(after.log.read(Position(40)), Err(LogError::Gone { .. })));
+    assert!(after.log.recovery().damage.is_empty());
+}
+
+#[test]
+fn a_record_larger_than_a_file_gets_a_file_of_its_size() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), small()).unwrap();
+    let big: Vec<u8> = (0..(3_u32 << 20)).map(|n| (n >> 3) as u8).collect();
+    opened.put(1, b"before");
+    let at = opened.put(1, &big);
+    opened.put(1, b"after");
+    assert_eq!(opened.log.read(at).unwrap(), big);
+    opened.log.sync().unwrap();
+    assert_eq!(opened.log.read(at).unwrap(), big);
+    let after = open(fs.kill(), small()).unwrap();
+    assert_eq!(after.payloads(1), [b"before".to_vec(), big, b"after".to_vec()]);
+}
+
+#[test]
+fn what_carries_no_promise_is_synced_soon_all_the_same() {
+    let fs = FaultyFs::new();
+    let opened = open(
+        fs.clone(),
+        LogOptions {
+            lazy_sync_ms: 1,
+            ..small()
+        },
+    )
+    .unwrap();
+    let at = opened.put(1, b"lazy");
+    while opened.log.pending_bytes() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(opened.log.read(at).unwrap(), b"lazy");
+    opened.log.sync().unwrap();
+    let after = open(fs.crash(1), small()).unwrap();
+    assert_eq!(after.payloads(1), [b"lazy".to_vec()]);
+}
+
+#[test]
+fn an_encoder_that_panics_leaves_nothing_behind() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), small()).unwrap();
+    opened.put(1, b"one");
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        opened.log.append(|batch| {
+            batch.record(JournalId(1), |out| {
+                out.push(1);
+                std::panic::resume_unwind(Box::new("no"));
+            });
+        });
+    }));
+    assert!(caught.is_err());
+    opened.put(1, b"two");
+    opened.log.close().unwrap();
+    assert_eq!(
+        open(fs, small()).unwrap().payloads(1),
+        [b"one".to_vec(), b"two".to_vec()]
+    );
+}
+
+#[test]
+fn many_threads_append_at_once() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), small()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let log = &opened.log;
+            scope.spawn(move || {
+                for number in 0..500_u64 {
+                    let mut at = Position(0);
+                    log.append(|batch| {
+                        at = batch.record(JournalId(thread), |out| {
+                            out.extend_from_slice(&number.to_le_bytes())
+                        });
+                        batch.promise(thread << 32 | number);
+                    });
+                    if number % 50 == 0 {
+                        assert_eq!(log.read(at).unwrap(), number.to_le_bytes());
+                    }
+                }
+            });
+        }
+    });
+    opened.log.sync().unwrap();
+    opened.log.close().unwrap();
+    let mut kept: Vec<u64> = Vec::new();
+    while let Ok(told) = opened.told.try_recv() {
+        if let Told::Durable(promises) = told {
+            kept.extend(promises);
+        }
+    }
+    assert_eq!(kept.len(), 2000);
+    let after = open(fs, small()).unwrap();
+    for thread in 0..4 {
+        let expected: Vec<Vec<u8>> = (0..500_u64).map(|n| n.to_le_bytes().to_vec()).collect();
+        assert_eq!(after.payloads(thread), expected);
+        let mine: Vec<u64> = kept
+            .iter()
+            .filter(|k| **k >> 32 == thread)
+            .map(|k| k & 0xffff_ffff)
+            .collect();
+        assert_eq!(mine, (0..500).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_read_only_directory_is_named() {
+    let fs = FaultyFs::new();
+    drop(open(fs.clone(), small()).unwrap());
+    fs.set_read_only();
+    let error = open(fs, small()).err().unwrap();
+    assert!(matches!(&error, LogError::NotWritable { .. }), "{error}");
+    assert!(error.to_string().contains(&dir().display().to_string()));
+}

@@ -1,0 +1,119 @@
+//! What the tests of this room share: a log over any file system whose promises are numbers.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "test code of which each binary uses its part"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use storage::{Callbacks, FileSystem, JournalId, Log, LogError, LogOptions, Position};
+
+/// What the log told its owner.
+#[derive(Debug)]
+pub enum Told {
+    Durable(Vec<u64>),
+    Failed(LogError),
+    Reclaim(Vec<JournalId>, Position),
+}
+
+/// Passes everything on.
+pub struct Ear(pub Mutex<Sender<Told>>);
+
+impl Ear {
+    fn tell(&self, told: Told) {
+        let _ = self.0.lock().unwrap().send(told);
+    }
+}
+
+impl Callbacks<u64> for Ear {
+    fn durable(&self, promises: &mut Vec<u64>) {
+        self.tell(Told::Durable(promises.clone()));
+    }
+
+    fn failed(&self, error: &LogError) {
+        self.tell(Told::Failed(error.clone()));
+    }
+
+    fn reclaim(&self, journals: Vec<JournalId>, before: Position) {
+        self.tell(Told::Reclaim(journals, before));
+    }
+}
+
+/// A replayed record.
+pub type Seen = (JournalId, Position, Vec<u8>);
+
+/// An opened log with what it replayed and what it tells.
+pub struct Opened {
+    pub log: Log<u64>,
+    pub replayed: Vec<Seen>,
+    pub told: Receiver<Told>,
+}
+
+pub const DIR: &str = "/data/log";
+
+/// Files of 16 KiB: tests must see many of them.
+pub fn small() -> LogOptions {
+    LogOptions {
+        file_bytes: 16 << 10,
+        size_limit: 64 << 10,
+        ..LogOptions::default()
+    }
+}
+
+pub fn dir() -> PathBuf {
+    PathBuf::from(DIR)
+}
+
+pub fn open(fs: impl FileSystem + 'static, options: LogOptions) -> Result<Opened, LogError> {
+    open_in(Arc::new(fs), &dir(), options)
+}
+
+pub fn open_in(fs: Arc<dyn FileSystem>, dir: &Path, options: LogOptions) -> Result<Opened, LogError> {
+    let (sender, told) = channel();
+    let mut replayed = Vec::new();
+    let mut replay = |journal, position, payload: &[u8]| replayed.push((journal, position, payload.to_vec()));
+    let log = Log::open(fs, dir, options, Ear(Mutex::new(sender)), &mut replay)?;
+    Ok(Opened { log, replayed, told })
+}
+
+impl Opened {
+    /// Appends one record without a promise.
+    pub fn put(&self, journal: u64, payload: &[u8]) -> Position {
+        let mut position = Position(0);
+        self.log.append(|batch| {
+            position = batch.record(JournalId(journal), |out| out.extend_from_slice(payload))
+        });
+        position
+    }
+
+    /// Appends one record and waits until its promise is kept. False if the log fails instead.
+    pub fn keep(&self, journal: u64, payload: &[u8], promise: u64) -> bool {
+        self.log.append(|batch| {
+            batch.record(JournalId(journal), |out| out.extend_from_slice(payload));
+            batch.promise(promise);
+        });
+        self.await_promise(promise)
+    }
+
+    pub fn await_promise(&self, promise: u64) -> bool {
+        while let Ok(told) = self.told.recv() {
+            match told {
+                Told::Durable(kept) if kept.contains(&promise) => return true,
+                Told::Failed(_) => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    pub fn payloads(&self, journal: u64) -> Vec<Vec<u8>> {
+        self.replayed
+            .iter()
+            .filter(|seen| seen.0 == JournalId(journal))
+            .map(|seen| seen.2.clone())
+            .collect()
+    }
+}
