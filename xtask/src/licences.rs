@@ -11,13 +11,28 @@ use std::fs;
 pub fn check() -> Result<Findings, String> {
     let path = workspace::root().join("deny.toml");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let allowed = allowed(&text);
+    let (allowed, exceptions) = (allowed(&text), exceptions(&text));
     let mut findings = Findings::default();
     if allowed.is_empty() {
         findings.error("deny.toml allows no licence");
     }
-    for package in workspace::outside()? {
+    let packages = workspace::outside()?;
+    for (name, _) in &exceptions {
+        if !packages.iter().any(|package| package.name == *name) {
+            findings.error(format!(
+                "deny.toml makes an exception for {name}, which is not used"
+            ));
+        }
+    }
+    for package in packages {
         let name = format!("{} {}", package.name, package.version);
+        let mut allowed = allowed.clone();
+        allowed.extend(
+            exceptions
+                .iter()
+                .filter(|(name, _)| *name == package.name)
+                .map(|(_, licence)| licence.clone()),
+        );
         if !package.from_registry {
             findings.error(format!("{name} doesn't come from the registry"));
         }
@@ -38,6 +53,25 @@ fn allowed(deny: &str) -> Vec<String> {
         .and_then(|rest| rest.split(']').next())
         .unwrap_or_default();
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Crates and the licence that one is allowed beyond the list: lines `{ crate = "…", allow = ["…"] }`.
+fn exceptions(deny: &str) -> Vec<(String, String)> {
+    let quoted = |line: &str| {
+        line.split('"')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    deny.lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("{ crate = ") && line.contains("allow = ["))
+        .filter_map(|line| match quoted(line).as_slice() {
+            [name, licence] => Some((name.clone(), licence.clone())),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Whether an SPDX expression can be met with the allowed licences. `AND` binds closer than `OR`; a slash is an
@@ -92,6 +126,12 @@ fn one(tokens: &[&str], at: &mut usize, allowed: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exceptions_are_by_crate() {
+        let deny = "exceptions = [\n  { crate = \"a\", allow = [\"MPL-2.0\"] },\n]\ndeny = [\n { crate = \"b\" },\n]\n";
+        assert_eq!(exceptions(deny), [("a".to_owned(), "MPL-2.0".to_owned())]);
+    }
 
     #[test]
     fn expressions_are_understood() {
