@@ -2,6 +2,7 @@
 
 use super::{Ends, Place};
 use model::{Block, ConsumerId, Index, Ranges, Seq};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// An order to the host.
@@ -19,13 +20,17 @@ pub enum Effect<E: Ends> {
     Reply(E::Reply, Answer),
     /// Tell a consumer that it is one no longer (the queue is gone).
     CancelConsumer { outlet: E::Outlet, consumer: ConsumerId },
-    /// Read message `first` onwards back to memory; answered by `Request::Loaded`.
+    /// Read back the block at `source`, which message `first` lies in; answered by `Request::Loaded` with the same `first`
+    /// and the whole block found there.
     Load { first: Seq, source: Source },
-    /// Write these pieces to the queue's segments, in order; answered by `Request::Stored`. `durable` pieces must be
-    /// synced before the answer.
+    /// Write these pieces to the queue's segments, in order; answered by `Request::Stored`, one answer for each `Store`
+    /// and in the order of the `Store`s. `durable` pieces must be synced before the answer.
     Store { pieces: Vec<Piece>, durable: bool },
     /// Nothing in these entries is needed any more.
     Release { places: Vec<Place> },
+    /// Always a promise, with the snapshot that made it so: records with lower numbers than `before` are not needed any
+    /// more, neither for replay nor to be read.
+    Forget { before: Index },
     /// The queue's last consumer is gone and it was declared auto-delete: have it deleted.
     Unused,
 }
@@ -43,6 +48,34 @@ pub struct Delivery {
     pub redelivered: bool,
 }
 
+/// What a message costs of a consumer's window beyond its bytes in the block (12 of which are lengths): roughly its frames.
+const DELIVERY_OVERHEAD: usize = 28;
+
+/// What messages `from..from + count` of a block cost of a consumer's window, in bytes.
+pub(crate) fn delivery_bytes(block: &Block, from: usize, count: usize) -> u64 {
+    (block.slice(from, count).len() + count * DELIVERY_OVERHEAD) as u64
+}
+
+impl Delivery {
+    /// What the delivery cost of its consumer's window, in bytes: what `Request::Flow` is to give back once it is written.
+    /// Additive over messages, so that it may be given back in parts (see [`Delivery::bytes_of`]).
+    pub fn bytes(&self) -> u64 {
+        self.seqs
+            .spans()
+            .map(|(first, last)| self.bytes_of(first, last))
+            .sum()
+    }
+
+    /// What messages `first..=last` of the delivery cost of the window, in bytes.
+    pub fn bytes_of(&self, first: Seq, last: Seq) -> u64 {
+        delivery_bytes(
+            &self.block,
+            (first - self.base) as usize,
+            (last + 1 - first) as usize,
+        )
+    }
+}
+
 /// Where bytes are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -52,17 +85,35 @@ pub enum Source {
     Segment(Place),
 }
 
-/// A contiguous piece of the queue that is to be stored.
+/// A contiguous piece of the queue that is to be stored as one entry: the messages of its parts one behind the other.
 #[derive(Clone, Debug)]
 pub struct Piece {
     /// Its first message.
     pub first: Seq,
-    /// How many messages, without gaps.
+    /// How many messages, without gaps; the sum over its parts.
     pub count: u32,
-    /// Its block if in memory, and which of the block's messages is the first.
-    pub memory: Option<(Arc<Block>, u32)>,
-    /// Else where it is read, and which message of the block found there is the first.
-    pub source: Option<(Source, u32)>,
+    /// What it is made of, in order; at least one. The entry's persistence and time of receipt are those of the first.
+    pub parts: SmallVec<[Part; 1]>,
+}
+
+/// Messages of one block.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Where the block is.
+    pub bytes: Bytes,
+    /// Which of the block's messages is the first.
+    pub from: u32,
+    /// How many messages.
+    pub count: u32,
+}
+
+/// Where a block is.
+#[derive(Clone, Debug)]
+pub enum Bytes {
+    /// Here.
+    Memory(Arc<Block>),
+    /// To be read.
+    Source(Source),
 }
 
 /// The answer to a question.

@@ -1,12 +1,36 @@
 //! The classic queue as a machine: first in, first out.
+//!
+//! `contents` knows which messages exist and is what the journal can rebuild; `dispatch` knows who gets them and is
+//! forgotten at a restart. Everything else in this folder is one kind of request each: it looks at both, decides, and
+//! changes them.
+//!
+//! A durable queue's persistent messages are *journaled*: whatever befalls them is recorded. All others live in the same
+//! contents and leave no record.
 
+mod checkpoint;
+mod codec;
+mod consumers;
+mod contents;
+mod deliver;
+mod dispatch;
 pub mod effect;
+mod end;
+mod enqueue;
+mod loading;
+mod overflow;
+mod paging;
 pub mod record;
 pub mod request;
+mod settle;
 
-pub use effect::{Answer, Delivery, Effect, Piece, Source};
-pub use record::{DropReason, Record, Snapshot, Stored};
+pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
+pub use record::{DropReason, Kept, Record, Rest, Snapshot, Stored};
 pub use request::{ConsumerSettings, Disposal, QueueSettings, Request};
+
+use contents::Contents;
+use dispatch::Dispatch;
+use model::{Index, Machine, Outcome, Ranges, Seq, Timestamp};
+use paging::Paging;
 
 /// What the host ties to requests and finds again in effects. The machine carries these and never looks into
 /// them; tests use plain numbers.
@@ -28,4 +52,228 @@ pub struct Place {
     pub offset: u32,
     /// Length in bytes.
     pub length: u32,
+}
+
+/// A queue's numbers. All are kept as they change; asking costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Messages that may be delivered.
+    pub ready: u64,
+    /// Messages delivered and not settled.
+    pub unacked: u64,
+    /// Consumers.
+    pub consumers: usize,
+    /// The sum of the lengths of ready bodies, in bytes. After a restart from a snapshot it is right for the queue as a
+    /// whole and estimated for parts of it, until they are read back.
+    pub ready_bytes: u64,
+    /// Memory held by message blocks, in bytes.
+    pub memory: usize,
+    /// Messages whose bytes are not in memory.
+    pub paged: u64,
+    /// The number of the next message.
+    pub next_seq: Seq,
+}
+
+/// The outcome of the classic queue.
+pub type FifoOutcome<E> = Outcome<Record, Effect<E>>;
+
+/// A classic queue.
+pub struct Fifo<E: Ends> {
+    settings: QueueSettings,
+    contents: Contents,
+    dispatch: Dispatch<E>,
+    paging: Paging,
+    /// The number of the next record.
+    next_index: Index,
+    /// The queue is deleted; nothing happens here any more.
+    retired: bool,
+}
+
+impl<E: Ends> Fifo<E> {
+    /// An empty queue. To bring one back, `apply` its records and then call [`Fifo::recovered`].
+    pub fn new(settings: QueueSettings) -> Self {
+        Self {
+            settings,
+            contents: Contents::default(),
+            dispatch: Dispatch::default(),
+            paging: Paging::default(),
+            next_index: 1,
+            retired: false,
+        }
+    }
+
+    /// Ends replay: everything that exists is ready.
+    ///
+    /// Deliveries leave no record, so who was given a message before the restart is not known. A message is marked as
+    /// perhaps delivered before if it was returned once, or if a later message was settled: then its consumer most likely
+    /// held it.
+    pub fn recovered(&mut self) {
+        let _ = self.contents.take_freed();
+        self.dispatch.cursor = 1;
+        self.dispatch.suspect_below = self.contents.settled_high();
+        self.dispatch.ready = self.contents.live();
+        let mut bytes = 0;
+        self.contents.live_spans(1, Seq::MAX, |run, first, last| {
+            bytes += run.body_bytes(first, last)
+        });
+        self.dispatch.ready_bytes = bytes;
+        self.paging.recovered(self.contents.next());
+    }
+
+    /// The queue's numbers.
+    pub fn status(&self) -> Status {
+        Status {
+            ready: self.dispatch.ready,
+            unacked: self.contents.live() - self.dispatch.ready,
+            consumers: self.dispatch.ring.len(),
+            ready_bytes: self.dispatch.ready_bytes,
+            memory: self.contents.memory(),
+            paged: self.contents.paged(),
+            next_seq: self.contents.next(),
+        }
+    }
+
+    /// The number that its next record will have.
+    pub fn next_index(&self) -> Index {
+        self.next_index
+    }
+
+    /// All places in the queue's segments that hold messages. After replay, what lies elsewhere in them is garbage.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.contents.places()
+    }
+
+    fn record(&mut self, record: Record, outcome: &mut FifoOutcome<E>) {
+        outcome.records.push(record);
+        self.next_index += 1;
+    }
+
+    /// Records that journaled messages were settled.
+    fn record_settled(&mut self, journaled: Ranges, outcome: &mut FifoOutcome<E>) {
+        if !journaled.is_empty() {
+            self.contents.note_settled(&journaled);
+            self.record(Record::Settled { seqs: journaled }, outcome);
+        }
+    }
+
+    /// Records that journaled messages were dropped.
+    fn record_dropped(&mut self, journaled: Ranges, reason: DropReason, outcome: &mut FifoOutcome<E>) {
+        if !journaled.is_empty() {
+            self.record(
+                Record::Dropped {
+                    seqs: journaled,
+                    reason,
+                },
+                outcome,
+            );
+        }
+    }
+
+    /// Gives back places that became free. Those the journal knows of must stand until it knows that they are free.
+    fn give_back(&mut self, outcome: &mut FifoOutcome<E>) {
+        let Some((journaled, others)) = self.contents.take_freed() else {
+            return;
+        };
+        if !journaled.is_empty() {
+            outcome.promises.push(Effect::Release { places: journaled });
+        }
+        if !others.is_empty() {
+            outcome.effects.push(Effect::Release { places: others });
+        }
+    }
+}
+
+impl<E: Ends> std::fmt::Debug for Fifo<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fifo")
+            .field("settings", &self.settings)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: Ends> Machine for Fifo<E> {
+    type Request = Request<E>;
+    type Record = Record;
+    type Effect = Effect<E>;
+
+    fn handle(&mut self, _now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
+        if self.retired {
+            return self.handle_retired(request, outcome);
+        }
+        match request {
+            Request::Enqueue { block, receipt } => self.enqueue(block, receipt, outcome),
+            Request::Consume {
+                consumer,
+                outlet,
+                settings,
+                reply,
+            } => {
+                self.consume(consumer, outlet, settings, reply, outcome);
+            }
+            Request::Cancel { consumer, reply } => self.cancel(consumer, reply, outcome),
+            Request::Get { no_ack, reply } => self.get(no_ack, reply, outcome),
+            Request::Settle {
+                consumer,
+                seqs,
+                disposal,
+            } => self.settle(consumer, &seqs, disposal, outcome),
+            Request::Return {
+                consumer,
+                seqs,
+                failed,
+            } => self.take_back(consumer, &seqs, failed, outcome),
+            Request::Flow { consumer, bytes } => self.change(consumer, outcome, |it| it.refill(bytes)),
+            Request::Pause { consumer } => self.change(consumer, outcome, |it| it.paused = true),
+            Request::Resume { consumer } => self.change(consumer, outcome, |it| it.paused = false),
+            Request::Purge { reply } => self.purge(reply, outcome),
+            Request::Retire {
+                if_unused,
+                if_empty,
+                reply,
+            } => self.retire(if_unused, if_empty, reply, outcome),
+            Request::Configure { settings } => self.configure(settings, outcome),
+            Request::Shrink { memory } => self.shrink(memory, outcome),
+            Request::Loaded { first, block } => self.loaded(first, block, outcome),
+            Request::Stored { pieces } => self.stored(&pieces, outcome),
+            Request::Checkpoint { before } => self.checkpoint(before, outcome),
+            Request::Compact { segment } => self.compact(segment, outcome),
+        }
+        self.give_back(outcome);
+    }
+
+    fn apply(&mut self, index: Index, record: Record) {
+        self.next_index = index.saturating_add(1);
+        let mut journaled = Ranges::new();
+        match record {
+            Record::Enqueued { first, block, from } => {
+                let memory = block.memory();
+                if self.contents.enqueue(first, block, from, Some(index)) {
+                    self.paging.replayed(&mut self.contents, memory);
+                }
+            }
+            Record::Settled { seqs } => {
+                for (first, last) in seqs.spans() {
+                    self.contents.remove(first, last, &mut journaled);
+                }
+                self.contents.note_settled(&journaled);
+            }
+            Record::Dropped { seqs, .. } => {
+                for (first, last) in seqs.spans() {
+                    self.contents.remove(first, last, &mut journaled);
+                }
+            }
+            Record::Returned { seqs } => {
+                for (first, last) in seqs.spans() {
+                    self.contents.mark_returned(first, last, &mut journaled);
+                }
+            }
+            Record::Moved { pieces } => {
+                for piece in pieces {
+                    self.contents.relocate(piece, false);
+                }
+            }
+            Record::Snapshot(snapshot) => self.contents.restore(snapshot),
+        }
+    }
 }

@@ -1,14 +1,15 @@
 //! What is now so. Past tense; journaled, replayed, versioned.
 
 use super::Place;
-use model::{Block, Ranges, Seq};
+use model::{Block, Index, Ranges, Seq};
 use std::sync::Arc;
 
 /// A fact about the queue's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// Messages `from..` of the block became `first`, `first + 1`, … (what stood before `from` was delivered straight
-    /// through and needed no record).
+    /// through or dropped at once and needed no record). Only messages `from..` are encoded, so a decoded record has
+    /// `from` 0 and the first message of its block is `first`.
     Enqueued {
         first: Seq,
         block: Arc<Block>,
@@ -22,7 +23,8 @@ pub enum Record {
     Dropped { seqs: Ranges, reason: DropReason },
     /// These now lie in the queue's segments.
     Moved { pieces: Vec<Stored> },
-    /// Everything that exists: replay may start here. All bodies lie in segments or in records from `Index` on.
+    /// Everything that exists: what replay met before is forgotten. All bodies lie in segments or in records from
+    /// `Snapshot::since` on.
     Snapshot(Snapshot),
 }
 
@@ -50,13 +52,46 @@ pub enum DropReason {
     Unreadable,
 }
 
-/// The queue's contents at one point of its journal.
+/// The queue's contents at one point of its journal: all of them that the journal knows of, so replay may forget whatever
+/// it met before. Records before `since` are not needed any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
+    /// The lowest record that bodies still lie in; the snapshot's own number if none do.
+    pub since: Index,
     /// The next message gets this number.
     pub next: Seq,
-    /// The pieces that hold live messages, ascending, with the numbers in each that are already gone.
-    pub pieces: Vec<(Stored, Ranges)>,
-    /// Live messages that were returned at least once.
-    pub returned: Ranges,
+    /// The highest message that a consumer settled.
+    pub settled_high: Seq,
+    /// What holds live messages, ascending.
+    pub kept: Vec<Kept>,
+    /// Live messages that were returned, and how often.
+    pub returned: Vec<(Seq, u32)>,
+}
+
+/// Messages that lie together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The first of them.
+    pub first: Seq,
+    /// How many numbers they span.
+    pub count: u32,
+    /// Where their bytes are.
+    pub rest: Rest,
+    /// The number of the first message that is found there.
+    pub base: Seq,
+    /// Which of the numbers are gone.
+    pub gone: Ranges,
+    /// The sum of their body lengths, gone ones included, in bytes.
+    pub body_bytes: u64,
+    /// How much there is to read, in bytes, roughly.
+    pub weight: u64,
+}
+
+/// Where bytes rest that survive a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// In the `Enqueued` record of this number.
+    Journal(Index),
+    /// In the queue's segments.
+    Segment(Place),
 }

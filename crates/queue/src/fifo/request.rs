@@ -39,7 +39,8 @@ pub enum Request<E: Ends> {
         seqs: Ranges,
         failed: bool,
     },
-    /// The consumer's door has written so many bytes to its socket: as many more may be delivered to it.
+    /// The consumer's door has written so many bytes to its socket (counted as [`super::Delivery::bytes`] does): as many
+    /// more may be delivered to it.
     Flow { consumer: ConsumerId, bytes: u32 },
     /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up).
     Pause { consumer: ConsumerId },
@@ -58,11 +59,11 @@ pub enum Request<E: Ends> {
     Configure { settings: QueueSettings },
     /// Bodies may take this many bytes of memory from now on; the rest is paged out.
     Shrink { memory: usize },
-    /// Answer to `Effect::Load`: the block that holds message `first` onwards; `None` if it cannot be read (its
+    /// Answer to `Effect::Load`: the whole block that was found at its source; `None` if it cannot be read (its
     /// messages are then quarantined: dropped with `DropReason::Unreadable`, and the host has logged why).
     Loaded { first: Seq, block: Option<Arc<Block>> },
     /// Answer to `Effect::Store`: these pieces are now in segments (synced, if they are in the journal). Pieces that
-    /// could not be written are missing.
+    /// could not be written are missing. Each `Store` is answered once, in order.
     Stored { pieces: Vec<Stored> },
     /// The journal wants to forget records before `before`: move what they hold to segments, then write a snapshot.
     Checkpoint { before: Index },

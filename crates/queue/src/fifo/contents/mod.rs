@@ -1,0 +1,328 @@
+//! Contents: which messages exist, and where their bytes are. Replaying the journal's records makes the same contents.
+//!
+//! Nothing here knows who gets a message or whether it was delivered: that is `dispatch`.
+
+mod relocate;
+mod run;
+mod sizes;
+mod snapshot;
+
+pub(crate) use run::{Home, Memory, Run};
+pub(crate) use sizes::Sizes;
+
+use super::Place;
+use model::{Block, Index, Ranges, Seq};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The messages of a queue as runs, ascending.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    /// Ascending and disjoint; the first one, if any, is alive.
+    runs: VecDeque<Run>,
+    /// How many of `runs` are tombstones.
+    dead: usize,
+    /// Live messages.
+    live: u64,
+    /// The next message's number.
+    next: Seq,
+    /// What blocks of runs cost in memory, in bytes.
+    memory: usize,
+    /// Live messages whose bytes are not in memory.
+    paged: u64,
+    /// How often live messages were returned; mostly empty.
+    marks: BTreeMap<Seq, u32>,
+    /// Highest journaled message that a consumer settled.
+    settled_high: Seq,
+    /// Places that several runs share, by segment and offset, and how many do.
+    shared: BTreeMap<(u32, u32), u32>,
+    /// Places that nothing refers to any more, and whether the journal knew of them.
+    freed: Vec<(Place, bool)>,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Self {
+            runs: VecDeque::new(),
+            dead: 0,
+            live: 0,
+            next: 1,
+            memory: 0,
+            paged: 0,
+            marks: BTreeMap::new(),
+            settled_high: 0,
+            shared: BTreeMap::new(),
+            freed: Vec::new(),
+        }
+    }
+}
+
+impl Contents {
+    /// Live messages.
+    pub(crate) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// The next message's number.
+    pub(crate) fn next(&self) -> Seq {
+        self.next
+    }
+
+    /// What blocks cost in memory, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Live messages whose bytes are not in memory.
+    pub(crate) fn paged(&self) -> u64 {
+        self.paged
+    }
+
+    /// Highest journaled message that a consumer settled.
+    pub(crate) fn settled_high(&self) -> Seq {
+        self.settled_high
+    }
+
+    /// Hands out `count` numbers to messages that never become contents.
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.next += count;
+    }
+
+    /// Messages `from..` of the block are here, as `first`, `first + 1`, …; `index` is their record's, if they have one.
+    /// False, and nothing happened, if that contradicts what is here (a replay of records that are not ours).
+    pub(crate) fn enqueue(&mut self, first: Seq, block: Arc<Block>, from: u32, index: Option<Index>) -> bool {
+        let from = u64::from(from);
+        let count = (block.len() as u64).saturating_sub(from);
+        if count == 0 || first < self.next || first < from || first.checked_add(count).is_none() {
+            return false;
+        }
+        let mut run = Run::new(first, count, index.is_some());
+        run.weight = block.slice(from as usize, count as usize).len() as u64;
+        // A record holds the block from message `from` on, so what is read back begins with `first`.
+        run.home = index.map_or(Home::None, |index| Home::Journal { index, base: first });
+        self.memory += block.memory();
+        run.memory = Some(Memory {
+            block,
+            base: first - from,
+        });
+        self.live += count;
+        self.next = first + count;
+        self.runs.push_back(run);
+        true
+    }
+
+    /// Removes the live messages in `first..=last`; those that the journal knows are added to `journaled`. Returns how many
+    /// there were.
+    pub(crate) fn remove(&mut self, first: Seq, last: Seq, journaled: &mut Ranges) -> u64 {
+        let mut at = self.find(first);
+        let mut total = 0;
+        while let Some(run) = self.runs.get_mut(at)
+            && run.first <= last
+        {
+            let known = run.journaled;
+            let removed = run.remove(first, last, |from, to| {
+                if known {
+                    journaled.push_span(from, to);
+                }
+            });
+            if removed > 0 {
+                total += u64::from(removed);
+                if run.memory.is_none() {
+                    self.paged -= u64::from(removed);
+                }
+                if run.live == 0 {
+                    self.bury(at);
+                }
+            }
+            at += 1;
+        }
+        self.live -= total;
+        while let Some(marked) = self.marks.range(first..=last).next().map(|(seq, _)| *seq) {
+            self.marks.remove(&marked);
+        }
+        self.tidy();
+        total
+    }
+
+    /// Consumers settled these: replay tells from it which messages may have been delivered before.
+    pub(crate) fn note_settled(&mut self, journaled: &Ranges) {
+        self.settled_high = self.settled_high.max(journaled.last().unwrap_or(0));
+    }
+
+    /// Counts a return of the live messages in `first..=last`.
+    pub(crate) fn mark_returned(&mut self, first: Seq, last: Seq, journaled: &mut Ranges) {
+        let mut spans = Vec::new();
+        self.live_spans(first, last, |run, from, to| spans.push((run.journaled, from, to)));
+        for (known, from, to) in spans {
+            if known {
+                journaled.push_span(from, to);
+            }
+            for seq in from..=to {
+                *self.marks.entry(seq).or_insert(0) += 1;
+            }
+        }
+    }
+
+    /// The first message in `first..=last` that was returned before.
+    pub(crate) fn first_marked(&self, first: Seq, last: Seq) -> Option<Seq> {
+        if self.marks.is_empty() {
+            return None;
+        }
+        self.marks.range(first..=last).next().map(|(seq, _)| *seq)
+    }
+
+    /// Calls `visit` for every span of live messages of one run in `first..=last`, ascending.
+    pub(crate) fn live_spans(&self, first: Seq, last: Seq, mut visit: impl FnMut(&Run, Seq, Seq)) {
+        let mut at = self.find(first);
+        while let Some(run) = self.runs.get(at)
+            && run.first <= last
+        {
+            let mut from = first;
+            while let Some((start, stop)) = run.live_span(from, last) {
+                visit(run, start, stop);
+                from = stop + 1;
+            }
+            at += 1;
+        }
+    }
+
+    /// The first live span of one run at or after `from`, at most up to `last`: the run's slot and the span.
+    pub(crate) fn first_live(&self, from: Seq, last: Seq) -> Option<(usize, Seq, Seq)> {
+        let mut at = self.find(from);
+        loop {
+            let run = self.runs.get(at)?;
+            if run.first > last {
+                return None;
+            }
+            if let Some((start, stop)) = run.live_span(from, last) {
+                return Some((at, start, stop));
+            }
+            at += 1;
+        }
+    }
+
+    /// The slot of the first run that ends after `seq`; the number of slots if there is none. A slot stands until the next
+    /// change of contents.
+    pub(crate) fn find(&self, seq: Seq) -> usize {
+        match (self.runs.front(), self.runs.back()) {
+            (Some(front), _) if seq < front.end => 0,
+            (_, Some(back)) if seq >= back.first => self.runs.len() - usize::from(seq < back.end),
+            _ => self.runs.partition_point(|run| run.end <= seq),
+        }
+    }
+
+    /// The run in a slot.
+    pub(crate) fn run(&self, at: usize) -> Option<&Run> {
+        self.runs.get(at)
+    }
+
+    /// Notes that a `Store` of the run is under way or has failed.
+    pub(crate) fn set_storing(&mut self, at: usize, storing: bool) {
+        if let Some(run) = self.runs.get_mut(at) {
+            run.storing = storing;
+        }
+    }
+
+    /// Lets go of a run's block if it can be read again. True if memory was won.
+    pub(crate) fn unload(&mut self, at: usize) -> bool {
+        let Some(run) = self.runs.get_mut(at) else {
+            return false;
+        };
+        if run.home == Home::None || run.memory.is_none() {
+            return false;
+        }
+        run.take_down_sizes();
+        self.memory -= run.memory_bytes();
+        run.memory = None;
+        self.paged += u64::from(run.live);
+        true
+    }
+
+    /// Gives a run its block back; message `seq` is number `seq - base` of it. False if the block does not hold the run.
+    pub(crate) fn attach(&mut self, at: usize, block: Arc<Block>, base: Seq) -> bool {
+        let Some(run) = self.runs.get_mut(at) else {
+            return false;
+        };
+        if run.memory.is_some() || base > run.first || run.end - base > block.len() as u64 {
+            return false;
+        }
+        self.memory += block.memory();
+        self.paged -= u64::from(run.live);
+        run.memory = Some(Memory { block, base });
+        // What is taken down may be estimates.
+        run.sizes = Sizes::InBlock;
+        true
+    }
+
+    /// Takes the places that became free since the last call: the journal's, then the others.
+    pub(crate) fn take_freed(&mut self) -> Option<(Vec<Place>, Vec<Place>)> {
+        if self.freed.is_empty() {
+            return None;
+        }
+        let (known, others): (Vec<_>, Vec<_>) = self.freed.drain(..).partition(|(_, journaled)| *journaled);
+        let places = |freed: Vec<(Place, bool)>| freed.into_iter().map(|(place, _)| place).collect();
+        Some((places(known), places(others)))
+    }
+
+    /// A place is not needed that the journal does not know of.
+    pub(crate) fn free(&mut self, place: Place) {
+        self.freed.push((place, false));
+    }
+
+    /// All places in use.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.runs
+            .iter()
+            .filter(|run| run.live > 0)
+            .filter_map(|run| match run.home {
+                Home::Segment { place, .. } => Some(place),
+                _ => None,
+            })
+    }
+
+    /// Nothing is here any more, and nobody is told.
+    pub(crate) fn clear(&mut self) {
+        let next = self.next;
+        *self = Self {
+            next,
+            ..Self::default()
+        };
+    }
+
+    /// Makes a tombstone of a run without live messages.
+    fn bury(&mut self, at: usize) {
+        let run = &mut self.runs[at];
+        self.memory -= run.memory_bytes();
+        run.memory = None;
+        run.sizes = Sizes::Same(0);
+        self.dead += 1;
+        let (home, journaled) = (std::mem::replace(&mut run.home, Home::None), run.journaled);
+        if let Home::Segment { place, .. } = home {
+            self.release(place, journaled);
+        }
+    }
+
+    /// One run fewer refers to the place.
+    fn release(&mut self, place: Place, journaled: bool) {
+        let key = (place.segment, place.offset);
+        match self.shared.get_mut(&key) {
+            Some(others) if *others > 2 => *others -= 1,
+            Some(_) => {
+                self.shared.remove(&key);
+            }
+            None => self.freed.push((place, journaled)),
+        }
+    }
+
+    /// Removes tombstones at the front, and all of them once they are more than half.
+    fn tidy(&mut self) {
+        while self.runs.front().is_some_and(|run| run.live == 0) {
+            self.runs.pop_front();
+            self.dead -= 1;
+        }
+        if self.dead > 32 && self.dead * 2 > self.runs.len() {
+            self.runs.retain(|run| run.live > 0);
+            self.dead = 0;
+        }
+    }
+}

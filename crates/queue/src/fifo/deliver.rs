@@ -1,0 +1,158 @@
+//! Handing out what is ready: to waiting gets first, then to consumers in turn.
+
+use super::dispatch::{PendingGet, Span};
+use super::{Answer, Delivery, Effect, Ends, Fifo, FifoOutcome};
+use model::{Ranges, Seq};
+
+/// Ready messages that lie together and are told apart by nothing: of one run, all redelivered or none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    /// The run's slot.
+    pub slot: usize,
+    pub first: Seq,
+    pub last: Seq,
+    pub redelivered: bool,
+}
+
+impl<E: Ends> Fifo<E> {
+    pub(super) fn get(&mut self, no_ack: bool, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
+        self.dispatch.gets.push_back(PendingGet { no_ack, reply });
+        self.deliver(outcome);
+    }
+
+    /// Hands out all that can be handed out now; has read back what is wanted and not in memory.
+    pub(super) fn deliver(&mut self, outcome: &mut FifoOutcome<E>) {
+        let mut settled = Ranges::new();
+        let mut journaled = Ranges::new();
+        let mut moved = false;
+        while self.dispatch.ready > 0 && (!self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry()) {
+            let Some(ready) = self.next_ready() else { break };
+            let Some(run) = self.contents.run(ready.slot) else {
+                break;
+            };
+            let Some(memory) = run.memory.clone() else {
+                self.load(ready.slot, outcome);
+                moved = true;
+                break;
+            };
+            let span = Span {
+                first: ready.first,
+                last: ready.last,
+                block: &memory.block,
+                base: memory.base,
+                redelivered: ready.redelivered,
+            };
+            let count = match self.dispatch.gets.pop_front() {
+                Some(get) => {
+                    self.hand_out(ready, 1);
+                    self.answer_get(get, span, &mut settled, outcome)
+                }
+                None => {
+                    let count = self.dispatch.ring.deal(span, &mut settled, &mut outcome.effects);
+                    self.hand_out(ready, count);
+                    count
+                }
+            };
+            if count == 0 {
+                break;
+            }
+            moved = true;
+            for (first, last) in settled.spans() {
+                self.contents.remove(first, last, &mut journaled);
+            }
+            settled.clear();
+        }
+        self.record_settled(journaled, outcome);
+        if self.dispatch.ready == 0 {
+            for get in self.dispatch.gets.drain(..) {
+                outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
+            }
+        }
+        if moved && self.contents.paged() > 0 {
+            self.relieve(outcome);
+            self.read_ahead(outcome);
+        }
+    }
+
+    /// The next ready messages in order. Returned ones come first: they stand before the cursor.
+    pub(super) fn next_ready(&self) -> Option<Ready> {
+        let (slot, first, last) = match self.dispatch.returned.first() {
+            Some((first, last)) => self.contents.first_live(first, last)?,
+            None => self.contents.first_live(self.dispatch.cursor, Seq::MAX)?,
+        };
+        if last < self.dispatch.suspect_below {
+            return Some(Ready {
+                slot,
+                first,
+                last,
+                redelivered: true,
+            });
+        }
+        if first < self.dispatch.suspect_below {
+            return Some(Ready {
+                slot,
+                first,
+                last: self.dispatch.suspect_below - 1,
+                redelivered: true,
+            });
+        }
+        let (last, redelivered) = match self.contents.first_marked(first, last) {
+            None => (last, false),
+            Some(marked) if marked > first => (marked - 1, false),
+            Some(mut marked) => {
+                while marked < last && self.contents.first_marked(marked + 1, marked + 1).is_some() {
+                    marked += 1;
+                }
+                (marked, true)
+            }
+        };
+        Some(Ready {
+            slot,
+            first,
+            last,
+            redelivered,
+        })
+    }
+
+    fn answer_get(
+        &mut self,
+        get: PendingGet<E>,
+        span: Span<'_>,
+        settled: &mut Ranges,
+        outcome: &mut FifoOutcome<E>,
+    ) -> u64 {
+        let seq = span.first;
+        if get.no_ack {
+            settled.push(seq);
+        }
+        let delivery = Delivery {
+            seqs: Ranges::one(seq),
+            block: span.block.clone(),
+            base: span.base,
+            redelivered: span.redelivered,
+        };
+        let answer = Answer::Got {
+            delivery,
+            remaining: self.dispatch.ready,
+        };
+        outcome.effects.push(Effect::Reply(get.reply, answer));
+        1
+    }
+
+    /// The first `count` of these are with their consumers now.
+    fn hand_out(&mut self, ready: Ready, count: u64) {
+        let Some(last) = (ready.first + count)
+            .checked_sub(1)
+            .filter(|last| *last >= ready.first)
+        else {
+            return;
+        };
+        let bytes = self
+            .contents
+            .run(ready.slot)
+            .map_or(0, |run| run.body_bytes(ready.first, last));
+        self.passed(ready.slot, last);
+        self.dispatch.take(ready.first, last, bytes);
+        self.passed_again(ready.slot, last);
+    }
+}

@@ -1,0 +1,78 @@
+//! Dispatch: what is ready, and who gets it. The owner's alone, never journaled.
+//!
+//! Every live message at or after the cursor is ready; of those before it only the returned ones are. Whatever else is
+//! alive is with a consumer.
+
+mod consumer;
+mod returned;
+mod ring;
+
+pub(crate) use consumer::Consumer;
+pub(crate) use returned::Returned;
+pub(crate) use ring::{Ring, Span};
+
+use super::Ends;
+use model::Seq;
+use std::collections::VecDeque;
+
+/// What is ready, and who wants it.
+pub(crate) struct Dispatch<E: Ends> {
+    /// No message from here on was ever handed out.
+    pub cursor: Seq,
+    /// Ready messages before the cursor.
+    pub returned: Returned,
+    /// How many messages are ready.
+    pub ready: u64,
+    /// The sum of their bodies' lengths.
+    pub ready_bytes: u64,
+    /// Messages below may have been delivered in an earlier life of the process.
+    pub suspect_below: Seq,
+    /// Gets that wait for a load, in order.
+    pub gets: VecDeque<PendingGet<E>>,
+    /// The consumers.
+    pub ring: Ring<E>,
+}
+
+/// A `basic.get` that is not answered yet.
+pub(crate) struct PendingGet<E: Ends> {
+    pub no_ack: bool,
+    pub reply: E::Reply,
+}
+
+impl<E: Ends> Default for Dispatch<E> {
+    fn default() -> Self {
+        Self {
+            cursor: 1,
+            returned: Returned::default(),
+            ready: 0,
+            ready_bytes: 0,
+            suspect_below: 0,
+            gets: VecDeque::new(),
+            ring: Ring::default(),
+        }
+    }
+}
+
+impl<E: Ends> Dispatch<E> {
+    /// `first..=last`, all of it ready and on one side of the cursor, is ready no more.
+    pub(crate) fn take(&mut self, first: Seq, last: Seq, bytes: u64) {
+        match first < self.cursor {
+            true => self.returned.remove(first, last),
+            false => self.cursor = last + 1,
+        }
+        self.ready -= last + 1 - first;
+        // Sizes may be estimates until they are read back; an empty queue knows its size.
+        self.ready_bytes = if self.ready == 0 {
+            0
+        } else {
+            self.ready_bytes.saturating_sub(bytes)
+        };
+    }
+
+    /// Nothing is ready any more, for a queue that ends.
+    pub(crate) fn clear(&mut self) {
+        self.returned.clear();
+        self.ready = 0;
+        self.ready_bytes = 0;
+    }
+}

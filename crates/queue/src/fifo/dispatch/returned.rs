@@ -1,0 +1,127 @@
+//! Ready messages that stand before the cursor: they were delivered and came back.
+
+use model::Seq;
+use std::collections::BTreeMap;
+
+/// A set of numbers as disjoint, inclusive spans; first by last.
+#[derive(Debug, Default)]
+pub(crate) struct Returned {
+    spans: BTreeMap<Seq, Seq>,
+}
+
+impl Returned {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The lowest span.
+    pub(crate) fn first(&self) -> Option<(Seq, Seq)> {
+        self.spans.first_key_value().map(|(first, last)| (*first, *last))
+    }
+
+    /// Adds numbers none of which are in the set.
+    pub(crate) fn insert(&mut self, mut first: Seq, mut last: Seq) {
+        if let Some((before, end)) = self
+            .spans
+            .range(..first)
+            .next_back()
+            .map(|(before, end)| (*before, *end))
+            && end + 1 == first
+        {
+            self.spans.remove(&before);
+            first = before;
+        }
+        if let Some(end) = self.spans.remove(&(last + 1)) {
+            last = end;
+        }
+        self.spans.insert(first, last);
+    }
+
+    /// Takes out whatever of `first..=last` is in the set.
+    pub(crate) fn remove(&mut self, first: Seq, last: Seq) {
+        while let Some((from, to)) = self.overlap(first, last) {
+            let Some((start, end)) = self
+                .spans
+                .range(..=from)
+                .next_back()
+                .map(|(start, end)| (*start, *end))
+            else {
+                return;
+            };
+            self.spans.remove(&start);
+            if start < from {
+                self.spans.insert(start, from - 1);
+            }
+            if to < end {
+                self.spans.insert(to + 1, end);
+            }
+        }
+    }
+
+    /// The lowest span of the set within `first..=last`.
+    pub(crate) fn overlap(&self, first: Seq, last: Seq) -> Option<(Seq, Seq)> {
+        if self.spans.is_empty() || first > last {
+            return None;
+        }
+        if let Some((_, end)) = self.spans.range(..=first).next_back()
+            && *end >= first
+        {
+            return Some((first, last.min(*end)));
+        }
+        self.spans
+            .range(first..=last)
+            .next()
+            .map(|(start, end)| (*start, last.min(*end)))
+    }
+
+    /// Calls `visit` for the spans of `first..=last` that are not in the set, ascending.
+    pub(crate) fn others(&self, first: Seq, last: Seq, mut visit: impl FnMut(Seq, Seq)) {
+        let mut at = first;
+        while let Some((from, to)) = self.overlap(at, last) {
+            if at < from {
+                visit(at, from - 1);
+            }
+            at = to + 1;
+        }
+        if at <= last {
+            visit(at, last);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.spans.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_set(steps in prop::collection::vec((any::<bool>(), 1u64..60, 0u64..10), 0..60)) {
+            let mut returned = Returned::default();
+            let mut naive = BTreeSet::new();
+            for (add, first, more) in steps {
+                let last = first + more;
+                if add {
+                    let mut absent = Vec::new();
+                    returned.others(first, last, |a, b| absent.push((a, b)));
+                    let flat: Vec<Seq> = absent.iter().flat_map(|(a, b)| *a..=*b).collect();
+                    prop_assert_eq!(&flat, &(first..=last).filter(|n| !naive.contains(n)).collect::<Vec<_>>());
+                    for (a, b) in absent {
+                        returned.insert(a, b);
+                    }
+                    naive.extend(first..=last);
+                } else {
+                    returned.remove(first, last);
+                    naive.retain(|n| !(first..=last).contains(n));
+                }
+                let flat: Vec<Seq> = returned.spans.iter().flat_map(|(a, b)| *a..=*b).collect();
+                prop_assert_eq!(&flat, &naive.iter().copied().collect::<Vec<_>>());
+            }
+        }
+    }
+}

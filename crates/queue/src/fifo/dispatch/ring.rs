@@ -1,0 +1,193 @@
+//! The consumers, and whose turn it is: one message each among those that may get one.
+
+use super::Consumer;
+use crate::fifo::{ConsumerSettings, Delivery, Effect, Ends};
+use model::{Block, ConsumerId, Ranges, Seq};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// All consumers of a queue. Those who may get a message stand in line; who got one goes to the end of it, as does who
+/// may get some again.
+pub(crate) struct Ring<E: Ends> {
+    slots: Vec<Option<Consumer<E>>>,
+    vacant: Vec<u32>,
+    index: BTreeMap<ConsumerId, u32>,
+    /// Slots in line. Who may not get anything any more leaves when its turn comes.
+    line: VecDeque<u32>,
+    /// How many in line acknowledge.
+    acking: usize,
+    /// Slots with a batch, in order of their first message.
+    dealt: Vec<u32>,
+}
+
+/// A span of a block that is to be dealt out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span<'a> {
+    pub first: Seq,
+    pub last: Seq,
+    pub block: &'a Arc<Block>,
+    pub base: Seq,
+    pub redelivered: bool,
+}
+
+impl<E: Ends> Default for Ring<E> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            index: BTreeMap::new(),
+            line: VecDeque::new(),
+            acking: 0,
+            dealt: Vec::new(),
+        }
+    }
+}
+
+impl<E: Ends> Ring<E> {
+    /// How many consumers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// True if one of them consumes alone.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.index.len() == 1
+            && self
+                .slots
+                .iter()
+                .flatten()
+                .any(|consumer| consumer.settings.exclusive)
+    }
+
+    /// Adds a consumer at the end of the line.
+    pub(crate) fn add(&mut self, id: ConsumerId, outlet: E::Outlet, settings: ConsumerSettings) {
+        let consumer = Some(Consumer::new(id, outlet, settings));
+        let slot = match self.vacant.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = consumer;
+                slot
+            }
+            None => {
+                self.slots.push(consumer);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.index.insert(id, slot);
+        self.line_up(slot);
+    }
+
+    /// Removes a consumer.
+    pub(crate) fn remove(&mut self, id: ConsumerId) -> Option<Consumer<E>> {
+        let slot = self.index.remove(&id)?;
+        let consumer = self.slots[slot as usize].take()?;
+        if consumer.in_turn {
+            self.line.retain(|other| *other != slot);
+            self.acking -= usize::from(!consumer.settings.no_ack);
+        }
+        self.vacant.push(slot);
+        Some(consumer)
+    }
+
+    /// Removes all, in the order of their ids.
+    pub(crate) fn clear(&mut self) -> Vec<Consumer<E>> {
+        let ids: Vec<ConsumerId> = self.index.keys().copied().collect();
+        ids.into_iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    /// Changes a consumer; if it may get messages now it lines up. False if there is no such consumer.
+    pub(crate) fn change(&mut self, id: ConsumerId, change: impl FnOnce(&mut Consumer<E>)) -> bool {
+        let Some(slot) = self.index.get(&id).copied() else {
+            return false;
+        };
+        if let Some(consumer) = &mut self.slots[slot as usize] {
+            change(consumer);
+        }
+        self.line_up(slot);
+        true
+    }
+
+    /// True if somebody may get a message.
+    pub(crate) fn is_hungry(&mut self) -> bool {
+        self.front().is_some()
+    }
+
+    /// True if somebody may get a message and all who stand in line do not acknowledge.
+    pub(crate) fn is_straight(&mut self) -> bool {
+        self.acking == 0 && self.is_hungry()
+    }
+
+    /// Deals out the span's messages from the first on as far as consumers may get them, one delivery for each consumer.
+    /// What went to consumers that do not acknowledge is added to `settled`. Returns how many messages went.
+    pub(crate) fn deal(&mut self, span: Span<'_>, settled: &mut Ranges, effects: &mut Vec<Effect<E>>) -> u64 {
+        let mut seq = span.first;
+        while seq <= span.last {
+            let Some(slot) = self.front() else { break };
+            let alone = self.line.len() == 1;
+            let Some(consumer) = &mut self.slots[slot as usize] else {
+                break;
+            };
+            let from = (seq - span.base) as usize;
+            let count = if alone {
+                consumer.room(span.block, from, span.last + 1 - seq)
+            } else {
+                1
+            };
+            if consumer.batch.is_empty() {
+                self.dealt.push(slot);
+            }
+            consumer.batch.push_span(seq, seq + count - 1);
+            consumer.charge(span.block, from, count);
+            if consumer.settings.no_ack {
+                settled.push_span(seq, seq + count - 1);
+            }
+            seq += count;
+            if !alone {
+                self.line.rotate_left(1);
+            }
+        }
+        for slot in self.dealt.drain(..) {
+            let Some(consumer) = &mut self.slots[slot as usize] else {
+                continue;
+            };
+            effects.push(Effect::Deliver {
+                outlet: consumer.outlet.clone(),
+                consumer: consumer.id,
+                delivery: Delivery {
+                    seqs: std::mem::take(&mut consumer.batch),
+                    block: span.block.clone(),
+                    base: span.base,
+                    redelivered: span.redelivered,
+                },
+            });
+        }
+        seq - span.first
+    }
+
+    /// Whose turn it is. Those who may not get anything leave the line.
+    fn front(&mut self) -> Option<u32> {
+        loop {
+            let slot = *self.line.front()?;
+            let Some(consumer) = &mut self.slots[slot as usize] else {
+                self.line.pop_front();
+                continue;
+            };
+            if consumer.is_eligible() {
+                return Some(slot);
+            }
+            consumer.in_turn = false;
+            self.acking -= usize::from(!consumer.settings.no_ack);
+            self.line.pop_front();
+        }
+    }
+
+    fn line_up(&mut self, slot: u32) {
+        let Some(consumer) = &mut self.slots[slot as usize] else {
+            return;
+        };
+        if !consumer.in_turn && consumer.is_eligible() {
+            consumer.in_turn = true;
+            self.acking += usize::from(!consumer.settings.no_ack);
+            self.line.push_back(slot);
+        }
+    }
+}

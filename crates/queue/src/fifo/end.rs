@@ -1,0 +1,62 @@
+//! The end of a queue.
+
+use super::{Answer, Effect, Ends, Fifo, FifoOutcome, Request};
+
+impl<E: Ends> Fifo<E> {
+    pub(super) fn retire(
+        &mut self,
+        if_unused: bool,
+        if_empty: bool,
+        reply: E::Reply,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        if if_unused && self.dispatch.ring.len() > 0 {
+            outcome.effects.push(Effect::Reply(reply, Answer::InUse));
+            return;
+        }
+        // Empty means that nothing is ready; RabbitMQ does not look at what consumers hold.
+        if if_empty && self.dispatch.ready > 0 {
+            outcome.effects.push(Effect::Reply(reply, Answer::NotEmpty));
+            return;
+        }
+        for get in self.dispatch.gets.drain(..) {
+            outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
+        }
+        for consumer in self.dispatch.ring.clear() {
+            outcome.effects.push(Effect::CancelConsumer {
+                outlet: consumer.outlet,
+                consumer: consumer.id,
+            });
+        }
+        outcome
+            .effects
+            .push(Effect::Reply(reply, Answer::Retired(self.dispatch.ready)));
+        self.retired = true;
+        // No records and no releases: the journal and the segments go as a whole.
+        self.contents.clear();
+        self.dispatch.clear();
+        self.paging.clear();
+    }
+
+    /// A deleted queue takes no part any more, but nobody waits for it in vain.
+    pub(super) fn handle_retired(&mut self, request: Request<E>, outcome: &mut FifoOutcome<E>) {
+        let (reply, answer) = match request {
+            Request::Enqueue {
+                receipt: Some(receipt),
+                ..
+            } => {
+                outcome.effects.push(Effect::Confirm(receipt));
+                return;
+            }
+            Request::Get { reply, .. } => (reply, Answer::Empty),
+            Request::Consume { reply, .. }
+            | Request::Cancel {
+                reply: Some(reply), ..
+            } => (reply, Answer::Cancelled),
+            Request::Purge { reply } => (reply, Answer::Purged(0)),
+            Request::Retire { reply, .. } => (reply, Answer::Retired(0)),
+            _ => return,
+        };
+        outcome.effects.push(Effect::Reply(reply, answer));
+    }
+}

@@ -1,0 +1,110 @@
+//! Dropping what is ready: too much of it, purged, or unreadable.
+
+use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, QueueSettings};
+use model::{Ranges, Seq};
+
+impl<E: Ends> Fifo<E> {
+    /// Drops the oldest ready messages until the limits are kept. Only ready messages count, as in RabbitMQ.
+    pub(super) fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
+        let excess = self
+            .settings
+            .max_length
+            .map_or(0, |limit| self.dispatch.ready.saturating_sub(limit));
+        if excess > 0 {
+            self.drop_ready(excess, u64::MAX, DropReason::MaxLength, outcome);
+        }
+        let limit = self.settings.max_length_bytes.unwrap_or(u64::MAX);
+        if self.dispatch.ready_bytes > limit {
+            self.drop_ready(
+                u64::MAX,
+                self.dispatch.ready_bytes - limit,
+                DropReason::MaxLength,
+                outcome,
+            );
+        }
+    }
+
+    pub(super) fn purge(&mut self, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
+        let dropped = self.drop_ready(u64::MAX, u64::MAX, DropReason::Purged, outcome);
+        outcome
+            .effects
+            .push(Effect::Reply(reply, Answer::Purged(dropped)));
+        // Whoever waits for a load of what is gone now has its answer.
+        self.deliver(outcome);
+    }
+
+    pub(super) fn configure(&mut self, settings: QueueSettings, outcome: &mut FifoOutcome<E>) {
+        // Durability is what a queue was declared with; its journal would not know of a change.
+        self.settings = QueueSettings {
+            durable: self.settings.durable,
+            ..settings
+        };
+        self.overflow(outcome);
+    }
+
+    /// Drops the oldest ready messages: at most `count`, and no more than it takes to get rid of `bytes` of bodies. Returns
+    /// how many.
+    pub(super) fn drop_ready(
+        &mut self,
+        count: u64,
+        bytes: u64,
+        reason: DropReason,
+        outcome: &mut FifoOutcome<E>,
+    ) -> u64 {
+        let mut journaled = Ranges::new();
+        let (mut dropped, mut won) = (0, 0);
+        while dropped < count && won < bytes {
+            let Some(ready) = self.next_ready() else { break };
+            let Some(run) = self.contents.run(ready.slot) else {
+                break;
+            };
+            let mut last = ready.last.min(ready.first.saturating_add(count - dropped - 1));
+            let mut size = run.body_bytes(ready.first, last);
+            if size > bytes - won {
+                (last, size) = enough(ready.first, last, bytes - won, |seq| run.body_bytes(seq, seq));
+            }
+            self.passed(ready.slot, last);
+            self.dispatch.take(ready.first, last, size);
+            self.contents.remove(ready.first, last, &mut journaled);
+            dropped += last + 1 - ready.first;
+            won += size;
+        }
+        self.record_dropped(journaled, reason, outcome);
+        dropped
+    }
+
+    /// Drops those of `first..=last` that are ready, wherever they stand. What consumers hold stays until they settle it.
+    pub(super) fn drop_unreadable(&mut self, first: Seq, last: Seq, outcome: &mut FifoOutcome<E>) {
+        let mut spans: Vec<(Seq, Seq)> = Vec::new();
+        let cursor = self.dispatch.cursor;
+        self.contents
+            .live_spans(first.max(cursor), last, |_, from, to| spans.push((from, to)));
+        let mut at = first;
+        while let Some((from, to)) = self.dispatch.returned.overlap(at, last) {
+            spans.push((from, to));
+            at = to + 1;
+        }
+        let mut journaled = Ranges::new();
+        for (from, to) in spans {
+            let mut bytes = 0;
+            self.contents
+                .live_spans(from, to, |run, start, stop| bytes += run.body_bytes(start, stop));
+            self.dispatch.returned.remove(from, to);
+            self.dispatch.ready -= self.contents.remove(from, to, &mut journaled);
+            self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
+        }
+        self.record_dropped(journaled, DropReason::Unreadable, outcome);
+    }
+}
+
+/// The shortest prefix of `first..=last` whose sizes add up to `bytes`: its last number and its size.
+fn enough(first: Seq, last: Seq, bytes: u64, size: impl Fn(Seq) -> u64) -> (Seq, u64) {
+    let mut sum = 0;
+    for seq in first..=last {
+        sum += size(seq);
+        if sum >= bytes {
+            return (seq, sum);
+        }
+    }
+    (last, sum)
+}
