@@ -1,1 +1,53 @@
-//! Room catalog: built in its own change.
+//! The catalog: the machine that knows what exists (virtual hosts, users, permissions, exchanges, queues, bindings),
+//! and routes.
+//!
+//! It holds no message, does no I/O, has no clock and no randomness (salts and the bytes of made-up queue names come
+//! in with requests), and knows no protocol: refusals carry RabbitMQ's words, reply codes are mapped elsewhere.
+//! It does not check permissions before it acts either: the broker asks [`View::may`] first.
+//!
+//! Two faces:
+//!
+//! - [`Catalog`] is turned by a host: [`Request`]s in, [`Record`]s and [`Effect`]s out (see `model::machine`). A
+//!   request's answer is `Effect::Reply`, among the promises if a durable record was made and among the effects if
+//!   not. The host journals the records of which [`Record::is_durable`] is true, and nothing else.
+//! - [`View`] is what exists at one moment: immutable, cheap to clone ([`Catalog::view`]), safe to share. Publishing
+//!   routes on it ([`View::exchange`], [`View::route`]), every door asks it ([`View::authenticate`],
+//!   [`View::vhost_access`], [`View::may`]), management lists it. [`View::generation`] changes with every record.
+//!
+//! All containers are persistent (they share what did not change) and ordered, so nothing here depends on hash
+//! seeds: a change costs O(log n) however many bindings there are, and a view stays as it was.
+//!
+//! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`queue`], [`binding`], [`routing`] (how keys and headers
+//! find destinations), [`user`] and [`pattern`] (who may what), [`view`], then [`request`], [`effect`], [`record`],
+//! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together.
+
+pub mod arguments;
+pub mod binding;
+pub mod effect;
+pub mod exchange;
+pub mod machine;
+pub mod pattern;
+pub mod queue;
+pub mod record;
+pub mod refusal;
+pub mod request;
+pub mod routing;
+pub mod user;
+pub mod vhost;
+pub mod view;
+
+pub use binding::{Binding, Destination};
+pub use effect::{Answer, Effect};
+pub use exchange::{Exchange, ExchangeKind};
+pub use machine::Catalog;
+pub use pattern::Pattern;
+pub use queue::{Queue, QueueSettings};
+pub use record::Record;
+pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
+pub use request::Request;
+pub use user::{AuthRefusal, PasswordHash, Permission, User};
+pub use vhost::Vhost;
+pub use view::View;
+
+/// The name of a virtual host, user, exchange or queue: shared, since maps and bindings repeat it.
+pub type Name = std::sync::Arc<str>;

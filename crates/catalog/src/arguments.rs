@@ -1,0 +1,284 @@
+//! What a declaration's arguments may say.
+//!
+//! Texts and order are RabbitMQ 4.3's. What it knows and this broker does not do yet is refused, never ignored;
+//! arguments that RabbitMQ does not know either are kept and mean nothing, as there.
+
+use crate::{Exchange, ExchangeKind, ObjectKind, Queue, QueueSettings, Refusal};
+use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
+
+/// What an argument must be.
+enum Rule {
+    /// An integer from the given least value on.
+    Number(i64),
+    /// One of these words.
+    Word(&'static [&'static str], Complaint),
+    /// 2: the one classic queue version that is left.
+    Version,
+    /// Classic, or nothing.
+    Type,
+    /// A number or word as here, but not supported by this version.
+    Unsupported(Option<i64>),
+    /// False; true is not supported by this version.
+    False,
+}
+
+/// How RabbitMQ complains about a word.
+enum Complaint {
+    Term(&'static str),
+    /// Text, with the word at the end.
+    Text(&'static str),
+}
+
+const LOCATORS: &[&str] = &[
+    "client-local",
+    "balanced",
+    "random",
+    "least-leaders",
+    "min-masters",
+];
+
+/// The arguments of classic queues, in the order in which RabbitMQ checks them.
+const QUEUE_RULES: &[(&str, Rule)] = &[
+    ("x-expires", Rule::Unsupported(Some(1))),
+    ("x-message-ttl", Rule::Unsupported(Some(0))),
+    ("x-dead-letter-exchange", Rule::Unsupported(None)),
+    ("x-dead-letter-routing-key", Rule::Unsupported(None)),
+    ("x-max-length", Rule::Number(0)),
+    ("x-max-length-bytes", Rule::Number(0)),
+    // Quorum queues' in RabbitMQ 3.10, without effect there too; clients that set them on all queues are let in.
+    ("x-max-in-memory-length", Rule::Number(0)),
+    ("x-max-in-memory-bytes", Rule::Number(0)),
+    ("x-max-priority", Rule::Unsupported(Some(0))),
+    (
+        "x-overflow",
+        Rule::Word(&["drop-head"], Complaint::Term("invalid_overflow")),
+    ),
+    // All our queues page by themselves: accepted without effect. RabbitMQ 3.10's check; 4.3 has none.
+    (
+        "x-queue-mode",
+        Rule::Word(&["default", "lazy"], Complaint::Text("unsupported queue mode")),
+    ),
+    ("x-queue-version", Rule::Version),
+    ("x-single-active-consumer", Rule::False),
+    ("x-queue-type", Rule::Type),
+    (
+        "x-queue-leader-locator",
+        Rule::Word(LOCATORS, Complaint::Term("invalid_queue_locator_arg")),
+    ),
+    (
+        "x-queue-master-locator",
+        Rule::Word(LOCATORS, Complaint::Term("invalid_queue_locator_arg")),
+    ),
+];
+
+/// Arguments of quorum queues and streams, which RabbitMQ refuses for classic queues.
+const FOREIGN: &[&str] = &[
+    "x-consumer-disconnected-timeout",
+    "x-consumer-timeout",
+    "x-dead-letter-strategy",
+    "x-delayed-retry-max",
+    "x-delayed-retry-min",
+    "x-delayed-retry-type",
+    "x-delivery-limit",
+    "x-initial-cluster-size",
+    "x-max-age",
+    "x-quorum-initial-group-size",
+    "x-quorum-target-group-size",
+    "x-stream-filter-size-bytes",
+    "x-stream-max-segment-size-bytes",
+];
+
+/// The arguments that a repeated declaration must repeat, in the order in which RabbitMQ compares them.
+const COMPARED: &[&str] = &[
+    "x-expires",
+    "x-message-ttl",
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-max-priority",
+    "x-overflow",
+    "x-queue-mode",
+    "x-queue-version",
+    "x-single-active-consumer",
+    "x-queue-type",
+    "x-queue-leader-locator",
+    "x-queue-master-locator",
+];
+
+const UNSUPPORTED: &str = "not supported by this version";
+
+/// Checks the arguments of a new queue.
+///
+/// # Errors
+/// What is wrong with the first bad one.
+pub fn check_queue(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Refusal> {
+    if let Some(foreign) = FOREIGN.iter().find(|name| arguments.contains(name)) {
+        return Err(Refusal::ForeignArgument {
+            argument: foreign.to_string(),
+            queue: queue.into(),
+            vhost: vhost.into(),
+        });
+    }
+    for (name, rule) in QUEUE_RULES {
+        let Some(value) = arguments.get(name) else {
+            continue;
+        };
+        rule.check(value).map_err(|reason| Refusal::InvalidArgument {
+            argument: name.to_string(),
+            kind: ObjectKind::Queue,
+            name: queue.into(),
+            vhost: vhost.into(),
+            reason,
+        })?;
+    }
+    Ok(())
+}
+
+/// What checked arguments mean.
+pub fn queue_settings(arguments: &Table) -> QueueSettings {
+    let number = |name| {
+        arguments
+            .get(name)
+            .and_then(Value::as_integer)
+            .and_then(|it| u64::try_from(it).ok())
+    };
+    QueueSettings {
+        max_length: number("x-max-length"),
+        max_length_bytes: number("x-max-length-bytes"),
+    }
+}
+
+/// Checks the arguments of a new exchange.
+///
+/// # Errors
+/// If there is one that this version does not support.
+pub fn check_exchange(arguments: &Table, exchange: &str, vhost: &str) -> Result<(), Refusal> {
+    if !arguments.contains("alternate-exchange") {
+        return Ok(());
+    }
+    Err(Refusal::InvalidArgument {
+        argument: "alternate-exchange".into(),
+        kind: ObjectKind::Exchange,
+        name: exchange.into(),
+        vhost: vhost.into(),
+        reason: UNSUPPORTED.into(),
+    })
+}
+
+/// Checks that a repeated declaration asks for the queue that is there. Exclusiveness is checked before.
+///
+/// # Errors
+/// [`Refusal::Inequivalent`] naming the first difference.
+pub fn check_same_queue(
+    queue: &Queue,
+    durable: bool,
+    auto_delete: bool,
+    arguments: &Table,
+) -> Result<(), Refusal> {
+    let resource = format!("queue '{}' in vhost '{}'", queue.name, queue.vhost);
+    same_field(&resource, "durable", durable, queue.durable)?;
+    same_field(&resource, "auto_delete", auto_delete, queue.auto_delete)?;
+    COMPARED
+        .iter()
+        .try_for_each(|name| same_argument(&resource, name, arguments, &queue.arguments))
+}
+
+/// Checks that a repeated declaration asks for the exchange that is there.
+///
+/// # Errors
+/// [`Refusal::Inequivalent`] naming the first difference.
+pub fn check_same_exchange(
+    exchange: &Exchange,
+    kind: ExchangeKind,
+    durable: bool,
+    auto_delete: bool,
+    internal: bool,
+    arguments: &Table,
+) -> Result<(), Refusal> {
+    let resource = format!("exchange '{}' in vhost '{}'", exchange.name, exchange.vhost);
+    if kind != exchange.kind {
+        return Err(Refusal::Inequivalent {
+            text: inequivalent_field(&resource, "type", &kind, &exchange.kind),
+        });
+    }
+    same_field(&resource, "durable", durable, exchange.durable)?;
+    same_field(&resource, "auto_delete", auto_delete, exchange.auto_delete)?;
+    same_field(&resource, "internal", internal, exchange.internal)?;
+    same_argument(&resource, "alternate-exchange", arguments, &exchange.arguments)
+}
+
+fn same_field(resource: &String, field: &str, received: bool, current: bool) -> Result<(), Refusal> {
+    if received == current {
+        return Ok(());
+    }
+    Err(Refusal::Inequivalent {
+        text: inequivalent_field(resource, field, &received, &current),
+    })
+}
+
+fn same_argument(resource: &String, name: &str, received: &Table, current: &Table) -> Result<(), Refusal> {
+    match inequivalent_arg(resource, name, received.get(name), current.get(name)) {
+        Some(text) => Err(Refusal::Inequivalent { text }),
+        None => Ok(()),
+    }
+}
+
+impl Rule {
+    /// The complaint if the value breaks the rule: an Erlang term, as RabbitMQ prints it.
+    fn check(&self, value: &Value) -> Result<(), String> {
+        match self {
+            Self::Number(least) => number(value, *least).map(drop),
+            Self::Word(words, complaint) => one_of(text(value)?, words, complaint),
+            Self::Version => match number(value, 0)? {
+                2 => Ok(()),
+                other => Err(format!("\"unsupported queue version '{other}'\"")),
+            },
+            Self::Type => match text(value)? {
+                "" | "classic" => Ok(()),
+                other => Err(format!("\"unsupported queue type '{other}'\"")),
+            },
+            Self::Unsupported(least) => {
+                if let Some(least) = least {
+                    number(value, *least)?;
+                }
+                Err(UNSUPPORTED.into())
+            }
+            Self::False => match value {
+                Value::Bool(false) => Ok(()),
+                Value::Bool(true) => Err(UNSUPPORTED.into()),
+                other => Err(format!("{{unacceptable_type,{}}}", other.type_name())),
+            },
+        }
+    }
+}
+
+fn number(value: &Value, least: i64) -> Result<i64, String> {
+    match value.as_integer() {
+        None => Err(format!("\"expected integer, got {}\"", value.type_name())),
+        Some(it) if it < 0 => Err(format!("{{value_negative,{it}}}")),
+        Some(it) if it < least => Err(format!("{{value_zero,{it}}}")),
+        Some(it) => Ok(it),
+    }
+}
+
+fn text(value: &Value) -> Result<&str, String> {
+    match value {
+        Value::LongStr(_) => Ok(value.as_str().unwrap_or("not UTF-8")),
+        other => Err(format!("{{unacceptable_type,{}}}", other.type_name())),
+    }
+}
+
+fn one_of(word: &str, words: &[&str], complaint: &Complaint) -> Result<(), String> {
+    if words.contains(&word) {
+        return Ok(());
+    }
+    Err(match complaint {
+        // What RabbitMQ has and this version has not.
+        Complaint::Term("invalid_overflow") if matches!(word, "reject-publish" | "reject-publish-dlx") => {
+            UNSUPPORTED.into()
+        }
+        Complaint::Term(term) => term.to_string(),
+        Complaint::Text(text) => format!("\"{text} '{word}'\""),
+    })
+}

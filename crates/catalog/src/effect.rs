@@ -1,0 +1,27 @@
+//! What the catalog orders its host to do. Imperative.
+
+use crate::{Name, Queue, Refusal};
+use model::QueueId;
+use std::sync::Arc;
+
+/// An order to the host.
+#[derive(Clone, Debug)]
+pub enum Effect<R> {
+    /// Answer a request.
+    Reply(R, Result<Answer, Refusal>),
+    /// Start a queue machine.
+    QueueCreated(Arc<Queue>),
+    /// Stop a queue machine and forget its messages; cancel its consumers.
+    QueueDeleted { id: QueueId, vhost: Name, name: Name },
+    /// An exchange is gone, by request or with its last binding.
+    ExchangeDeleted { vhost: Name, name: Name },
+}
+
+/// The answer to a request that was not refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It is so.
+    Done,
+    /// The queue that was declared, new or not.
+    Queue(Arc<Queue>),
+}

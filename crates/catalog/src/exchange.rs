@@ -1,0 +1,112 @@
+//! An exchange and the bindings that lead away from it.
+
+use crate::Name;
+use crate::binding::{Binding, BySource};
+use crate::routing::Routes;
+use imbl::OrdSet;
+use model::table::Table;
+use std::fmt;
+use std::sync::Arc;
+
+/// How an exchange chooses destinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExchangeKind {
+    /// By equal routing key.
+    Direct,
+    /// All.
+    Fanout,
+    /// By pattern of words.
+    Topic,
+    /// By headers.
+    Headers,
+}
+
+impl ExchangeKind {
+    /// The kind of this name; `None` if there is none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "direct" => Self::Direct,
+            "fanout" => Self::Fanout,
+            "topic" => Self::Topic,
+            "headers" => Self::Headers,
+            _ => return None,
+        })
+    }
+
+    /// The name that clients use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Fanout => "fanout",
+            Self::Topic => "topic",
+            Self::Headers => "headers",
+        }
+    }
+}
+
+impl fmt::Display for ExchangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An exchange. Cloning shares everything.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The virtual host.
+    pub vhost: Name,
+    /// Its name; empty for the default exchange.
+    pub name: Name,
+    /// How it chooses.
+    pub kind: ExchangeKind,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Is deleted with the last binding that leads away from it.
+    pub auto_delete: bool,
+    /// Clients may not publish to it.
+    pub internal: bool,
+    /// What it was declared with.
+    pub arguments: Arc<Table>,
+    /// Bindings for routing, in the form that suits the kind.
+    pub(crate) routes: Routes,
+    /// All bindings that lead away from it.
+    pub(crate) outgoing: OrdSet<BySource>,
+}
+
+impl Exchange {
+    /// The bindings that lead away from it, by routing key.
+    pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.outgoing.iter().map(|binding| &*binding.0)
+    }
+
+    /// How many bindings lead away from it.
+    pub fn binding_count(&self) -> usize {
+        self.outgoing.len()
+    }
+
+    /// True for the exchange with the empty name, which routes to the queue named by the routing key.
+    pub fn is_default(&self) -> bool {
+        self.name.is_empty()
+    }
+}
+
+/// True for names that only the server may give: RabbitMQ reserves the prefix `amq.`.
+pub fn is_reserved(name: &str) -> bool {
+    name.starts_with("amq.")
+}
+
+/// The exchanges that every virtual host has from the beginning; the last one is internal.
+pub(crate) const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
+    ("", ExchangeKind::Direct, false),
+    ("amq.direct", ExchangeKind::Direct, false),
+    ("amq.fanout", ExchangeKind::Fanout, false),
+    ("amq.headers", ExchangeKind::Headers, false),
+    ("amq.match", ExchangeKind::Headers, false),
+    ("amq.rabbitmq.trace", ExchangeKind::Topic, true),
+    ("amq.topic", ExchangeKind::Topic, false),
+];
+
+/// True for the exchanges that come with the virtual host and so need no record.
+pub(crate) fn is_predeclared(name: &str) -> bool {
+    PREDECLARED.iter().any(|(known, ..)| *known == name)
+}

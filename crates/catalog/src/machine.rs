@@ -1,0 +1,284 @@
+//! The machine: requests in, records and effects out.
+//!
+//! `apply` changes contents, everything else decides. Reading order: this file, then `machine/apply.rs`, and one file
+//! for each kind of object.
+
+mod apply;
+mod bindings;
+mod exchanges;
+mod queues;
+mod snapshot;
+mod users;
+
+use crate::{Answer, Destination, Effect, Name, Record, Refusal, Request, Vhost, View};
+use model::{ConnectionId, Index, Machine, Outcome, QueueId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// What one turn brings forth.
+type Turn<R> = Outcome<Record, Effect<R>>;
+
+/// The catalog. `R` is the host's handle for answers.
+pub struct Catalog<R> {
+    view: View,
+    /// Where each queue is found.
+    queues: BTreeMap<QueueId, (Name, Name)>,
+    /// Exclusive queues by owner.
+    exclusive: BTreeMap<ConnectionId, BTreeSet<QueueId>>,
+    /// The next queue gets this id.
+    next_queue: u64,
+    /// Ids below this one are on record as used; `next_queue` never passes it.
+    reserved: u64,
+    replies: PhantomData<fn(R)>,
+}
+
+impl<R> Default for Catalog<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R> Catalog<R> {
+    /// An empty one: not even a virtual host.
+    pub fn new() -> Self {
+        Self {
+            view: View::default(),
+            queues: BTreeMap::new(),
+            exclusive: BTreeMap::new(),
+            next_queue: 1,
+            reserved: 1,
+            replies: PhantomData,
+        }
+    }
+
+    /// What exists now; shares everything with the machine until that changes.
+    pub fn view(&self) -> View {
+        self.view.clone()
+    }
+
+    /// Where a queue is found: virtual host and name.
+    pub fn queue_name(&self, id: QueueId) -> Option<(&Name, &Name)> {
+        self.queues.get(&id).map(|(vhost, name)| (vhost, name))
+    }
+
+    /// Makes a fact so and writes it down.
+    fn record(&mut self, record: Record, turn: &mut Turn<R>) {
+        self.take(&record);
+        turn.records.push(record);
+    }
+
+    fn vhost(&self, name: &str) -> Result<&Arc<Vhost>, Refusal> {
+        self.view
+            .vhost(name)
+            .ok_or_else(|| Refusal::NoVhost { vhost: name.into() })
+    }
+
+    /// The sources of bindings to `destination` that would go with their last binding.
+    fn auto_delete_sources(&self, vhost: &str, destination: &Destination) -> Vec<Name> {
+        let Some(vhost) = self.view.vhost(vhost) else {
+            return Vec::new();
+        };
+        let mut sources: Vec<Name> = Vec::new();
+        for binding in vhost.incoming(destination) {
+            // Those of one source stand side by side.
+            if sources.last() != Some(&binding.source) {
+                sources.push(binding.source.clone());
+            }
+        }
+        sources.retain(|name| vhost.exchange(name).is_some_and(|exchange| exchange.auto_delete));
+        sources
+    }
+
+    /// Deletes those of `candidates` that have just lost their last binding, and what that leaves without any.
+    fn delete_unused(&mut self, vhost: &Name, mut candidates: Vec<Name>, turn: &mut Turn<R>) {
+        while let Some(name) = candidates.pop() {
+            let exchange = self.view.exchange(vhost, &name);
+            if exchange.is_some_and(|exchange| exchange.auto_delete && exchange.binding_count() == 0) {
+                candidates.extend(self.remove_exchange(vhost, &name, turn));
+            }
+        }
+    }
+}
+
+impl<R> Machine for Catalog<R> {
+    type Request = Request<R>;
+    type Record = Record;
+    type Effect = Effect<R>;
+
+    fn handle(&mut self, _now: Timestamp, request: Request<R>, turn: &mut Turn<R>) {
+        let before = turn.records.len();
+        let (reply, answer) = self.decide(request, turn);
+        let reply = Effect::Reply(reply, answer);
+        if turn.records[before..].iter().any(Record::is_durable) {
+            turn.promises.push(reply);
+        } else {
+            turn.effects.push(reply);
+        }
+    }
+
+    fn apply(&mut self, _index: Index, record: Record) {
+        if let Record::QueueIdsReserved { below } = record {
+            // Some of these may have been used by queues that left no record.
+            self.next_queue = self.next_queue.max(below);
+        }
+        self.take(&record);
+    }
+}
+
+impl<R> Catalog<R> {
+    /// Decides one request; the answer goes with `R`.
+    fn decide(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
+        match request {
+            Request::CreateVhost { name, reply } => (reply, self.create_vhost(name, turn)),
+            Request::DeleteVhost { name, reply } => (reply, self.delete_vhost(name, turn)),
+            Request::PutUser {
+                name,
+                password,
+                tags,
+                reply,
+            } => (reply, self.fact(Record::UserPut { name, password, tags }, turn)),
+            Request::DeleteUser { name, reply } => (reply, self.delete_user(name, turn)),
+            Request::SetPermissions {
+                user,
+                vhost,
+                configure,
+                write,
+                read,
+                reply,
+            } => (
+                reply,
+                self.set_permissions(
+                    Record::PermissionsSet {
+                        user,
+                        vhost,
+                        configure,
+                        write,
+                        read,
+                    },
+                    turn,
+                ),
+            ),
+            Request::ClearPermissions { user, vhost, reply } => {
+                (reply, self.clear_permissions(user, vhost, turn))
+            }
+            Request::DeclareExchange {
+                vhost,
+                name,
+                kind,
+                passive,
+                durable,
+                auto_delete,
+                internal,
+                arguments,
+                reply,
+            } => {
+                let wanted = exchanges::Wanted {
+                    name,
+                    kind,
+                    passive,
+                    durable,
+                    auto_delete,
+                    internal,
+                    arguments,
+                };
+                (reply, self.declare_exchange(&vhost, wanted, turn))
+            }
+            Request::DeleteExchange {
+                vhost,
+                name,
+                if_unused,
+                reply,
+            } => (reply, self.delete_exchange(&vhost, &name, if_unused, turn)),
+            Request::DeclareQueue {
+                vhost,
+                name,
+                passive,
+                durable,
+                exclusive,
+                auto_delete,
+                arguments,
+                connection,
+                unique,
+                reply,
+            } => {
+                let owner = exclusive.then_some(connection);
+                let wanted = queues::Wanted {
+                    name,
+                    passive,
+                    durable,
+                    owner,
+                    auto_delete,
+                    arguments,
+                    unique,
+                };
+                (reply, self.declare_queue(&vhost, wanted, connection, turn))
+            }
+            Request::DeleteQueue { id, reply } => (reply, self.delete_queue(id, turn)),
+            Request::Bind {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                connection,
+                reply,
+            } => {
+                let wanted = bindings::Wanted {
+                    source,
+                    destination,
+                    routing_key,
+                    arguments,
+                    connection,
+                };
+                (reply, self.bind(&vhost, &wanted, turn))
+            }
+            Request::Unbind {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                connection,
+                reply,
+            } => {
+                let wanted = bindings::Wanted {
+                    source,
+                    destination,
+                    routing_key,
+                    arguments,
+                    connection,
+                };
+                (reply, self.unbind(&vhost, &wanted, turn))
+            }
+            Request::CloseConnection { connection, reply } => {
+                (reply, self.close_connection(connection, turn))
+            }
+            Request::Checkpoint { reply } => (reply, self.checkpoint(turn)),
+        }
+    }
+
+    /// Records something that needs no decision.
+    fn fact(&mut self, record: Record, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        self.record(record, turn);
+        Ok(Answer::Done)
+    }
+}
+
+/// Names lose their line ends, as in RabbitMQ.
+fn strip(name: &str) -> String {
+    name.replace(['\r', '\n'], "")
+}
+
+/// The longest name, in bytes: an AMQP short string.
+const NAME_BYTES: usize = 255;
+
+fn check_length(name: &str) -> Result<(), Refusal> {
+    if name.len() <= NAME_BYTES {
+        return Ok(());
+    }
+    Err(Refusal::InvalidName {
+        name: name.into(),
+        reason: format!("longer than {NAME_BYTES} bytes"),
+    })
+}

@@ -1,0 +1,222 @@
+//! Records become contents. No decision is made here, and applying a record again changes nothing.
+
+use super::Catalog;
+use crate::binding::{Binding, Target};
+use crate::routing::HeaderMatch;
+use crate::{Destination, ExchangeKind, Name, Pattern, Permission, Queue, Record, User, Vhost};
+use model::QueueId;
+use model::table::Table;
+use std::sync::Arc;
+
+impl<R> Catalog<R> {
+    /// Takes a fact over.
+    pub(super) fn take(&mut self, record: &Record) {
+        self.view.generation += 1;
+        match record {
+            Record::VhostCreated { name } => {
+                if !self.view.vhosts.contains_key(name) {
+                    self.view
+                        .vhosts
+                        .insert(name.clone(), Arc::new(Vhost::new(name.clone())));
+                }
+            }
+            Record::VhostDeleted { name } => self.take_vhost_deleted(name),
+            Record::UserPut { name, password, tags } => {
+                let user = User {
+                    name: name.to_string(),
+                    tags: tags.clone(),
+                    password: password.clone(),
+                };
+                self.view.users.insert(name.clone(), Arc::new(user));
+            }
+            Record::UserDeleted { name } => {
+                self.view.users.remove(name);
+                self.forget_permissions(|permission| permission.user == *name);
+            }
+            Record::PermissionsSet {
+                user,
+                vhost,
+                configure,
+                write,
+                read,
+            } => {
+                let permission = Permission {
+                    user: user.clone(),
+                    vhost: vhost.clone(),
+                    configure: pattern(configure),
+                    write: pattern(write),
+                    read: pattern(read),
+                };
+                self.view
+                    .permissions
+                    .insert((user.clone(), vhost.clone()), Arc::new(permission));
+            }
+            Record::PermissionsCleared { user, vhost } => {
+                self.view.permissions.remove(&(user.clone(), vhost.clone()));
+            }
+            Record::ExchangeDeclared {
+                vhost,
+                name,
+                kind,
+                durable,
+                auto_delete,
+                internal,
+                arguments,
+            } => {
+                if let Some(vhost) = self.vhost_mut(vhost) {
+                    vhost.add_exchange(
+                        name.clone(),
+                        *kind,
+                        *durable,
+                        *auto_delete,
+                        *internal,
+                        arguments.clone(),
+                    );
+                }
+            }
+            Record::ExchangeDeleted { vhost, name, .. } => {
+                if let Some(vhost) = self.vhost_mut(vhost) {
+                    vhost.remove_exchange(name);
+                }
+            }
+            Record::QueueDeclared(queue) => self.take_queue(queue),
+            Record::QueueDeleted { id, .. } => self.take_queue_deleted(*id),
+            Record::Bound {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                durable,
+            } => {
+                let binding = self.binding(vhost, source, destination, routing_key, arguments, *durable);
+                if let (Some(binding), Some(vhost)) = (binding, self.vhost_mut(vhost)) {
+                    vhost.add_binding(Arc::new(binding));
+                }
+            }
+            Record::Unbound {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                durable,
+            } => {
+                let binding = self.binding(vhost, source, destination, routing_key, arguments, *durable);
+                if let (Some(binding), Some(vhost)) = (binding, self.vhost_mut(vhost)) {
+                    vhost.remove_binding(&Arc::new(binding));
+                }
+            }
+            Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
+            Record::SnapshotStarted | Record::SnapshotFinished => {}
+        }
+    }
+
+    fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {
+        self.view.vhosts.get_mut(name).map(Arc::make_mut)
+    }
+
+    fn forget_permissions(&mut self, gone: impl Fn(&Permission) -> bool) {
+        let keys: Vec<(Name, Name)> = self
+            .view
+            .permissions
+            .iter()
+            .filter(|(_, permission)| gone(permission))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &keys {
+            self.view.permissions.remove(key);
+        }
+    }
+
+    fn take_vhost_deleted(&mut self, name: &Name) {
+        let Some(vhost) = self.view.vhosts.remove(name) else {
+            return;
+        };
+        vhost.queues().for_each(|queue| self.forget_queue(queue));
+        self.forget_permissions(|permission| permission.vhost == *name);
+    }
+
+    fn take_queue(&mut self, queue: &Arc<Queue>) {
+        let Some(vhost) = self.vhost_mut(&queue.vhost) else {
+            return;
+        };
+        vhost.add_queue(queue.clone());
+        self.queues
+            .insert(queue.id, (queue.vhost.clone(), queue.name.clone()));
+        if let Some(owner) = queue.owner {
+            self.exclusive.entry(owner).or_default().insert(queue.id);
+        }
+        self.next_queue = self.next_queue.max(queue.id.0 + 1);
+    }
+
+    fn take_queue_deleted(&mut self, id: QueueId) {
+        let Some((vhost, name)) = self.queues.get(&id).cloned() else {
+            return;
+        };
+        let Some(queue) = self.view.queue(&vhost, &name).cloned() else {
+            return;
+        };
+        self.forget_queue(&queue);
+        if let Some(vhost) = self.vhost_mut(&vhost) {
+            vhost.remove_queue(&name);
+        }
+    }
+
+    fn forget_queue(&mut self, queue: &Queue) {
+        self.queues.remove(&queue.id);
+        let Some(owner) = queue.owner else { return };
+        if let Some(owned) = self.exclusive.get_mut(&owner) {
+            owned.remove(&queue.id);
+            if owned.is_empty() {
+                self.exclusive.remove(&owner);
+            }
+        }
+    }
+
+    /// The binding of these names, if both ends exist.
+    pub(super) fn binding(
+        &self,
+        vhost: &str,
+        source: &str,
+        destination: &Destination,
+        routing_key: &[u8],
+        arguments: &Table,
+        durable: bool,
+    ) -> Option<Binding> {
+        let vhost = self.view.vhost(vhost)?;
+        let source = vhost.exchange(source)?;
+        // The names of what exists are shared by all its bindings.
+        let (destination, target) = match destination {
+            Destination::Queue(name) => {
+                let queue = vhost.queue(name)?;
+                (Destination::Queue(queue.name.clone()), Target::Queue(queue.id))
+            }
+            Destination::Exchange(name) => {
+                let name = &vhost.exchange(name)?.name;
+                (
+                    Destination::Exchange(name.clone()),
+                    Target::Exchange(name.clone()),
+                )
+            }
+        };
+        let headers = match source.kind {
+            ExchangeKind::Headers => Some(HeaderMatch::new(arguments).unwrap_or_default()),
+            _ => None,
+        };
+        Some(Binding::new(
+            source.name.clone(),
+            destination,
+            target,
+            routing_key,
+            arguments,
+            durable,
+            headers,
+        ))
+    }
+}
+
+/// A pattern was checked when it was set; should a later version not understand it, it permits nothing.
+fn pattern(source: &str) -> Pattern {
+    Pattern::new(source).unwrap_or_default()
+}

@@ -1,0 +1,165 @@
+//! Binding and unbinding.
+
+use super::{Catalog, Turn, strip};
+use crate::binding::{Binding, BySource};
+use crate::routing::{HeaderMatch, topic};
+use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal};
+use model::ConnectionId;
+use model::table::Table;
+use std::sync::Arc;
+
+/// How many `#` a topic pattern may have: RabbitMQ 4.3.5's limit.
+const HASHES: usize = 2;
+
+/// A bind or unbind.
+pub(super) struct Wanted {
+    pub(super) source: String,
+    pub(super) destination: Destination,
+    pub(super) routing_key: Vec<u8>,
+    pub(super) arguments: Table,
+    pub(super) connection: ConnectionId,
+}
+
+impl<R> Catalog<R> {
+    /// Checks in RabbitMQ's order: default exchange, source, destination, the binding itself, exclusive queue.
+    pub(super) fn bind(
+        &mut self,
+        vhost: &Name,
+        wanted: &Wanted,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let (source, destination) = wanted.ends()?;
+        let at = self.vhost(vhost)?;
+        let no_exchange = |name: &str| Refusal::NoExchange {
+            exchange: name.into(),
+            vhost: vhost.to_string(),
+        };
+        let exchange = at.exchange(&source).ok_or_else(|| no_exchange(&source))?;
+        let (durable, queue) = match &destination {
+            Destination::Queue(name) => {
+                let no_queue = || Refusal::NoQueue {
+                    queue: name.to_string(),
+                    vhost: vhost.to_string(),
+                };
+                let queue = at.queue(name).ok_or_else(no_queue)?;
+                (queue.survives_restart(), Some(queue))
+            }
+            Destination::Exchange(name) => {
+                (at.exchange(name).ok_or_else(|| no_exchange(name))?.durable, None)
+            }
+        };
+        wanted.check(exchange)?;
+        queue.map_or(Ok(()), |queue| queue.check_owner(wanted.connection))?;
+        let durable = durable && exchange.durable;
+        let Some(binding) = self.known(vhost, &source, &destination, wanted, durable) else {
+            return Err(Refusal::Internal {
+                reason: "the ends of a binding were there and are not".into(),
+            });
+        };
+        if exchange.outgoing.contains(&binding) {
+            return Ok(Answer::Done);
+        }
+        let binding = &*binding.0;
+        let record = Record::Bound {
+            vhost: vhost.clone(),
+            source: binding.source.clone(),
+            destination: binding.destination.clone(),
+            routing_key: binding.routing_key.clone(),
+            arguments: binding.arguments.clone(),
+            durable,
+        };
+        self.fact(record, turn)
+    }
+
+    /// Whatever does not exist is not bound: only the default exchange and other connections' queues are refused.
+    pub(super) fn unbind(
+        &mut self,
+        vhost: &Name,
+        wanted: &Wanted,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let (source, destination) = wanted.ends()?;
+        let at = self.vhost(vhost)?;
+        let Some(exchange) = at.exchange(&source) else {
+            return Ok(Answer::Done);
+        };
+        let Some(binding) = self.known(vhost, &source, &destination, wanted, false) else {
+            return Ok(Answer::Done);
+        };
+        let Some(BySource(binding)) = exchange.outgoing.get(&binding).cloned() else {
+            return Ok(Answer::Done);
+        };
+        if let Destination::Queue(name) = &destination {
+            at.queue(name)
+                .map_or(Ok(()), |queue| queue.check_owner(wanted.connection))?;
+        }
+        let record = Record::Unbound {
+            vhost: vhost.clone(),
+            source: binding.source.clone(),
+            destination,
+            routing_key: binding.routing_key.clone(),
+            arguments: binding.arguments.clone(),
+            durable: binding.durable,
+        };
+        self.record(record, turn);
+        self.delete_unused(vhost, vec![binding.source.clone()], turn);
+        Ok(Answer::Done)
+    }
+
+    fn known(
+        &self,
+        vhost: &str,
+        source: &str,
+        destination: &Destination,
+        wanted: &Wanted,
+        durable: bool,
+    ) -> Option<BySource> {
+        let binding: Binding = self.binding(
+            vhost,
+            source,
+            destination,
+            &wanted.routing_key,
+            &wanted.arguments,
+            durable,
+        )?;
+        Some(BySource(Arc::new(binding)))
+    }
+}
+
+impl Wanted {
+    /// Source and destination, unless one is the default exchange.
+    fn ends(&self) -> Result<(String, Destination), Refusal> {
+        let source = strip(&self.source);
+        let destination = match &self.destination {
+            Destination::Queue(name) => Destination::Queue(strip(name).into()),
+            Destination::Exchange(name) => Destination::Exchange(strip(name).into()),
+        };
+        let to_default = matches!(&destination, Destination::Exchange(name) if name.is_empty());
+        if source.is_empty() || to_default {
+            return Err(Refusal::DefaultExchange);
+        }
+        Ok((source, destination))
+    }
+
+    /// What the exchange's kind asks of a binding; the texts are RabbitMQ's.
+    fn check(&self, exchange: &Exchange) -> Result<(), Refusal> {
+        match exchange.kind {
+            ExchangeKind::Headers => {
+                HeaderMatch::new(&self.arguments).map_err(|text| Refusal::InvalidBinding { text })?;
+            }
+            ExchangeKind::Topic => {
+                let hashes = topic::hashes(&self.routing_key);
+                if hashes > HASHES {
+                    let key = String::from_utf8_lossy(&self.routing_key);
+                    return Err(Refusal::InvalidBinding {
+                        text: format!(
+                            "Topic binding key '{key}' uses {hashes} '#' wildcards, at most {HASHES} are allowed"
+                        ),
+                    });
+                }
+            }
+            ExchangeKind::Direct | ExchangeKind::Fanout => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Declaring and deleting exchanges.
+
+use super::{Catalog, Turn, check_length, strip};
+use crate::exchange::is_reserved;
+use crate::{Answer, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal, arguments};
+use model::table::Table;
+use std::sync::Arc;
+
+/// An `exchange.declare`.
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) passive: bool,
+    pub(super) durable: bool,
+    pub(super) auto_delete: bool,
+    pub(super) internal: bool,
+    pub(super) arguments: Table,
+}
+
+impl<R> Catalog<R> {
+    /// Checks in RabbitMQ's order: type (unless passive), default exchange, what exists, reserved prefix, arguments.
+    pub(super) fn declare_exchange(
+        &mut self,
+        vhost: &Name,
+        wanted: Wanted,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let name = strip(&wanted.name);
+        let kind = ExchangeKind::from_name(&wanted.kind);
+        if kind.is_none() && !wanted.passive {
+            return Err(Refusal::UnknownExchangeType { kind: wanted.kind });
+        }
+        if name.is_empty() {
+            return Err(Refusal::DefaultExchange);
+        }
+        let existing = self.vhost(vhost)?.exchange(&name);
+        let (Some(kind), false) = (kind, wanted.passive) else {
+            return match existing {
+                Some(_) => Ok(Answer::Done),
+                None => Err(Refusal::NoExchange {
+                    exchange: name,
+                    vhost: vhost.to_string(),
+                }),
+            };
+        };
+        let Wanted {
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+            ..
+        } = wanted;
+        if let Some(exchange) = existing {
+            arguments::check_same_exchange(exchange, kind, durable, auto_delete, internal, &arguments)?;
+            return Ok(Answer::Done);
+        }
+        if is_reserved(&name) {
+            return Err(Refusal::ReservedName {
+                kind: ObjectKind::Exchange,
+                name,
+            });
+        }
+        check_length(&name)?;
+        arguments::check_exchange(&arguments, &name, vhost)?;
+        let record = Record::ExchangeDeclared {
+            vhost: vhost.clone(),
+            name: name.into(),
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments: Arc::new(arguments),
+        };
+        self.fact(record, turn)
+    }
+
+    pub(super) fn delete_exchange(
+        &mut self,
+        vhost: &Name,
+        name: &str,
+        if_unused: bool,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let name = strip(name);
+        if name.is_empty() {
+            return Err(Refusal::DefaultExchange);
+        }
+        if is_reserved(&name) {
+            return Err(Refusal::SystemExchange {
+                exchange: name,
+                vhost: vhost.to_string(),
+            });
+        }
+        let Some(exchange) = self.vhost(vhost)?.exchange(&name) else {
+            return Ok(Answer::Done);
+        };
+        if if_unused && exchange.binding_count() > 0 {
+            return Err(Refusal::ExchangeInUse {
+                exchange: name,
+                vhost: vhost.to_string(),
+            });
+        }
+        let candidates = self.remove_exchange(vhost, &name, turn);
+        self.delete_unused(vhost, candidates, turn);
+        Ok(Answer::Done)
+    }
+
+    /// Removes an exchange. Returns the auto-delete exchanges that lost a binding by that.
+    pub(super) fn remove_exchange(&mut self, vhost: &Name, name: &str, turn: &mut Turn<R>) -> Vec<Name> {
+        let Some(exchange) = self.view.exchange(vhost, name) else {
+            return Vec::new();
+        };
+        let (name, durable) = (exchange.name.clone(), exchange.durable);
+        let candidates = self.auto_delete_sources(vhost, &Destination::Exchange(name.clone()));
+        self.record(
+            Record::ExchangeDeleted {
+                vhost: vhost.clone(),
+                name: name.clone(),
+                durable,
+            },
+            turn,
+        );
+        turn.effects.push(Effect::ExchangeDeleted {
+            vhost: vhost.clone(),
+            name,
+        });
+        candidates
+    }
+}

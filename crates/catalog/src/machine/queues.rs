@@ -1,0 +1,120 @@
+//! Declaring and deleting queues.
+
+use super::{Catalog, Turn, check_length, strip};
+use crate::exchange::is_reserved;
+use crate::{Answer, Destination, Effect, Name, ObjectKind, Queue, Record, Refusal, arguments};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use model::table::Table;
+use model::{ConnectionId, QueueId};
+use std::sync::Arc;
+
+/// How many ids are put on record at once.
+const RESERVE: u64 = 1024;
+
+/// A `queue.declare`.
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) passive: bool,
+    pub(super) durable: bool,
+    pub(super) owner: Option<ConnectionId>,
+    pub(super) auto_delete: bool,
+    pub(super) arguments: Table,
+    pub(super) unique: [u8; 16],
+}
+
+impl<R> Catalog<R> {
+    pub(super) fn declare_queue(
+        &mut self,
+        vhost: &Name,
+        wanted: Wanted,
+        connection: ConnectionId,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let mut name = strip(&wanted.name);
+        let is_made_up = name.is_empty() && !wanted.passive;
+        if is_made_up {
+            name = format!("amq.gen-{}", URL_SAFE_NO_PAD.encode(wanted.unique));
+        }
+        if let Some(queue) = self.vhost(vhost)?.queue(&name) {
+            if wanted.passive {
+                queue.check_owner(connection)?;
+            } else if queue.owner != wanted.owner {
+                // Also if the owner itself asks for it not to be exclusive.
+                return Err(queue.locked());
+            } else {
+                arguments::check_same_queue(queue, wanted.durable, wanted.auto_delete, &wanted.arguments)?;
+            }
+            return Ok(Answer::Queue(queue.clone()));
+        }
+        if wanted.passive {
+            return Err(Refusal::NoQueue {
+                queue: name,
+                vhost: vhost.to_string(),
+            });
+        }
+        if is_reserved(&name) && !is_made_up {
+            return Err(Refusal::ReservedName {
+                kind: ObjectKind::Queue,
+                name,
+            });
+        }
+        check_length(&name)?;
+        arguments::check_queue(&wanted.arguments, &name, vhost)?;
+        Ok(Answer::Queue(self.create_queue(vhost, name.into(), wanted, turn)))
+    }
+
+    fn create_queue(&mut self, vhost: &Name, name: Name, wanted: Wanted, turn: &mut Turn<R>) -> Arc<Queue> {
+        if self.next_queue >= self.reserved {
+            self.record(
+                Record::QueueIdsReserved {
+                    below: self.next_queue + RESERVE,
+                },
+                turn,
+            );
+        }
+        let queue = Arc::new(Queue {
+            id: QueueId(self.next_queue),
+            vhost: vhost.clone(),
+            name,
+            durable: wanted.durable,
+            owner: wanted.owner,
+            auto_delete: wanted.auto_delete,
+            settings: arguments::queue_settings(&wanted.arguments),
+            arguments: Arc::new(wanted.arguments),
+        });
+        self.record(Record::QueueDeclared(queue.clone()), turn);
+        turn.effects.push(Effect::QueueCreated(queue.clone()));
+        queue
+    }
+
+    pub(super) fn delete_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        let Some((vhost, name)) = self.queues.get(&id).cloned() else {
+            return Ok(Answer::Done);
+        };
+        let durable = self
+            .view
+            .queue(&vhost, &name)
+            .is_some_and(|queue| queue.survives_restart());
+        let candidates = self.auto_delete_sources(&vhost, &Destination::Queue(name.clone()));
+        self.record(Record::QueueDeleted { id, durable }, turn);
+        turn.effects.push(Effect::QueueDeleted {
+            id,
+            vhost: vhost.clone(),
+            name,
+        });
+        self.delete_unused(&vhost, candidates, turn);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn close_connection(
+        &mut self,
+        connection: ConnectionId,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        for id in self.exclusive.get(&connection).cloned().unwrap_or_default() {
+            self.delete_queue(id, turn)?;
+        }
+        Ok(Answer::Done)
+    }
+}

@@ -1,0 +1,149 @@
+//! A permission's regular expression.
+//!
+//! RabbitMQ matches with PCRE, unanchored. Most patterns need nothing that the `regex` crate does not have, and that
+//! one is linear in the name's length; look-around and back references fall back to `fancy-regex` with a limit on
+//! backtracking. A match that exceeds the limit counts as none: access is refused, never granted by mistake.
+
+use crate::Refusal;
+
+/// How many steps a match may backtrack before it counts as no match.
+const BACKTRACK_LIMIT: usize = 100_000;
+/// How large a compiled pattern may become, in bytes.
+const COMPILED_BYTES: usize = 1 << 20;
+
+/// A compiled pattern.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    source: String,
+    compiled: Compiled,
+}
+
+#[derive(Debug, Clone)]
+enum Compiled {
+    /// The empty pattern, which RabbitMQ takes for `^$`: permission for nothing.
+    Nothing,
+    /// `.*` and `^.*$`, what nearly all users have.
+    Everything,
+    Plain(regex::Regex),
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+impl Pattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidPattern`] with the reason.
+    pub fn new(source: &str) -> Result<Self, Refusal> {
+        let compiled = match source {
+            "" => Compiled::Nothing,
+            ".*" | "^.*$" | "^.*" | ".*$" => Compiled::Everything,
+            _ => match regex::RegexBuilder::new(source)
+                .size_limit(COMPILED_BYTES)
+                .build()
+            {
+                Ok(compiled) => Compiled::Plain(compiled),
+                Err(plain) => fancy_regex::RegexBuilder::new(source)
+                    .backtrack_limit(BACKTRACK_LIMIT)
+                    .delegate_size_limit(COMPILED_BYTES)
+                    .build()
+                    .map(|compiled| Compiled::Backtracking(Box::new(compiled)))
+                    .map_err(|fancy| Self::refusal(source, &plain, &fancy))?,
+            },
+        };
+        Ok(Self {
+            source: source.into(),
+            compiled,
+        })
+    }
+
+    fn refusal(source: &str, plain: &regex::Error, fancy: &fancy_regex::Error) -> Refusal {
+        let reason = match plain {
+            regex::Error::CompiledTooBig(limit) => format!("compiled it would exceed {limit} bytes"),
+            _ => fancy.to_string(),
+        };
+        Refusal::InvalidPattern {
+            pattern: source.into(),
+            reason,
+        }
+    }
+
+    /// True if the pattern matches somewhere in `name`.
+    pub fn matches(&self, name: &str) -> bool {
+        match &self.compiled {
+            Compiled::Nothing => name.is_empty(),
+            Compiled::Everything => true,
+            Compiled::Plain(compiled) => compiled.is_match(name),
+            Compiled::Backtracking(compiled) => compiled.is_match(name).unwrap_or(false),
+        }
+    }
+
+    /// As it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// Permission for nothing.
+impl Default for Pattern {
+    fn default() -> Self {
+        Self {
+            source: String::new(),
+            compiled: Compiled::Nothing,
+        }
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, name: &str) -> bool {
+        Pattern::new(pattern).unwrap().matches(name)
+    }
+
+    #[test]
+    fn patterns_are_not_anchored() {
+        assert!(matches("log", "my-logs"));
+        assert!(!matches("^log$", "logs"));
+        assert!(matches("^(app|log)-", "app-1"));
+        assert!(matches(".*", ""));
+    }
+
+    #[test]
+    fn the_empty_pattern_permits_nothing() {
+        assert!(!matches("", "q"));
+        assert!(!matches("^$", "q"));
+    }
+
+    #[test]
+    fn look_around_works_as_in_pcre() {
+        assert!(matches(r"^(?!amq\.).*$", "q"));
+        assert!(!matches(r"^(?!amq\.).*$", "amq.topic"));
+        assert!(matches(r"^(a+)\1$", "aaaa"));
+    }
+
+    #[test]
+    fn endless_backtracking_is_no_match() {
+        assert!(!matches(r"^(?=a)(?:(a|aa)+)+\1b$", &"a".repeat(200)));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_reason() {
+        let refusal = Pattern::new("(").unwrap_err();
+        assert!(
+            refusal
+                .to_string()
+                .starts_with("invalid regular expression '(': "),
+            "{refusal}"
+        );
+        assert!(Pattern::new(r"a{1000}{1000}").is_err());
+    }
+}

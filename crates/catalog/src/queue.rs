@@ -1,0 +1,62 @@
+//! A queue as the catalog knows it: a name, an id and settings, but no messages.
+
+use crate::{Name, Refusal};
+use model::table::Table;
+use model::{ConnectionId, QueueId};
+use std::sync::Arc;
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queue {
+    /// Its identity; never used again once it is deleted, not even after a restart.
+    pub id: QueueId,
+    /// The virtual host.
+    pub vhost: Name,
+    /// Its name.
+    pub name: Name,
+    /// As declared. See [`Queue::survives_restart`].
+    pub durable: bool,
+    /// The connection that alone may use it, and whose end is its end.
+    pub owner: Option<ConnectionId>,
+    /// Is deleted when its last consumer is gone.
+    pub auto_delete: bool,
+    /// What it was declared with.
+    pub arguments: Arc<Table>,
+    /// The arguments, understood.
+    pub settings: QueueSettings,
+}
+
+impl Queue {
+    /// True if the queue comes back after a restart. An exclusive queue never does, durable or not: its connection
+    /// is gone by then (RabbitMQ deletes it at boot).
+    pub fn survives_restart(&self) -> bool {
+        self.durable && self.owner.is_none()
+    }
+
+    /// Who may use the queue: everybody, or its owner alone.
+    ///
+    /// # Errors
+    /// [`Refusal::ResourceLocked`] if it is exclusive to another connection.
+    pub fn check_owner(&self, connection: ConnectionId) -> Result<(), Refusal> {
+        match self.owner {
+            Some(owner) if owner != connection => Err(self.locked()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn locked(&self) -> Refusal {
+        Refusal::ResourceLocked {
+            queue: self.name.to_string(),
+            vhost: self.vhost.to_string(),
+        }
+    }
+}
+
+/// Queue arguments that the queue machine acts on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// `x-max-length`: at most so many ready messages; the oldest are dropped.
+    pub max_length: Option<u64>,
+    /// `x-max-length-bytes`: at most so many bytes of ready bodies.
+    pub max_length_bytes: Option<u64>,
+}

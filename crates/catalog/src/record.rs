@@ -1,0 +1,102 @@
+//! What is now so. Past tense; journaled, replayed, versioned.
+
+mod codec;
+
+use crate::{Destination, ExchangeKind, Name, PasswordHash, Queue};
+use model::QueueId;
+use model::table::Table;
+use std::sync::Arc;
+
+/// A fact about what exists. Deleting a thing includes deleting its bindings; applying a record again changes nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A virtual host and its predeclared exchanges exist.
+    VhostCreated { name: Name },
+    /// A virtual host is gone, with everything in it and all permissions on it.
+    VhostDeleted { name: Name },
+    /// A user exists, with this password and these tags.
+    UserPut {
+        name: Name,
+        password: Option<PasswordHash>,
+        tags: Vec<String>,
+    },
+    /// A user is gone, with all its permissions.
+    UserDeleted { name: Name },
+    /// A user's permissions in a virtual host.
+    PermissionsSet {
+        user: Name,
+        vhost: Name,
+        configure: String,
+        write: String,
+        read: String,
+    },
+    /// A user has no permissions in a virtual host.
+    PermissionsCleared { user: Name, vhost: Name },
+    /// An exchange exists.
+    ExchangeDeclared {
+        vhost: Name,
+        name: Name,
+        kind: ExchangeKind,
+        durable: bool,
+        auto_delete: bool,
+        internal: bool,
+        arguments: Arc<Table>,
+    },
+    /// An exchange is gone.
+    ExchangeDeleted { vhost: Name, name: Name, durable: bool },
+    /// A queue exists.
+    QueueDeclared(Arc<Queue>),
+    /// A queue is gone.
+    QueueDeleted { id: QueueId, durable: bool },
+    /// A binding exists.
+    Bound {
+        vhost: Name,
+        source: Name,
+        destination: Destination,
+        routing_key: Box<[u8]>,
+        arguments: Table,
+        durable: bool,
+    },
+    /// A binding is gone.
+    Unbound {
+        vhost: Name,
+        source: Name,
+        destination: Destination,
+        routing_key: Box<[u8]>,
+        arguments: Table,
+        durable: bool,
+    },
+    /// Queue ids below this one may have been used, for queues that left no record. Written ahead, many at a time.
+    QueueIdsReserved { below: u64 },
+    /// The records up to `SnapshotFinished` say everything durable that exists: replay may start here.
+    SnapshotStarted,
+    /// See `SnapshotStarted`. Without this one the snapshot is not complete, and replay needs what came before it.
+    SnapshotFinished,
+}
+
+impl Record {
+    /// True if the record goes to the journal; the rest concerns things that do not survive a restart.
+    pub fn is_durable(&self) -> bool {
+        match self {
+            Self::ExchangeDeclared { durable, .. }
+            | Self::ExchangeDeleted { durable, .. }
+            | Self::QueueDeleted { durable, .. }
+            | Self::Bound { durable, .. }
+            | Self::Unbound { durable, .. } => *durable,
+            Self::QueueDeclared(queue) => queue.survives_restart(),
+            _ => true,
+        }
+    }
+
+    /// Appends the record's bytes, of a size bounded by what a declaration may carry. Records that are not durable are not
+    /// meant to be encoded: what is transient about them is not kept.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        codec::encode(self, out);
+    }
+
+    /// Reads a record back. `None` if it is none, or of a later version: the log's checksums have been checked before,
+    /// so this is not a torn write.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        codec::decode(bytes)
+    }
+}

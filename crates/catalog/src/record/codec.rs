@@ -1,0 +1,324 @@
+//! A record's bytes: format, tag, fields. Numbers are little-endian; texts, byte strings and tables have a four-byte
+//! length before them.
+
+use super::Record;
+use crate::{Destination, ExchangeKind, Name, PasswordHash, Queue, arguments};
+use model::table::Table;
+use model::{Limits, QueueId};
+use std::sync::Arc;
+
+/// The format that is written; the first byte of every record. All formats up to this one are read.
+const FORMAT: u8 = 1;
+
+mod tag {
+    pub const VHOST_CREATED: u8 = 1;
+    pub const VHOST_DELETED: u8 = 2;
+    pub const USER_PUT: u8 = 3;
+    pub const USER_DELETED: u8 = 4;
+    pub const PERMISSIONS_SET: u8 = 5;
+    pub const PERMISSIONS_CLEARED: u8 = 6;
+    pub const EXCHANGE_DECLARED: u8 = 7;
+    pub const EXCHANGE_DELETED: u8 = 8;
+    pub const QUEUE_DECLARED: u8 = 9;
+    pub const QUEUE_DELETED: u8 = 10;
+    pub const BOUND: u8 = 11;
+    pub const UNBOUND: u8 = 12;
+    pub const QUEUE_IDS_RESERVED: u8 = 13;
+    pub const SNAPSHOT_STARTED: u8 = 14;
+    pub const SNAPSHOT_FINISHED: u8 = 15;
+}
+
+pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
+    let mut out = Writer(out);
+    out.byte(FORMAT);
+    match record {
+        Record::VhostCreated { name } => out.tag(tag::VHOST_CREATED).text(name),
+        Record::VhostDeleted { name } => out.tag(tag::VHOST_DELETED).text(name),
+        Record::UserPut { name, password, tags } => {
+            out.tag(tag::USER_PUT).text(name);
+            out.bytes(password.as_ref().map_or(b"", |hash| hash.as_bytes()));
+            out.number(tags.len() as u64);
+            tags.iter().for_each(|tag| out.text(tag));
+        }
+        Record::UserDeleted { name } => out.tag(tag::USER_DELETED).text(name),
+        Record::PermissionsSet {
+            user,
+            vhost,
+            configure,
+            write,
+            read,
+        } => {
+            out.byte(tag::PERMISSIONS_SET);
+            for text in [user, vhost, configure.as_str(), write, read] {
+                out.text(text);
+            }
+        }
+        Record::PermissionsCleared { user, vhost } => {
+            out.tag(tag::PERMISSIONS_CLEARED).text(user);
+            out.text(vhost);
+        }
+        Record::ExchangeDeclared {
+            vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        } => {
+            out.tag(tag::EXCHANGE_DECLARED).text(vhost);
+            out.text(name);
+            out.text(kind.name());
+            [durable, auto_delete, internal]
+                .into_iter()
+                .for_each(|flag| out.byte((*flag).into()));
+            out.table(arguments);
+        }
+        Record::ExchangeDeleted { vhost, name, durable } => {
+            out.tag(tag::EXCHANGE_DELETED).text(vhost);
+            out.text(name);
+            out.byte((*durable).into());
+        }
+        Record::QueueDeclared(queue) => {
+            out.tag(tag::QUEUE_DECLARED).number(queue.id.0);
+            out.text(&queue.vhost);
+            out.text(&queue.name);
+            [queue.durable, queue.auto_delete]
+                .into_iter()
+                .for_each(|flag| out.byte(flag.into()));
+            out.table(&queue.arguments);
+        }
+        Record::QueueDeleted { id, durable } => {
+            out.tag(tag::QUEUE_DELETED).number(id.0);
+            out.byte((*durable).into());
+        }
+        Record::Bound {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            durable,
+        } => {
+            out.tag(tag::BOUND)
+                .binding(vhost, source, destination, routing_key, arguments, *durable);
+        }
+        Record::Unbound {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            durable,
+        } => {
+            out.tag(tag::UNBOUND)
+                .binding(vhost, source, destination, routing_key, arguments, *durable);
+        }
+        Record::QueueIdsReserved { below } => out.tag(tag::QUEUE_IDS_RESERVED).number(*below),
+        Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
+        Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
+    }
+}
+
+struct Writer<'a>(&'a mut Vec<u8>);
+
+impl Writer<'_> {
+    fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    fn tag(&mut self, tag: u8) -> &mut Self {
+        self.byte(tag);
+        self
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn table(&mut self, table: &Table) {
+        let mut encoded = Vec::new();
+        table.encode(&mut encoded);
+        self.bytes(&encoded);
+    }
+
+    fn binding(
+        &mut self,
+        vhost: &str,
+        source: &str,
+        destination: &Destination,
+        routing_key: &[u8],
+        arguments: &Table,
+        durable: bool,
+    ) {
+        self.text(vhost);
+        self.text(source);
+        self.byte(matches!(destination, Destination::Exchange(_)).into());
+        self.text(destination.name());
+        self.bytes(routing_key);
+        self.table(arguments);
+        self.byte(durable.into());
+    }
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
+    let mut reader = Reader(bytes);
+    if reader.byte()? != FORMAT {
+        return None;
+    }
+    let record = match reader.byte()? {
+        tag::VHOST_CREATED => Record::VhostCreated { name: reader.name()? },
+        tag::VHOST_DELETED => Record::VhostDeleted { name: reader.name()? },
+        tag::USER_PUT => reader.user()?,
+        tag::USER_DELETED => Record::UserDeleted { name: reader.name()? },
+        tag::PERMISSIONS_SET => Record::PermissionsSet {
+            user: reader.name()?,
+            vhost: reader.name()?,
+            configure: reader.text()?.into(),
+            write: reader.text()?.into(),
+            read: reader.text()?.into(),
+        },
+        tag::PERMISSIONS_CLEARED => Record::PermissionsCleared {
+            user: reader.name()?,
+            vhost: reader.name()?,
+        },
+        tag::EXCHANGE_DECLARED => Record::ExchangeDeclared {
+            vhost: reader.name()?,
+            name: reader.name()?,
+            kind: ExchangeKind::from_name(reader.text()?)?,
+            durable: reader.flag()?,
+            auto_delete: reader.flag()?,
+            internal: reader.flag()?,
+            arguments: Arc::new(reader.table()?),
+        },
+        tag::EXCHANGE_DELETED => Record::ExchangeDeleted {
+            vhost: reader.name()?,
+            name: reader.name()?,
+            durable: reader.flag()?,
+        },
+        tag::QUEUE_DECLARED => reader.queue()?,
+        tag::QUEUE_DELETED => Record::QueueDeleted {
+            id: QueueId(reader.number()?),
+            durable: reader.flag()?,
+        },
+        tag::BOUND => Record::Bound {
+            vhost: reader.name()?,
+            source: reader.name()?,
+            destination: reader.destination()?,
+            routing_key: reader.bytes()?.into(),
+            arguments: reader.table()?,
+            durable: reader.flag()?,
+        },
+        tag::UNBOUND => Record::Unbound {
+            vhost: reader.name()?,
+            source: reader.name()?,
+            destination: reader.destination()?,
+            routing_key: reader.bytes()?.into(),
+            arguments: reader.table()?,
+            durable: reader.flag()?,
+        },
+        tag::QUEUE_IDS_RESERVED => Record::QueueIdsReserved {
+            below: reader.number()?,
+        },
+        tag::SNAPSHOT_STARTED => Record::SnapshotStarted,
+        tag::SNAPSHOT_FINISHED => Record::SnapshotFinished,
+        _ => return None,
+    };
+    reader.0.is_empty().then_some(record)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(length)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.byte()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
+        self.take(length as usize)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    fn name(&mut self) -> Option<Name> {
+        self.text().map(Name::from)
+    }
+
+    fn table(&mut self) -> Option<Table> {
+        // It was within limits when it was declared, perhaps wider ones; it still cannot be larger than its bytes.
+        let limits = Limits {
+            table_depth: usize::MAX,
+            table_entries: usize::MAX,
+            ..Limits::default()
+        };
+        Table::decode(self.bytes()?, &limits).ok()
+    }
+
+    fn destination(&mut self) -> Option<Destination> {
+        Some(if self.flag()? {
+            Destination::Exchange(self.name()?)
+        } else {
+            Destination::Queue(self.name()?)
+        })
+    }
+
+    fn user(&mut self) -> Option<Record> {
+        let name = self.name()?;
+        let password = match self.bytes()? {
+            b"" => None,
+            bytes => Some(PasswordHash::from_bytes(bytes)?),
+        };
+        let count = self.number()?;
+        let tags = (0..count)
+            .map(|_| self.text().map(String::from))
+            .collect::<Option<_>>()?;
+        Some(Record::UserPut { name, password, tags })
+    }
+
+    fn queue(&mut self) -> Option<Record> {
+        let (id, vhost, name) = (QueueId(self.number()?), self.name()?, self.name()?);
+        let (durable, auto_delete, arguments) = (self.flag()?, self.flag()?, self.table()?);
+        let settings = arguments::queue_settings(&arguments);
+        let arguments = Arc::new(arguments);
+        Some(Record::QueueDeclared(Arc::new(Queue {
+            id,
+            vhost,
+            name,
+            durable,
+            owner: None,
+            auto_delete,
+            arguments,
+            settings,
+        })))
+    }
+}

@@ -1,0 +1,260 @@
+//! Why something was refused, in RabbitMQ's words. Reply codes and the name before the text (`NOT_FOUND - …`) are
+//! mapped elsewhere, from [`Refusal::kind`].
+
+use std::fmt;
+
+/// What kind of refusal it is; the protocols map these to their codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// There is no such thing.
+    NotFound,
+    /// Not for this user, or for nobody.
+    AccessRefused,
+    /// Somebody else has it for himself.
+    ResourceLocked,
+    /// It contradicts what exists, or what is possible.
+    PreconditionFailed,
+    /// Forbidden by a rule of the whole connection.
+    NotAllowed,
+    /// RabbitMQ, too, refuses this as not implemented.
+    NotImplemented,
+    /// The command makes no sense.
+    CommandInvalid,
+    /// A defect.
+    Internal,
+}
+
+/// What a permission is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Create and delete.
+    Configure,
+    /// Send to.
+    Write,
+    /// Take from.
+    Read,
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Configure => "configure",
+            Self::Write => "write",
+            Self::Read => "read",
+        })
+    }
+}
+
+/// What kind of object a refusal is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// A queue.
+    Queue,
+    /// An exchange.
+    Exchange,
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queue => "queue",
+            Self::Exchange => "exchange",
+        })
+    }
+}
+
+/// A refusal. `Display` gives RabbitMQ's explanation, without the reply code's name before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No queue of this name.
+    NoQueue { queue: String, vhost: String },
+    /// No exchange of this name.
+    NoExchange { exchange: String, vhost: String },
+    /// No virtual host of this name (asked for by a request; at login the doors have their own words).
+    NoVhost { vhost: String },
+    /// No user of this name.
+    NoUser { user: String },
+    /// A queue name was needed, and none was given or declared before on the channel.
+    NoPreviousQueue,
+    /// The user lacks a permission.
+    NoPermission {
+        verb: Verb,
+        kind: ObjectKind,
+        name: String,
+        vhost: String,
+        user: String,
+    },
+    /// The exchange is internal: clients may not publish to it.
+    InternalExchange { exchange: String, vhost: String },
+    /// A new object's name begins with `amq.`.
+    ReservedName { kind: ObjectKind, name: String },
+    /// The default exchange cannot be declared, deleted or bound.
+    DefaultExchange,
+    /// Exchanges whose name begins with `amq.` cannot be deleted.
+    SystemExchange { exchange: String, vhost: String },
+    /// An exclusive consumer is there, or exclusiveness was asked for and other consumers are there.
+    ExclusiveUse { queue: String, vhost: String },
+    /// The queue is exclusive to another connection, or is exclusive and was redeclared as not, or the reverse.
+    ResourceLocked { queue: String, vhost: String },
+    /// A repeated declaration asks for something else; the text is `model`'s.
+    Inequivalent { text: String },
+    /// An argument's value is impossible.
+    InvalidArgument {
+        argument: String,
+        kind: ObjectKind,
+        name: String,
+        vhost: String,
+        reason: String,
+    },
+    /// An argument that belongs to another queue type.
+    ForeignArgument {
+        argument: String,
+        queue: String,
+        vhost: String,
+    },
+    /// No such exchange type.
+    UnknownExchangeType { kind: String },
+    /// `if-unused`, and there are bindings.
+    ExchangeInUse { exchange: String, vhost: String },
+    /// `if-unused`, and there are consumers.
+    QueueInUse { queue: String, vhost: String },
+    /// `if-empty`, and there are messages.
+    QueueNotEmpty { queue: String, vhost: String },
+    /// The arguments of a binding to a headers exchange make no sense.
+    InvalidBinding { text: String },
+    /// A published message's properties contradict the connection, or ask for what this version does not do.
+    InvalidMessage { text: String },
+    /// A permission that is no regular expression.
+    InvalidPattern { pattern: String, reason: String },
+    /// A name that is too long, or is made of nothing but line ends.
+    InvalidName { name: String, reason: String },
+    /// A defect of this broker.
+    Internal { reason: String },
+}
+
+impl Refusal {
+    /// What kind of refusal it is.
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            Self::NoQueue { .. }
+            | Self::NoExchange { .. }
+            | Self::NoVhost { .. }
+            | Self::NoUser { .. }
+            | Self::NoPreviousQueue => RefusalKind::NotFound,
+            Self::NoPermission { .. }
+            | Self::InternalExchange { .. }
+            | Self::ReservedName { .. }
+            | Self::DefaultExchange
+            | Self::SystemExchange { .. }
+            | Self::ExclusiveUse { .. } => RefusalKind::AccessRefused,
+            Self::ResourceLocked { .. } => RefusalKind::ResourceLocked,
+            Self::Inequivalent { .. }
+            | Self::InvalidArgument { .. }
+            | Self::ForeignArgument { .. }
+            | Self::UnknownExchangeType { .. }
+            | Self::ExchangeInUse { .. }
+            | Self::QueueInUse { .. }
+            | Self::QueueNotEmpty { .. }
+            | Self::InvalidBinding { .. }
+            | Self::InvalidMessage { .. }
+            | Self::InvalidPattern { .. }
+            | Self::InvalidName { .. } => RefusalKind::PreconditionFailed,
+            Self::Internal { .. } => RefusalKind::Internal,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoQueue { queue, vhost } => write!(f, "no queue '{queue}' in vhost '{vhost}'"),
+            Self::NoExchange { exchange, vhost } => write!(f, "no exchange '{exchange}' in vhost '{vhost}'"),
+            Self::NoVhost { vhost } => write!(f, "vhost '{vhost}' not found"),
+            Self::NoUser { user } => write!(f, "user '{user}' not found"),
+            Self::NoPreviousQueue => f.write_str("no previously declared queue"),
+            Self::NoPermission {
+                verb,
+                kind,
+                name,
+                vhost,
+                user,
+            } => {
+                // RabbitMQ checks the default exchange under this name, and shows it.
+                let name = if name.is_empty() && *kind == ObjectKind::Exchange {
+                    "amq.default"
+                } else {
+                    name
+                };
+                write!(
+                    f,
+                    "{verb} access to {kind} '{name}' in vhost '{vhost}' refused for user '{user}'"
+                )
+            }
+            Self::InternalExchange { exchange, vhost } => {
+                write!(
+                    f,
+                    "cannot publish to internal exchange '{exchange}' in vhost '{vhost}'"
+                )
+            }
+            Self::ReservedName { kind, name } => {
+                write!(f, "{kind} name '{name}' contains reserved prefix 'amq.*'")
+            }
+            Self::DefaultExchange => f.write_str("operation not permitted on the default exchange"),
+            Self::SystemExchange { exchange, vhost } => {
+                write!(
+                    f,
+                    "deletion of system exchange '{exchange}' in vhost '{vhost}' not allowed"
+                )
+            }
+            Self::ExclusiveUse { queue, vhost } => {
+                write!(f, "queue '{queue}' in vhost '{vhost}' in exclusive use")
+            }
+            Self::ResourceLocked { queue, vhost } => write!(
+                f,
+                "cannot obtain exclusive access to locked queue '{queue}' in vhost '{vhost}'. It could be originally \
+                 declared on another connection or the exclusive property value does not match that of the original \
+                 declaration."
+            ),
+            Self::Inequivalent { text } | Self::InvalidBinding { text } | Self::InvalidMessage { text } => {
+                f.write_str(text)
+            }
+            Self::InvalidArgument {
+                argument,
+                kind,
+                name,
+                vhost,
+                reason,
+            } => {
+                write!(
+                    f,
+                    "invalid arg '{argument}' for {kind} '{name}' in vhost '{vhost}': {reason}"
+                )
+            }
+            Self::ForeignArgument {
+                argument,
+                queue,
+                vhost,
+            } => write!(
+                f,
+                "invalid arg '{argument}' for queue '{queue}' in vhost '{vhost}' of queue type rabbit_classic_queue"
+            ),
+            // RabbitMQ says `invalid` of words that it knows, though not as a type; the empty one is among them.
+            Self::UnknownExchangeType { kind } if kind.is_empty() => f.write_str("invalid exchange type ''"),
+            Self::UnknownExchangeType { kind } => write!(f, "unknown exchange type '{kind}'"),
+            Self::ExchangeInUse { exchange, vhost } => {
+                write!(f, "exchange '{exchange}' in vhost '{vhost}' in use")
+            }
+            Self::QueueInUse { queue, vhost } => write!(f, "queue '{queue}' in vhost '{vhost}' in use"),
+            Self::QueueNotEmpty { queue, vhost } => {
+                write!(f, "queue '{queue}' in vhost '{vhost}' is not empty")
+            }
+            Self::InvalidPattern { pattern, reason } => {
+                write!(f, "invalid regular expression '{pattern}': {reason}")
+            }
+            Self::InvalidName { name, reason } => write!(f, "invalid name '{name}': {reason}"),
+            Self::Internal { reason } => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

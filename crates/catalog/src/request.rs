@@ -1,0 +1,101 @@
+//! What may be asked of the catalog. Imperative.
+
+use crate::{Destination, Name, PasswordHash};
+use model::table::Table;
+use model::{ConnectionId, QueueId};
+
+/// A request. `R` is the host's handle for the answer, which comes back in [`crate::Effect::Reply`].
+///
+/// Permissions are not checked here: whoever asks has asked [`crate::View::may`] before.
+#[derive(Clone, Debug)]
+pub enum Request<R> {
+    /// Create a virtual host with its predeclared exchanges. Done if it exists.
+    CreateVhost { name: Name, reply: R },
+    /// Delete a virtual host and everything in it, permissions included. Done if there is none.
+    DeleteVhost { name: Name, reply: R },
+    /// Create a user, or replace password and tags of one. Without a password nobody can log in by password.
+    PutUser {
+        name: Name,
+        password: Option<PasswordHash>,
+        tags: Vec<String>,
+        reply: R,
+    },
+    /// Delete a user and its permissions. Done if there is none.
+    DeleteUser { name: Name, reply: R },
+    /// Let a user into a virtual host; the three are regular expressions on object names.
+    SetPermissions {
+        user: Name,
+        vhost: Name,
+        configure: String,
+        write: String,
+        read: String,
+        reply: R,
+    },
+    /// Take a user's permissions in a virtual host away. Done if there are none.
+    ClearPermissions { user: Name, vhost: Name, reply: R },
+    /// `exchange.declare`.
+    DeclareExchange {
+        vhost: Name,
+        name: String,
+        /// `direct`, `fanout`, `topic`, `headers`.
+        kind: String,
+        passive: bool,
+        durable: bool,
+        auto_delete: bool,
+        internal: bool,
+        arguments: Table,
+        reply: R,
+    },
+    /// `exchange.delete`. Done if there is none.
+    DeleteExchange {
+        vhost: Name,
+        name: String,
+        if_unused: bool,
+        reply: R,
+    },
+    /// `queue.declare`. Answered with `Answer::Queue`.
+    DeclareQueue {
+        vhost: Name,
+        /// Empty: the server makes a name of `unique`.
+        name: String,
+        passive: bool,
+        durable: bool,
+        exclusive: bool,
+        auto_delete: bool,
+        arguments: Table,
+        /// Who asks; the owner if `exclusive`.
+        connection: ConnectionId,
+        /// Random bytes, used only if `name` is empty.
+        unique: [u8; 16],
+        reply: R,
+    },
+    /// Delete a queue, whose messages and consumers the host has dealt with (`if-unused`, `if-empty`). Done if there is none.
+    DeleteQueue { id: QueueId, reply: R },
+    /// `queue.bind`, `exchange.bind`. Done if the binding exists.
+    Bind {
+        vhost: Name,
+        source: String,
+        destination: Destination,
+        routing_key: Vec<u8>,
+        arguments: Table,
+        /// Who asks: another connection's exclusive queue is refused.
+        connection: ConnectionId,
+        reply: R,
+    },
+    /// `queue.unbind`, `exchange.unbind`. Done if there is no such binding.
+    Unbind {
+        vhost: Name,
+        source: String,
+        destination: Destination,
+        routing_key: Vec<u8>,
+        arguments: Table,
+        /// Who asks: another connection's exclusive queue is refused.
+        connection: ConnectionId,
+        reply: R,
+    },
+    /// A connection is gone: its exclusive queues are deleted.
+    CloseConnection { connection: ConnectionId, reply: R },
+    /// Write everything durable down again, from `Record::SnapshotStarted` to `Record::SnapshotFinished`, so that the
+    /// journal can be cut before the first of these.
+    Checkpoint { reply: R },
+}

@@ -1,0 +1,208 @@
+//! Topic patterns as a trie of words.
+//!
+//! Words are what stands between dots; the empty key has no word at all, as in RabbitMQ. `*` is one word, `#` any
+//! number of them, and both only when they stand alone. A key walks through the trie as through a
+//! non-deterministic automaton: it is in a set of nodes at once, each node at most once, so the work is bounded by
+//! words × nodes whatever the patterns are.
+
+use super::{Found, Targets};
+use crate::binding::Target;
+use imbl::OrdMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+type Word = Arc<[u8]>;
+
+/// The patterns of one topic exchange.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trie {
+    root: Arc<Node>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    words: Words,
+    /// The node behind `*`.
+    star: Option<Arc<Node>>,
+    /// The node behind `#`.
+    hash: Option<Arc<Node>>,
+    /// True if this is the node behind a `#`: words may pass while it stays.
+    stays: bool,
+    targets: Targets,
+}
+
+/// The nodes behind plain words. Most nodes have one, and there may be a million of these.
+#[derive(Clone, Debug, Default)]
+enum Words {
+    #[default]
+    None,
+    One(Word, Arc<Node>),
+    Many(OrdMap<Word, Arc<Node>>),
+}
+
+/// The words of a key or pattern.
+fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    key.split(|byte| *byte == b'.').skip(usize::from(key.is_empty()))
+}
+
+/// How many `#` a pattern has; RabbitMQ 4.3.5 allows two.
+pub(crate) fn hashes(pattern: &[u8]) -> usize {
+    words(pattern).filter(|word| *word == b"#").count()
+}
+
+impl Trie {
+    pub(crate) fn add(&mut self, pattern: &[u8], target: &Target) {
+        let mut node = Arc::make_mut(&mut self.root);
+        for word in words(pattern) {
+            node = node.behind_mut(word);
+        }
+        node.targets.add(target);
+    }
+
+    pub(crate) fn remove(&mut self, pattern: &[u8], target: &Target) {
+        let words: SmallVec<[&[u8]; 16]> = words(pattern).collect();
+        Arc::make_mut(&mut self.root).remove(&words, target);
+    }
+
+    /// Gives the targets of all patterns that match; returns how many nodes were visited.
+    pub(crate) fn find(&self, key: &[u8], found: &mut Found<'_>) -> usize {
+        let mut now: Walkers<'_> = SmallVec::new();
+        let mut next: Walkers<'_> = SmallVec::new();
+        enter(&mut now, &self.root);
+        let mut visited = now.len();
+        for word in words(key) {
+            for &node in &now {
+                if node.stays {
+                    enter(&mut next, node);
+                }
+                if let Some(behind) = node.words.get(word) {
+                    enter(&mut next, behind);
+                }
+                if let Some(behind) = &node.star {
+                    enter(&mut next, behind);
+                }
+            }
+            // A node behind `#` is reached both from before it and by staying.
+            if next.len() > 1 {
+                next.sort_unstable_by_key(|node| std::ptr::from_ref(*node));
+                next.dedup_by(|a, b| std::ptr::eq(*a, *b));
+            }
+            visited += next.len();
+            std::mem::swap(&mut now, &mut next);
+            next.clear();
+            if now.is_empty() {
+                break;
+            }
+        }
+        now.iter().for_each(|node| node.targets.give(found));
+        visited
+    }
+}
+
+type Walkers<'a> = SmallVec<[&'a Node; 16]>;
+
+/// Adds a node, and those behind its `#`, which may stand for no word at all.
+fn enter<'a>(walkers: &mut Walkers<'a>, mut node: &'a Node) {
+    walkers.push(node);
+    while let Some(behind) = &node.hash {
+        walkers.push(behind);
+        node = behind;
+    }
+}
+
+impl Node {
+    fn behind_mut(&mut self, word: &[u8]) -> &mut Node {
+        let node = match word {
+            b"*" => self.star.get_or_insert_default(),
+            b"#" => self.hash.get_or_insert_with(|| {
+                Arc::new(Node {
+                    stays: true,
+                    ..Node::default()
+                })
+            }),
+            _ => self.words.get_or_insert(word),
+        };
+        Arc::make_mut(node)
+    }
+
+    /// Depth is at most the number of words in a short string.
+    fn remove(&mut self, words: &[&[u8]], target: &Target) {
+        let Some((word, rest)) = words.split_first() else {
+            self.targets.remove(target);
+            return;
+        };
+        match *word {
+            b"*" => prune(&mut self.star, rest, target),
+            b"#" => prune(&mut self.hash, rest, target),
+            word => self.words.remove(word, rest, target),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self.words, Words::None)
+            && self.star.is_none()
+            && self.hash.is_none()
+            && self.targets.is_empty()
+    }
+}
+
+fn prune(slot: &mut Option<Arc<Node>>, rest: &[&[u8]], target: &Target) {
+    let Some(node) = slot else { return };
+    let node = Arc::make_mut(node);
+    node.remove(rest, target);
+    if node.is_empty() {
+        *slot = None;
+    }
+}
+
+impl Words {
+    fn get(&self, word: &[u8]) -> Option<&Node> {
+        match self {
+            Self::None => None,
+            Self::One(known, node) => (**known == *word).then_some(&**node),
+            Self::Many(map) => map.get(word).map(|node| &**node),
+        }
+    }
+
+    fn get_or_insert(&mut self, word: &[u8]) -> &mut Arc<Node> {
+        match self {
+            Self::None => *self = Self::One(word.into(), Arc::default()),
+            Self::One(known, node) if **known != *word => {
+                *self = Self::Many([(known.clone(), node.clone())].into_iter().collect());
+            }
+            Self::One(..) | Self::Many(_) => {}
+        }
+        match self {
+            Self::One(_, node) => node,
+            Self::Many(map) => map.entry(word.into()).or_default(),
+            Self::None => unreachable!("it was filled above"),
+        }
+    }
+
+    fn remove(&mut self, word: &[u8], rest: &[&[u8]], target: &Target) {
+        match self {
+            Self::One(known, node) if **known == *word => {
+                let node = Arc::make_mut(node);
+                node.remove(rest, target);
+                if node.is_empty() {
+                    *self = Self::None;
+                }
+            }
+            Self::Many(map) => {
+                let Some(node) = map.get_mut(word) else { return };
+                let node = Arc::make_mut(node);
+                node.remove(rest, target);
+                if node.is_empty() {
+                    map.remove(word);
+                }
+                if map.is_empty() {
+                    *self = Self::None;
+                }
+            }
+            Self::None | Self::One(..) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! A virtual host: its exchanges, queues and bindings, and routing among them.
+
+use crate::binding::{Binding, ByDestination, BySource};
+use crate::exchange::PREDECLARED;
+use crate::routing::{Found, Headers, Routes};
+use crate::{Destination, Exchange, ExchangeKind, Name, Queue};
+use imbl::{OrdMap, OrdSet};
+use model::QueueId;
+use model::table::Table;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A virtual host. Cloning shares everything.
+#[derive(Clone, Debug)]
+pub struct Vhost {
+    /// Its name.
+    pub name: Name,
+    exchanges: OrdMap<Name, Arc<Exchange>>,
+    queues: OrdMap<Name, Arc<Queue>>,
+    /// All bindings; `Exchange::outgoing` has them by source.
+    bindings: OrdSet<ByDestination>,
+}
+
+impl Vhost {
+    /// A virtual host with its predeclared exchanges.
+    pub(crate) fn new(name: Name) -> Self {
+        let mut vhost = Self {
+            name,
+            exchanges: OrdMap::new(),
+            queues: OrdMap::new(),
+            bindings: OrdSet::new(),
+        };
+        for (name, kind, internal) in PREDECLARED {
+            vhost.add_exchange(name.into(), kind, true, false, internal, Arc::default());
+        }
+        vhost
+    }
+
+    /// An exchange.
+    pub fn exchange(&self, name: &str) -> Option<&Exchange> {
+        self.exchanges.get(name).map(|exchange| &**exchange)
+    }
+
+    /// A queue.
+    pub fn queue(&self, name: &str) -> Option<&Arc<Queue>> {
+        self.queues.get(name)
+    }
+
+    /// All exchanges, by name.
+    pub fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
+        self.exchanges.values().map(|exchange| &**exchange)
+    }
+
+    /// All queues, by name.
+    pub fn queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
+        self.queues.values()
+    }
+
+    /// All bindings, by destination.
+    pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter().map(|binding| &*binding.0)
+    }
+
+    /// The bindings that lead to one queue or exchange.
+    pub fn bindings_to(&self, destination: &Destination) -> impl Iterator<Item = &Binding> {
+        self.incoming(destination).map(|binding| &**binding)
+    }
+
+    /// How many exchanges there are.
+    pub fn exchange_count(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// How many queues there are.
+    pub fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// How many bindings there are, those of the default exchange not counted.
+    pub fn binding_count(&self) -> usize {
+        self.bindings.len()
+    }
+
+    pub(crate) fn incoming(&self, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
+        let least = ByDestination(Arc::new(Binding::least_to(destination.clone())));
+        self.bindings
+            .range(least..)
+            .map(|binding| &binding.0)
+            .take_while(move |binding| binding.destination == *destination)
+    }
+
+    /// See [`crate::View::route`].
+    pub(crate) fn route(
+        &self,
+        exchange: &Exchange,
+        routing_key: &[u8],
+        headers: &mut Headers<'_>,
+        out: &mut SmallVec<[QueueId; 8]>,
+    ) {
+        if exchange.is_default() {
+            let queue = std::str::from_utf8(routing_key)
+                .ok()
+                .and_then(|name| self.queue(name));
+            out.extend(queue.map(|queue| queue.id));
+            return;
+        }
+        let mut found = Found {
+            queues: out,
+            exchanges: SmallVec::new(),
+        };
+        exchange
+            .routes
+            .find(&exchange.outgoing, routing_key, headers, &mut found);
+        if !found.exchanges.is_empty() {
+            self.route_on(exchange, routing_key, headers, &mut found);
+        }
+        if out.len() > 1 {
+            out.sort_unstable();
+            out.dedup();
+        }
+    }
+
+    /// Follows exchanges bound to exchanges, each once.
+    fn route_on(
+        &self,
+        from: &Exchange,
+        routing_key: &[u8],
+        headers: &mut Headers<'_>,
+        found: &mut Found<'_>,
+    ) {
+        let mut visited = OrdSet::unit(from.name.clone());
+        while let Some(name) = found.exchanges.pop() {
+            if visited.insert(name.clone()).is_some() {
+                continue;
+            }
+            if let Some(exchange) = self.exchange(&name) {
+                exchange
+                    .routes
+                    .find(&exchange.outgoing, routing_key, headers, found);
+            }
+        }
+    }
+
+    /// Adds an exchange, unless it exists.
+    pub(crate) fn add_exchange(
+        &mut self,
+        name: Name,
+        kind: ExchangeKind,
+        durable: bool,
+        auto_delete: bool,
+        internal: bool,
+        arguments: Arc<Table>,
+    ) {
+        if self.exchanges.contains_key(&name) {
+            return;
+        }
+        let exchange = Exchange {
+            vhost: self.name.clone(),
+            name: name.clone(),
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+            routes: Routes::new(kind),
+            outgoing: OrdSet::new(),
+        };
+        self.exchanges.insert(name, Arc::new(exchange));
+    }
+
+    /// Removes an exchange and all bindings from and to it.
+    pub(crate) fn remove_exchange(&mut self, name: &str) {
+        self.remove_incoming(&Destination::Exchange(name.into()));
+        let Some(exchange) = self.exchanges.remove(name) else {
+            return;
+        };
+        for BySource(binding) in &exchange.outgoing {
+            self.bindings.remove(&ByDestination(binding.clone()));
+        }
+    }
+
+    /// Adds a queue, unless its name is taken.
+    pub(crate) fn add_queue(&mut self, queue: Arc<Queue>) {
+        if !self.queues.contains_key(&queue.name) {
+            self.queues.insert(queue.name.clone(), queue);
+        }
+    }
+
+    /// Removes a queue and all bindings to it.
+    pub(crate) fn remove_queue(&mut self, name: &str) {
+        self.remove_incoming(&Destination::Queue(name.into()));
+        self.queues.remove(name);
+    }
+
+    fn remove_incoming(&mut self, destination: &Destination) {
+        let incoming: Vec<Arc<Binding>> = self.incoming(destination).cloned().collect();
+        incoming.iter().for_each(|binding| self.remove_binding(binding));
+    }
+
+    /// Adds a binding, unless it exists. Its source must.
+    pub(crate) fn add_binding(&mut self, binding: Arc<Binding>) {
+        let Some(exchange) = self.exchanges.get_mut(&binding.source) else {
+            return;
+        };
+        if exchange.outgoing.contains(&BySource(binding.clone())) {
+            return;
+        }
+        let exchange = Arc::make_mut(exchange);
+        exchange.routes.add(&binding);
+        exchange.outgoing.insert(BySource(binding.clone()));
+        self.bindings.insert(ByDestination(binding));
+    }
+
+    /// Removes a binding, if it exists.
+    pub(crate) fn remove_binding(&mut self, binding: &Arc<Binding>) {
+        let Some(exchange) = self.exchanges.get_mut(&binding.source) else {
+            return;
+        };
+        let exchange = Arc::make_mut(exchange);
+        let Some(BySource(known)) = exchange.outgoing.remove(&BySource(binding.clone())) else {
+            return;
+        };
+        exchange.routes.remove(&known);
+        self.bindings.remove(&ByDestination(known));
+    }
+}

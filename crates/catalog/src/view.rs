@@ -1,0 +1,147 @@
+//! What exists at one moment.
+
+use crate::routing::Headers;
+use crate::{AuthRefusal, Binding, Exchange, Name, Permission, Queue, User, Verb, Vhost};
+use imbl::OrdMap;
+use model::QueueId;
+use model::table::Table;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// An immutable snapshot of the catalog. Cloning shares everything.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    pub(crate) generation: u64,
+    pub(crate) vhosts: OrdMap<Name, Arc<Vhost>>,
+    pub(crate) users: OrdMap<Name, Arc<User>>,
+    /// By user and virtual host.
+    pub(crate) permissions: OrdMap<(Name, Name), Arc<Permission>>,
+}
+
+impl View {
+    /// Rises with every change. What was found out on a view holds for every view of the same generation.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// A virtual host.
+    pub fn vhost(&self, name: &str) -> Option<&Arc<Vhost>> {
+        self.vhosts.get(name)
+    }
+
+    /// All virtual hosts, by name.
+    pub fn vhosts(&self) -> impl Iterator<Item = &Arc<Vhost>> {
+        self.vhosts.values()
+    }
+
+    /// An exchange.
+    pub fn exchange(&self, vhost: &str, name: &str) -> Option<&Exchange> {
+        self.vhost(vhost)?.exchange(name)
+    }
+
+    /// A queue.
+    pub fn queue(&self, vhost: &str, name: &str) -> Option<&Arc<Queue>> {
+        self.vhost(vhost)?.queue(name)
+    }
+
+    /// All exchanges of a virtual host, by name.
+    pub fn exchanges(&self, vhost: &str) -> impl Iterator<Item = &Exchange> {
+        self.vhost(vhost).into_iter().flat_map(|vhost| vhost.exchanges())
+    }
+
+    /// All queues of a virtual host, by name.
+    pub fn queues(&self, vhost: &str) -> impl Iterator<Item = &Arc<Queue>> {
+        self.vhost(vhost).into_iter().flat_map(|vhost| vhost.queues())
+    }
+
+    /// All bindings of a virtual host, by destination. The bindings of the default exchange, which follow from the
+    /// queues' names, are not among them.
+    pub fn bindings(&self, vhost: &str) -> impl Iterator<Item = &Binding> {
+        self.vhost(vhost).into_iter().flat_map(|vhost| vhost.bindings())
+    }
+
+    /// A user.
+    pub fn user(&self, name: &str) -> Option<&User> {
+        self.users.get(name).map(|user| &**user)
+    }
+
+    /// All users, by name.
+    pub fn users(&self) -> impl Iterator<Item = &User> {
+        self.users.values().map(|user| &**user)
+    }
+
+    /// All permissions, by user and virtual host.
+    pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
+        self.permissions.values().map(|permission| &**permission)
+    }
+
+    /// Finds the queues that a message to `exchange` goes to and appends them to `out`, each once, by rising id.
+    ///
+    /// `headers` is called at most once, and only if a headers exchange is met on the way; `None` means that the
+    /// message has none. Exchanges bound to exchanges are followed, each once, so cycles do no harm. The work is
+    /// bounded by the number of bindings that match, for headers exchanges by the number of bindings, and for
+    /// topic exchanges by words of the key × patterns.
+    pub fn route(
+        &self,
+        exchange: &Exchange,
+        routing_key: &[u8],
+        headers: &mut dyn FnMut() -> Option<Table>,
+        out: &mut SmallVec<[QueueId; 8]>,
+    ) {
+        let Some(vhost) = self.vhost(&exchange.vhost) else {
+            return;
+        };
+        vhost.route(exchange, routing_key, &mut Headers::new(headers), out);
+    }
+
+    /// May the user do this to an object of this name? The one access decision of the house.
+    ///
+    /// RabbitMQ's rules: no permission entry in the virtual host means no; patterns match anywhere in the name; the
+    /// default exchange (the empty name) is asked for as `amq.default`.
+    pub fn may(&self, user: &str, vhost: &str, verb: Verb, name: &str) -> bool {
+        let Some(permission) = self.permission(user, vhost) else {
+            return false;
+        };
+        let pattern = match verb {
+            Verb::Configure => &permission.configure,
+            Verb::Write => &permission.write,
+            Verb::Read => &permission.read,
+        };
+        pattern.matches(if name.is_empty() { "amq.default" } else { name })
+    }
+
+    /// True if the user may enter the virtual host: it exists and has a permission entry for the user, be it for nothing.
+    pub fn vhost_access(&self, user: &str, vhost: &str) -> bool {
+        self.vhosts.contains_key(vhost) && self.permission(user, vhost).is_some()
+    }
+
+    /// A user's permissions in a virtual host.
+    pub fn permission(&self, user: &str, vhost: &str) -> Option<&Permission> {
+        let user = self.users.get_key_value(user)?.0;
+        let vhost = self.vhosts.get_key_value(vhost)?.0;
+        self.permissions
+            .get(&(user.clone(), vhost.clone()))
+            .map(|permission| &**permission)
+    }
+
+    /// Checks name and password. Where the user may connect from is the broker's question.
+    ///
+    /// # Errors
+    /// Why not; see [`AuthRefusal`]. An unknown name takes as long as a wrong password.
+    pub fn authenticate(&self, user: &str, password: &[u8]) -> Result<User, AuthRefusal> {
+        let Some(found) = self.user(user) else {
+            let _ = crate::PasswordHash::new([0; 4], password);
+            return Err(AuthRefusal::NoSuchUser);
+        };
+        let hash = found.password.as_ref().ok_or(AuthRefusal::NoPassword)?;
+        if password.is_empty() {
+            // RabbitMQ refuses blank passwords whatever the hash says.
+            return Err(AuthRefusal::WrongPassword);
+        }
+        if hash.matches(password) {
+            Ok(found.clone())
+        } else {
+            Err(AuthRefusal::WrongPassword)
+        }
+    }
+}
