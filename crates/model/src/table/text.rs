@@ -58,6 +58,16 @@ fn write_term(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
     }
 }
 
+/// Bytes as Erlang's `~tp` prints a binary: `<<"text">>` or `<<1,2,3>>`.
+#[derive(Clone, Copy, Debug)]
+pub struct Term<'a>(pub &'a [u8]);
+
+impl Display for Term<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_binary(f, self.0)
+    }
+}
+
 /// Printable UTF-8 as `<<"text">>` (with `/utf8` if it is more than ASCII), everything else as numbers.
 fn write_binary(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     if bytes.is_empty() {
