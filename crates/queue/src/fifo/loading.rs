@@ -5,7 +5,7 @@ use super::{Effect, Ends, Fifo, FifoOutcome};
 use model::{Block, Seq};
 use std::sync::Arc;
 
-/// How far ahead of the cursor a queue that is being drained is read, in bytes.
+/// How far ahead of the cursor a queue that is being drained is read, in bytes; never more than half of the budget.
 const READ_AHEAD: u64 = 2 * 1024 * 1024;
 
 impl<E: Ends> Fifo<E> {
@@ -69,7 +69,8 @@ impl<E: Ends> Fifo<E> {
             self.paging.ahead_bytes = 0;
         }
         let mut slot = self.contents.find(self.paging.ahead);
-        while self.paging.ahead_bytes < READ_AHEAD {
+        let window = READ_AHEAD.min(self.paging.budget as u64 / 2);
+        while self.paging.ahead_bytes < window {
             let Some(run) = self.contents.run(slot) else { break };
             let (end, weight, live) = (run.end, run.weight, run.live > 0);
             if live && run.memory.is_none() {

@@ -102,7 +102,8 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// Ends replay: everything that exists is ready.
+    /// Ends replay: everything that exists is ready. Limits are enforced by the next request that looks at them (a publish,
+    /// a return, `Configure`).
     ///
     /// Deliveries leave no record, so who was given a message before the restart is not known. A message is marked as
     /// perhaps delivered before if it was returned once, or if a later message was settled: then its consumer most likely

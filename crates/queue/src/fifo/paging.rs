@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 const BUDGET: usize = 16 * 1024 * 1024;
 /// A stored piece is not made larger than this by putting runs together, in bytes.
 const PIECE_BYTES: u64 = 1024 * 1024;
-/// Transient messages are stored once so many bytes of them have come together.
+/// Transient messages are stored once so many bytes of them have come together, or an eighth of the budget.
 const STORE_BYTES: u64 = 256 * 1024;
 
 /// What is on its way between memory and disk.
@@ -192,7 +192,7 @@ impl<E: Ends> Fifo<E> {
         }
         self.paging.pending.add(run, run.first, run.end);
         self.contents.set_storing(slot, true);
-        if self.paging.pending.bytes >= STORE_BYTES {
+        if self.paging.pending.bytes >= STORE_BYTES.min(self.paging.budget as u64 / 8) {
             let pieces = self.paging.pending.take();
             self.store(pieces, Purpose::Paging, false, outcome);
         }

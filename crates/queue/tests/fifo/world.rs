@@ -1,0 +1,278 @@
+//! A host made of lists: a journal, segments, and a disk that answers when it is told to.
+
+use model::{Block, BlockBuilder, ConsumerId, Index, Machine, Message, Outcome, Seq, Timestamp};
+use queue::fifo::{
+    Answer, Bytes, Delivery, Effect, Ends, Fifo, Piece, Place, QueueSettings, Record, Request, Source, Stored,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Ends that are plain numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain {}
+
+impl Ends for Plain {
+    type Receipt = u32;
+    type Reply = u32;
+    type Outlet = ();
+}
+
+/// What came out of a turn, in order, as far as clients and the journal can tell.
+#[derive(Debug)]
+pub enum Event {
+    Recorded(Record),
+    Delivered(ConsumerId, Delivery),
+    Confirmed { receipt: u32, once_durable: bool },
+    Answered(u32, Answer),
+    Cancelled(ConsumerId),
+    Load(Seq, Source),
+    Store(Vec<(Seq, u32)>, bool),
+    Released { places: Vec<Place>, once_durable: bool },
+    Forget(Index),
+    Unused,
+}
+
+/// What survives a crash.
+#[derive(Clone, Debug, Default)]
+pub struct Disk {
+    pub journal: BTreeMap<Index, Vec<u8>>,
+    pub segments: BTreeMap<(u32, u32), Arc<Block>>,
+    next_offset: u32,
+    next_segment: u32,
+}
+
+/// A machine and its host.
+pub struct World {
+    pub fifo: Fifo<Plain>,
+    pub disk: Disk,
+    pub loads: VecDeque<(Seq, Source)>,
+    pub stores: VecDeque<(Vec<Piece>, bool)>,
+    /// The disk as it was before the last turn's records and promises reached it, but after its effects did.
+    pub crashed: Disk,
+}
+
+/// The body of the message that was published as number `seq`.
+pub fn body(seq: Seq, size: usize) -> Vec<u8> {
+    let mut body = format!("m{seq}.").into_bytes();
+    body.resize(size.max(body.len()), b'x');
+    body
+}
+
+/// Messages `first..first + count` as a block.
+pub fn block(first: Seq, sizes: &[usize], persistent: bool) -> Arc<Block> {
+    let mut builder = BlockBuilder::new();
+    for (seq, size) in (first..).zip(sizes) {
+        builder.push(b"", b"q", &[0, 0], &body(seq, *size));
+    }
+    Arc::new(builder.finish(persistent, Timestamp(1)))
+}
+
+/// The message's number, told from its body.
+pub fn number(message: Message<'_>) -> Seq {
+    let digits = message.body.iter().skip(1).take_while(|byte| **byte != b'.');
+    digits.fold(0, |number, digit| number * 10 + Seq::from(digit - b'0'))
+}
+
+/// The numbers of a delivery, each checked against its body.
+pub fn numbers(delivery: &Delivery) -> Vec<Seq> {
+    let check = |seq| {
+        let message = delivery.block.message((seq - delivery.base) as usize);
+        assert_eq!(number(message), seq, "a wrong body was delivered");
+        seq
+    };
+    delivery.seqs.iter().map(check).collect()
+}
+
+impl World {
+    pub fn new(settings: QueueSettings) -> Self {
+        Self {
+            fifo: Fifo::new(settings),
+            disk: Disk {
+                next_segment: 1,
+                ..Disk::default()
+            },
+            loads: VecDeque::new(),
+            stores: VecDeque::new(),
+            crashed: Disk::default(),
+        }
+    }
+
+    /// A machine that replayed what the disk holds.
+    pub fn restarted(settings: QueueSettings, disk: Disk) -> Self {
+        let mut world = Self {
+            disk,
+            ..Self::new(settings)
+        };
+        for (index, bytes) in &world.disk.journal {
+            world.fifo.apply(*index, Record::decode(bytes).unwrap());
+        }
+        world.fifo.recovered();
+        let places: Vec<Place> = world.fifo.places().collect();
+        world.disk.segments.retain(|(segment, offset), _| {
+            places
+                .iter()
+                .any(|place| (place.segment, place.offset) == (*segment, *offset))
+        });
+        world
+    }
+
+    /// One turn.
+    pub fn handle(&mut self, request: Request<Plain>) -> Vec<Event> {
+        let mut outcome = Outcome::default();
+        let first_index = self.fifo.next_index();
+        self.fifo.handle(Timestamp(1), request, &mut outcome);
+        assert_eq!(self.fifo.next_index(), first_index + outcome.records.len() as u64);
+        let mut events = Vec::new();
+        let mut journal = self.disk.journal.clone();
+        for (index, record) in (first_index..).zip(outcome.records) {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            let mut again = Vec::new();
+            Record::decode(&bytes).unwrap().encode(&mut again);
+            assert_eq!(bytes, again);
+            journal.insert(index, bytes);
+            events.push(Event::Recorded(record));
+        }
+        let turn_recorded = !events.is_empty();
+        for effect in outcome.effects {
+            events.push(self.carry_out(effect, false));
+        }
+        self.crashed = self.disk.clone();
+        self.disk.journal = journal;
+        for effect in outcome.promises {
+            events.push(self.carry_out(effect, turn_recorded));
+        }
+        events
+    }
+
+    fn carry_out(&mut self, effect: Effect<Plain>, once_durable: bool) -> Event {
+        match effect {
+            Effect::Deliver {
+                consumer, delivery, ..
+            } => Event::Delivered(consumer, delivery),
+            Effect::Confirm(receipt) => Event::Confirmed {
+                receipt,
+                once_durable,
+            },
+            Effect::Reply(reply, answer) => Event::Answered(reply, answer),
+            Effect::CancelConsumer { consumer, .. } => Event::Cancelled(consumer),
+            Effect::Load { first, source } => {
+                self.loads.push_back((first, source));
+                Event::Load(first, source)
+            }
+            Effect::Store { pieces, durable } => {
+                let named = pieces.iter().map(|piece| (piece.first, piece.count)).collect();
+                self.stores.push_back((pieces, durable));
+                Event::Store(named, durable)
+            }
+            Effect::Release { places } => {
+                for place in &places {
+                    let gone = self.disk.segments.remove(&(place.segment, place.offset));
+                    assert!(gone.is_some(), "{place:?} was released twice");
+                }
+                Event::Released { places, once_durable }
+            }
+            Effect::Forget { before } => {
+                self.disk.journal.retain(|index, _| *index >= before);
+                Event::Forget(before)
+            }
+            Effect::Unused => Event::Unused,
+        }
+    }
+
+    fn read(&self, source: Source) -> Option<Arc<Block>> {
+        match source {
+            Source::Segment(place) => self.disk.segments.get(&(place.segment, place.offset)).cloned(),
+            Source::Journal(index) => match Record::decode(self.disk.journal.get(&index)?)? {
+                Record::Enqueued { block, .. } => Some(block),
+                _ => None,
+            },
+        }
+    }
+
+    /// The disk answers the oldest load.
+    pub fn load_one(&mut self) -> Option<Vec<Event>> {
+        let (first, source) = self.loads.pop_front()?;
+        let block = self.read(source);
+        Some(self.handle(Request::Loaded { first, block }))
+    }
+
+    /// The disk answers the oldest store; every piece for which `fails` holds is not written.
+    pub fn store_one(&mut self, fails: impl Fn(usize) -> bool) -> Option<Vec<Event>> {
+        let (pieces, _) = self.stores.pop_front()?;
+        let mut stored = Vec::new();
+        for (at, piece) in pieces.iter().enumerate() {
+            if fails(at) {
+                continue;
+            }
+            if let Some(place) = self.write(piece) {
+                stored.push(Stored {
+                    first: piece.first,
+                    count: piece.count,
+                    place,
+                });
+            }
+        }
+        Some(self.handle(Request::Stored { pieces: stored }))
+    }
+
+    fn write(&mut self, piece: &Piece) -> Option<Place> {
+        let mut builder = BlockBuilder::new();
+        for part in &piece.parts {
+            let block = match &part.bytes {
+                Bytes::Memory(block) => block.clone(),
+                Bytes::Source(source) => self.read(*source)?,
+            };
+            for at in part.from..part.from + part.count {
+                builder.push_message(block.message(at as usize));
+            }
+        }
+        assert_eq!(builder.len(), piece.count as usize);
+        let block = builder.finish(true, Timestamp(1));
+        for (seq, at) in (piece.first..).zip(0..block.len()) {
+            assert_eq!(number(block.message(at)), seq, "a wrong body was stored");
+        }
+        self.disk.next_offset += 1;
+        if self.disk.next_offset.is_multiple_of(4) {
+            self.disk.next_segment += 1;
+        }
+        let place = Place {
+            segment: self.disk.next_segment,
+            offset: self.disk.next_offset,
+            length: block.bytes().len() as u32,
+        };
+        self.disk
+            .segments
+            .insert((place.segment, place.offset), Arc::new(block));
+        Some(place)
+    }
+
+    /// The disk answers until nobody asks any more.
+    pub fn settle_disk(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(more) = self.load_one().or_else(|| self.store_one(|_| false)) {
+            events.extend(more);
+        }
+        events
+    }
+
+    /// Takes everything that is ready, and checks every body.
+    pub fn drain(&mut self) -> Vec<Seq> {
+        let mut all = Vec::new();
+        loop {
+            let mut events = self.handle(Request::Get {
+                no_ack: true,
+                reply: 0,
+            });
+            events.extend(self.settle_disk());
+            let got = events.into_iter().find_map(|event| match event {
+                Event::Answered(_, Answer::Got { delivery, .. }) => Some(numbers(&delivery)),
+                _ => None,
+            });
+            match got {
+                Some(numbers) => all.extend(numbers),
+                None => return all,
+            }
+        }
+    }
+}
