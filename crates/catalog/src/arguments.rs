@@ -208,17 +208,17 @@ pub fn check_same_exchange(
     same_argument(&resource, "alternate-exchange", arguments, &exchange.arguments)
 }
 
-fn same_field(resource: &String, field: &str, received: bool, current: bool) -> Result<(), Refusal> {
+fn same_field(resource: &str, field: &str, received: bool, current: bool) -> Result<(), Refusal> {
     if received == current {
         return Ok(());
     }
     Err(Refusal::Inequivalent {
-        text: inequivalent_field(resource, field, &received, &current),
+        text: inequivalent_field(&resource, field, &received, &current),
     })
 }
 
-fn same_argument(resource: &String, name: &str, received: &Table, current: &Table) -> Result<(), Refusal> {
-    match inequivalent_arg(resource, name, received.get(name), current.get(name)) {
+fn same_argument(resource: &str, name: &str, received: &Table, current: &Table) -> Result<(), Refusal> {
+    match inequivalent_arg(&resource, name, received.get(name), current.get(name)) {
         Some(text) => Err(Refusal::Inequivalent { text }),
         None => Ok(()),
     }

@@ -108,7 +108,10 @@ impl<R> Machine for Catalog<R> {
 
     fn handle(&mut self, _now: Timestamp, request: Request<R>, turn: &mut Turn<R>) {
         let before = turn.records.len();
-        let (reply, answer) = self.decide(request, turn);
+        let (reply, answer) = match request.check() {
+            Ok(()) => self.decide(request, turn),
+            Err(refusal) => (request.into_reply(), Err(refusal)),
+        };
         let reply = Effect::Reply(reply, answer);
         if turn.records[before..].iter().any(Record::is_durable) {
             turn.promises.push(reply);
@@ -263,11 +266,6 @@ impl<R> Catalog<R> {
         self.record(record, turn);
         Ok(Answer::Done)
     }
-}
-
-/// Names lose their line ends, as in RabbitMQ.
-fn strip(name: &str) -> String {
-    name.replace(['\r', '\n'], "")
 }
 
 /// The longest name, in bytes: an AMQP short string.

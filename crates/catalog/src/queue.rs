@@ -1,6 +1,8 @@
 //! A queue as the catalog knows it: a name, an id and settings, but no messages.
 
 use crate::{Name, Refusal};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 use std::sync::Arc;
@@ -50,6 +52,11 @@ impl Queue {
             vhost: self.vhost.to_string(),
         }
     }
+}
+
+/// The name that the server makes for a queue declared without one, of random bytes (RabbitMQ: `amq.gen-…`).
+pub fn server_name(unique: &[u8; 16]) -> String {
+    format!("amq.gen-{}", URL_SAFE_NO_PAD.encode(unique))
 }
 
 /// Queue arguments that the queue machine acts on.

@@ -1,12 +1,15 @@
 //! What may be asked of the catalog. Imperative.
 
-use crate::{Destination, Name, PasswordHash};
+use crate::exchange::is_reserved;
+use crate::{Destination, ExchangeKind, Name, ObjectKind, PasswordHash, Refusal};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 
 /// A request. `R` is the host's handle for the answer, which comes back in [`crate::Effect::Reply`].
 ///
-/// Permissions are not checked here: whoever asks has asked [`crate::View::may`] before.
+/// Permissions are not checked here: whoever asks has asked [`Request::check`] and then [`crate::View::may`] before.
 #[derive(Clone, Debug)]
 pub enum Request<R> {
     /// Create a virtual host with its predeclared exchanges. Done if it exists.
@@ -98,4 +101,84 @@ pub enum Request<R> {
     /// Write everything durable down again, from `Record::SnapshotStarted` to `Record::SnapshotFinished`, so that the
     /// journal can be cut before the first of these.
     Checkpoint { reply: R },
+}
+
+impl<R> Request<R> {
+    /// What RabbitMQ refuses before it looks at permissions and at what exists. Handling checks this again.
+    ///
+    /// # Errors
+    /// Declaring or deleting the default exchange, deleting an `amq.` exchange, an unknown exchange type, or declaring
+    /// a queue by a name that begins with `amq.` (even one that exists).
+    pub fn check(&self) -> Result<(), Refusal> {
+        match self {
+            Self::DeclareExchange {
+                name, kind, passive, ..
+            } => {
+                if !passive && ExchangeKind::from_name(kind).is_none() {
+                    return Err(Refusal::UnknownExchangeType { kind: kind.clone() });
+                }
+                if strip(name).is_empty() {
+                    Err(Refusal::DefaultExchange)
+                } else {
+                    Ok(())
+                }
+            }
+            Self::DeleteExchange { vhost, name, .. } => {
+                let name = strip(name);
+                if name.is_empty() {
+                    Err(Refusal::DefaultExchange)
+                } else if is_reserved(&name) {
+                    Err(Refusal::SystemExchange {
+                        exchange: name,
+                        vhost: vhost.to_string(),
+                    })
+                } else {
+                    Ok(())
+                }
+            }
+            Self::DeclareQueue {
+                name, passive: false, ..
+            } => {
+                let name = strip(name);
+                if is_reserved(&name) {
+                    return Err(Refusal::ReservedName {
+                        kind: ObjectKind::Queue,
+                        name,
+                    });
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The handle for the answer.
+    pub(crate) fn into_reply(self) -> R {
+        match self {
+            Self::CreateVhost { reply, .. }
+            | Self::DeleteVhost { reply, .. }
+            | Self::PutUser { reply, .. }
+            | Self::DeleteUser { reply, .. }
+            | Self::SetPermissions { reply, .. }
+            | Self::ClearPermissions { reply, .. }
+            | Self::DeclareExchange { reply, .. }
+            | Self::DeleteExchange { reply, .. }
+            | Self::DeclareQueue { reply, .. }
+            | Self::DeleteQueue { reply, .. }
+            | Self::Bind { reply, .. }
+            | Self::Unbind { reply, .. }
+            | Self::CloseConnection { reply, .. }
+            | Self::Checkpoint { reply } => reply,
+        }
+    }
+}
+
+/// The name that the server makes of 16 random bytes for a queue that is declared without one.
+pub fn server_name(unique: &[u8; 16]) -> String {
+    format!("amq.gen-{}", URL_SAFE_NO_PAD.encode(unique))
+}
+
+/// A name as it counts: RabbitMQ takes line ends out of the names of queues and exchanges.
+pub fn strip(name: &str) -> String {
+    name.replace(['\r', '\n'], "")
 }

@@ -1,7 +1,8 @@
 //! Binding and unbinding.
 
-use super::{Catalog, Turn, strip};
+use super::{Catalog, Turn};
 use crate::binding::{Binding, BySource};
+use crate::request::strip;
 use crate::routing::{HeaderMatch, topic};
 use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal};
 use model::ConnectionId;

@@ -1,7 +1,8 @@
 //! Declaring and deleting exchanges.
 
-use super::{Catalog, Turn, check_length, strip};
+use super::{Catalog, Turn, check_length};
 use crate::exchange::is_reserved;
+use crate::request::strip;
 use crate::{Answer, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal, arguments};
 use model::table::Table;
 use std::sync::Arc;

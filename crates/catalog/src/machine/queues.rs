@@ -1,10 +1,10 @@
 //! Declaring and deleting queues.
 
-use super::{Catalog, Turn, check_length, strip};
+use super::{Catalog, Turn, check_length};
 use crate::exchange::is_reserved;
+use crate::queue::server_name;
+use crate::request::strip;
 use crate::{Answer, Destination, Effect, Name, ObjectKind, Queue, Record, Refusal, arguments};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl<R> Catalog<R> {
         let mut name = strip(&wanted.name);
         let is_made_up = name.is_empty() && !wanted.passive;
         if is_made_up {
-            name = format!("amq.gen-{}", URL_SAFE_NO_PAD.encode(wanted.unique));
+            name = server_name(&wanted.unique);
         }
         if let Some(queue) = self.vhost(vhost)?.queue(&name) {
             if wanted.passive {
