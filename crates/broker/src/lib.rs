@@ -1,1 +1,61 @@
-//! Room broker: built in its own change.
+//! The hall: hosts turn machines on journals; messages are published into queues and consumed from them.
+//!
+//! This room knows no frame, no socket, no HTTP, no JSON, no protocol's name, and spawns no async task. Every call from a
+//! door is synchronous and never waits for the disk: what must be durable first is promised, and comes back as an event.
+//!
+//! # The road of one published message
+//!
+//! Down:
+//! 1. `gateway/amqp/connection` reads bytes; `protocol/amqp` finds a publish in them.
+//! 2. `gateway/amqp/channel` takes the confirm number.
+//! 3. [`publish`]: permission and route (both remembered per channel while the catalog's view stands), one block for all
+//!    messages of the read that go to the same queues.
+//! 4. [`queues::Queue::submit`] (`queues/handle`): into the queue's mailbox, or straight on if nobody turns the queue.
+//! 5. [`host`]: one turn for everything that waits.
+//! 6. `queue/fifo` decides and applies; [`journal`] appends one batch to the node's log (`storage/log`).
+//!
+//! Up:
+//! 7. `Deliver` goes to the consumer's connection's [`outbox`]; its door gives it a tag and writes frames.
+//! 8. `Confirm`, once the log is synced ([`promise`], on the log's thread), goes to the publisher's outbox: one
+//!    `basic.ack` for many.
+//! 9. The consumer's ack becomes `Settle` ([`consume`]), `Settled` in the journal, and `Release` of what was stored.
+//!
+//! What is long is paged out and read back by [`pager`]'s two threads, apart from this road.
+//!
+//! # Other reading
+//!
+//! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
+//! and binds; [`alarms`] and [`pressure`] slow publishers down.
+
+pub mod alarms;
+pub mod broker;
+pub mod consume;
+pub mod declare;
+mod ends;
+mod host;
+mod journal;
+mod node;
+mod options;
+pub mod outbox;
+mod pager;
+pub mod pressure;
+mod promise;
+pub mod publish;
+pub mod queues;
+mod recovery;
+pub mod session;
+mod topology;
+
+pub use alarms::AlarmReason;
+pub use broker::{Broker, LoginRefusal};
+pub use consume::{Getting, QueueRef, Subscription};
+pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared};
+pub use options::{OpenError, Options};
+pub use outbox::{ChannelId, Event, Outbox, Ticket};
+pub use pressure::Pressure;
+pub use publish::{Publish, Publisher};
+pub use session::{OpenRefusal, Session, User};
+pub use topology::Done;
+
+pub use catalog::{Refusal, RefusalKind};
+pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal};

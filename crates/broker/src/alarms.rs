@@ -1,0 +1,163 @@
+//! Memory and disk alarms: while one is on, connections that publish are not read from; consumers, acknowledgements
+//! and everything else go on (RabbitMQ: `vm_memory_high_watermark`, `disk_free_limit`).
+
+use crate::broker::Broker;
+use std::sync::{
+    Arc, Condvar, Mutex, PoisonError, Weak,
+    atomic::{AtomicU8, Ordering},
+};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often memory and disk are looked at (RabbitMQ looks at memory every 2.5 s and at the disk at least every 10 s).
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Why publishers are blocked. The text is what `connection.blocked` carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlarmReason {
+    /// The process holds more memory than the watermark.
+    Memory,
+    /// The data directory's file system has less free space than the limit.
+    Disk,
+    /// Both.
+    MemoryAndDisk,
+    /// The write-ahead log failed: nothing can be confirmed until a restart.
+    LogFailed,
+}
+
+impl std::fmt::Display for AlarmReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "low on memory",
+            Self::Disk => "low on disk",
+            Self::MemoryAndDisk => "low on memory & disk",
+            Self::LogFailed => "log failed, nothing can be made durable until the node is restarted",
+        })
+    }
+}
+
+const MEMORY: u8 = 1;
+const DISK: u8 = 2;
+const LOG: u8 = 4;
+
+/// Which alarms are on.
+#[derive(Debug, Default)]
+pub struct Alarms {
+    on: AtomicU8,
+}
+
+impl Alarms {
+    /// The reason to block publishers, if there is one. One relaxed load.
+    pub fn reason(&self) -> Option<AlarmReason> {
+        let on = self.on.load(Ordering::Relaxed);
+        match (on & LOG != 0, on & MEMORY != 0, on & DISK != 0) {
+            (true, _, _) => Some(AlarmReason::LogFailed),
+            (_, true, true) => Some(AlarmReason::MemoryAndDisk),
+            (_, true, false) => Some(AlarmReason::Memory),
+            (_, false, true) => Some(AlarmReason::Disk),
+            (_, false, false) => None,
+        }
+    }
+
+    /// The log failed; only a restart ends this alarm. True if the reason changed.
+    pub fn log_failed(&self) -> bool {
+        self.on.fetch_or(LOG, Ordering::Relaxed) & LOG == 0
+    }
+
+    /// Sets the memory and disk alarms. True if the reason changed.
+    pub fn set(&self, memory: bool, disk: bool) -> bool {
+        let before = self.reason();
+        let bits = u8::from(memory) * MEMORY | u8::from(disk) * DISK;
+        self.on.fetch_and(LOG | bits, Ordering::Relaxed);
+        self.on.fetch_or(bits, Ordering::Relaxed);
+        self.reason() != before
+    }
+}
+
+/// The thread that looks at memory and disk. Ends when dropped.
+#[derive(Debug)]
+pub struct Monitor {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Monitor {
+    /// Looks once, then starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(broker: &Arc<Broker>) -> std::io::Result<Self> {
+        broker.look_at_resources();
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let (watched, signal): (Weak<Broker>, _) = (Arc::downgrade(broker), stop.clone());
+        let thread = std::thread::Builder::new()
+            .name("monitor".into())
+            .spawn(move || {
+                let (stopped, changed) = &*signal;
+                let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+                while !*stopped {
+                    stopped = changed
+                        .wait_timeout(stopped, EVERY)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0;
+                    match watched.upgrade() {
+                        Some(broker) if !*stopped => broker.look_at_resources(),
+                        Some(_) => {}
+                        None => return,
+                    }
+                }
+            })?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Resident memory of this process in bytes, from `/proc/self/statm`; 0 where that does not exist.
+pub fn resident_memory() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .unwrap_or(0);
+    pages * 4096
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_combine_and_a_failed_log_stays() {
+        let alarms = Alarms::default();
+        assert_eq!(alarms.reason(), None);
+        assert!(alarms.set(true, false));
+        assert!(!alarms.set(true, false));
+        assert_eq!(alarms.reason().unwrap().to_string(), "low on memory");
+        assert!(alarms.set(true, true));
+        assert_eq!(alarms.reason().unwrap().to_string(), "low on memory & disk");
+        assert!(alarms.set(false, true));
+        assert!(alarms.log_failed());
+        alarms.set(false, false);
+        assert_eq!(alarms.reason(), Some(AlarmReason::LogFailed));
+    }
+
+    #[test]
+    fn a_running_process_has_memory() {
+        assert!(resident_memory() > 100_000);
+    }
+}

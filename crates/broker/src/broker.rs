@@ -1,0 +1,258 @@
+//! The broker: what holds everything together, opens it and closes it.
+
+use crate::alarms::{AlarmReason, Alarms, Monitor, resident_memory};
+use crate::node::Node;
+use crate::options::{OpenError, Options};
+use crate::outbox::Event;
+use crate::queues::Registry;
+use crate::recovery;
+use crate::session::{Session, User};
+use crate::topology::Topology;
+use catalog::View;
+use model::{Limits, QueueId};
+use queue::fifo::Request;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use storage::{JournalId, Position};
+
+/// The catalog's journal; queues' journals are named by their ids, which start at 1.
+pub const CATALOG_JOURNAL: JournalId = JournalId(0);
+
+/// How much memory a queue may hold for bodies when there is plenty, and when there is none, in bytes.
+const QUEUE_MEMORY: (usize, usize) = (16 * 1024 * 1024, 256 * 1024);
+
+/// One node.
+pub struct Broker {
+    options: Options,
+    node: Arc<Node>,
+    log_events: crate::node::LogEvents,
+    queues: Arc<Registry>,
+    topology: Topology,
+    alarms: Alarms,
+    sessions: RwLock<HashMap<u64, Weak<Session>>>,
+    queue_memory: Mutex<usize>,
+    monitor: Mutex<Option<Monitor>>,
+    _lock: storage::DirectoryLock,
+}
+
+impl Broker {
+    /// Opens the data directory, replays the log, and is ready for sessions.
+    ///
+    /// # Errors
+    /// The data directory is locked, not writable or damaged; the text says what to do.
+    pub fn open(options: Options) -> Result<Arc<Self>, OpenError> {
+        let recovered = recovery::recover(&options)?;
+        let broker = Arc::new(Self {
+            node: recovered.node,
+            log_events: recovered.log_events,
+            queues: recovered.queues,
+            topology: recovered.topology,
+            alarms: Alarms::default(),
+            sessions: RwLock::default(),
+            queue_memory: Mutex::new(QUEUE_MEMORY.0),
+            monitor: Mutex::default(),
+            options,
+            _lock: recovered.lock,
+        });
+        broker.node.belongs_to(&broker);
+        let mut salt = [0; 4];
+        getrandom::fill(&mut salt)
+            .map_err(|error| OpenError::Thread(std::io::Error::other(error.to_string())))?;
+        broker
+            .topology
+            .seed(&broker.options, salt)
+            .map_err(OpenError::Defaults)?;
+        let monitor = Monitor::start(&broker).map_err(OpenError::Thread)?;
+        *broker.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
+        Ok(broker)
+    }
+
+    /// Ends cleanly: everything appended is synced. Close all doors first.
+    pub fn close(&self) {
+        drop(self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.node.pager.stop();
+        if let Err(error) = self.node.log.sync() {
+            tracing::error!(area = "log", "the log could not be synced at shutdown: {error}");
+        }
+    }
+
+    /// Limits on what comes from outside.
+    pub fn limits(&self) -> &Limits {
+        &self.options.limits
+    }
+
+    /// The name announced to clients.
+    pub fn cluster_name(&self) -> &str {
+        &self.options.cluster_name
+    }
+
+    /// Why publishers are blocked at the moment, if they are.
+    pub fn alarm(&self) -> Option<AlarmReason> {
+        self.alarms.reason()
+    }
+
+    /// Checks a user's password and, for loopback users, where they come from.
+    ///
+    /// # Errors
+    /// Refused; the text is for the log, never for the client.
+    pub fn authenticate(&self, user: &str, password: &[u8], peer: IpAddr) -> Result<User, LoginRefusal> {
+        let found = self
+            .view()
+            .authenticate(user, password)
+            .map_err(|_| LoginRefusal::Credentials)?;
+        if self.options.loopback_users.iter().any(|name| name == user) && !peer.to_canonical().is_loopback() {
+            return Err(LoginRefusal::NotLocal { user: user.into() });
+        }
+        Ok(User {
+            name: user.into(),
+            tags: found.tags.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    /// All queues, for operators.
+    pub fn queues(&self) -> &Registry {
+        &self.queues
+    }
+
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    pub(crate) fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.queues
+    }
+
+    /// What exists now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        self.topology.view()
+    }
+
+    /// Rises whenever what exists changes.
+    pub(crate) fn generation(&self) -> u64 {
+        self.topology.generation()
+    }
+
+    pub(crate) fn session_opened(&self, session: &Arc<Session>) {
+        let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        sessions.insert(session.id().0, Arc::downgrade(session));
+        // Under the lock, so that no change of the alarm falls between the two.
+        if let Some(reason) = self.alarm() {
+            session.outbox().push(Event::Alarm(Some(reason)));
+        }
+    }
+
+    pub(crate) fn session_closed(&self, session: &Session) {
+        self.sessions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&session.id().0);
+    }
+
+    /// Asks the journals to write snapshots: the log wants to use its oldest file again. Called on the log's thread, so the
+    /// work is handed to the pager.
+    pub(crate) fn checkpoint(&self, journals: Vec<JournalId>, before: Position) {
+        for journal in journals {
+            if journal == CATALOG_JOURNAL {
+                self.node.pager.send(crate::pager::Job::CheckpointCatalog {
+                    broker: self.node.broker(),
+                });
+            } else {
+                match self.queues.get(QueueId(journal.0)) {
+                    Some(queue) => self
+                        .node
+                        .pager
+                        .send(crate::pager::Job::Checkpoint { queue, before }),
+                    None => self.node.log.forget(journal),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn log_failed(&self) {
+        if self.alarms.log_failed() {
+            self.announce_alarm();
+        }
+    }
+
+    /// Looks at memory, disk and what queues hold; called by the monitor.
+    pub(crate) fn look_at_resources(&self) {
+        let memory = resident_memory() > self.options.memory_high_watermark;
+        let free = recovery::free_space(&self.options.data_dir).unwrap_or(u64::MAX);
+        let disk = free < self.options.disk_free_limit;
+        if self.log_events.failure().is_some() {
+            self.log_failed();
+        }
+        if self.alarms.set(memory, disk) {
+            self.announce_alarm();
+        }
+        self.share_memory(memory);
+    }
+
+    /// Gives each queue its share of the memory for bodies, smaller when all of them together hold too much.
+    fn share_memory(&self, alarm: bool) {
+        let held = self.node.memory() as u64;
+        let limit = self.options.message_memory;
+        let mut budget = self.queue_memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = if alarm || held > limit {
+            (*budget / 2).max(QUEUE_MEMORY.1)
+        } else if held < limit / 2 {
+            (*budget * 2).min(QUEUE_MEMORY.0)
+        } else {
+            *budget
+        };
+        if wanted != *budget {
+            *budget = wanted;
+            self.topology.set_queue_memory(wanted);
+            for queue in self.queues.all() {
+                queue.submit(Request::Shrink { memory: wanted });
+            }
+        }
+    }
+
+    fn announce_alarm(&self) {
+        let reason = self.alarms.reason();
+        match reason {
+            Some(reason) => tracing::warn!(area = "alarm", "publishers are blocked: {reason}"),
+            None => tracing::warn!(area = "alarm", "all alarms are cleared, publishers go on"),
+        }
+        for session in self
+            .sessions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+        {
+            if let Some(session) = session.upgrade() {
+                session.outbox().send(Event::Alarm(reason));
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "broker on {}", self.options.data_dir.display())
+    }
+}
+
+/// Why a login was refused; for the log, never for the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginRefusal {
+    /// No such user, a wrong password, or a user without one.
+    Credentials,
+    /// The user may only log in from this machine.
+    NotLocal { user: String },
+}
+
+impl std::fmt::Display for LoginRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Credentials => f.write_str("invalid credentials"),
+            Self::NotLocal { user } => write!(f, "user '{user}' can only connect via localhost"),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Consuming, getting, settling: what a consumer's door holds of a queue.
+
+use crate::ends::{Outlet, Reply};
+use crate::outbox::ChannelId;
+use crate::queues::Queue;
+use crate::session::Session;
+use catalog::Refusal;
+use model::{ConsumerId, Ranges};
+use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Request};
+use std::sync::Arc;
+
+/// A queue as a consumer's door knows it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct QueueRef(Arc<Queue>);
+
+impl QueueRef {
+    /// The queue's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// True if both are the same queue.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// These delivered messages are done with. `consumer` is who held them, `None` after a get.
+    pub fn settle(&self, consumer: Option<ConsumerId>, seqs: Ranges, disposal: Disposal) {
+        self.0.submit(Request::Settle {
+            consumer,
+            seqs,
+            disposal,
+        });
+    }
+
+    /// These delivered messages go back to where they stood; `failed` if the client may have seen them.
+    pub fn give_back(&self, consumer: Option<ConsumerId>, seqs: Ranges, failed: bool) {
+        self.0.submit(Request::Return {
+            consumer,
+            seqs,
+            failed,
+        });
+    }
+}
+
+/// A consumer, seen from its door.
+#[derive(Debug)]
+pub struct Subscription {
+    queue: QueueRef,
+    consumer: ConsumerId,
+}
+
+impl Subscription {
+    /// Its id, which deliveries carry.
+    pub fn consumer(&self) -> ConsumerId {
+        self.consumer
+    }
+
+    /// Its queue.
+    pub fn queue(&self) -> &QueueRef {
+        &self.queue
+    }
+
+    /// Ends it. What it holds stays with its channel until settled or given back.
+    pub fn cancel(&self) {
+        self.queue.0.submit(Request::Cancel {
+            consumer: self.consumer,
+            reply: None,
+        });
+    }
+
+    /// So many bytes of its deliveries have left for the client: as many more may come.
+    pub fn flow(&self, bytes: u32) {
+        self.queue.0.submit(Request::Flow {
+            consumer: self.consumer,
+            bytes,
+        });
+    }
+
+    /// No deliveries until [`Subscription::resume`].
+    pub fn pause(&self) {
+        self.queue.0.submit(Request::Pause {
+            consumer: self.consumer,
+        });
+    }
+
+    /// Undoes [`Subscription::pause`].
+    pub fn resume(&self) {
+        self.queue.0.submit(Request::Resume {
+            consumer: self.consumer,
+        });
+    }
+}
+
+/// What a `basic.get` brought.
+#[derive(Debug)]
+pub enum Getting {
+    /// A message; so many ready ones are left.
+    Got {
+        delivery: Delivery,
+        remaining: u64,
+        queue: QueueRef,
+    },
+    /// Nothing is ready.
+    Empty,
+    /// It has to be read from disk: `Event::Answer` brings it.
+    Later(QueueRef),
+}
+
+impl Session {
+    /// Starts a consumer.
+    ///
+    /// # Errors
+    /// No such queue, no read permission, another connection's exclusive queue, or an exclusive consumer is there.
+    pub fn consume(
+        &self,
+        channel: ChannelId,
+        queue: &str,
+        settings: ConsumerSettings,
+    ) -> Result<Subscription, Refusal> {
+        let handle = self.queue_to_read(queue)?;
+        let consumer = ConsumerId(self.broker().node().number());
+        let question = self.broker().node().number();
+        let outlet = Outlet {
+            outbox: self.outbox().clone(),
+            channel,
+        };
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+        };
+        match handle.ask(
+            question,
+            Request::Consume {
+                consumer,
+                outlet,
+                settings,
+                reply,
+            },
+        ) {
+            Some(Answer::Consuming) => Ok(Subscription {
+                queue: QueueRef(handle),
+                consumer,
+            }),
+            Some(Answer::InExclusiveUse) => Err(Refusal::ExclusiveUse {
+                queue: queue.into(),
+                vhost: self.vhost().into(),
+            }),
+            _ => Err(self.no_queue(queue)),
+        }
+    }
+
+    /// Fetches one message.
+    ///
+    /// # Errors
+    /// No such queue, no read permission, another connection's exclusive queue.
+    pub fn get(&self, channel: ChannelId, queue: &str, no_ack: bool) -> Result<Getting, Refusal> {
+        let handle = self.queue_to_read(queue)?;
+        let question = self.broker().node().number();
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+        };
+        Ok(match handle.ask(question, Request::Get { no_ack, reply }) {
+            Some(Answer::Got { delivery, remaining }) => Getting::Got {
+                delivery,
+                remaining,
+                queue: QueueRef(handle),
+            },
+            None => Getting::Later(QueueRef(handle)),
+            Some(_) => Getting::Empty,
+        })
+    }
+
+    /// Drops everything that is ready; returns how many that were.
+    ///
+    /// # Errors
+    /// No such queue, no read permission, another connection's exclusive queue.
+    pub fn purge_queue(&self, channel: ChannelId, queue: &str) -> Result<u64, Refusal> {
+        let handle = self.queue_to_read(queue)?;
+        let question = self.broker().node().number();
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+        };
+        match handle.ask(question, Request::Purge { reply }) {
+            Some(Answer::Purged(count)) => Ok(count),
+            _ => Ok(0),
+        }
+    }
+}

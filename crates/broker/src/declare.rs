@@ -1,0 +1,358 @@
+//! Declaring, binding and deleting on behalf of a session: what each operation checks (RabbitMQ's `rabbit_channel`), then
+//! one question to the catalog.
+
+use crate::broker::Broker;
+use crate::ends::Reply;
+use crate::outbox::ChannelId;
+use crate::session::Session;
+use crate::topology::{Asker, Done};
+use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb};
+use model::QueueId;
+use model::table::Table;
+use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
+
+/// What `exchange.declare` says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeclareExchange {
+    pub name: String,
+    /// `direct`, `fanout`, `topic`, `headers`.
+    pub kind: String,
+    pub passive: bool,
+    pub durable: bool,
+    pub auto_delete: bool,
+    pub internal: bool,
+    pub arguments: Table,
+}
+
+/// What `queue.declare` says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeclareQueue {
+    /// Empty: the server makes a name.
+    pub name: String,
+    pub passive: bool,
+    pub durable: bool,
+    pub exclusive: bool,
+    pub auto_delete: bool,
+    pub arguments: Table,
+}
+
+/// What `queue.declare-ok` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueDeclared {
+    pub name: String,
+    /// Ready messages.
+    pub ready: u64,
+    pub consumers: u64,
+}
+
+/// What bind and unbind say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding<'a> {
+    /// The exchange that messages come from.
+    pub source: &'a str,
+    /// The queue or exchange that they go to.
+    pub destination: &'a str,
+    pub routing_key: &'a [u8],
+    pub arguments: Table,
+}
+
+impl Session {
+    /// Declares an exchange, or with `passive` asks whether it is there.
+    ///
+    /// # Errors
+    /// Refused by permission, or by the catalog: see RabbitMQ's `exchange.declare`.
+    pub fn declare_exchange(
+        &self,
+        channel: ChannelId,
+        declare: DeclareExchange,
+    ) -> Result<Done<()>, Refusal> {
+        self.check_declare(ObjectKind::Exchange, &declare.name, declare.passive)?;
+        let DeclareExchange {
+            name,
+            kind,
+            passive,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        } = declare;
+        let vhost = self.vhost().into();
+        self.decide(channel, |reply| Request::DeclareExchange {
+            vhost,
+            name,
+            kind,
+            passive,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+            reply,
+        })
+        .map(|done| done.map(|_| ()))
+    }
+
+    /// Deletes an exchange; done if there is none.
+    ///
+    /// # Errors
+    /// No permission, a predeclared exchange, or one in use.
+    pub fn delete_exchange(
+        &self,
+        channel: ChannelId,
+        name: &str,
+        if_unused: bool,
+    ) -> Result<Done<()>, Refusal> {
+        self.check(Verb::Configure, ObjectKind::Exchange, name)?;
+        let (vhost, name) = (self.vhost().into(), name.to_string());
+        self.decide(channel, |reply| Request::DeleteExchange {
+            vhost,
+            name,
+            if_unused,
+            reply,
+        })
+        .map(|done| done.map(|_| ()))
+    }
+
+    /// Binds a queue to an exchange; done if it is bound so.
+    ///
+    /// # Errors
+    /// No permission (write on the queue, read on the exchange), or one of both is missing.
+    pub fn bind_queue(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Queue, true)
+    }
+
+    /// Undoes [`Session::bind_queue`]; done if it is not bound so.
+    ///
+    /// # Errors
+    /// As binding.
+    pub fn unbind_queue(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Queue, false)
+    }
+
+    /// Binds an exchange to another.
+    ///
+    /// # Errors
+    /// As [`Session::bind_queue`].
+    pub fn bind_exchange(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Exchange, true)
+    }
+
+    /// Undoes [`Session::bind_exchange`].
+    ///
+    /// # Errors
+    /// As [`Session::bind_queue`].
+    pub fn unbind_exchange(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Exchange, false)
+    }
+
+    /// Declares a queue, or with `passive` asks how it is.
+    ///
+    /// # Errors
+    /// Refused by permission, or by the catalog: see RabbitMQ's `queue.declare`.
+    pub fn declare_queue(
+        &self,
+        channel: ChannelId,
+        declare: DeclareQueue,
+    ) -> Result<Done<QueueDeclared>, Refusal> {
+        // RabbitMQ makes the server's name first and checks the permission on that; a pattern that lets nobody configure
+        // `amq.gen-…` refuses server-named queues.
+        let unique = random_bytes()?;
+        if declare.name.is_empty() {
+            let name = catalog::server_name(&unique);
+            self.check(Verb::Configure, ObjectKind::Queue, &name)?;
+        } else {
+            self.check_declare(ObjectKind::Queue, &declare.name, declare.passive)?;
+        }
+        let DeclareQueue {
+            name,
+            passive,
+            durable,
+            exclusive,
+            auto_delete,
+            arguments,
+        } = declare;
+        let (vhost, connection) = (self.vhost().into(), self.id());
+        let done = self.decide(channel, |reply| Request::DeclareQueue {
+            vhost,
+            name,
+            passive,
+            durable,
+            exclusive,
+            auto_delete,
+            arguments,
+            connection,
+            unique,
+            reply,
+        })?;
+        let Answer::Queue(queue) = &done.value else {
+            return Err(no_answer());
+        };
+        let status = self
+            .broker()
+            .registry()
+            .get(queue.id)
+            .map(|queue| queue.status())
+            .unwrap_or_default();
+        let value = QueueDeclared {
+            name: queue.name.to_string(),
+            ready: status.ready,
+            consumers: status.consumers,
+        };
+        Ok(Done {
+            value,
+            durable: done.durable,
+        })
+    }
+
+    /// Deletes a queue; done if there is none. Returns how many ready messages went with it.
+    ///
+    /// # Errors
+    /// No permission, another connection's exclusive queue, or in use or not empty if that was asked.
+    pub fn delete_queue(
+        &self,
+        channel: ChannelId,
+        name: &str,
+        if_unused: bool,
+        if_empty: bool,
+    ) -> Result<Done<u64>, Refusal> {
+        self.check(Verb::Configure, ObjectKind::Queue, name)?;
+        let view = self.broker().view();
+        let Some(known) = view.queue(self.vhost(), name) else {
+            return Ok(Done {
+                value: 0,
+                durable: None,
+            });
+        };
+        known.check_owner(self.id())?;
+        let id: QueueId = known.id;
+        let Some(queue) = self.broker().registry().get(id) else {
+            return Ok(Done {
+                value: 0,
+                durable: None,
+            });
+        };
+        let question = self.broker().node().number();
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+        };
+        let (name, vhost) = (name.to_string(), self.vhost().to_string());
+        let count = match queue.ask(
+            question,
+            QueueRequest::Retire {
+                if_unused,
+                if_empty,
+                reply,
+            },
+        ) {
+            Some(QueueAnswer::Retired(count)) => count,
+            Some(QueueAnswer::InUse) => return Err(Refusal::QueueInUse { queue: name, vhost }),
+            Some(QueueAnswer::NotEmpty) => return Err(Refusal::QueueNotEmpty { queue: name, vhost }),
+            _ => 0,
+        };
+        let done = self.decide(channel, |reply| Request::DeleteQueue { id, reply })?;
+        Ok(done.map(|_| count))
+    }
+
+    /// The connection is gone: so are the queues that it owned.
+    pub(crate) fn delete_exclusive_queues(&self) {
+        let connection = self.id();
+        let closing = |reply| Request::CloseConnection { connection, reply };
+        if let Err(refusal) = self.broker().topology().decide(None, closing) {
+            tracing::error!(
+                area = "catalog",
+                "exclusive queues of {self:?} could not be deleted: {refusal}"
+            );
+        }
+    }
+
+    fn bind(
+        &self,
+        channel: ChannelId,
+        binding: Binding<'_>,
+        kind: ObjectKind,
+        bind: bool,
+    ) -> Result<Done<()>, Refusal> {
+        self.check(Verb::Write, kind, binding.destination)?;
+        self.check(Verb::Read, ObjectKind::Exchange, binding.source)?;
+        let vhost = self.vhost().into();
+        let source = binding.source.to_string();
+        let destination = match kind {
+            ObjectKind::Queue => Destination::Queue(binding.destination.into()),
+            ObjectKind::Exchange => Destination::Exchange(binding.destination.into()),
+        };
+        let routing_key = binding.routing_key.to_vec();
+        let (arguments, connection) = (binding.arguments, self.id());
+        let done = self.decide(channel, |reply| match bind {
+            true => Request::Bind {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                connection,
+                reply,
+            },
+            false => Request::Unbind {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                connection,
+                reply,
+            },
+        });
+        done.map(|done| done.map(|_| ()))
+    }
+
+    fn decide(
+        &self,
+        channel: ChannelId,
+        request: impl FnOnce(u64) -> Request<u64>,
+    ) -> Result<Done<Answer>, Refusal> {
+        let asker = Asker {
+            outbox: self.outbox().clone(),
+            channel,
+        };
+        self.broker().topology().decide(Some(asker), request)
+    }
+
+    /// A declaration needs `configure`; a passive one any permission at all on the object (RabbitMQ 4.3.1).
+    fn check_declare(&self, kind: ObjectKind, name: &str, passive: bool) -> Result<(), Refusal> {
+        let configure = self.check(Verb::Configure, kind, name);
+        if passive && configure.is_err() {
+            let other = self
+                .check(Verb::Write, kind, name)
+                .or_else(|_| self.check(Verb::Read, kind, name));
+            return other.and(Ok(())).or(configure);
+        }
+        configure
+    }
+}
+
+impl Broker {
+    /// An auto-delete queue lost its last consumer.
+    pub(crate) fn delete_unused_queue(&self, id: QueueId) {
+        if let Err(refusal) = self
+            .topology()
+            .decide(None, |reply| Request::DeleteQueue { id, reply })
+        {
+            tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+        }
+    }
+}
+
+fn no_answer() -> Refusal {
+    Refusal::Internal {
+        reason: "the catalog gave no answer".into(),
+    }
+}
+
+fn random_bytes() -> Result<[u8; 16], Refusal> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Refusal::Internal {
+        reason: error.to_string(),
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,150 @@
+//! What all queues of this node share: the log, the segments, the pager, the clock, the memory count.
+
+use crate::broker::Broker;
+use crate::pager::Pager;
+use crate::pressure::{Pressure, Relief};
+use crate::promise::{Promise, fulfil};
+use model::{QueueId, Timestamp};
+use std::sync::{
+    Arc, OnceLock, Weak,
+    atomic::{AtomicI64, AtomicU64, Ordering},
+};
+use std::time::{SystemTime, UNIX_EPOCH};
+use storage::{Callbacks, JournalId, Log, Position, Segments, StorageError};
+
+/// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
+const LOG_PRESSURE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Shared by all queues of a node.
+pub struct Node {
+    /// The write-ahead log of everything durable.
+    pub log: Arc<Log<Promise>>,
+    /// The files of long backlogs.
+    pub segments: Arc<Segments>,
+    /// The threads that read and write segments.
+    pub pager: Pager,
+    memory: AtomicI64,
+    numbers: AtomicU64,
+    broker: OnceLock<Weak<Broker>>,
+}
+
+impl Node {
+    /// A node around an opened log and segments.
+    pub fn new(log: Arc<Log<Promise>>, segments: Arc<Segments>, pager: Pager) -> Arc<Self> {
+        Arc::new(Self {
+            log,
+            segments,
+            pager,
+            memory: AtomicI64::new(0),
+            numbers: AtomicU64::new(1),
+            broker: OnceLock::new(),
+        })
+    }
+
+    /// Introduces the broker, which the node tells of queues that nobody uses any more. Once.
+    pub fn belongs_to(&self, broker: &Arc<Broker>) {
+        let _ = self.broker.set(Arc::downgrade(broker));
+    }
+
+    /// The broker, for jobs that outlive a call.
+    pub fn broker(&self) -> Weak<Broker> {
+        self.broker.get().cloned().unwrap_or_default()
+    }
+
+    /// The wall clock.
+    pub fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(since.as_millis() as u64)
+    }
+
+    /// A number unique for the run of the process: questions, tickets, consumers, connections.
+    pub fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Bytes that the messages of all queues hold in memory.
+    pub fn memory(&self) -> usize {
+        self.memory.load(Ordering::Relaxed).max(0) as usize
+    }
+
+    /// A queue's share of that changed.
+    pub fn memory_changed(&self, before: usize, after: usize) {
+        if before != after {
+            self.memory
+                .fetch_add(after as i64 - before as i64, Ordering::Relaxed);
+        }
+    }
+
+    /// An auto-delete queue lost its last consumer.
+    pub fn queue_unused(&self, id: QueueId) {
+        if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
+            broker.delete_unused_queue(id);
+        }
+    }
+
+    /// A reason to slow down for those who publish persistent messages: the disk does not keep up.
+    pub fn log_pressure(&self) -> Option<Pressure> {
+        if self.log.pending_bytes() < LOG_PRESSURE_BYTES {
+            return None;
+        }
+        let relief = Arc::new(Relief::default());
+        self.log
+            .append(|batch| batch.promise(Promise::Relieve(relief.clone())));
+        Some(Pressure(relief))
+    }
+}
+
+/// What the log calls back. It exists before the node does.
+#[derive(Clone, Default)]
+pub struct LogEvents {
+    node: Arc<OnceLock<Weak<Node>>>,
+    failed: Arc<OnceLock<String>>,
+}
+
+impl LogEvents {
+    /// Introduces the node. Once.
+    pub fn belong_to(&self, node: &Arc<Node>) {
+        let _ = self.node.set(Arc::downgrade(node));
+    }
+
+    /// Why the log failed, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    fn node(&self) -> Option<Arc<Node>> {
+        self.node.get().and_then(Weak::upgrade)
+    }
+}
+
+impl Callbacks<Promise> for LogEvents {
+    fn durable(&self, promises: &mut Vec<Promise>) {
+        match self.node() {
+            Some(node) => fulfil(promises, &node.segments),
+            None => promises.clear(),
+        }
+    }
+
+    fn failed(&self, error: &StorageError) {
+        tracing::error!(
+            area = "log",
+            "the write-ahead log failed: {error}; nothing is confirmed from now on, publishers are blocked; mend the disk and restart the node"
+        );
+        let _ = self.failed.set(error.to_string());
+        if let Some(broker) = self
+            .node()
+            .and_then(|node| node.broker.get().and_then(Weak::upgrade))
+        {
+            broker.log_failed();
+        }
+    }
+
+    fn reclaim(&self, journals: Vec<JournalId>, before: Position) {
+        if let Some(broker) = self
+            .node()
+            .and_then(|node| node.broker.get().and_then(Weak::upgrade))
+        {
+            broker.checkpoint(journals, before);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a broker is opened with, and why it may not open.
+
+use model::Limits;
+use std::path::PathBuf;
+
+/// How a broker is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where everything durable lies.
+    pub data_dir: PathBuf,
+    /// Limits on what comes from outside.
+    pub limits: Limits,
+    /// The user that a node without users creates at its first start.
+    pub default_user: String,
+    /// Its password.
+    pub default_password: String,
+    /// The virtual host that it creates along with it.
+    pub default_vhost: String,
+    /// Its tags.
+    pub default_tags: Vec<String>,
+    /// Its permissions: configure, write, read.
+    pub default_permissions: [String; 3],
+    /// Users who may only log in from this machine.
+    pub loopback_users: Vec<String>,
+    /// Resident memory above which publishers are blocked, in bytes.
+    pub memory_high_watermark: u64,
+    /// Free space on the data directory's file system below which publishers are blocked, in bytes.
+    pub disk_free_limit: u64,
+    /// Announced to clients.
+    pub cluster_name: String,
+    /// Bodies in memory of all queues above which queues page out earlier, in bytes.
+    pub message_memory: u64,
+}
+
+impl Options {
+    /// RabbitMQ's defaults for a node whose data lies in `data_dir`.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            limits: Limits::default(),
+            default_user: "guest".into(),
+            default_password: "guest".into(),
+            default_vhost: "/".into(),
+            default_tags: vec!["administrator".into()],
+            default_permissions: [".*".into(), ".*".into(), ".*".into()],
+            loopback_users: vec!["guest".into()],
+            memory_high_watermark: u64::MAX,
+            disk_free_limit: 50_000_000,
+            cluster_name: "leveret".into(),
+            message_memory: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// Why a broker cannot start. The text tells an operator what to do.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The data directory, the log or the segments: see the text.
+    Storage(storage::StorageError),
+    /// A record in the log is of a version that this build does not know, or damaged in a way its checksum does not show.
+    Unreadable { journal: u64, position: u64 },
+    /// The default user, virtual host or permissions are refused.
+    Defaults(catalog::Refusal),
+    /// A thread could not be started.
+    Thread(std::io::Error),
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Storage(error) => write!(f, "{error}"),
+            Self::Unreadable { journal, position } => write!(
+                f,
+                "the record at position {position} of the log (journal {journal}) is of a kind that this version does not know; \
+                 was the data directory written by a newer version?"
+            ),
+            Self::Defaults(refusal) => write!(f, "the default user cannot be made: {refusal}"),
+            Self::Thread(error) => write!(f, "a thread cannot be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}

@@ -1,0 +1,167 @@
+//! What the hall has for a connection: deliveries, confirms, late answers, alarms. Filled by hosts and by the log's
+//! thread, emptied by the connection's door, which is woken once however much comes.
+
+use crate::alarms::AlarmReason;
+use model::{ConsumerId, Ranges};
+use queue::fifo::{Answer, Delivery};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+use std::task::Waker;
+
+/// A channel of a connection. Channel numbers are used again after `channel.close`; `life` is not, so what was meant
+/// for an earlier channel never reaches a later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChannelId {
+    /// AMQP's channel number.
+    pub number: u16,
+    /// Which channel of that number on this connection.
+    pub life: u32,
+}
+
+/// Names one reply that must wait until what it promises is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// Something for the connection's door to do.
+#[derive(Debug)]
+pub enum Event {
+    /// Encode these messages to the consumer.
+    Deliver {
+        channel: ChannelId,
+        consumer: ConsumerId,
+        delivery: Delivery,
+    },
+    /// One queue has taken responsibility for these publishes of the channel.
+    Confirm { channel: ChannelId, numbers: Ranges },
+    /// What the ticket's reply promises is durable.
+    Durable { channel: ChannelId, ticket: Ticket },
+    /// The answer to a question that could not be answered at once (a `basic.get` that had to read the disk).
+    Answer { channel: ChannelId, answer: Answer },
+    /// The queue is gone, and with it the consumer.
+    ConsumerCancelled {
+        channel: ChannelId,
+        consumer: ConsumerId,
+    },
+    /// An alarm was raised (with its reason) or the last one was cleared.
+    Alarm(Option<AlarmReason>),
+    /// An operator, a shutdown or a deleted vhost closes the connection: 320 with this text.
+    Close(String),
+}
+
+/// A connection's inbox seen from its door, its outbox seen from the hall. Bounded by what its consumers' windows
+/// and its own outstanding requests allow.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    inner: Mutex<Inner>,
+    woken: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    events: Vec<Event>,
+    waker: Option<Waker>,
+}
+
+impl Outbox {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an event. Confirms of one channel that follow each other become one.
+    /// The door is not woken: call [`Outbox::wake`] once after the last push of a turn.
+    pub fn push(&self, event: Event) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Event::Confirm { channel, numbers } = &event
+            && let Some(Event::Confirm {
+                channel: last,
+                numbers: earlier,
+            }) = inner.events.last_mut()
+            && last == channel
+        {
+            for (first, last) in numbers.spans() {
+                earlier.push_span(first, last);
+            }
+            return;
+        }
+        inner.events.push(event);
+    }
+
+    /// Wakes the door unless it is already awake for an earlier event.
+    pub fn wake(&self) {
+        if self.woken.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let waker = self
+            .inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .waker
+            .clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// [`Outbox::push`] and [`Outbox::wake`].
+    pub fn send(&self, event: Event) {
+        self.push(event);
+        self.wake();
+    }
+
+    /// For the door: takes all events into `events` (which should be empty; its memory is used again) and has
+    /// `waker` woken when more come.
+    pub fn take(&self, events: &mut Vec<Event>, waker: &Waker) {
+        self.woken.store(false, Ordering::Release);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut inner.events, events);
+        if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            inner.waker = Some(waker.clone());
+        }
+    }
+
+    /// For the door, between two frames: takes what is there without touching the waker.
+    pub fn take_now(&self, events: &mut Vec<Event>) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut inner.events, events);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn many_events_wake_the_door_once_and_confirms_flow_together() {
+        let outbox = Outbox::new();
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(count.clone());
+        let mut events = Vec::new();
+        outbox.take(&mut events, &waker);
+        let channel = ChannelId { number: 1, life: 1 };
+        for number in 1..=3 {
+            outbox.send(Event::Confirm {
+                channel,
+                numbers: Ranges::one(number),
+            });
+        }
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        outbox.take(&mut events, &waker);
+        assert_eq!(events.len(), 1);
+        assert!(matches!(&events[0], Event::Confirm { numbers, .. } if *numbers == Ranges::span(1, 3)));
+        outbox.send(Event::Close("bye".into()));
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+    }
+}

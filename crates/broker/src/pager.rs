@@ -1,0 +1,269 @@
+//! Two threads apart from the road: one reads what was paged out, one writes what is to be. So a deep queue neither slows
+//! its publishers nor waits behind them.
+//!
+//! An entry in a segment is one octet (1 if persistent), the time of receipt (8 octets), then messages as a block has
+//! them.
+
+use crate::broker::Broker;
+use crate::journal::entry;
+use crate::queues::Queue;
+use model::{Block, QueueId, Seq, Timestamp};
+use queue::fifo::{Place, Record, Request, Stored};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use storage::{Log, Position, Segments};
+
+/// Where bytes are read.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadAt {
+    /// An `Enqueued` record in the node's log.
+    Log(Position),
+    /// An entry of the queue's segments.
+    Segment(Place),
+}
+
+/// Something for the pager to do.
+pub enum Job {
+    /// Read a block back; answered by `Request::Loaded`.
+    Load {
+        queue: Arc<Queue>,
+        first: Seq,
+        at: Option<ReadAt>,
+    },
+    /// Write pieces to the queue's segments; answered by `Request::Stored`, in the order of the jobs.
+    Store {
+        queue: Arc<Queue>,
+        pieces: Vec<Page>,
+        durable: bool,
+    },
+    /// These entries are not needed any more.
+    Free { queue: QueueId, places: Vec<Place> },
+    /// The queue is deleted: so are its segments.
+    Remove { queue: QueueId },
+    /// Handle what waits in the queue's mailbox.
+    Turn { queue: Arc<Queue> },
+    /// Have the queue move what it needs of the log before this position, so that the log may use the file again.
+    Checkpoint { queue: Arc<Queue>, before: Position },
+    /// End the thread.
+    Stop,
+    /// The same for the catalog.
+    CheckpointCatalog { broker: Weak<Broker> },
+}
+
+/// A contiguous piece of a queue, to be stored as one entry.
+pub struct Page {
+    /// Its first message.
+    pub first: Seq,
+    /// How many messages.
+    pub count: u32,
+    /// Its bytes, in order: where, from which message, how many; `None` if the journal does not know the place.
+    pub parts: Option<Vec<(PartBytes, u32, u32)>>,
+}
+
+/// Where a block is.
+pub enum PartBytes {
+    /// Here.
+    Memory(Arc<Block>),
+    /// On disk.
+    At(ReadAt),
+}
+
+/// The two threads.
+pub struct Pager {
+    reads: Sender<Job>,
+    writes: Sender<Job>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What the threads work on.
+#[derive(Clone)]
+pub struct Shelves {
+    /// The node's log.
+    pub log: Arc<Log<crate::promise::Promise>>,
+    /// The segments.
+    pub segments: Arc<Segments>,
+}
+
+impl Pager {
+    /// Starts the threads. They end with [`Pager::stop`], or when the pager is dropped and everything sent before is done.
+    pub fn start(shelves: Shelves) -> std::io::Result<Self> {
+        let (reads, read_jobs) = channel();
+        let (writes, write_jobs) = channel();
+        let reading = shelves.clone();
+        let reader = std::thread::Builder::new()
+            .name("page-reader".into())
+            .spawn(move || reading.read(&read_jobs))?;
+        let writer = std::thread::Builder::new()
+            .name("page-writer".into())
+            .spawn(move || shelves.write(&write_jobs))?;
+        Ok(Self {
+            reads,
+            writes,
+            threads: Mutex::new(vec![reader, writer]),
+        })
+    }
+
+    /// Hands over a job. After `stop` it is dropped: the node is closing.
+    pub fn send(&self, job: Job) {
+        let to = if matches!(job, Job::Load { .. }) {
+            &self.reads
+        } else {
+            &self.writes
+        };
+        let _ = to.send(job);
+    }
+
+    /// Has the threads finish what was sent before, and waits for them.
+    pub fn stop(&self) {
+        let _ = self.reads.send(Job::Stop);
+        let _ = self.writes.send(Job::Stop);
+        for thread in std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner)) {
+            if thread.join().is_err() {
+                tracing::error!(area = "storage", "a pager thread ended by a defect");
+            }
+        }
+    }
+}
+
+impl Shelves {
+    fn read(&self, jobs: &Receiver<Job>) {
+        while let Ok(job) = jobs.recv() {
+            let Job::Load { queue, first, at } = job else {
+                return;
+            };
+            let block = at.and_then(|at| self.block(&queue, at));
+            queue.submit(Request::Loaded { first, block });
+        }
+    }
+
+    fn write(&self, jobs: &Receiver<Job>) {
+        while let Ok(job) = jobs.recv() {
+            match job {
+                Job::Store {
+                    queue,
+                    pieces,
+                    durable,
+                } => self.store(&queue, &pieces, durable),
+                Job::Free { queue, places } => {
+                    for place in places {
+                        self.segments.free(queue.0, stored_place(place));
+                    }
+                }
+                Job::Remove { queue } => {
+                    if let Err(error) = self.segments.remove(queue.0) {
+                        tracing::warn!(
+                            area = "storage",
+                            "segments of deleted queue {queue} remain: {error}"
+                        );
+                    }
+                }
+                Job::Turn { queue } => queue.turn_mail(),
+                Job::Checkpoint { queue, before } => queue.checkpoint(before),
+                Job::CheckpointCatalog { broker } => {
+                    if let Some(broker) = broker.upgrade() {
+                        broker.topology().checkpoint();
+                    }
+                }
+                Job::Load { .. } | Job::Stop => return,
+            }
+        }
+    }
+
+    /// Writes the pieces in order. What cannot be written is left out of the answer; the machine keeps it where it is.
+    fn store(&self, queue: &Arc<Queue>, pieces: &[Page], durable: bool) {
+        let mut entries = Vec::with_capacity(pieces.len());
+        let mut written = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            if let Some(bytes) = self.entry(queue, piece) {
+                entries.push(bytes);
+                written.push((piece.first, piece.count));
+            }
+        }
+        let mut places = Vec::with_capacity(entries.len());
+        let slices = entries.iter().map(|entry| [entry.as_slice()]);
+        let result = self.segments.append(queue.id.0, slices, &mut places);
+        let result = if durable {
+            result.and_then(|()| self.segments.sync(queue.id.0))
+        } else {
+            result
+        };
+        let mut stored = Vec::new();
+        match result {
+            Ok(()) => stored.extend(written.iter().zip(&places).map(|((first, count), place)| Stored {
+                first: *first,
+                count: *count,
+                place: Place {
+                    segment: place.segment,
+                    offset: place.offset,
+                    length: place.length,
+                },
+            })),
+            Err(error) => tracing::error!(area = "storage", "{queue:?} cannot be paged out: {error}"),
+        }
+        queue.submit(Request::Stored { pieces: stored });
+    }
+
+    /// The bytes of an entry; `None` if a part cannot be read.
+    fn entry(&self, queue: &Queue, piece: &Page) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for (part, from, count) in piece.parts.as_ref()? {
+            let block = match part {
+                PartBytes::Memory(block) => block.clone(),
+                PartBytes::At(at) => self.block(queue, *at)?,
+            };
+            if bytes.is_empty() {
+                bytes.push(u8::from(block.persistent()));
+                bytes.extend_from_slice(&block.received().0.to_le_bytes());
+            }
+            bytes.extend_from_slice(block.slice(*from as usize, *count as usize));
+        }
+        Some(bytes)
+    }
+
+    fn block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
+        let block = match at {
+            ReadAt::Log(position) => self
+                .log
+                .read(position)
+                .map_err(|error| error.to_string())
+                .and_then(
+                    |payload| match entry(&payload).and_then(|(_, record)| Record::decode(record)) {
+                        Some(Record::Enqueued { block, .. }) => Ok(block),
+                        _ => Err("the log entry is not the messages that were expected".to_string()),
+                    },
+                ),
+            ReadAt::Segment(place) => self
+                .segments
+                .read(queue.id.0, stored_place(place))
+                .map_err(|error| error.to_string())
+                .and_then(|bytes| {
+                    decode_entry(bytes).ok_or("the segment entry holds no messages".to_string())
+                }),
+        };
+        block
+            .inspect_err(|reason| {
+                tracing::error!(
+                    area = "storage",
+                    "{queue:?}: messages are lost, they cannot be read back: {reason}"
+                )
+            })
+            .ok()
+    }
+}
+
+fn decode_entry(mut bytes: Vec<u8>) -> Option<Arc<Block>> {
+    let persistent = *bytes.first()? == 1;
+    let received = Timestamp(u64::from_le_bytes(bytes.get(1..9)?.try_into().ok()?));
+    bytes.drain(..9);
+    Block::from_bytes(bytes, persistent, received).map(Arc::new)
+}
+
+/// The storage room's word for a place.
+pub fn stored_place(place: Place) -> storage::Place {
+    storage::Place {
+        segment: place.segment,
+        offset: place.offset,
+        length: place.length,
+    }
+}

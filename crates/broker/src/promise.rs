@@ -1,0 +1,73 @@
+//! What the log's thread carries out once a batch is durable: confirms first of all. One sync covers everyone who
+//! waited for it, and every connection is woken once.
+
+use crate::ends::Receipt;
+use crate::outbox::{ChannelId, Event, Outbox, Ticket};
+use crate::pressure::Relief;
+use model::QueueId;
+use queue::fifo::Place;
+use std::sync::Arc;
+use storage::Segments;
+
+/// An effect that waits for durability.
+#[derive(Debug)]
+pub enum Promise {
+    /// A queue has taken responsibility for these publishes.
+    Confirm(Receipt),
+    /// A declaration's reply may go out.
+    Durable {
+        outbox: Arc<Outbox>,
+        channel: ChannelId,
+        ticket: Ticket,
+    },
+    /// Nothing in these segment entries is needed any more.
+    Release { queue: QueueId, places: Vec<Place> },
+    /// Publishers who waited for the log to catch up may go on.
+    Relieve(Arc<Relief>),
+}
+
+/// Carries out all promises that one sync made due. Leaves `promises` empty.
+pub fn fulfil(promises: &mut Vec<Promise>, segments: &Segments) {
+    let mut woken: Vec<Arc<Outbox>> = Vec::new();
+    for promise in promises.drain(..) {
+        match promise {
+            Promise::Confirm(Receipt {
+                outbox,
+                channel,
+                numbers,
+            }) => {
+                outbox.push(Event::Confirm { channel, numbers });
+                remember(&mut woken, outbox);
+            }
+            Promise::Durable {
+                outbox,
+                channel,
+                ticket,
+            } => {
+                outbox.push(Event::Durable { channel, ticket });
+                remember(&mut woken, outbox);
+            }
+            Promise::Release { queue, places } => {
+                for place in places {
+                    segments.free(queue.0, crate::pager::stored_place(place));
+                }
+            }
+            Promise::Relieve(relief) => relief.relieve(),
+        }
+    }
+    for outbox in woken {
+        outbox.wake();
+    }
+}
+
+/// Keeps each outbox once. Neighbouring promises mostly belong to the same connection; a wake too many is harmless.
+fn remember(woken: &mut Vec<Arc<Outbox>>, outbox: Arc<Outbox>) {
+    if !woken
+        .iter()
+        .rev()
+        .take(8)
+        .any(|known| Arc::ptr_eq(known, &outbox))
+    {
+        woken.push(outbox);
+    }
+}

@@ -1,0 +1,397 @@
+//! A queue as the rest of the hall sees it: something that takes requests.
+//!
+//! There is no thread behind it. Whoever submits a request turns the queue's host; if another thread is turning it, the
+//! request goes to the mailbox and that thread handles it. So an idle queue costs memory only, and a busy one hops as
+//! little as possible.
+
+use super::QueueJournal;
+use crate::ends::{Ends, Reply};
+use crate::host::Host;
+use crate::node::Node;
+use crate::outbox::{ChannelId, Event, Outbox};
+use crate::pager::{Job, Page, PartBytes, ReadAt};
+use crate::pressure::{Pressure, Relief};
+use model::{Index, QueueId};
+use queue::fifo::{Answer, Bytes, Effect, Fifo, Part, Piece, Request, Source};
+use smallvec::SmallVec;
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+};
+use storage::Position;
+
+/// Bodies in memory of one queue above which its publishers wait until some are paged out, in bytes.
+const PRESSURE_BYTES: usize = 64 * 1024 * 1024;
+
+/// How many turns one thread makes in a row for others before it hands the queue on.
+const TURNS: usize = 16;
+
+type QueueHost = Host<Fifo<Ends>, QueueJournal>;
+
+/// A queue of this node.
+pub struct Queue {
+    /// Its id, and its journal's.
+    pub id: QueueId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its virtual host's name.
+    pub vhost: Arc<str>,
+    host: Mutex<QueueHost>,
+    mailbox: Mutex<Vec<Request<Ends>>>,
+    mail: AtomicBool,
+    status: Counters,
+    relief: Mutex<Option<Arc<Relief>>>,
+    /// Somebody may be waiting for relief: spares a look behind the lock in every turn.
+    pressed: AtomicBool,
+    node: Arc<Node>,
+}
+
+/// A queue's numbers after its last turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Messages that may be delivered.
+    pub ready: u64,
+    /// Messages delivered and not acknowledged.
+    pub unacked: u64,
+    /// Consumers.
+    pub consumers: u64,
+    /// Bytes of memory held by messages.
+    pub memory: usize,
+}
+
+#[derive(Default)]
+struct Counters {
+    ready: AtomicU64,
+    unacked: AtomicU64,
+    consumers: AtomicU64,
+    memory: AtomicUsize,
+}
+
+impl Queue {
+    /// A queue around a new or replayed machine.
+    pub fn new(id: QueueId, vhost: Arc<str>, name: Arc<str>, host: QueueHost, node: Arc<Node>) -> Arc<Self> {
+        let queue = Arc::new(Self {
+            id,
+            name,
+            vhost,
+            host: Mutex::new(host),
+            mailbox: Mutex::default(),
+            mail: AtomicBool::new(false),
+            status: Counters::default(),
+            relief: Mutex::default(),
+            pressed: AtomicBool::new(false),
+            node,
+        });
+        queue.publish_status(&queue.lock());
+        queue
+    }
+
+    /// Its numbers after its last turn.
+    pub fn status(&self) -> Status {
+        Status {
+            ready: self.status.ready.load(Ordering::Relaxed),
+            unacked: self.status.unacked.load(Ordering::Relaxed),
+            consumers: self.status.consumers.load(Ordering::Relaxed),
+            memory: self.status.memory.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Has the request handled, by this thread or by the one that is turning the queue now.
+    pub fn submit(self: &Arc<Self>, request: Request<Ends>) {
+        match self.host.try_lock() {
+            Ok(host) => self.turn(host, Some(request)),
+            Err(_) => {
+                self.mailbox
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(request);
+                self.mail.store(true, Ordering::SeqCst);
+                if let Ok(host) = self.host.try_lock() {
+                    self.turn(host, None);
+                }
+            }
+        }
+    }
+
+    /// Asks a question and waits for the thread that is turning the queue, if any. `None` if the answer needs the disk: it
+    /// comes to the asker's outbox.
+    pub fn ask(self: &Arc<Self>, question: u64, request: Request<Ends>) -> Option<Answer> {
+        let mut host = self.lock();
+        let mut answer = None;
+        let mut actions = Actions::default();
+        self.drain_mailbox(&mut host);
+        host.handle(self.node.now(), request);
+        self.commit(&mut host, &mut actions, &mut |reply: &Reply, given| {
+            if reply.question == question {
+                answer = Some(given);
+                return None;
+            }
+            Some(given)
+        });
+        self.finish(host, actions);
+        answer
+    }
+
+    /// A reason to slow down for those who publish to this queue.
+    pub fn pressure(&self) -> Option<Pressure> {
+        if self.status.memory.load(Ordering::Relaxed) < PRESSURE_BYTES {
+            return None;
+        }
+        let relief = self
+            .relief
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_default()
+            .clone();
+        self.pressed.store(true, Ordering::SeqCst);
+        // The memory may have been paged out between the look and the entry: then nobody else would give relief.
+        if self.status.memory.load(Ordering::SeqCst) < PRESSURE_BYTES {
+            self.relieve();
+        }
+        Some(Pressure(relief))
+    }
+
+    /// Has the queue prepare for the log to forget what lies before `position`.
+    pub fn checkpoint(self: &Arc<Self>, position: Position) {
+        let host = self.lock();
+        let QueueJournal::Local(journal) = &host.journal else {
+            return;
+        };
+        let before: Index = journal.index_at(position);
+        self.turn(host, Some(Request::Checkpoint { before }));
+    }
+
+    /// The queue is deleted: consumers are cancelled, later requests come to nothing.
+    pub fn retire(self: &Arc<Self>) {
+        let channel = ChannelId { number: 0, life: 0 };
+        let reply = Reply {
+            outbox: Arc::new(Outbox::new()),
+            channel,
+            question: 0,
+        };
+        self.submit(Request::Retire {
+            if_unused: false,
+            if_empty: false,
+            reply,
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueHost> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(self: &Arc<Self>, mut host: MutexGuard<'_, QueueHost>, request: Option<Request<Ends>>) {
+        let mut actions = Actions::default();
+        self.drain_mailbox(&mut host);
+        if let Some(request) = request {
+            host.handle(self.node.now(), request);
+        }
+        self.commit(&mut host, &mut actions, &mut |_, answer| Some(answer));
+        self.finish(host, actions);
+    }
+
+    /// Lets go of the host and carries out what must not happen under its lock; then looks whether mail came meanwhile.
+    fn finish(self: &Arc<Self>, host: MutexGuard<'_, QueueHost>, actions: Actions) {
+        drop(host);
+        self.carry_out(actions);
+        for _ in 0..TURNS {
+            if !self.mail.load(Ordering::SeqCst) {
+                return;
+            }
+            // Whoever holds the lock now looks at the mail after it let go.
+            let Ok(mut host) = self.host.try_lock() else {
+                return;
+            };
+            let mut actions = Actions::default();
+            self.drain_mailbox(&mut host);
+            self.commit(&mut host, &mut actions, &mut |_, answer| Some(answer));
+            drop(host);
+            self.carry_out(actions);
+        }
+        if self.mail.load(Ordering::SeqCst) {
+            self.node.pager.send(Job::Turn { queue: self.clone() });
+        }
+    }
+
+    /// Handles what waits in the mailbox; called by a thread that has turns to spare for this queue.
+    pub fn turn_mail(self: &Arc<Self>) {
+        if let Ok(host) = self.host.try_lock() {
+            self.turn(host, None);
+        }
+    }
+
+    fn drain_mailbox(&self, host: &mut QueueHost) {
+        if !self.mail.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let requests = std::mem::take(&mut *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
+        let now = self.node.now();
+        for request in requests {
+            host.handle(now, request);
+        }
+    }
+
+    /// Ends the turn. `answered` may keep an answer for itself.
+    fn commit(
+        self: &Arc<Self>,
+        host: &mut QueueHost,
+        actions: &mut Actions,
+        answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
+    ) {
+        host.commit(|effect, journal| match effect {
+            Effect::Deliver {
+                outlet,
+                consumer,
+                delivery,
+            } => {
+                actions.push(
+                    outlet.outbox,
+                    Event::Deliver {
+                        channel: outlet.channel,
+                        consumer,
+                        delivery,
+                    },
+                );
+            }
+            Effect::Confirm(receipt) => {
+                let event = Event::Confirm {
+                    channel: receipt.channel,
+                    numbers: receipt.numbers,
+                };
+                actions.push(receipt.outbox, event);
+            }
+            Effect::Reply(reply, answer) => {
+                if let Some(answer) = answered(&reply, answer) {
+                    actions.push(
+                        reply.outbox,
+                        Event::Answer {
+                            channel: reply.channel,
+                            answer,
+                        },
+                    );
+                }
+            }
+            Effect::CancelConsumer { outlet, consumer } => {
+                actions.push(
+                    outlet.outbox,
+                    Event::ConsumerCancelled {
+                        channel: outlet.channel,
+                        consumer,
+                    },
+                );
+            }
+            Effect::Load { first, source } => {
+                let at = locate(source, journal);
+                actions.jobs.push(Job::Load {
+                    queue: self.clone(),
+                    first,
+                    at,
+                });
+            }
+            Effect::Store { pieces, durable } => {
+                let pieces = pieces.into_iter().map(|piece| page(piece, journal)).collect();
+                actions.jobs.push(Job::Store {
+                    queue: self.clone(),
+                    pieces,
+                    durable,
+                });
+            }
+            Effect::Release { places } => actions.jobs.push(Job::Free {
+                queue: self.id,
+                places,
+            }),
+            Effect::Forget { .. } => {}
+            Effect::Unused => actions.unused = true,
+        });
+        self.publish_status(host);
+    }
+
+    fn carry_out(self: &Arc<Self>, actions: Actions) {
+        for outbox in &actions.woken {
+            outbox.wake();
+        }
+        for job in actions.jobs {
+            self.node.pager.send(job);
+        }
+        if actions.unused {
+            self.node.queue_unused(self.id);
+        }
+        if self.pressed.load(Ordering::SeqCst) && self.status.memory.load(Ordering::SeqCst) < PRESSURE_BYTES {
+            self.relieve();
+        }
+    }
+
+    fn relieve(&self) {
+        self.pressed.store(false, Ordering::SeqCst);
+        let relief = self.relief.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(relief) = relief {
+            relief.relieve();
+        }
+    }
+
+    fn publish_status(&self, host: &QueueHost) {
+        let status = host.machine.status();
+        self.status.ready.store(status.ready, Ordering::Relaxed);
+        self.status.unacked.store(status.unacked, Ordering::Relaxed);
+        self.status
+            .consumers
+            .store(status.consumers as u64, Ordering::Relaxed);
+        let before = self.status.memory.swap(status.memory, Ordering::SeqCst);
+        self.node.memory_changed(before, status.memory);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.node
+            .memory_changed(self.status.memory.load(Ordering::Relaxed), 0);
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "queue '{}' in vhost '{}'", self.name, self.vhost)
+    }
+}
+
+/// What a turn leaves to be done without the host's lock.
+#[derive(Default)]
+struct Actions {
+    woken: SmallVec<[Arc<Outbox>; 4]>,
+    jobs: Vec<Job>,
+    unused: bool,
+}
+
+impl Actions {
+    /// Pushes at once, so that the order of one turn's events is the order of the machine's effects; wakes later.
+    fn push(&mut self, outbox: Arc<Outbox>, event: Event) {
+        outbox.push(event);
+        if !self.woken.iter().any(|known| Arc::ptr_eq(known, &outbox)) {
+            self.woken.push(outbox);
+        }
+    }
+}
+
+fn locate(source: Source, journal: &QueueJournal) -> Option<ReadAt> {
+    match (source, journal) {
+        (Source::Segment(place), _) => Some(ReadAt::Segment(place)),
+        (Source::Journal(index), QueueJournal::Local(journal)) => journal.position(index).map(ReadAt::Log),
+        (Source::Journal(_), QueueJournal::None) => None,
+    }
+}
+
+/// Says for each part of a piece where its bytes are, in words that the pager can do without the journal.
+fn page(piece: Piece, journal: &QueueJournal) -> Page {
+    let part = |part: Part| {
+        let bytes = match part.bytes {
+            Bytes::Memory(block) => Some(PartBytes::Memory(block)),
+            Bytes::Source(source) => locate(source, journal).map(PartBytes::At),
+        };
+        Some((bytes?, part.from, part.count))
+    };
+    Page {
+        first: piece.first,
+        count: piece.count,
+        parts: piece.parts.into_iter().map(part).collect(),
+    }
+}

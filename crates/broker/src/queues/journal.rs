@@ -1,0 +1,49 @@
+//! The queue machine's journal: none, or this node's log.
+
+use crate::ends::Ends;
+use crate::journal::{Journal, Journaled, LocalJournal};
+use crate::promise::Promise;
+use model::QueueId;
+use queue::fifo::{Effect, Fifo, Record};
+
+/// Where a queue's records go.
+pub enum QueueJournal {
+    /// Nowhere: the queue is not durable, and its machine records nothing.
+    None,
+    /// To this node's log.
+    Local(LocalJournal),
+}
+
+impl Journal<Fifo<Ends>> for QueueJournal {
+    fn append(&mut self, records: &mut Vec<Record>, promises: &mut Vec<Effect<Ends>>) {
+        let Self::Local(journal) = self else {
+            records.clear();
+            return;
+        };
+        let queue = QueueId(journal.id().0);
+        let mut waiting = Vec::with_capacity(promises.len());
+        let mut release = None;
+        for effect in std::mem::take(promises) {
+            match effect {
+                Effect::Confirm(receipt) => waiting.push(Promise::Confirm(receipt)),
+                Effect::Release { places } => waiting.push(Promise::Release { queue, places }),
+                Effect::Forget { before } => release = Some(before),
+                other => promises.push(other),
+            }
+        }
+        journal.append(records.drain(..), waiting);
+        if let Some(before) = release {
+            journal.release(before);
+        }
+    }
+}
+
+impl Journaled for Record {
+    fn encode(&self, out: &mut Vec<u8>) {
+        Record::encode(self, out);
+    }
+
+    fn is_read_again(&self) -> bool {
+        matches!(self, Record::Enqueued { .. })
+    }
+}

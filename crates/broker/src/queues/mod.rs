@@ -1,0 +1,9 @@
+//! The queues of this node: their handles, and who holds them.
+
+mod handle;
+mod journal;
+mod registry;
+
+pub use handle::{Queue, Status};
+pub use journal::QueueJournal;
+pub use registry::Registry;

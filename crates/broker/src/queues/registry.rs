@@ -1,0 +1,49 @@
+//! All queues of this node by id. Filled and emptied by the topology's turns; read once per route, never per message.
+
+use super::Queue;
+use model::QueueId;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// All queues of this node.
+#[derive(Default)]
+pub struct Registry {
+    queues: RwLock<HashMap<QueueId, Arc<Queue>>>,
+}
+
+impl Registry {
+    /// The queue, unless it is deleted.
+    pub fn get(&self, id: QueueId) -> Option<Arc<Queue>> {
+        self.queues
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+            .cloned()
+    }
+
+    /// Adds a queue.
+    pub fn insert(&self, queue: Arc<Queue>) {
+        self.queues
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(queue.id, queue);
+    }
+
+    /// Takes a queue out.
+    pub fn remove(&self, id: QueueId) -> Option<Arc<Queue>> {
+        self.queues
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id)
+    }
+
+    /// All queues, in no order.
+    pub fn all(&self) -> Vec<Arc<Queue>> {
+        self.queues
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! Start-up: one pass over the log rebuilds the catalog and every durable queue.
+
+use crate::broker::CATALOG_JOURNAL;
+use crate::ends::Ends;
+use crate::host::Host;
+use crate::journal::{LocalJournal, entry};
+use crate::node::{LogEvents, Node};
+use crate::options::{OpenError, Options};
+use crate::pager::{Pager, Shelves, stored_place};
+use crate::promise::Promise;
+use crate::queues::{Queue, QueueJournal, Registry};
+use crate::topology::{Topology, queue_settings};
+use catalog::Catalog;
+use model::{Index, Machine, QueueId};
+use queue::fifo::{Fifo, QueueSettings, Record, Request};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use storage::{
+    DirectoryLock, Disk, FileSystem, JournalId, Log, LogOptions, Position, SegmentOptions, Segments,
+    StorageError,
+};
+
+/// What recovery gives the broker.
+pub struct Recovered {
+    pub node: Arc<Node>,
+    pub log_events: LogEvents,
+    pub queues: Arc<Registry>,
+    pub topology: Topology,
+    /// Held as long as the broker is open.
+    pub lock: DirectoryLock,
+}
+
+/// A machine under replay.
+struct Replayed<M> {
+    machine: M,
+    next: Index,
+    positions: VecDeque<(Index, Position)>,
+}
+
+impl<M> Replayed<M> {
+    fn new(machine: M) -> Self {
+        Self {
+            machine,
+            next: 1,
+            positions: VecDeque::new(),
+        }
+    }
+
+    fn note(&mut self, index: Index, position: Position) {
+        self.next = index + 1;
+        self.positions.push_back((index, position));
+    }
+
+    fn host<J>(
+        self,
+        log: &Arc<Log<Promise>>,
+        id: JournalId,
+        journal: impl FnOnce(LocalJournal) -> J,
+    ) -> (M, J) {
+        (
+            self.machine,
+            journal(LocalJournal::new(log.clone(), id, self.next, self.positions)),
+        )
+    }
+}
+
+/// Everything that replay collects.
+struct Replay {
+    catalog: Replayed<Catalog<u64>>,
+    queues: BTreeMap<QueueId, Replayed<Fifo<Ends>>>,
+    unreadable: Option<(JournalId, Position)>,
+}
+
+impl Replay {
+    fn take(&mut self, journal: JournalId, position: Position, payload: &[u8]) {
+        if self.record(journal, position, payload).is_none() && self.unreadable.is_none() {
+            self.unreadable = Some((journal, position));
+        }
+    }
+
+    fn record(&mut self, journal: JournalId, position: Position, payload: &[u8]) -> Option<()> {
+        let (index, record) = entry(payload)?;
+        if journal == CATALOG_JOURNAL {
+            self.catalog
+                .machine
+                .apply(index, catalog::Record::decode(record)?);
+            self.catalog.note(index, position);
+        } else {
+            let durable = QueueSettings {
+                durable: true,
+                ..QueueSettings::default()
+            };
+            let queue = self
+                .queues
+                .entry(QueueId(journal.0))
+                .or_insert_with(|| Replayed::new(Fifo::new(durable)));
+            queue.machine.apply(index, Record::decode(record)?);
+            queue.note(index, position);
+        }
+        Some(())
+    }
+}
+
+/// Opens the data directory and replays it.
+pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
+    let fs: Arc<dyn FileSystem> = Arc::new(Disk);
+    let lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
+    let mut replay = Replay {
+        catalog: Replayed::new(Catalog::new()),
+        queues: BTreeMap::new(),
+        unreadable: None,
+    };
+    let log_events = LogEvents::default();
+    let (log, segments) = open_files(&fs, options, &log_events, &mut replay).map_err(OpenError::Storage)?;
+    if let Some((journal, position)) = replay.unreadable {
+        return Err(OpenError::Unreadable {
+            journal: journal.0,
+            position: position.0,
+        });
+    }
+    let shelves = Shelves {
+        log: log.clone(),
+        segments: segments.clone(),
+    };
+    let node = Node::new(log, segments, Pager::start(shelves).map_err(OpenError::Thread)?);
+    log_events.belong_to(&node);
+    let queues = Arc::new(Registry::default());
+    let Replay {
+        catalog,
+        queues: replayed,
+        ..
+    } = replay;
+    let view = catalog.machine.view();
+    restore_queues(&view, replayed, &node, &queues);
+    if let Err(error) = node.segments.sweep() {
+        tracing::warn!(
+            area = "storage",
+            "files that nothing needs could not be deleted: {error}"
+        );
+    }
+    let (machine, journal) = catalog.host(&node.log, CATALOG_JOURNAL, |journal| journal);
+    let topology = Topology::new(machine, journal, queues.clone(), node.clone());
+    Ok(Recovered {
+        node,
+        log_events,
+        queues,
+        topology,
+        lock,
+    })
+}
+
+fn open_files(
+    fs: &Arc<dyn FileSystem>,
+    options: &Options,
+    events: &LogEvents,
+    replay: &mut Replay,
+) -> Result<(Arc<Log<Promise>>, Arc<Segments>), StorageError> {
+    let segments = Segments::open(
+        fs.clone(),
+        &options.data_dir.join("queues"),
+        SegmentOptions::default(),
+    )?;
+    let log = Log::open(
+        fs.clone(),
+        &options.data_dir.join("log"),
+        LogOptions::default(),
+        events.clone(),
+        &mut |journal, position, payload| replay.take(journal, position, payload),
+    )?;
+    report(log.recovery());
+    Ok((Arc::new(log), Arc::new(segments)))
+}
+
+/// Tells an operator what opening found.
+fn report(recovery: &storage::Recovery) {
+    tracing::info!(area = "log", "replayed {} records", recovery.records);
+}
+
+/// Makes hosts of all durable queues that the catalog knows. What the log has of others is forgotten.
+fn restore_queues(
+    view: &catalog::View,
+    mut replayed: BTreeMap<QueueId, Replayed<Fifo<Ends>>>,
+    node: &Arc<Node>,
+    registry: &Registry,
+) {
+    for known in view.vhosts().flat_map(|vhost| vhost.queues()) {
+        let settings = queue_settings(known);
+        let mut queue = replayed
+            .remove(&known.id)
+            .unwrap_or_else(|| Replayed::new(Fifo::new(settings.clone())));
+        queue.machine.recovered();
+        for place in queue.machine.places() {
+            if !node.segments.adopt(known.id.0, stored_place(place)) {
+                tracing::error!(
+                    area = "storage",
+                    "queue '{}' in vhost '{}': a part of its segments is missing",
+                    known.name,
+                    known.vhost
+                );
+            }
+        }
+        let (machine, journal) = queue.host(&node.log, JournalId(known.id.0), QueueJournal::Local);
+        let (vhost, name) = (known.vhost.clone(), known.name.clone());
+        let queue = Queue::new(known.id, vhost, name, Host::new(machine, journal), node.clone());
+        queue.submit(Request::Configure { settings });
+        registry.insert(queue);
+    }
+    for id in replayed.into_keys() {
+        node.log.forget(JournalId(id.0));
+    }
+}
+
+/// Free bytes on the file system of `dir`, for those who may write as this process does.
+pub fn free_space(dir: &Path) -> Option<u64> {
+    Disk.free_space(dir).ok()
+}

@@ -1,0 +1,278 @@
+//! The road without a door: sessions publish and consume on a broker whose log is real.
+
+use broker::{
+    AlarmReason, Broker, ChannelId, ConsumerSettings, DeclareQueue, Disposal, Event, Getting, Options,
+    Outbox, Publish, Publisher, Session,
+};
+use model::Ranges;
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Wake, Waker};
+use std::time::{Duration, Instant};
+
+const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+/// Property flags with nothing but delivery mode 2.
+const PERSISTENT: &[u8] = &[0x10, 0x00, 2];
+const TRANSIENT: &[u8] = &[0, 0];
+
+/// A door that waits for events.
+struct Door {
+    outbox: Arc<Outbox>,
+    session: Arc<Session>,
+    bell: Arc<Bell>,
+}
+
+#[derive(Default)]
+struct Bell(Mutex<bool>, Condvar);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+}
+
+impl Door {
+    fn open(broker: &Arc<Broker>) -> Self {
+        let outbox = Arc::new(Outbox::new());
+        let user = broker
+            .authenticate("guest", b"guest", "127.0.0.1".parse().unwrap())
+            .unwrap();
+        let session = broker.connect(user, "/", outbox.clone()).unwrap();
+        Self {
+            outbox,
+            session,
+            bell: Arc::default(),
+        }
+    }
+
+    /// Waits until some event satisfies `found`; gives back what it found.
+    fn wait<T>(&self, mut found: impl FnMut(Event) -> Option<T>) -> T {
+        let waker = Waker::from(self.bell.clone());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let mut events = Vec::new();
+            self.outbox.take(&mut events, &waker);
+            if let Some(answer) = events.into_iter().find_map(&mut found) {
+                return answer;
+            }
+            let mut rung = self.bell.0.lock().unwrap();
+            while !*rung {
+                let left = deadline.saturating_duration_since(Instant::now());
+                assert!(!left.is_zero(), "nothing came within 20 seconds");
+                rung = self.bell.1.wait_timeout(rung, left).unwrap().0;
+            }
+            *rung = false;
+        }
+    }
+
+    fn declare(&self, name: &str, durable: bool) {
+        let declare = DeclareQueue {
+            name: name.into(),
+            durable,
+            ..DeclareQueue::default()
+        };
+        let done = self.session.declare_queue(CHANNEL, declare).unwrap();
+        if let Some(expected) = done.durable {
+            self.wait(|event| {
+                matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(())
+            });
+        }
+    }
+
+    fn publish(
+        &self,
+        publisher: &mut Publisher,
+        queue: &str,
+        properties: &[u8],
+        body: &[u8],
+        number: Option<u64>,
+    ) -> u32 {
+        let publish = Publish {
+            exchange: b"",
+            routing_key: queue.as_bytes(),
+            properties,
+            body,
+        };
+        publisher.publish(&publish, number).unwrap()
+    }
+}
+
+fn options(dir: &tempfile::TempDir) -> Options {
+    Options {
+        disk_free_limit: 0,
+        ..Options::new(dir.path())
+    }
+}
+
+#[test]
+fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let broker = Broker::open(options(&dir)).unwrap();
+        let door = Door::open(&broker);
+        door.declare("q", true);
+        let mut publisher = door.session.publisher(CHANNEL);
+        for number in 1..=1000u64 {
+            let queues = door.publish(
+                &mut publisher,
+                "q",
+                PERSISTENT,
+                format!("message {number}").as_bytes(),
+                Some(number),
+            );
+            assert_eq!(queues, 1);
+        }
+        publisher.flush();
+        let mut confirmed = 0;
+        door.wait(|event| {
+            if let Event::Confirm { numbers, .. } = event {
+                confirmed += numbers.count();
+            }
+            (confirmed == 1000).then_some(())
+        });
+        for _ in 0..10 {
+            match door.session.get(CHANNEL, "q", false).unwrap() {
+                Getting::Got { delivery, queue, .. } => queue.settle(None, delivery.seqs, Disposal::Accepted),
+                other => panic!("{other:?}"),
+            }
+        }
+        broker.close();
+    }
+    let broker = Broker::open(options(&dir)).unwrap();
+    let door = Door::open(&broker);
+    let settings = ConsumerSettings {
+        no_ack: true,
+        exclusive: false,
+        prefetch: 0,
+        window: 1 << 20,
+    };
+    let _subscription = door.session.consume(CHANNEL, "q", settings).unwrap();
+    let mut bodies = Vec::new();
+    door.wait(|event| {
+        if let Event::Deliver { delivery, .. } = event {
+            for seq in delivery.seqs.iter() {
+                let message = delivery.block.message((seq - delivery.base) as usize);
+                bodies.push(String::from_utf8(message.body.to_vec()).unwrap());
+            }
+        }
+        (bodies.len() == 990).then_some(())
+    });
+    let expected: Vec<String> = (11..=1000).map(|number| format!("message {number}")).collect();
+    assert_eq!(bodies, expected);
+    door.session.close();
+    broker.close();
+}
+
+#[test]
+fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(options(&dir)).unwrap();
+    let door = Door::open(&broker);
+    for (queue, durable, properties) in [("durable", true, PERSISTENT), ("transient", false, TRANSIENT)] {
+        door.declare(queue, durable);
+        let mut publisher = door.session.publisher(CHANNEL);
+        let body = vec![b'x'; 10_000];
+        const COUNT: u64 = 8_000;
+        for number in 0..COUNT {
+            let mut numbered = body.clone();
+            numbered[..8].copy_from_slice(&number.to_be_bytes());
+            door.publish(&mut publisher, queue, properties, &numbered, None);
+            if number % 20 == 0
+                && let Some(pressure) = publisher.flush()
+            {
+                let bell: Arc<Bell> = Arc::default();
+                let waker = Waker::from(bell.clone());
+                while !pressure.poll(&waker) {
+                    let rung = bell.0.lock().unwrap();
+                    drop(
+                        bell.1
+                            .wait_timeout_while(rung, Duration::from_secs(1), |rung| !*rung)
+                            .unwrap(),
+                    );
+                }
+            }
+        }
+        publisher.flush();
+        let settings = ConsumerSettings {
+            no_ack: false,
+            exclusive: false,
+            prefetch: 100,
+            window: 1 << 20,
+        };
+        let subscription = door.session.consume(CHANNEL, queue, settings).unwrap();
+        let mut next = 0;
+        door.wait(|event| {
+            if let Event::Deliver { delivery, .. } = event {
+                for seq in delivery.seqs.iter() {
+                    let body = delivery.block.message((seq - delivery.base) as usize).body;
+                    assert_eq!(u64::from_be_bytes(body[..8].try_into().unwrap()), next);
+                    next += 1;
+                }
+                subscription.flow(delivery.bytes() as u32);
+                subscription
+                    .queue()
+                    .settle(Some(subscription.consumer()), delivery.seqs, Disposal::Accepted);
+            }
+            (next == COUNT).then_some(())
+        });
+        subscription.cancel();
+        assert_eq!(
+            door.session
+                .delete_queue(CHANNEL, queue, true, true)
+                .unwrap()
+                .value,
+            0
+        );
+    }
+    broker.close();
+}
+
+#[test]
+fn rejected_and_returned_messages_take_their_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(options(&dir)).unwrap();
+    let door = Door::open(&broker);
+    door.declare("q", false);
+    let mut publisher = door.session.publisher(CHANNEL);
+    for body in [b"a", b"b", b"c"] {
+        door.publish(&mut publisher, "q", TRANSIENT, body, None);
+    }
+    publisher.flush();
+    let get = || match door.session.get(CHANNEL, "q", false).unwrap() {
+        Getting::Got { delivery, queue, .. } => (delivery, queue),
+        other => panic!("{other:?}"),
+    };
+    let (a, queue) = get();
+    let (b, _) = get();
+    queue.give_back(None, a.seqs.clone(), true);
+    queue.settle(None, b.seqs.clone(), Disposal::Rejected);
+    let (again, _) = get();
+    assert_eq!(again.seqs, a.seqs);
+    assert!(again.redelivered);
+    let (c, _) = get();
+    assert_eq!(c.seqs, Ranges::one(3));
+    assert!(matches!(
+        door.session.get(CHANNEL, "q", false).unwrap(),
+        Getting::Empty
+    ));
+    broker.close();
+}
+
+#[test]
+fn a_second_broker_on_the_same_directory_is_refused_and_alarms_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(Options {
+        disk_free_limit: u64::MAX,
+        ..Options::new(dir.path())
+    })
+    .unwrap();
+    let refused = Broker::open(options(&dir)).unwrap_err();
+    assert!(
+        refused.to_string().contains("in use by another process"),
+        "{refused}"
+    );
+    assert_eq!(broker.alarm(), Some(AlarmReason::Disk));
+    let door = Door::open(&broker);
+    door.wait(|event| matches!(event, Event::Alarm(Some(AlarmReason::Disk))).then_some(()));
+    broker.close();
+}
