@@ -3,7 +3,7 @@
 //!
 //! It holds no message, does no I/O, has no clock and no randomness (salts and the bytes of made-up queue names come
 //! in with requests), and knows no protocol: refusals carry RabbitMQ's words, reply codes are mapped elsewhere.
-//! It does not check permissions before it acts either: the broker asks [`View::may`] first.
+//! It does not check permissions before it acts either: the broker asks [`Request::check`] and [`View::may`] first.
 //!
 //! Two faces:
 //!
@@ -44,7 +44,7 @@ pub use pattern::Pattern;
 pub use queue::{Queue, QueueSettings, server_name};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
-pub use request::Request;
+pub use request::{Request, server_name, strip};
 pub use user::{AuthRefusal, PasswordHash, Permission, User};
 pub use vhost::Vhost;
 pub use view::View;

@@ -19,7 +19,7 @@ pub(super) struct Wanted {
 }
 
 impl<R> Catalog<R> {
-    /// Checks in RabbitMQ's order: type (unless passive), default exchange, what exists, reserved prefix, arguments.
+    /// Checks in RabbitMQ's order: what exists, reserved prefix, arguments. The rest is in [`crate::Request::check`].
     pub(super) fn declare_exchange(
         &mut self,
         vhost: &Name,
@@ -27,15 +27,8 @@ impl<R> Catalog<R> {
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let name = strip(&wanted.name);
-        let kind = ExchangeKind::from_name(&wanted.kind);
-        if kind.is_none() && !wanted.passive {
-            return Err(Refusal::UnknownExchangeType { kind: wanted.kind });
-        }
-        if name.is_empty() {
-            return Err(Refusal::DefaultExchange);
-        }
         let existing = self.vhost(vhost)?.exchange(&name);
-        let (Some(kind), false) = (kind, wanted.passive) else {
+        if wanted.passive {
             return match existing {
                 Some(_) => Ok(Answer::Done),
                 None => Err(Refusal::NoExchange {
@@ -43,6 +36,9 @@ impl<R> Catalog<R> {
                     vhost: vhost.to_string(),
                 }),
             };
+        }
+        let Some(kind) = ExchangeKind::from_name(&wanted.kind) else {
+            return Err(Refusal::UnknownExchangeType { kind: wanted.kind });
         };
         let Wanted {
             durable,
@@ -83,15 +79,6 @@ impl<R> Catalog<R> {
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let name = strip(name);
-        if name.is_empty() {
-            return Err(Refusal::DefaultExchange);
-        }
-        if is_reserved(&name) {
-            return Err(Refusal::SystemExchange {
-                exchange: name,
-                vhost: vhost.to_string(),
-            });
-        }
         let Some(exchange) = self.vhost(vhost)?.exchange(&name) else {
             return Ok(Answer::Done);
         };

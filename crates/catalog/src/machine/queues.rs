@@ -1,10 +1,9 @@
 //! Declaring and deleting queues.
 
 use super::{Catalog, Turn, check_length};
-use crate::exchange::is_reserved;
 use crate::queue::server_name;
-use crate::request::strip;
-use crate::{Answer, Destination, Effect, Name, ObjectKind, Queue, Record, Refusal, arguments};
+use crate::request::{server_name, strip};
+use crate::{Answer, Destination, Effect, Name, Queue, Record, Refusal, arguments};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 use std::sync::Arc;
@@ -32,8 +31,7 @@ impl<R> Catalog<R> {
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let mut name = strip(&wanted.name);
-        let is_made_up = name.is_empty() && !wanted.passive;
-        if is_made_up {
+        if name.is_empty() && !wanted.passive {
             name = server_name(&wanted.unique);
         }
         if let Some(queue) = self.vhost(vhost)?.queue(&name) {
@@ -51,12 +49,6 @@ impl<R> Catalog<R> {
             return Err(Refusal::NoQueue {
                 queue: name,
                 vhost: vhost.to_string(),
-            });
-        }
-        if is_reserved(&name) && !is_made_up {
-            return Err(Refusal::ReservedName {
-                kind: ObjectKind::Queue,
-                name,
             });
         }
         check_length(&name)?;

@@ -1,6 +1,9 @@
 //! What a binding to a headers exchange asks for.
+//!
+//! Values are compared as RabbitMQ 4.3 does: integers of every width are the same if they are the same number, so are
+//! both kinds of floating point and both kinds of string, but a number is never a text. Integers never equal floats.
 
-use model::table::{Table, Value};
+use model::table::{Table, Value, equivalent};
 use std::fmt::Write;
 
 /// A binding's arguments, understood.
@@ -47,16 +50,25 @@ impl HeaderMatch {
     pub(crate) fn accepts(&self, headers: &[(&[u8], &Value)]) -> bool {
         let mut hits = self.wanted.iter().map(|(name, value)| {
             let at = headers.partition_point(|(known, _)| *known < name.as_slice());
-            // A void value asks for the header's presence only. Types count.
             headers
                 .get(at)
-                .is_some_and(|(known, found)| *known == *name && (*value == Value::Void || value == *found))
+                .is_some_and(|(known, found)| *known == *name && is_as_wanted(value, found))
         });
         if self.any {
             hits.any(|hit| hit)
         } else {
             hits.all(|hit| hit)
         }
+    }
+}
+
+fn is_as_wanted(wanted: &Value, found: &Value) -> bool {
+    match (wanted, found) {
+        // A void value asks for the header's presence only.
+        (Value::Void, _) => true,
+        // A message's timestamp is no number to RabbitMQ.
+        (wanted, Value::Timestamp(_)) => wanted == found,
+        (wanted, found) => equivalent(wanted, found),
     }
 }
 
