@@ -44,7 +44,7 @@ pub use pattern::Pattern;
 pub use queue::{Queue, QueueSettings, server_name};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
-pub use request::{Request, server_name, strip};
+pub use request::{Request, strip};
 pub use user::{AuthRefusal, PasswordHash, Permission, User};
 pub use vhost::Vhost;
 pub use view::View;

@@ -2,8 +2,6 @@
 
 use crate::exchange::is_reserved;
 use crate::{Destination, ExchangeKind, Name, ObjectKind, PasswordHash, Refusal};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 
@@ -171,11 +169,6 @@ impl<R> Request<R> {
             | Self::Checkpoint { reply } => reply,
         }
     }
-}
-
-/// The name that the server makes of 16 random bytes for a queue that is declared without one.
-pub fn server_name(unique: &[u8; 16]) -> String {
-    format!("amq.gen-{}", URL_SAFE_NO_PAD.encode(unique))
 }
 
 /// A name as it counts: RabbitMQ takes line ends out of the names of queues and exchanges.

@@ -2,7 +2,7 @@
 
 use super::{Catalog, Turn, check_length};
 use crate::queue::server_name;
-use crate::request::{server_name, strip};
+use crate::request::strip;
 use crate::{Answer, Destination, Effect, Name, Queue, Record, Refusal, arguments};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
