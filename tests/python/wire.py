@@ -49,7 +49,7 @@ class Wire:
     def __init__(self, timeout: float = 10.0, where: tuple[str, int] | None = None):
         self.socket = socket.create_connection(where or address(), timeout=timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.buffer = b""
+        self.buffer = bytearray()
         self.frame_max = 131072
 
     def close(self) -> None:
@@ -78,12 +78,13 @@ class Wire:
     def read_exactly(self, count: int) -> bytes:
         while len(self.buffer) < count:
             self.buffer += self.read_some()
-        data, self.buffer = self.buffer[:count], self.buffer[count:]
+        data = bytes(self.buffer[:count])
+        del self.buffer[:count]
         return data
 
     def read_until_closed(self) -> bytes:
         """Everything that still comes before the peer closes the socket."""
-        data, self.buffer = self.buffer, b""
+        data, self.buffer = bytes(self.buffer), bytearray()
         with contextlib.suppress(Closed):
             while True:
                 data += self.read_some()

@@ -1,0 +1,97 @@
+"""What the kill -9 loop knows of every message, and how it judges what comes back."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections import defaultdict
+
+SIZES = [0, 10, 100, 1000, 1000, 1000, 5000, 20000]
+
+
+class Ledger:
+    """Published, confirmed and acknowledged messages per queue, as (publisher, number)."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+        self.next_number: dict[int, int] = defaultdict(int)
+        self.queues_of: dict[tuple[int, int], tuple[str, ...]] = {}
+        self.confirmed: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        self.acked: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        self.lost: list[str] = []
+        self.invented: list[str] = []
+        self.disordered: list[str] = []
+        self.confirmed_total = 0
+        self.consumed_total = 0
+
+    def body(self, publisher: int, number: int) -> bytes:
+        """The one right body of a message: its name, then padding that depends on nothing but its name and the seed."""
+        dice = random.Random(self.seed * 1_000_003 + publisher * 7_919 + number)
+        size = 300_000 if dice.random() < 0.001 else dice.choice(SIZES)
+        head = b"%d:%d:" % (publisher, number)
+        padding = zlib.crc32(head).to_bytes(4, "big") * (size // 4)
+        return head + padding
+
+    def sending(self, publisher: int, queues: tuple[str, ...]) -> int:
+        number = self.next_number[publisher]
+        self.next_number[publisher] = number + 1
+        self.queues_of[publisher, number] = queues
+        return number
+
+    def confirm(self, publisher: int, number: int) -> None:
+        self.confirmed_total += 1
+        for queue in self.queues_of[publisher, number]:
+            self.confirmed[queue].add((publisher, number))
+
+    def identify(self, queue: str, body: bytes) -> tuple[int, int] | None:
+        """Which message this is; None, and a note, if nobody published it to this queue or its bytes are not what was published."""
+        try:
+            publisher, number = (int(part) for part in body.split(b":", 2)[:2])
+        except ValueError:
+            self.invented.append(f"{queue}: a body that nobody wrote: {body[:60]!r}")
+            return None
+        if queue not in self.queues_of.get((publisher, number), ()):
+            self.invented.append(f"{queue}: message {number} of publisher {publisher}, which was not published to it")
+            return None
+        if body != self.body(publisher, number):
+            self.invented.append(f"{queue}: message {number} of publisher {publisher} with a changed body of {len(body)} bytes")
+            return None
+        return publisher, number
+
+    def session(self, queue: str) -> Session:
+        return Session(self, queue)
+
+    def judge_drained(self, queue: str, seen: set[tuple[int, int]]) -> None:
+        """After everything was consumed: each confirmed message that was not acknowledged must have come."""
+        for publisher, number in sorted(self.confirmed[queue] - self.acked[queue] - seen):
+            self.lost.append(f"{queue}: message {number} of publisher {publisher} was confirmed, never acknowledged, and is gone")
+
+    def forget(self) -> None:
+        """After a drain and a clean restart nothing may come back, so nothing needs to be remembered."""
+        self.queues_of.clear()
+        self.confirmed.clear()
+        self.acked.clear()
+
+
+class Session:
+    """One consumer's view of one queue between two crashes: order and duplicates are judged within it."""
+
+    def __init__(self, ledger: Ledger, queue: str):
+        self.ledger = ledger
+        self.queue = queue
+        self.last: dict[int, int] = {}
+        self.seen: set[tuple[int, int]] = set()
+
+    def take(self, body: bytes, redelivered: bool) -> tuple[int, int] | None:
+        message = self.ledger.identify(self.queue, body)
+        if message is None:
+            return None
+        self.ledger.consumed_total += 1
+        publisher, number = message
+        if message in self.seen:
+            self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer")
+        elif number < self.last.get(publisher, -1) and not redelivered:
+            self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]}")
+        self.last[publisher] = max(number, self.last.get(publisher, -1))
+        self.seen.add(message)
+        return message
