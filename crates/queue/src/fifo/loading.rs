@@ -47,11 +47,12 @@ impl<E: Ends> Fifo<E> {
         if let Some(run) = self.contents.run(slot).filter(wanted) {
             let (from, last) = (run.first, run.end - 1);
             let at_home = run.home.source() == Some((ticket.source, ticket.base));
-            let before = self.ready_bytes_of(from, last);
+            let estimate = (!run.sizes.are_exact()).then(|| self.ready_bytes_of(from, last));
             if block.is_some_and(|block| self.contents.attach(slot, block, ticket.base)) {
-                // Sizes may have been estimates until now.
-                let after = self.ready_bytes_of(from, last);
-                self.dispatch.ready_bytes = (self.dispatch.ready_bytes + after).saturating_sub(before);
+                if let Some(before) = estimate {
+                    let after = self.ready_bytes_of(from, last);
+                    self.dispatch.ready_bytes = (self.dispatch.ready_bytes + after).saturating_sub(before);
+                }
             } else if at_home {
                 self.drop_unreadable(from, last, outcome);
             }

@@ -157,12 +157,17 @@ fn one_block(lo: Seq, hi: Seq, parts: &[Run]) -> Option<Memory> {
 
 fn listed(lo: Seq, hi: Seq, parts: &[Run]) -> Sizes {
     let mut list = Vec::with_capacity((hi - lo) as usize);
+    let mut exact = true;
     for part in parts {
         let mut part = part.clone();
         part.take_down_sizes();
+        exact &= part.sizes.are_exact();
         list.resize((part.first - lo) as usize, 0);
         part.sizes.list(part.length(), &mut list);
     }
     list.resize((hi - lo) as usize, 0);
-    Sizes::from_list(list)
+    match exact {
+        true => Sizes::from_list(list),
+        false => Sizes::Spread(list.into_iter().map(u64::from).sum()),
+    }
 }

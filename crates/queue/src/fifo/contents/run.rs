@@ -141,8 +141,10 @@ impl Run {
     pub(crate) fn body_bytes(&self, from: Seq, to: Seq) -> u64 {
         let count = (to + 1 - from) as usize;
         match &self.memory {
-            Some(memory) => memory.block.body_bytes_of((from - memory.base) as usize, count),
-            None => self.sizes.sum((from - self.first) as usize, count, self.length()),
+            Some(memory) if !self.sizes.are_exact() => {
+                memory.block.body_bytes_of((from - memory.base) as usize, count)
+            }
+            _ => self.sizes.sum((from - self.first) as usize, count, self.length()),
         }
     }
 

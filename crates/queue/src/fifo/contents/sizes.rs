@@ -56,6 +56,11 @@ impl Sizes {
         }
     }
 
+    /// True if they are right for every message, not only in sum.
+    pub(crate) fn are_exact(&self) -> bool {
+        matches!(self, Self::Same(_) | Self::Each(_))
+    }
+
     /// Appends the sizes of `count` messages one by one; even shares if only their sum is known.
     pub(crate) fn list(&self, count: usize, into: &mut Vec<u32>) {
         into.extend((0..count).map(|at| self.sum(at, 1, count).min(u64::from(u32::MAX)) as u32));

@@ -1,0 +1,358 @@
+//! What the fifo machine alone costs per message: `cargo run --release -p leveret-queue --example fifo_speed`.
+
+use model::{Block, BlockBuilder, ConsumerId, Machine, Outcome, Ranges, Seq, Timestamp};
+use queue::fifo::{
+    ConsumerSettings, Disposal, Effect, Ends, Fifo, QueueSettings, Record, Request, Source, Stored,
+};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+enum Plain {}
+
+impl Ends for Plain {
+    type Receipt = u32;
+    type Reply = u32;
+    type Outlet = ();
+}
+
+type Out = Outcome<Record, Effect<Plain>>;
+
+fn block(count: usize, size: usize, persistent: bool) -> Arc<Block> {
+    let mut builder = BlockBuilder::with_capacity(count * (size + 40), count);
+    let body = vec![b'x'; size];
+    for _ in 0..count {
+        builder.push(b"", b"queue", &[0x10, 0, 2], &body);
+    }
+    Arc::new(builder.finish(persistent, Timestamp(0)))
+}
+
+fn clear(out: &mut Out) {
+    out.records.clear();
+    out.effects.clear();
+    out.promises.clear();
+}
+
+fn consumer(fifo: &mut Fifo<Plain>, id: u64, no_ack: bool, prefetch: u32, out: &mut Out) {
+    let settings = ConsumerSettings {
+        no_ack,
+        exclusive: false,
+        prefetch,
+        window: 1 << 20,
+    };
+    fifo.handle(
+        Timestamp(0),
+        Request::Consume {
+            consumer: ConsumerId(id),
+            outlet: (),
+            settings,
+            reply: 0,
+        },
+        out,
+    );
+    clear(out);
+}
+
+/// Time that this process spent on a processor, in ns (Linux): other processes' load does not count.
+fn on_cpu() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    stat.split_whitespace()
+        .next()
+        .and_then(|nanos| nanos.parse().ok())
+        .unwrap_or(0)
+}
+
+fn report(name: &str, messages: u64, since: u64) {
+    let nanos = (on_cpu() - since) as f64 / messages as f64;
+    println!("{name:<58} {nanos:>8.2} ns/message");
+}
+
+/// Publishes blocks; gives window back and settles in steps of `acks` (0: consumers do not acknowledge).
+fn through(name: &str, size: usize, per_block: usize, consumers: u64, acks: usize, durable: bool) {
+    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+        durable,
+        ..QueueSettings::default()
+    });
+    let mut out = Out::default();
+    for id in 1..=consumers {
+        consumer(&mut fifo, id, acks == 0, 1000, &mut out);
+    }
+    let blocks: Vec<_> = (0..64).map(|_| block(per_block, size, durable)).collect();
+    let rounds = 4_000_000 / per_block;
+    let mut flows = Vec::new();
+    let start = on_cpu();
+    for round in 0..rounds {
+        let block = blocks[round % blocks.len()].clone();
+        fifo.handle(
+            Timestamp(0),
+            Request::Enqueue {
+                block,
+                receipt: Some(1),
+            },
+            &mut out,
+        );
+        for effect in out.effects.drain(..) {
+            if let Effect::Deliver {
+                consumer, delivery, ..
+            } = effect
+            {
+                flows.push((consumer, delivery.bytes(), delivery.seqs));
+            }
+        }
+        clear(&mut out);
+        for (consumer, bytes, seqs) in flows.drain(..) {
+            fifo.handle(
+                Timestamp(0),
+                Request::Flow {
+                    consumer,
+                    bytes: bytes as u32,
+                },
+                &mut out,
+            );
+            if acks == 0 {
+                continue;
+            }
+            let list: Vec<Seq> = if consumers > 1 {
+                seqs.iter().collect()
+            } else {
+                Vec::new()
+            };
+            let mut settle = |seqs| {
+                let request = Request::Settle {
+                    consumer: Some(consumer),
+                    seqs,
+                    disposal: Disposal::Accepted,
+                };
+                fifo.handle(Timestamp(0), request, &mut out);
+            };
+            if consumers > 1 {
+                list.chunks(acks)
+                    .for_each(|chunk| settle(chunk.iter().copied().collect()));
+            } else if let (Some(first), Some(last)) = (seqs.first(), seqs.last()) {
+                let spans = (first..=last)
+                    .step_by(acks)
+                    .map(|at| Ranges::span(at, last.min(at + acks as u64 - 1)));
+                spans.for_each(&mut settle);
+            }
+            clear(&mut out);
+        }
+    }
+    report(name, (rounds * per_block) as u64, start);
+    assert_eq!(fifo.status().ready + fifo.status().unacked, 0);
+}
+
+fn drop_head() {
+    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+        max_length: Some(100),
+        ..QueueSettings::default()
+    });
+    let mut out = Out::default();
+    let blocks: Vec<_> = (0..64).map(|_| block(300, 200, false)).collect();
+    let rounds = 20_000;
+    let start = on_cpu();
+    for round in 0..rounds {
+        let block = blocks[round % blocks.len()].clone();
+        fifo.handle(Timestamp(0), Request::Enqueue { block, receipt: None }, &mut out);
+        clear(&mut out);
+    }
+    report(
+        "T3: publish only 200 B into x-max-length=100, blocks of 300",
+        rounds as u64 * 300,
+        start,
+    );
+}
+
+/// Ten million messages in, ten million out; the disk answers at once and costs nothing.
+fn backlog(per_block: usize, durable: bool) {
+    let name = format!(
+        "backlog 10 M x 100 B, blocks of {per_block}, {}",
+        if durable { "durable" } else { "transient" }
+    );
+    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+        durable,
+        ..QueueSettings::default()
+    });
+    let mut out = Out::default();
+    let one = block(per_block, 100, durable);
+    let big = block(8192, 100, durable);
+    let rounds = 10_000_000 / per_block;
+    let mut offset = 0;
+    let mut loads: VecDeque<(Seq, Source)> = VecDeque::new();
+    let mut sizes: Vec<u32> = Vec::new();
+    let mut answer = |fifo: &mut Fifo<Plain>, out: &mut Out, loads: &mut VecDeque<(Seq, Source)>| {
+        let mut delivered = Vec::new();
+        let mut stores = Vec::new();
+        for effect in out.effects.drain(..) {
+            match effect {
+                Effect::Store { pieces, .. } => stores.push(pieces),
+                Effect::Load { first, source } => loads.push_back((first, source)),
+                Effect::Deliver { delivery, .. } => delivered.push(delivery),
+                _ => {}
+            }
+        }
+        clear(out);
+        for pieces in stores {
+            let stored = pieces.iter().map(|piece| {
+                offset += 1;
+                sizes.push(piece.count);
+                let place = queue::fifo::Place {
+                    segment: 0,
+                    offset,
+                    length: piece.count * 130,
+                };
+                Stored {
+                    first: piece.first,
+                    count: piece.count,
+                    place,
+                }
+            });
+            let pieces = stored.collect();
+            fifo.handle(Timestamp(0), Request::Stored { pieces }, out);
+        }
+        delivered
+    };
+    let start = on_cpu();
+    for _ in 0..rounds {
+        fifo.handle(
+            Timestamp(0),
+            Request::Enqueue {
+                block: one.clone(),
+                receipt: None,
+            },
+            &mut out,
+        );
+        answer(&mut fifo, &mut out, &mut loads);
+        answer(&mut fifo, &mut out, &mut loads);
+    }
+    report(&format!("{name}: in"), 10_000_000, start);
+    println!("    {:?}", fifo.status());
+    let start = on_cpu();
+    consumer_with_backlog(&mut fifo, &mut out);
+    let mut total = 0;
+    loop {
+        let mut idle = true;
+        for delivery in answer(&mut fifo, &mut out, &mut loads) {
+            idle = false;
+            total += delivery.seqs.count();
+            let bytes = delivery.bytes() as u32;
+            let consumer = ConsumerId(1);
+            let seqs = delivery.seqs;
+            let settle = Request::Settle {
+                consumer: Some(consumer),
+                seqs,
+                disposal: Disposal::Accepted,
+            };
+            fifo.handle(Timestamp(0), settle, &mut out);
+            fifo.handle(Timestamp(0), Request::Flow { consumer, bytes }, &mut out);
+        }
+        if let Some((first, source)) = loads.pop_front() {
+            idle = false;
+            // Any block that is long enough will do: nobody looks into the bodies here.
+            let block = if matches!(source, Source::Journal(_)) {
+                one.clone()
+            } else {
+                big.clone()
+            };
+            fifo.handle(
+                Timestamp(0),
+                Request::Loaded {
+                    first,
+                    block: Some(block),
+                },
+                &mut out,
+            );
+        }
+        if idle {
+            break;
+        }
+    }
+    report(&format!("{name}: out"), total, start);
+    assert_eq!(total, rounds as u64 * per_block as u64);
+}
+
+fn consumer_with_backlog(fifo: &mut Fifo<Plain>, out: &mut Out) {
+    let settings = ConsumerSettings {
+        no_ack: false,
+        exclusive: false,
+        prefetch: 3000,
+        window: 1 << 18,
+    };
+    let request = Request::Consume {
+        consumer: ConsumerId(1),
+        outlet: (),
+        settings,
+        reply: 0,
+    };
+    fifo.handle(Timestamp(0), request, out);
+}
+
+fn main() {
+    through(
+        "T1: 16 B, blocks of 500, 1 consumer, no ack",
+        16,
+        500,
+        1,
+        0,
+        false,
+    );
+    through(
+        "    16 B, blocks of 500, 3 consumers, no ack",
+        16,
+        500,
+        3,
+        0,
+        false,
+    );
+    through(
+        "T2: 1,000 B, blocks of 60, 1 consumer, no ack",
+        1000,
+        60,
+        1,
+        0,
+        false,
+    );
+    through(
+        "    1,000 B, single messages, 1 consumer, no ack",
+        1000,
+        1,
+        1,
+        0,
+        false,
+    );
+    through(
+        "    1,000 B, blocks of 100, acks of 10, transient",
+        1000,
+        100,
+        1,
+        10,
+        false,
+    );
+    through(
+        "T4: 1,000 B, blocks of 100, acks of 10, durable",
+        1000,
+        100,
+        1,
+        10,
+        true,
+    );
+    through(
+        "    1,000 B, blocks of 100, acks of 10, durable, 2 consumers",
+        1000,
+        100,
+        2,
+        10,
+        true,
+    );
+    through(
+        "    1,000 B, single messages, acks of 1, durable",
+        1000,
+        1,
+        1,
+        1,
+        true,
+    );
+    drop_head();
+    backlog(500, true);
+    backlog(500, false);
+    backlog(1, true);
+    backlog(1, false);
+}
