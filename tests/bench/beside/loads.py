@@ -17,7 +17,7 @@ WARMUP_SECONDS = 1
 # A JVM needs longer until it is compiled; the broker's cost per message depends on how fast it is driven.
 PERFTEST_WARMUP_SECONDS = 4
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "bench"
-JAVA_LIBRARIES = TESTS / ".cache" / "java"
+JAVA_LIBRARIES = TESTS / ".cache" / "bench-perftest"
 INTERVAL = re.compile(r"time ([0-9.]+) s, (?:sent: ([0-9.]+) msg/s)?(?:.*?received: ([0-9.]+) msg/s)?")
 
 
@@ -49,7 +49,7 @@ class Loader:
         self.program = TARGET / "release" / "loader"
         if build:
             manifest = BENCH / "loader" / "Cargo.toml"
-            command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", manifest, "--target-dir", TARGET]
+            command = ["cargo", "build", "--quiet", "--release", "--manifest-path", manifest, "--target-dir", TARGET]
             subprocess.run(command, check=True)
 
     def command(self, case: Case) -> str:
@@ -67,7 +67,7 @@ class Loader:
 
 
 class PerfTest:
-    """`com.rabbitmq:perf-test` as the Java suite's pom names it. It has no bound on what is underway, so a backlog may build up."""
+    """`com.rabbitmq:perf-test` from Maven Central. It has no bound on what is underway, so a backlog may build up."""
 
     name = "perftest"
 
@@ -76,7 +76,7 @@ class PerfTest:
         self.niceness = niceness
         if not list(JAVA_LIBRARIES.glob("perf-test-*.jar")):
             maven = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={JAVA_LIBRARIES}"]
-            subprocess.run(maven, cwd=TESTS / "java", check=True)
+            subprocess.run(maven, cwd=BENCH / "perftest", check=True)
 
     def command(self, case: Case) -> str:
         limit = PERFTEST_WARMUP_SECONDS + round(self.seconds) + 2
