@@ -75,7 +75,7 @@ class PerfTest:
         self.seconds = seconds
         self.niceness = niceness
         if not list(JAVA_LIBRARIES.glob("perf-test-*.jar")):
-            maven = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={JAVA_LIBRARIES}"]
+            maven = ["mvn", "-q", "-B", "-Dstyle.color=never", "dependency:copy-dependencies", f"-DoutputDirectory={JAVA_LIBRARIES}"]
             subprocess.run(maven, cwd=BENCH / "perftest", check=True)
 
     def command(self, case: Case) -> str:

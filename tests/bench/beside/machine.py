@@ -9,6 +9,7 @@ from pathlib import Path
 
 # Enough for a p99 that is not one sample's luck alone.
 SYNCS = 300
+PROBE_LOOPS = 1_000_000
 
 
 def processor() -> str:
@@ -36,6 +37,16 @@ def sync_times_ms(directory: Path) -> tuple[float, float]:
     path.unlink()
     times.sort()
     return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def probe_ms() -> float:
+    """CPU time of a fixed piece of work. It grows while other programs, or other guests of the host, compete for caches and cores;
+    then everything costs more, and only figures that were taken in turns can be compared."""
+    start = time.process_time()
+    total = 0
+    for i in range(PROBE_LOOPS):
+        total += i * i
+    return (time.process_time() - start) * 1000
 
 
 def description(directory: Path) -> dict:

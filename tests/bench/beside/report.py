@@ -57,6 +57,7 @@ def conditions(measurement: dict) -> str:
     lines = [
         f"- Date: {measurement['date']}",
         f"- Machine: {machine['processor']}, {machine['memory_gib']} GiB; {machine['kernel']}; load average at the start {load}",
+        f"- Processor's speed: a fixed loop in Python took {spread(measurement['probe_ms'], 0)} ms of CPU time before the rounds",
         f"- Disk: append of 4 KiB with fdatasync takes {sync['p50']} ms (p50), {sync['p99']} ms (p99)",
         f"- Brokers: {'; '.join(measurement['versions'].values())}",
         f"- Driven by: {measurement['load']}; {measurement['rounds']} rounds of {measurement['seconds']:g} s, in turns (A B, B A, …)"
