@@ -1,1 +1,380 @@
-//! Stories.
+//! Runs the stories in `tests/stories`: what is asked of a queue stands at the margin, what comes of it is indented.
+//!
+//! ```text
+//! queue [durable] [auto-delete] [max-length N] [max-length-bytes N]      (first, once)
+//! publish [persistent] COUNT [of BYTES bytes] [confirm NAME]            (one block, as one read from a socket brings it)
+//! consume NAME [no-ack] [exclusive] [prefetch N] [window N]     cancel NAME     get [no-ack]
+//! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
+//! flow NAME BYTES    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
+//! memory BYTES       disk          disk fails     checkpoint [N]    compact SEGMENT    restart
+//! ```
+//!
+//! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
+
+use crate::world::{Event, World, block};
+use model::{ConsumerId, Ranges};
+use queue::fifo::{
+    Answer, ConsumerSettings, Delivery, Disposal, DropReason, QueueSettings, Record, Request, Source,
+};
+use std::fmt::Write;
+use std::path::Path;
+
+/// A story under way.
+struct Story {
+    world: World,
+    settings: QueueSettings,
+    names: Vec<String>,
+}
+
+#[test]
+fn stories_end_as_they_are_told() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 30, "only {} stories", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let told = std::fs::read_to_string(&file).unwrap();
+        let happened = tell(&told);
+        if std::env::var_os("UPDATE_STORIES").is_some() {
+            std::fs::write(&file, &happened).unwrap();
+        } else if told != happened {
+            wrong.push(format!(
+                "{}\n--- told\n{told}\n--- happened\n{happened}",
+                file.display()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// The story with what really comes of each request.
+fn tell(told: &str) -> String {
+    let mut story = Story {
+        world: World::new(QueueSettings::default()),
+        settings: QueueSettings::default(),
+        names: Vec::new(),
+    };
+    let mut happened = String::new();
+    for line in told.lines() {
+        if line.starts_with(' ') {
+            continue;
+        }
+        happened.push_str(line);
+        happened.push('\n');
+        let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
+        if words.is_empty() {
+            continue;
+        }
+        for event in story.ask(&words) {
+            writeln!(happened, "    {event}").unwrap();
+        }
+    }
+    happened
+}
+
+impl Story {
+    fn ask(&mut self, words: &[&str]) -> Vec<String> {
+        let requests = match words[0] {
+            "queue" => {
+                self.settings = settings(words);
+                self.world = World::new(self.settings.clone());
+                return Vec::new();
+            }
+            "restart" => {
+                self.world = World::restarted(self.settings.clone(), self.world.disk.clone());
+                return vec![self.status()];
+            }
+            "status" => return vec![self.status()],
+            "disk" => return self.disk(words.contains(&"fails")),
+            _ => self.request(words),
+        };
+        let events = self.world.handle(requests);
+        self.describe(events)
+    }
+
+    fn request(&mut self, words: &[&str]) -> Request<crate::world::Plain> {
+        let who = words.get(1).copied().unwrap_or("");
+        let reply = 0;
+        match words[0] {
+            "publish" => self.publish(words),
+            "consume" => {
+                let settings = ConsumerSettings {
+                    no_ack: words.contains(&"no-ack"),
+                    exclusive: words.contains(&"exclusive"),
+                    prefetch: after(words, "prefetch").unwrap_or(0) as u32,
+                    window: after(words, "window").unwrap_or(1_000_000) as u32,
+                };
+                Request::Consume {
+                    consumer: self.consumer(who),
+                    outlet: (),
+                    settings,
+                    reply,
+                }
+            }
+            "cancel" => Request::Cancel {
+                consumer: self.consumer(who),
+                reply: Some(reply),
+            },
+            "get" => Request::Get {
+                no_ack: words.contains(&"no-ack"),
+                reply,
+            },
+            "ack" => Request::Settle {
+                consumer: self.holder(who),
+                seqs: spans(words[2]),
+                disposal: Disposal::Accepted,
+            },
+            "reject" => Request::Settle {
+                consumer: self.holder(who),
+                seqs: spans(words[2]),
+                disposal: Disposal::Rejected,
+            },
+            "return" => {
+                let failed = !words.contains(&"unseen");
+                Request::Return {
+                    consumer: self.holder(who),
+                    seqs: spans(words[2]),
+                    failed,
+                }
+            }
+            "flow" => Request::Flow {
+                consumer: self.consumer(who),
+                bytes: words[2].parse().unwrap(),
+            },
+            "pause" => Request::Pause {
+                consumer: self.consumer(who),
+            },
+            "resume" => Request::Resume {
+                consumer: self.consumer(who),
+            },
+            "purge" => Request::Purge { reply },
+            "delete" => {
+                let (if_unused, if_empty) = (words.contains(&"if-unused"), words.contains(&"if-empty"));
+                Request::Retire {
+                    if_unused,
+                    if_empty,
+                    reply,
+                }
+            }
+            "limits" => Request::Configure {
+                settings: settings(words),
+            },
+            "memory" => Request::Shrink {
+                memory: who.parse().unwrap(),
+            },
+            "checkpoint" => {
+                let before = who.parse().unwrap_or_else(|_| self.world.fifo.next_index());
+                Request::Checkpoint { before }
+            }
+            "compact" => Request::Compact {
+                segment: who.parse().unwrap(),
+            },
+            other => panic!("a story asks for {other:?}"),
+        }
+    }
+
+    fn publish(&mut self, words: &[&str]) -> Request<crate::world::Plain> {
+        let persistent = words[1] == "persistent";
+        let count = words[1 + usize::from(persistent)].parse().unwrap();
+        let size = after(words, "of").unwrap_or(10) as usize;
+        let receipt = words.iter().position(|word| *word == "confirm").map(|at| {
+            self.names.push(words[at + 1].to_string());
+            (self.names.len() - 1) as u32
+        });
+        let first = self.world.fifo.status().next_seq;
+        Request::Enqueue {
+            block: block(first, &vec![size; count], persistent),
+            receipt,
+        }
+    }
+
+    fn consumer(&mut self, name: &str) -> ConsumerId {
+        let at = self
+            .names
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or_else(|| {
+                self.names.push(name.to_string());
+                self.names.len() - 1
+            });
+        ConsumerId(at as u64)
+    }
+
+    fn holder(&mut self, name: &str) -> Option<ConsumerId> {
+        (name != "get").then(|| self.consumer(name))
+    }
+
+    fn disk(&mut self, fails: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let events = if fails {
+                let load = self.world.loads.pop_front();
+                let loaded = load.map(|(first, _)| self.world.handle(Request::Loaded { first, block: None }));
+                loaded.or_else(|| self.world.store_one(|_| true))
+            } else {
+                self.world.load_one().or_else(|| self.world.store_one(|_| false))
+            };
+            let Some(events) = events else { return lines };
+            lines.extend(self.describe(events));
+            if fails {
+                return lines;
+            }
+        }
+    }
+
+    fn status(&self) -> String {
+        let status = self.world.fifo.status();
+        let mut line = format!(
+            "ready {}, unacked {}, consumers {}",
+            status.ready, status.unacked, status.consumers
+        );
+        if status.paged > 0 {
+            write!(line, ", paged out {}", status.paged).unwrap();
+        }
+        line
+    }
+
+    fn describe(&self, events: Vec<Event>) -> Vec<String> {
+        let name = |id: ConsumerId| self.names[id.0 as usize].as_str();
+        let durably = |once: bool| if once { " once durable" } else { "" };
+        let line = |event: Event| match event {
+            Event::Recorded(record) => format!("journal: {}", recorded(&record)),
+            Event::Delivered(id, delivery) => format!("{} gets {}", name(id), delivered(&delivery)),
+            Event::Confirmed {
+                receipt,
+                once_durable,
+            } => {
+                format!(
+                    "confirm {}{}",
+                    self.names[receipt as usize],
+                    durably(once_durable)
+                )
+            }
+            Event::Answered(_, answer) => format!("answer: {}", answered(&answer)),
+            Event::Cancelled(id) => format!("{} is told that the queue is gone", name(id)),
+            Event::Load(first, Source::Journal(index)) => {
+                format!("disk: read {first} from journal record {index}")
+            }
+            Event::Load(first, Source::Segment(place)) => {
+                format!("disk: read {first} from segment {}", place.segment)
+            }
+            Event::Store(pieces, durable) => {
+                let spans = pieces
+                    .iter()
+                    .map(|(first, count)| show(*first, first + u64::from(*count) - 1));
+                let durable = if durable { " and sync" } else { "" };
+                format!("disk: write {}{durable}", spans.collect::<Vec<_>>().join(" and "))
+            }
+            Event::Released { places, once_durable } => {
+                format!(
+                    "disk: release {}{}",
+                    counted(places.len(), "entry", "entries"),
+                    durably(once_durable)
+                )
+            }
+            Event::Forget(before) => format!("journal: forget the records before {before}"),
+            Event::Unused => "the queue is unused".to_string(),
+        };
+        events.into_iter().map(line).collect()
+    }
+}
+
+fn delivered(delivery: &Delivery) -> String {
+    let numbers: Ranges = crate::world::numbers(delivery).into_iter().collect();
+    format!(
+        "{}{}",
+        list(&numbers),
+        if delivery.redelivered { " again" } else { "" }
+    )
+}
+
+fn recorded(record: &Record) -> String {
+    match record {
+        Record::Enqueued { first, block, from } => {
+            format!(
+                "{} enqueued",
+                show(*first, first + block.len() as u64 - u64::from(*from) - 1)
+            )
+        }
+        Record::Settled { seqs } => format!("{} settled", list(seqs)),
+        Record::Returned { seqs } => format!("{} returned", list(seqs)),
+        Record::Dropped { seqs, reason } => {
+            let reason = match reason {
+                DropReason::MaxLength => "too many",
+                DropReason::Rejected => "rejected",
+                DropReason::Purged => "purged",
+                DropReason::Unreadable => "unreadable",
+            };
+            format!("{} dropped, {reason}", list(seqs))
+        }
+        Record::Moved { pieces } => {
+            let spans = pieces
+                .iter()
+                .map(|piece| show(piece.first, piece.first + u64::from(piece.count) - 1));
+            format!("{} moved to a segment", spans.collect::<Vec<_>>().join(" and "))
+        }
+        Record::Snapshot(snapshot) => {
+            format!("snapshot of {}", counted(snapshot.kept.len(), "piece", "pieces"))
+        }
+    }
+}
+
+fn answered(answer: &Answer) -> String {
+    match answer {
+        Answer::Consuming => "consuming".to_string(),
+        Answer::InExclusiveUse => "refused, in exclusive use".to_string(),
+        Answer::Cancelled => "cancelled".to_string(),
+        Answer::Got { delivery, remaining } => format!("message {}, {remaining} left", delivered(delivery)),
+        Answer::Empty => "empty".to_string(),
+        Answer::Purged(count) => format!("{count} purged"),
+        Answer::Retired(count) => format!("deleted with {count} ready"),
+        Answer::InUse => "refused, there are consumers".to_string(),
+        Answer::NotEmpty => "refused, there are messages".to_string(),
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn show(first: u64, last: u64) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}-{last}")
+    }
+}
+
+fn list(seqs: &Ranges) -> String {
+    seqs.spans()
+        .map(|(first, last)| show(first, last))
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+fn spans(text: &str) -> Ranges {
+    let mut ranges = Ranges::new();
+    for span in text.split(',') {
+        let (first, last) = span.split_once('-').unwrap_or((span, span));
+        ranges.push_span(first.parse().unwrap(), last.parse().unwrap());
+    }
+    ranges
+}
+
+fn after(words: &[&str], word: &str) -> Option<u64> {
+    let at = words.iter().position(|known| *known == word)?;
+    words.get(at + 1)?.parse().ok()
+}
+
+fn settings(words: &[&str]) -> QueueSettings {
+    QueueSettings {
+        durable: words.contains(&"durable"),
+        auto_delete: words.contains(&"auto-delete"),
+        max_length: after(words, "max-length"),
+        max_length_bytes: after(words, "max-length-bytes"),
+    }
+}
