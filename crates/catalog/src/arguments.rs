@@ -20,6 +20,8 @@ enum Rule {
     Unsupported(Option<i64>),
     /// False; true is not supported by this version.
     False,
+    /// An argument of quorum queues or streams, which RabbitMQ refuses for classic queues.
+    Foreign,
 }
 
 /// How RabbitMQ complains about a word.
@@ -43,6 +45,7 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     ("x-message-ttl", Rule::Unsupported(Some(0))),
     ("x-dead-letter-exchange", Rule::Unsupported(None)),
     ("x-dead-letter-routing-key", Rule::Unsupported(None)),
+    ("x-dead-letter-strategy", Rule::Foreign),
     ("x-max-length", Rule::Number(0)),
     ("x-max-length-bytes", Rule::Number(0)),
     // Quorum queues' in RabbitMQ 3.10, without effect there too; clients that set them on all queues are let in.
@@ -61,6 +64,18 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     ("x-queue-version", Rule::Version),
     ("x-single-active-consumer", Rule::False),
     ("x-queue-type", Rule::Type),
+    ("x-quorum-initial-group-size", Rule::Foreign),
+    ("x-quorum-target-group-size", Rule::Foreign),
+    ("x-delivery-limit", Rule::Foreign),
+    ("x-consumer-timeout", Rule::Foreign),
+    ("x-consumer-disconnected-timeout", Rule::Foreign),
+    ("x-delayed-retry-type", Rule::Foreign),
+    ("x-delayed-retry-min", Rule::Foreign),
+    ("x-delayed-retry-max", Rule::Foreign),
+    ("x-max-age", Rule::Foreign),
+    ("x-stream-max-segment-size-bytes", Rule::Foreign),
+    ("x-stream-filter-size-bytes", Rule::Foreign),
+    ("x-initial-cluster-size", Rule::Foreign),
     (
         "x-queue-leader-locator",
         Rule::Word(LOCATORS, Complaint::Term("invalid_queue_locator_arg")),
@@ -69,23 +84,6 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
         "x-queue-master-locator",
         Rule::Word(LOCATORS, Complaint::Term("invalid_queue_locator_arg")),
     ),
-];
-
-/// Arguments of quorum queues and streams, which RabbitMQ refuses for classic queues.
-const FOREIGN: &[&str] = &[
-    "x-consumer-disconnected-timeout",
-    "x-consumer-timeout",
-    "x-dead-letter-strategy",
-    "x-delayed-retry-max",
-    "x-delayed-retry-min",
-    "x-delayed-retry-type",
-    "x-delivery-limit",
-    "x-initial-cluster-size",
-    "x-max-age",
-    "x-quorum-initial-group-size",
-    "x-quorum-target-group-size",
-    "x-stream-filter-size-bytes",
-    "x-stream-max-segment-size-bytes",
 ];
 
 /// The arguments that a repeated declaration must repeat, in the order in which RabbitMQ compares them.
@@ -113,17 +111,18 @@ const UNSUPPORTED: &str = "not supported by this version";
 /// # Errors
 /// What is wrong with the first bad one.
 pub fn check_queue(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Refusal> {
-    if let Some(foreign) = FOREIGN.iter().find(|name| arguments.contains(name)) {
-        return Err(Refusal::ForeignArgument {
-            argument: foreign.to_string(),
-            queue: queue.into(),
-            vhost: vhost.into(),
-        });
-    }
     for (name, rule) in QUEUE_RULES {
         let Some(value) = arguments.get(name) else {
             continue;
         };
+        if matches!(rule, Rule::Foreign) {
+            let (queue, vhost) = (queue.into(), vhost.into());
+            return Err(Refusal::ForeignArgument {
+                argument: name.to_string(),
+                queue,
+                vhost,
+            });
+        }
         rule.check(value).map_err(|reason| Refusal::InvalidArgument {
             argument: name.to_string(),
             kind: ObjectKind::Queue,
@@ -133,6 +132,14 @@ pub fn check_queue(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Re
         })?;
     }
     Ok(())
+}
+
+/// The arguments of a queue as RabbitMQ 4.3 keeps, compares and shows them: with its type, even if nobody named it.
+pub fn with_type(mut arguments: Table) -> Table {
+    if !arguments.contains("x-queue-type") {
+        arguments.push("x-queue-type", "classic");
+    }
+    arguments
 }
 
 /// What checked arguments mean.
@@ -244,6 +251,8 @@ impl Rule {
                 }
                 Err(UNSUPPORTED.into())
             }
+            // Not for its value, but at all: see `check_queue`.
+            Self::Foreign => Ok(()),
             Self::False => match value {
                 Value::Bool(false) => Ok(()),
                 Value::Bool(true) => Err(UNSUPPORTED.into()),

@@ -42,29 +42,19 @@ impl Pattern {
                 .build()
             {
                 Ok(compiled) => Compiled::Plain(compiled),
-                Err(plain) => fancy_regex::RegexBuilder::new(source)
+                Err(error @ regex::Error::CompiledTooBig(_)) => return Err(refusal(source, &error)),
+                Err(_) => fancy_regex::RegexBuilder::new(source)
                     .backtrack_limit(BACKTRACK_LIMIT)
                     .delegate_size_limit(COMPILED_BYTES)
                     .build()
                     .map(|compiled| Compiled::Backtracking(Box::new(compiled)))
-                    .map_err(|fancy| Self::refusal(source, &plain, &fancy))?,
+                    .map_err(|error| refusal(source, &error))?,
             },
         };
         Ok(Self {
             source: source.into(),
             compiled,
         })
-    }
-
-    fn refusal(source: &str, plain: &regex::Error, fancy: &fancy_regex::Error) -> Refusal {
-        let reason = match plain {
-            regex::Error::CompiledTooBig(limit) => format!("compiled it would exceed {limit} bytes"),
-            _ => fancy.to_string(),
-        };
-        Refusal::InvalidPattern {
-            pattern: source.into(),
-            reason,
-        }
     }
 
     /// True if the pattern matches somewhere in `name`.
@@ -80,6 +70,13 @@ impl Pattern {
     /// As it was written.
     pub fn source(&self) -> &str {
         &self.source
+    }
+}
+
+fn refusal(source: &str, error: &dyn std::error::Error) -> Refusal {
+    Refusal::InvalidPattern {
+        pattern: source.into(),
+        reason: error.to_string(),
     }
 }
 

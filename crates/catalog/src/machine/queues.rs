@@ -34,6 +34,10 @@ impl<R> Catalog<R> {
         if name.is_empty() && !wanted.passive {
             name = server_name(&wanted.unique);
         }
+        let wanted = Wanted {
+            arguments: arguments::with_type(wanted.arguments),
+            ..wanted
+        };
         if let Some(queue) = self.vhost(vhost)?.queue(&name) {
             if wanted.passive {
                 queue.check_owner(connection)?;

@@ -1,0 +1,120 @@
+//! What changes cost when there are very many bindings.
+
+#![allow(clippy::unwrap_used)]
+
+use catalog::{Catalog, Destination, Request};
+use model::table::Table;
+use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
+use smallvec::SmallVec;
+use std::time::{Duration, Instant};
+
+fn ask(catalog: &mut Catalog<()>, request: Request<()>) {
+    let mut outcome = Outcome::default();
+    catalog.handle(Timestamp(0), request, &mut outcome);
+    assert!(!outcome.records.is_empty());
+}
+
+fn bind(exchange: &str, queue: &str, key: String) -> Request<()> {
+    Request::Bind {
+        vhost: "/".into(),
+        source: exchange.into(),
+        destination: Destination::Queue(queue.into()),
+        routing_key: key.into_bytes(),
+        arguments: Table::new(),
+        connection: ConnectionId(1),
+        reply: (),
+    }
+}
+
+fn declare(queue: &str) -> Request<()> {
+    Request::DeclareQueue {
+        vhost: "/".into(),
+        name: queue.into(),
+        passive: false,
+        durable: true,
+        exclusive: false,
+        auto_delete: false,
+        arguments: Table::new(),
+        connection: ConnectionId(1),
+        unique: [0; 16],
+        reply: (),
+    }
+}
+
+/// A catalog with queues `q0`, `q1`, … and `bindings` bindings of `exchange` spread over them.
+fn with_bindings(exchange: &str, queues: usize, bindings: usize) -> Catalog<()> {
+    let mut catalog = Catalog::new();
+    ask(
+        &mut catalog,
+        Request::CreateVhost {
+            name: "/".into(),
+            reply: (),
+        },
+    );
+    (0..queues).for_each(|at| ask(&mut catalog, declare(&format!("q{at}"))));
+    for at in 0..bindings {
+        ask(
+            &mut catalog,
+            bind(exchange, &format!("q{}", at % queues), format!("key.{at}.end")),
+        );
+    }
+    catalog
+}
+
+/// Binding ten times as many must not cost each of them ten times as much: the work per binding is logarithmic.
+/// The view is published before each change, as the host does it, so nothing can be changed in place.
+fn time_per_bind(catalog: &mut Catalog<()>, exchange: &str, count: u32) -> Duration {
+    let mut views = catalog.view();
+    let start = Instant::now();
+    for at in 0..count {
+        ask(catalog, bind(exchange, "q0", format!("new.{at}")));
+        views = catalog.view();
+    }
+    let spent = start.elapsed() / count;
+    assert!(views.generation() > 0);
+    spent
+}
+
+#[test]
+fn deleting_a_queue_costs_its_bindings_and_not_all_of_them() {
+    let mut catalog = with_bindings("amq.direct", 10, 20_000);
+    let id = catalog.view().queue("/", "q3").unwrap().id;
+    let view = catalog.view();
+    let start = Instant::now();
+    ask(&mut catalog, Request::DeleteQueue { id, reply: () });
+    let spent = start.elapsed();
+    assert_eq!(catalog.view().bindings("/").count(), 18_000);
+    assert_eq!(view.bindings("/").count(), 20_000);
+    // Quadratic work would be 2,000 x 20,000 comparisons; this bound is generous even without optimisation.
+    assert!(spent < Duration::from_secs(2), "{spent:?}");
+}
+
+#[test]
+#[ignore = "measures; run with --release"]
+fn a_million_bindings() {
+    for exchange in ["amq.direct", "amq.topic", "amq.fanout", "amq.headers"] {
+        let start = Instant::now();
+        let mut catalog = with_bindings(exchange, 100, 1_000_000);
+        let build = start.elapsed() / 1_000_000;
+        let each = time_per_bind(&mut catalog, exchange, 10_000);
+        let view = catalog.view();
+        let found = view.exchange("/", exchange).unwrap();
+        let mut out: SmallVec<[QueueId; 8]> = SmallVec::new();
+        let rounds: usize = if exchange == "amq.headers" { 5 } else { 100_000 };
+        let start = Instant::now();
+        for at in 0..rounds {
+            out.clear();
+            let key = format!("key.{}.end", at * 7919 % 1_000_000);
+            view.route(found, key.as_bytes(), &mut || None, &mut out);
+        }
+        let route = start.elapsed() / rounds as u32;
+        let id = view.queue("/", "q3").unwrap().id;
+        let start = Instant::now();
+        ask(&mut catalog, Request::DeleteQueue { id, reply: () });
+        let delete = start.elapsed();
+        println!(
+            "{exchange}: built at {build:?} each; bind with a view out {each:?}; route {route:?}; delete of 10,000 {delete:?}"
+        );
+        assert!(each < Duration::from_micros(60), "{each:?}");
+    }
+}

@@ -1,0 +1,441 @@
+//! The catalog against naive models, on random histories.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use catalog::{
+    Catalog, Destination, Effect, Exchange, ExchangeKind, Name, PasswordHash, Record, Request, View,
+};
+use model::table::Table;
+use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
+use proptest::prelude::*;
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+
+const KEYS: [&str; 10] = ["", "a", "b", "a.b", "*", "#", "a.*", "#.b", "a.#.b", "#.#"];
+const EXCHANGES: [&str; 6] = ["d1", "d2", "f1", "f2", "t1", "h1"];
+const QUEUES: [&str; 4] = ["q1", "q2", "q3", "q4"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    DeclareExchange {
+        name: usize,
+        durable: bool,
+        auto_delete: bool,
+    },
+    DeleteExchange {
+        name: usize,
+    },
+    DeclareQueue {
+        name: usize,
+        durable: bool,
+        exclusive: bool,
+        connection: u64,
+    },
+    DeleteQueue {
+        name: usize,
+    },
+    Bind {
+        from: usize,
+        to: usize,
+        key: usize,
+        arguments: usize,
+    },
+    Unbind {
+        from: usize,
+        to: usize,
+        key: usize,
+        arguments: usize,
+    },
+    CloseConnection {
+        connection: u64,
+    },
+    PutUser {
+        name: bool,
+        password: bool,
+    },
+    SetPermissions {
+        name: bool,
+    },
+    DeleteUser {
+        name: bool,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (exchange, queue) = (0..EXCHANGES.len(), 0..QUEUES.len());
+    let binding = || {
+        (
+            0..EXCHANGES.len() + 1,
+            0..EXCHANGES.len() + QUEUES.len(),
+            0..KEYS.len(),
+            0..3usize,
+        )
+    };
+    prop_oneof![
+        3 => (exchange.clone(), any::<bool>(), any::<bool>())
+            .prop_map(|(name, durable, auto_delete)| Step::DeclareExchange { name, durable, auto_delete }),
+        1 => exchange.prop_map(|name| Step::DeleteExchange { name }),
+        3 => (queue.clone(), any::<bool>(), prop::bool::weighted(0.3), 1..3u64)
+            .prop_map(|(name, durable, exclusive, connection)| Step::DeclareQueue { name, durable, exclusive, connection }),
+        1 => queue.prop_map(|name| Step::DeleteQueue { name }),
+        12 => binding().prop_map(|(from, to, key, arguments)| Step::Bind { from, to, key, arguments }),
+        4 => binding().prop_map(|(from, to, key, arguments)| Step::Unbind { from, to, key, arguments }),
+        1 => (1..3u64).prop_map(|connection| Step::CloseConnection { connection }),
+        1 => any::<(bool, bool)>().prop_map(|(name, password)| Step::PutUser { name, password }),
+        1 => any::<bool>().prop_map(|name| Step::SetPermissions { name }),
+        1 => any::<bool>().prop_map(|name| Step::DeleteUser { name }),
+    ]
+}
+
+fn arguments(which: usize) -> Table {
+    match which {
+        0 => Table::new(),
+        1 => Table::new().with("k", 1).with("x-match", "any"),
+        _ => Table::new().with("k", 1).with("l", "2"),
+    }
+}
+
+fn user(name: bool) -> Name {
+    if name { "ann" } else { "bob" }.into()
+}
+
+fn request(step: &Step, view: &View) -> Option<Request<()>> {
+    let (vhost, reply) = (Name::from("/"), ());
+    let ends = |from: usize, to: usize| {
+        let source = EXCHANGES.get(from).copied().unwrap_or("amq.topic").to_string();
+        let destination = match QUEUES.get(to) {
+            Some(queue) => Destination::Queue((*queue).into()),
+            None => Destination::Exchange(EXCHANGES[to - QUEUES.len()].into()),
+        };
+        (source, destination)
+    };
+    Some(match *step {
+        Step::DeclareExchange {
+            name,
+            durable,
+            auto_delete,
+        } => {
+            let name = EXCHANGES[name];
+            let kind = match &name[..1] {
+                "d" => "direct",
+                "f" => "fanout",
+                "t" => "topic",
+                _ => "headers",
+            };
+            Request::DeclareExchange {
+                vhost,
+                name: name.into(),
+                kind: kind.into(),
+                passive: false,
+                durable,
+                auto_delete,
+                internal: false,
+                arguments: Table::new(),
+                reply,
+            }
+        }
+        Step::DeleteExchange { name } => Request::DeleteExchange {
+            vhost,
+            name: EXCHANGES[name].into(),
+            if_unused: false,
+            reply,
+        },
+        Step::DeclareQueue {
+            name,
+            durable,
+            exclusive,
+            connection,
+        } => Request::DeclareQueue {
+            vhost,
+            name: QUEUES[name].into(),
+            passive: false,
+            durable,
+            exclusive,
+            auto_delete: false,
+            arguments: Table::new().with("x-max-length", 5),
+            connection: ConnectionId(connection),
+            unique: [0; 16],
+            reply,
+        },
+        Step::DeleteQueue { name } => Request::DeleteQueue {
+            id: view.queue("/", QUEUES[name])?.id,
+            reply,
+        },
+        Step::Bind {
+            from,
+            to,
+            key,
+            arguments: which,
+        } => {
+            let (source, destination) = ends(from, to);
+            let (routing_key, arguments) = (KEYS[key].into(), arguments(which));
+            Request::Bind {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                connection: ConnectionId(1),
+                reply,
+            }
+        }
+        Step::Unbind {
+            from,
+            to,
+            key,
+            arguments: which,
+        } => {
+            let (source, destination) = ends(from, to);
+            let (routing_key, arguments) = (KEYS[key].into(), arguments(which));
+            Request::Unbind {
+                vhost,
+                source,
+                destination,
+                routing_key,
+                arguments,
+                connection: ConnectionId(1),
+                reply,
+            }
+        }
+        Step::CloseConnection { connection } => Request::CloseConnection {
+            connection: ConnectionId(connection),
+            reply,
+        },
+        Step::PutUser { name, password } => {
+            let password = password.then(|| PasswordHash::new([9; 4], b"secret"));
+            Request::PutUser {
+                name: user(name),
+                password,
+                tags: vec!["management".into()],
+                reply,
+            }
+        }
+        Step::SetPermissions { name } => Request::SetPermissions {
+            user: user(name),
+            vhost,
+            configure: "^a".into(),
+            write: String::new(),
+            read: ".*".into(),
+            reply,
+        },
+        Step::DeleteUser { name } => Request::DeleteUser {
+            name: user(name),
+            reply,
+        },
+    })
+}
+
+/// Turns the machine once; returns the records that go to the journal, as they come back from it.
+fn turn(catalog: &mut Catalog<()>, request: Request<()>) -> Vec<Record> {
+    let mut outcome = Outcome::default();
+    catalog.handle(Timestamp(0), request, &mut outcome);
+    let durable: Vec<Record> = outcome
+        .records
+        .iter()
+        .filter(|record| record.is_durable())
+        .cloned()
+        .collect();
+    let is_reply = |effect: &&Effect<()>| matches!(effect, Effect::Reply(..));
+    let (now, later) = (
+        outcome.effects.iter().filter(is_reply).count(),
+        outcome.promises.iter().filter(is_reply).count(),
+    );
+    assert_eq!(
+        (now, later),
+        if durable.is_empty() { (1, 0) } else { (0, 1) },
+        "one answer, in the right place"
+    );
+    durable
+        .iter()
+        .map(|record| {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            let read = Record::decode(&bytes).expect("what was encoded");
+            assert_eq!(read, *record);
+            for cut in 0..bytes.len() {
+                assert_eq!(Record::decode(&bytes[..cut]), None, "a record that was cut");
+            }
+            read
+        })
+        .collect()
+}
+
+fn new() -> (Catalog<()>, Vec<Record>) {
+    let mut catalog = Catalog::new();
+    let journal = turn(
+        &mut catalog,
+        Request::CreateVhost {
+            name: "/".into(),
+            reply: (),
+        },
+    );
+    (catalog, journal)
+}
+
+fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Catalog<()> {
+    let mut catalog = Catalog::new();
+    for (at, record) in records.into_iter().enumerate() {
+        catalog.apply(at as u64 + 1, record.clone());
+    }
+    catalog
+}
+
+/// Everything durable, in order.
+fn snapshot(catalog: &mut Catalog<()>) -> Vec<Record> {
+    turn(catalog, Request::Checkpoint { reply: () })
+}
+
+fn matches(pattern: &[&str], key: &[&str]) -> bool {
+    match pattern.split_first() {
+        None => key.is_empty(),
+        Some((&"#", rest)) => (0..=key.len()).any(|taken| matches(rest, &key[taken..])),
+        Some((word, rest)) => key
+            .split_first()
+            .is_some_and(|(first, key)| (*word == "*" || word == first) && matches(rest, key)),
+    }
+}
+
+fn words(key: &str) -> Vec<&str> {
+    if key.is_empty() {
+        Vec::new()
+    } else {
+        key.split('.').collect()
+    }
+}
+
+/// Routes by looking at every binding of the virtual host.
+fn naive_route(view: &View, exchange: &Exchange, key: &str, headers: &Table) -> BTreeSet<QueueId> {
+    let mut queues = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![exchange.name.clone()];
+    while let Some(name) = open.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let kind = view.exchange("/", &name).unwrap().kind;
+        for binding in view.bindings("/").filter(|binding| binding.source == name) {
+            let pattern = std::str::from_utf8(&binding.routing_key).unwrap();
+            let any = binding.arguments.contains("x-match");
+            let mut wanted = binding.arguments.iter().filter(|(name, _)| *name != b"x-match");
+            let passes = match kind {
+                ExchangeKind::Direct => pattern == key,
+                ExchangeKind::Fanout => true,
+                ExchangeKind::Topic => matches(&words(pattern), &words(key)),
+                ExchangeKind::Headers if any => wanted.any(|(name, value)| headers.get(name) == Some(value)),
+                ExchangeKind::Headers => wanted.all(|(name, value)| headers.get(name) == Some(value)),
+            };
+            match &binding.destination {
+                _ if !passes => {}
+                Destination::Queue(name) => drop(queues.insert(view.queue("/", name).unwrap().id)),
+                Destination::Exchange(name) => open.push(name.clone()),
+            }
+        }
+    }
+    queues
+}
+
+/// All routes from everywhere with every key.
+fn routes(view: &View) -> Vec<Vec<QueueId>> {
+    let mut all = Vec::new();
+    for exchange in view.exchanges("/").filter(|exchange| !exchange.is_default()) {
+        for key in ["", "a", "a.b", "a.c.b", "c"] {
+            for headers in [Table::new(), arguments(2)] {
+                let mut out = SmallVec::new();
+                view.route(exchange, key.as_bytes(), &mut || Some(headers.clone()), &mut out);
+                let expected: Vec<QueueId> = naive_route(view, exchange, key, &headers).into_iter().collect();
+                assert_eq!(out.to_vec(), expected, "from '{}' by '{key}'", exchange.name);
+                all.push(expected);
+            }
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn replay_is_live_and_a_snapshot_with_its_tail_is_the_whole_log(
+        steps in prop::collection::vec(step(), 1..60),
+        cut in 0..60usize,
+    ) {
+        let (mut live, mut journal) = new();
+        let mut tail = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            if at == cut {
+                tail = snapshot(&mut live);
+                journal.extend(tail.iter().cloned());
+            }
+            let Some(request) = request(step, &live.view()) else { continue };
+            let records = turn(&mut live, request);
+            if at >= cut {
+                tail.extend(records.iter().cloned());
+            }
+            journal.extend(records);
+        }
+        let expected = snapshot(&mut live);
+        prop_assert_eq!(snapshot(&mut replay(&journal)), expected.clone());
+        if cut < steps.len() {
+            prop_assert_eq!(snapshot(&mut replay(&tail)), expected.clone());
+        }
+        prop_assert_eq!(snapshot(&mut replay(&expected)), expected);
+    }
+
+    #[test]
+    fn routing_agrees_with_the_list_of_bindings_and_views_do_not_change(
+        steps in prop::collection::vec(step(), 1..60),
+        pause in 0..60usize,
+    ) {
+        let (mut live, _) = new();
+        let mut before = None;
+        for (at, step) in steps.iter().enumerate() {
+            if at == pause {
+                before = Some((live.view(), routes(&live.view())));
+            }
+            let Some(request) = request(step, &live.view()) else { continue };
+            turn(&mut live, request);
+        }
+        let view = live.view();
+        routes(&view);
+        let by_source: usize = view.exchanges("/").map(Exchange::binding_count).sum();
+        prop_assert_eq!(by_source, view.bindings("/").count());
+        if let Some((view, expected)) = before {
+            prop_assert_eq!(routes(&view), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_record_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..64), tag in 0..20u8) {
+        let _ = Record::decode(&bytes);
+        let _ = Record::decode(&[&[1, tag], &bytes[..]].concat());
+    }
+}
+
+#[test]
+fn ids_are_not_used_again_after_a_restart() {
+    let (mut live, mut journal) = new();
+    let mut last = QueueId(0);
+    for _ in 0..1500 {
+        let step = Step::DeclareQueue {
+            name: 0,
+            durable: false,
+            exclusive: false,
+            connection: 1,
+        };
+        let view = live.view();
+        journal.extend(turn(&mut live, request(&step, &view).unwrap()));
+        last = live.view().queue("/", QUEUES[0]).unwrap().id;
+        journal.extend(turn(&mut live, Request::DeleteQueue { id: last, reply: () }));
+    }
+    let mut again = replay(&journal);
+    let step = Step::DeclareQueue {
+        name: 0,
+        durable: true,
+        exclusive: false,
+        connection: 1,
+    };
+    let view = again.view();
+    turn(&mut again, request(&step, &view).unwrap());
+    let id = again.view().queue("/", QUEUES[0]).unwrap().id;
+    assert!(id > last, "{id} after {last}");
+}

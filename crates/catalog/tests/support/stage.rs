@@ -1,0 +1,338 @@
+//! A catalog with a journal, on which stories are played.
+
+use crate::words::{bare, flag, split, table};
+use catalog::{
+    Answer, Catalog, Destination, Effect, Name, PasswordHash, Record, Refusal, RefusalKind, Request, Verb,
+};
+use model::{ConnectionId, Machine, Outcome, Timestamp};
+use smallvec::SmallVec;
+
+pub struct Stage {
+    catalog: Catalog<()>,
+    journal: Vec<Vec<u8>>,
+    /// Counts server-named queues.
+    unique: u8,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        let mut stage = Self {
+            catalog: Catalog::new(),
+            journal: Vec::new(),
+            unique: 0,
+        };
+        for line in [
+            "create vhost /",
+            "put user guest 'guest' administrator",
+            "set permissions guest '.*' '.*' '.*'",
+        ] {
+            stage.perform(line);
+        }
+        // The first queue of all has its id, and those of the next thousand, put on record.
+        stage.perform("declare queue first");
+        stage.perform("delete queue first");
+        stage.unique = 0;
+        stage
+    }
+
+    /// Does what the line says and returns what came of it.
+    pub fn perform(&mut self, line: &str) -> Vec<String> {
+        let (connection, line) = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+            Some((number, rest)) => (ConnectionId(number.parse().unwrap()), rest),
+            None => (ConnectionId(1), line),
+        };
+        let mut words = split(line);
+        let verb = words.remove(0);
+        match verb.as_str() {
+            "route" => vec![self.route(words)],
+            "list" => self.list(&words[0]),
+            "may" => vec![self.may(&words)],
+            "login" => match self
+                .catalog
+                .view()
+                .authenticate(&words[0], bare(&words[1]).as_bytes())
+            {
+                Ok(user) => vec![format!("welcome {}, {}", user.name, user.tags.join(", "))],
+                Err(refusal) => vec![format!("refused: {refusal}")],
+            },
+            "enter" => vec![
+                if self.catalog.view().vhost_access(&words[0], &bare(&words[1])) {
+                    "yes"
+                } else {
+                    "no"
+                }
+                .into(),
+            ],
+            "restart" => {
+                self.restart();
+                Vec::new()
+            }
+            _ => {
+                let request = self.request(&verb, words, connection);
+                self.ask(request)
+            }
+        }
+    }
+
+    fn request(&mut self, verb: &str, mut words: Vec<String>, connection: ConnectionId) -> Request<()> {
+        let vhost = Name::from("/");
+        let reply = ();
+        if verb == "checkpoint" {
+            return Request::Checkpoint { reply };
+        }
+        let subject = words.remove(0);
+        match (verb, subject.as_str()) {
+            ("create", "vhost") => Request::CreateVhost {
+                name: bare(&words[0]).into(),
+                reply,
+            },
+            ("delete", "vhost") => Request::DeleteVhost {
+                name: bare(&words[0]).into(),
+                reply,
+            },
+            ("put", "user") => {
+                let password = bare(&words[1]);
+                let password =
+                    (!password.is_empty()).then(|| PasswordHash::new([1, 2, 3, 4], password.as_bytes()));
+                Request::PutUser {
+                    name: words[0].as_str().into(),
+                    password,
+                    tags: words[2..].to_vec(),
+                    reply,
+                }
+            }
+            ("delete", "user") => Request::DeleteUser {
+                name: words[0].as_str().into(),
+                reply,
+            },
+            ("set", "permissions") => {
+                let [configure, write, read] = [1, 2, 3].map(|at| bare(&words[at]));
+                Request::SetPermissions {
+                    user: words[0].as_str().into(),
+                    vhost,
+                    configure,
+                    write,
+                    read,
+                    reply,
+                }
+            }
+            ("clear", "permissions") => Request::ClearPermissions {
+                user: words[0].as_str().into(),
+                vhost,
+                reply,
+            },
+            ("declare", "exchange") => declare_exchange(words),
+            ("delete", "exchange") => {
+                let if_unused = flag(&mut words, "if-unused");
+                Request::DeleteExchange {
+                    vhost,
+                    name: bare(&words[0]),
+                    if_unused,
+                    reply,
+                }
+            }
+            ("declare", "queue") => {
+                self.unique += 1;
+                declare_queue(words, connection, self.unique)
+            }
+            ("delete", "queue") => {
+                let view = self.catalog.view();
+                let queue = view.queue("/", &bare(&words[0])).expect("a queue to delete");
+                Request::DeleteQueue { id: queue.id, reply }
+            }
+            ("bind" | "unbind", source) => bind(verb == "bind", bare(source), words, connection),
+            ("close", _) => Request::CloseConnection { connection, reply },
+            other => panic!("a story asks for {other:?}"),
+        }
+    }
+
+    fn ask(&mut self, request: Request<()>) -> Vec<String> {
+        let mut outcome = Outcome::default();
+        self.catalog.handle(Timestamp(0), request, &mut outcome);
+        if let Some(at) = outcome
+            .records
+            .iter()
+            .position(|record| *record == Record::SnapshotStarted)
+        {
+            assert_eq!(at, 0, "a snapshot is a turn of its own");
+            // What the host does once the snapshot is durable.
+            self.journal.clear();
+        }
+        for record in outcome.records.iter().filter(|record| record.is_durable()) {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            self.journal.push(bytes);
+        }
+        let now = outcome.effects.into_iter().map(|effect| tell(effect, ""));
+        now.chain(
+            outcome
+                .promises
+                .into_iter()
+                .map(|effect| tell(effect, ", once durable")),
+        )
+        .collect()
+    }
+
+    fn restart(&mut self) {
+        self.catalog = Catalog::new();
+        for (at, bytes) in self.journal.iter().enumerate() {
+            let record = Record::decode(bytes).expect("a record that was just written");
+            self.catalog.apply(at as u64 + 1, record);
+        }
+    }
+
+    fn route(&self, mut words: Vec<String>) -> String {
+        let view = self.catalog.view();
+        let table = table(&mut words);
+        let exchange = view
+            .exchange("/", &bare(&words[0]))
+            .expect("an exchange to publish to");
+        let key = words.get(1).map(|word| bare(word)).unwrap_or_default();
+        let mut out = SmallVec::new();
+        view.route(exchange, key.as_bytes(), &mut || Some(table.clone()), &mut out);
+        let mut names: Vec<String> = out
+            .iter()
+            .map(|id| self.catalog.queue_name(*id).expect("a queue").1.to_string())
+            .collect();
+        names.sort();
+        if names.is_empty() {
+            "to no queue".into()
+        } else {
+            format!("to {}", names.join(", "))
+        }
+    }
+
+    fn may(&self, words: &[String]) -> String {
+        let verb = match words[1].as_str() {
+            "configure" => Verb::Configure,
+            "write" => Verb::Write,
+            _ => Verb::Read,
+        };
+        let yes = self.catalog.view().may(&words[0], "/", verb, &bare(&words[2]));
+        if yes { "yes" } else { "no" }.into()
+    }
+
+    fn list(&self, what: &str) -> Vec<String> {
+        let view = self.catalog.view();
+        let lines: Vec<String> = match what {
+            "queues" => view.queues("/").map(|queue| queue.name.to_string()).collect(),
+            "exchanges" => view
+                .exchanges("/")
+                .map(|exchange| format!("'{}' {}", exchange.name, exchange.kind))
+                .collect(),
+            "bindings" => view
+                .bindings("/")
+                .map(|binding| {
+                    let key = String::from_utf8_lossy(&binding.routing_key);
+                    format!("'{}' to {} by '{key}'", binding.source, binding.destination)
+                })
+                .collect(),
+            other => panic!("a story lists {other}"),
+        };
+        if lines.is_empty() {
+            vec!["none".into()]
+        } else {
+            lines
+        }
+    }
+}
+
+fn declare_exchange(mut words: Vec<String>) -> Request<()> {
+    let arguments = table(&mut words);
+    let [passive, durable, auto_delete, internal] =
+        ["passive", "durable", "auto-delete", "internal"].map(|word| flag(&mut words, word));
+    Request::DeclareExchange {
+        vhost: "/".into(),
+        name: bare(&words[0]),
+        kind: words
+            .get(1)
+            .map(|word| bare(word))
+            .unwrap_or_else(|| "direct".into()),
+        passive,
+        durable,
+        auto_delete,
+        internal,
+        arguments,
+        reply: (),
+    }
+}
+
+fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -> Request<()> {
+    let arguments = table(&mut words);
+    let [passive, durable, exclusive, auto_delete] =
+        ["passive", "durable", "exclusive", "auto-delete"].map(|word| flag(&mut words, word));
+    Request::DeclareQueue {
+        vhost: "/".into(),
+        name: bare(&words[0]),
+        passive,
+        durable,
+        exclusive,
+        auto_delete,
+        arguments,
+        connection,
+        unique: [unique; 16],
+        reply: (),
+    }
+}
+
+/// `bind SOURCE to queue NAME [by KEY] [ARGUMENT=VALUE …]`
+fn bind(bind: bool, source: String, mut words: Vec<String>, connection: ConnectionId) -> Request<()> {
+    let arguments = table(&mut words);
+    let name: Name = bare(&words[2]).into();
+    let destination = if words[1] == "queue" {
+        Destination::Queue(name)
+    } else {
+        Destination::Exchange(name)
+    };
+    let routing_key = words
+        .get(4)
+        .map(|word| bare(word))
+        .unwrap_or_default()
+        .into_bytes();
+    let (vhost, reply) = (Name::from("/"), ());
+    if bind {
+        Request::Bind {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            connection,
+            reply,
+        }
+    } else {
+        Request::Unbind {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            connection,
+            reply,
+        }
+    }
+}
+
+fn tell(effect: Effect<()>, when: &str) -> String {
+    match effect {
+        Effect::Reply((), Ok(Answer::Done)) => format!("ok{when}"),
+        Effect::Reply((), Ok(Answer::Queue(queue))) => format!("ok, queue '{}'{when}", queue.name),
+        Effect::Reply((), Err(refusal)) => format!("{} - {refusal}", code(&refusal)),
+        Effect::QueueCreated(queue) => format!("queue '{}' is created", queue.name),
+        Effect::QueueDeleted { name, .. } => format!("queue '{name}' is deleted"),
+        Effect::ExchangeDeleted { name, .. } => format!("exchange '{name}' is deleted"),
+    }
+}
+
+fn code(refusal: &Refusal) -> &'static str {
+    match refusal.kind() {
+        RefusalKind::NotFound => "NOT_FOUND",
+        RefusalKind::AccessRefused => "ACCESS_REFUSED",
+        RefusalKind::ResourceLocked => "RESOURCE_LOCKED",
+        RefusalKind::PreconditionFailed => "PRECONDITION_FAILED",
+        RefusalKind::NotAllowed => "NOT_ALLOWED",
+        RefusalKind::NotImplemented => "NOT_IMPLEMENTED",
+        RefusalKind::CommandInvalid => "COMMAND_INVALID",
+        RefusalKind::Internal => "INTERNAL_ERROR",
+    }
+}
