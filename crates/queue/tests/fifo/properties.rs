@@ -329,7 +329,7 @@ fn small_publishes_do_not_keep_a_piece_each() {
     let mut world = crate::world::World::new(QueueSettings::default());
     world.handle(Request::Shrink { memory: 64 * 1024 });
     for seq in 1..=20_000 {
-        careful.handle(Request::Enqueue {
+        world.handle(Request::Enqueue {
             block: block(seq, &[20], false),
             receipt: None,
         });
@@ -341,7 +341,7 @@ fn small_publishes_do_not_keep_a_piece_each() {
     assert_eq!(status.ready, 20_000);
     assert!(status.memory < 128 * 1024, "{status:?}");
     assert!(
-        careful.fifo.places().count() < 2_000,
+        world.fifo.places().count() < 2_000,
         "small messages are put together"
     );
     assert_eq!(world.drain(), (1..=20_000).collect::<Vec<_>>());
