@@ -5,7 +5,9 @@
 use libfuzzer_sys::fuzz_target;
 use model::Limits;
 use protocol::amqp::method::BasicPublish;
-use protocol::amqp::{Assembler, Content, Method, Publish, PublishScanner, Step, encode, next_frame};
+use protocol::amqp::{
+    Assembler, Content, Method, Publish, PublishScanner, Step, encode, next_frame, scan_ack,
+};
 use std::sync::LazyLock;
 
 const FRAME_MAX: u32 = 512;
@@ -50,6 +52,9 @@ fn publish_frames(source: &mut Source<'_>) -> Vec<u8> {
     };
     let frame_max = if bits & 16 != 0 { 20 } else { FRAME_MAX };
     let mut out = Vec::new();
+    if bits == 0xff {
+        encode::ack(&mut out, 1, u64::from(source.byte()), source.byte() & 1 == 1);
+    }
     encode::content(
         &mut out,
         u16::from(bits >> 5) + 1,
@@ -125,13 +130,21 @@ fuzz_target!(|input: &[u8]| {
     }
     bytes.extend_from_slice(source.0);
 
-    let limits = Limits {
-        message_bytes: 200,
-        ..Limits::default()
-    };
-    let fast = PublishScanner::new(FRAME_MAX, limits.clone()).scan(&bytes);
+    if let Some((ack, used)) = scan_ack(&bytes) {
+        let frame = next_frame(&bytes, FRAME_MAX);
+        let mut assembler = Assembler::new();
+        let Ok(Some((frame, length))) = frame else {
+            panic!("{frame:?}")
+        };
+        let step = assembler.feed(&frame, &LIMITS);
+        assert_eq!(
+            (step, frame.channel, length),
+            (Ok(Step::Method(ack.method.into())), ack.channel, used)
+        );
+    }
+    let fast = SCANNER.scan(&bytes);
     let mut assembler = Assembler::new();
-    match (fast, general(&bytes, &mut assembler, &limits)) {
+    match (fast, general(&bytes, &mut assembler, &LIMITS)) {
         (Some((publish, used)), Some((content, channel, general_used))) => {
             let Method::BasicPublish(method) = content.method else {
                 panic!("{content:?}")

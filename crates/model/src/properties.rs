@@ -29,7 +29,8 @@ mod flag {
     pub const USER_ID: u16 = 1 << 4;
     pub const APP_ID: u16 = 1 << 3;
     pub const CLUSTER_ID: u16 = 1 << 2;
-    /// Bit 0 would announce a second word of flags and bit 1 is free; the basic class has neither.
+    /// Bit 0 would announce a second word of flags and bit 1 is free; the basic class has neither. RabbitMQ
+    /// passes over both; a consumer that believed bit 0 would lose its place, so here they are refused.
     pub const UNUSED: u16 = 0b11;
 }
 

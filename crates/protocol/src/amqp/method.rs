@@ -171,7 +171,7 @@ macro_rules! methods {
             /// The numbers of all methods.
             pub const ALL: &'static [MethodId] = &[$(MethodId { class: $class, method: $number }),*];
 
-            /// Reads the arguments of method `id`; [`super::Part::Method`] gives both.
+            /// Reads the arguments of method `id`; [`Part::Method`](crate::amqp::Part::Method) gives both.
             ///
             /// # Errors
             /// If there is no such method, or if its arguments cannot be read.

@@ -10,13 +10,14 @@
 //! 5. [`reply`]: [`ReplyCode`] and [`Exception`], the errors of the protocol with RabbitMQ's texts.
 //! 6. [`assembler`]: per channel, puts method, header and body frames together; the general way in.
 //! 7. [`publish`]: [`PublishScanner`], the fast way in: a whole `basic.publish` in one pass over the buffer.
+//!    [`mod@scan_ack`] does the same for a consumer's `basic.ack`.
 //! 8. [`encode`] and [`deliver`]: the way out; [`DeliverTemplate`] is its fast lane.
 //! 9. [`handshake`]: from the protocol header to an open connection, the server's side.
 //!
 //! A door's loop over a read buffer, once the connection is open:
 //!
 //! ```text
-//! if channel is idle, try PublishScanner::scan        -> a publish, or "not that"
+//! if channel is idle, try PublishScanner::scan, scan_ack  -> a publish, an ack, or "not that"
 //! else next_frame -> Frame::part -> heartbeat, or channel 0 -> Method::decode,
 //!                                   or Assembler::feed of the channel -> method, content, more, refusal
 //! ```
@@ -34,6 +35,7 @@ pub mod header;
 pub mod method;
 pub mod publish;
 pub mod reply;
+pub mod scan_ack;
 
 pub use assembler::{Assembler, Content, Step};
 pub use deliver::DeliverTemplate;
@@ -44,3 +46,4 @@ pub use header::ContentHeader;
 pub use method::{Arguments, Method, MethodError, MethodId};
 pub use publish::{Publish, PublishScanner};
 pub use reply::{Exception, ReplyCode};
+pub use scan_ack::{Ack, scan_ack};
