@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often memory and disk are looked at (RabbitMQ looks at memory every 2.5 s and at the disk at least every 10 s).
-const EVERY: Duration = Duration::from_millis(500);
+const EVERY: Duration = Duration::from_millis(250);
 
 /// Why publishers are blocked. The text is what `connection.blocked` carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Alarms {
     /// Sets the memory and disk alarms. True if the reason changed.
     pub fn set(&self, memory: bool, disk: bool) -> bool {
         let before = self.reason();
-        let bits = u8::from(memory) * MEMORY | u8::from(disk) * DISK;
+        let bits = (u8::from(memory) * MEMORY) | (u8::from(disk) * DISK);
         self.on.fetch_and(LOG | bits, Ordering::Relaxed);
         self.on.fetch_or(bits, Ordering::Relaxed);
         self.reason() != before

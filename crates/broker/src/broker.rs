@@ -190,6 +190,7 @@ impl Broker {
         if self.alarms.set(memory, disk) {
             self.announce_alarm();
         }
+        self.node.relieve_publishers();
         self.share_memory(memory);
     }
 

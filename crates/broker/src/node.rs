@@ -6,14 +6,18 @@ use crate::pressure::{Pressure, Relief};
 use crate::promise::{Promise, fulfil};
 use model::{QueueId, Timestamp};
 use std::sync::{
-    Arc, OnceLock, Weak,
+    Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicI64, AtomicU64, Ordering},
 };
 use std::time::{SystemTime, UNIX_EPOCH};
 use storage::{Callbacks, JournalId, Log, Position, Segments, StorageError};
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
-const LOG_PRESSURE_BYTES: usize = 32 * 1024 * 1024;
+const LOG_PRESSURE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Size of the log's files above which publishers of persistent messages wait for checkpoints to catch up, in bytes. It bounds
+/// the disk that a flood takes beyond its own size, and the time that replay takes.
+const LOG_SIZE_PRESSURE: u64 = 640 * 1024 * 1024;
 
 /// Shared by all queues of a node.
 pub struct Node {
@@ -25,6 +29,8 @@ pub struct Node {
     pub pager: Pager,
     memory: AtomicI64,
     numbers: AtomicU64,
+    /// Publishers who wait for the log to be cut.
+    waiting_for_cut: Mutex<Vec<Arc<Relief>>>,
     broker: OnceLock<Weak<Broker>>,
 }
 
@@ -37,6 +43,7 @@ impl Node {
             pager,
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),
+            waiting_for_cut: Mutex::default(),
             broker: OnceLock::new(),
         })
     }
@@ -84,6 +91,14 @@ impl Node {
 
     /// A reason to slow down for those who publish persistent messages: the disk does not keep up.
     pub fn log_pressure(&self) -> Option<Pressure> {
+        if self.log.size() > LOG_SIZE_PRESSURE {
+            let relief = Arc::new(Relief::default());
+            self.waiting_for_cut
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(relief.clone());
+            return Some(Pressure(relief));
+        }
         if self.log.pending_bytes() < LOG_PRESSURE_BYTES {
             return None;
         }
@@ -91,6 +106,23 @@ impl Node {
         self.log
             .append(|batch| batch.promise(Promise::Relieve(relief.clone())));
         Some(Pressure(relief))
+    }
+}
+
+impl Node {
+    /// Lets publishers go on who waited for the log to be cut, if it was. Called after syncs and by the monitor.
+    pub fn relieve_publishers(&self) {
+        if self.log.size() > LOG_SIZE_PRESSURE {
+            return;
+        }
+        for relief in std::mem::take(
+            &mut *self
+                .waiting_for_cut
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        ) {
+            relief.relieve();
+        }
     }
 }
 
@@ -120,7 +152,10 @@ impl LogEvents {
 impl Callbacks<Promise> for LogEvents {
     fn durable(&self, promises: &mut Vec<Promise>) {
         match self.node() {
-            Some(node) => fulfil(promises, &node.segments),
+            Some(node) => {
+                fulfil(promises, &node.segments);
+                node.relieve_publishers();
+            }
             None => promises.clear(),
         }
     }

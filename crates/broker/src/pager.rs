@@ -170,36 +170,41 @@ impl Shelves {
         }
     }
 
-    /// Writes the pieces in order. What cannot be written is left out of the answer; the machine keeps it where it is.
+    /// Writes the pieces in order, one after the other, so that only one is in memory twice. What cannot be written is left out
+    /// of the answer; the machine keeps it where it is.
     fn store(&self, queue: &Arc<Queue>, pieces: &[Page], durable: bool) {
-        let mut entries = Vec::with_capacity(pieces.len());
-        let mut written = Vec::with_capacity(pieces.len());
+        let mut stored = Vec::with_capacity(pieces.len());
+        let mut places = Vec::with_capacity(1);
+        let mut result = Ok(());
         for piece in pieces {
-            if let Some(bytes) = self.entry(queue, piece) {
-                entries.push(bytes);
-                written.push((piece.first, piece.count));
+            let Some(bytes) = self.entry(queue, piece) else {
+                continue;
+            };
+            places.clear();
+            result = self
+                .segments
+                .append(queue.id.0, [[bytes.as_slice()]], &mut places);
+            match (&result, places.first()) {
+                (Ok(()), Some(place)) => {
+                    let place = Place {
+                        segment: place.segment,
+                        offset: place.offset,
+                        length: place.length,
+                    };
+                    stored.push(Stored {
+                        first: piece.first,
+                        count: piece.count,
+                        place,
+                    });
+                }
+                _ => break,
             }
         }
-        let mut places = Vec::with_capacity(entries.len());
-        let slices = entries.iter().map(|entry| [entry.as_slice()]);
-        let result = self.segments.append(queue.id.0, slices, &mut places);
-        let result = if durable {
-            result.and_then(|()| self.segments.sync(queue.id.0))
-        } else {
-            result
-        };
-        let mut stored = Vec::new();
-        match result {
-            Ok(()) => stored.extend(written.iter().zip(&places).map(|((first, count), place)| Stored {
-                first: *first,
-                count: *count,
-                place: Place {
-                    segment: place.segment,
-                    offset: place.offset,
-                    length: place.length,
-                },
-            })),
-            Err(error) => tracing::error!(area = "storage", "{queue:?} cannot be paged out: {error}"),
+        if durable {
+            result = result.and(self.segments.sync(queue.id.0).inspect_err(|_| stored.clear()));
+        }
+        if let Err(error) = result {
+            tracing::error!(area = "storage", "{queue:?} cannot be paged out: {error}");
         }
         queue.submit(Request::Stored { pieces: stored });
     }

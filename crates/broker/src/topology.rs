@@ -249,7 +249,7 @@ impl Journal<Catalog<u64>> for CatalogJournal {
         }
         let snapshot = records
             .iter()
-            .position(|record| matches!(record, Record::SnapshotStarted { .. }));
+            .position(|record| matches!(record, Record::SnapshotStarted));
         let release = snapshot.map(|at| self.journal.next_index() + at as u64);
         self.journal.append(records.drain(..), promises);
         if let Some(before) = release {
@@ -265,6 +265,6 @@ impl Journaled for Record {
 
     /// Nothing of the catalog is read again, but a snapshot's place must be known to cut the log there.
     fn is_read_again(&self) -> bool {
-        matches!(self, Record::SnapshotStarted { .. })
+        matches!(self, Record::SnapshotStarted)
     }
 }

@@ -21,7 +21,7 @@ use std::sync::{
 use storage::Position;
 
 /// Bodies in memory of one queue above which its publishers wait until some are paged out, in bytes.
-const PRESSURE_BYTES: usize = 64 * 1024 * 1024;
+const PRESSURE_BYTES: usize = 32 * 1024 * 1024;
 
 /// How many turns one thread makes in a row for others before it hands the queue on.
 const TURNS: usize = 16;
