@@ -35,6 +35,8 @@ pub enum StorageError {
     Gone { what: String },
     /// One entry or record is larger than the format allows. Refuse the message.
     TooLarge { bytes: u64, limit: u64 },
+    /// A fault in this program: the log was used in a way that would have damaged it. Nothing more is written.
+    Misuse { what: &'static str },
     /// Any other failure of the operating system or the device. A failed write or sync is final for its log.
     Io {
         action: &'static str,
@@ -118,6 +120,7 @@ impl std::fmt::Display for StorageError {
                 file.display()
             ),
             Self::Gone { what } => write!(f, "{what}"),
+            Self::Misuse { what } => write!(f, "a fault in the program: {what}"),
             Self::TooLarge { bytes, limit } => {
                 write!(
                     f,

@@ -21,6 +21,8 @@ pub enum Fault {
     Short,
     /// A write handles half of its bytes, and every later call fails with ENOSPC.
     ShortThenFull,
+    /// The power fails: this and every later call does nothing and fails. Then [`FaultyFs::crash`] tells what is left.
+    PowerCut,
 }
 
 /// The file system. Clones share the same files.
@@ -262,6 +264,10 @@ impl World {
                 self.full_from = Some(self.calls + 1);
                 Ok(true)
             }
+            Some(Fault::PowerCut) => {
+                self.off = true;
+                Err(io::Error::other("the machine is off"))
+            }
             Some(Fault::Full) => Err(io::ErrorKind::StorageFull.into()),
             Some(Fault::Io) => Err(io::Error::other("injected input/output error")),
         }
@@ -317,13 +323,25 @@ impl World {
 impl Change {
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
-            Change::Length(length) => bytes.resize(*length, 0),
+            Change::Length(length) => set_length(bytes, *length),
             Change::Write {
                 offset,
                 bytes: written,
             } => put(bytes, *offset, written),
         }
     }
+}
+
+/// Growth by preallocation is made of fresh zero pages, which cost nothing until they are touched: a test may use a log
+/// with its usual sizes.
+fn set_length(bytes: &mut Vec<u8>, length: usize) {
+    if length <= bytes.len() {
+        bytes.truncate(length);
+        return;
+    }
+    let mut grown = vec![0; length];
+    grown[..bytes.len()].copy_from_slice(bytes);
+    *bytes = grown;
 }
 
 fn put(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
@@ -527,7 +545,9 @@ impl FileSystem for FaultyFs {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let mut world = self.lock_world();
         if let Err(error) = world.call(false) {
-            if let Some(directory) = world.directories.get_mut(dir) {
+            if !world.off
+                && let Some(directory) = world.directories.get_mut(dir)
+            {
                 directory.unsynced.clear();
             }
             return Err(error);
@@ -606,15 +626,16 @@ impl File for FaultyFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut world = locked(&self.world);
         let outcome = world.call(false);
-        let inode = world.inode(self.inode)?;
         match outcome {
             Ok(_) => {
-                inode.sync();
+                world.inode(self.inode)?.sync();
                 Ok(())
             }
             Err(error) => {
-                // The pages are clean now, though they never reached the disk.
-                inode.unsynced.clear();
+                // The pages are clean now, though they never reached the disk. A machine that is off does not even that.
+                if !world.off {
+                    world.inode(self.inode)?.unsynced.clear();
+                }
                 Err(error)
             }
         }

@@ -1,5 +1,7 @@
 //! What a log does when nothing goes wrong.
 
+#![allow(clippy::unwrap_used, reason = "test code")]
+
 mod support;
 
 use std::sync::Arc;

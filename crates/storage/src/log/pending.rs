@@ -1,7 +1,9 @@
 //! What has been appended and is not yet written; and the meeting point of appenders, readers and the writer.
 
-use super::Position;
-use super::format::{BLOCK_HEADER, MAX_RECORD, RECORD_HEADER, begin_block, unsealed_payload};
+use super::format::{
+    BLOCK_HEADER, MAX_RECORD, RECORD_HEADER, begin_block, begin_record, end_record, unsealed_payload,
+};
+use super::{JournalId, Position};
 use crate::error::StorageError;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -46,8 +48,8 @@ pub(crate) struct Pending<P> {
     pub closing: bool,
     /// Why nothing is written any more: a failure, or the log was closed.
     pub stopped: Option<StorageError>,
-    /// A record that no file can hold was appended.
-    pub too_large: Option<u64>,
+    /// Something was appended that must not be written.
+    pub refused: Option<StorageError>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -77,7 +79,7 @@ impl<P> Shared<P> {
             sleep: Sleep::No,
             closing: false,
             stopped: None,
-            too_large: None,
+            refused: None,
             spare: Vec::new(),
         };
         Self {
@@ -122,27 +124,34 @@ impl<P> Pending<P> {
     }
 
     /// Appends one record to the open block. If `encode` panics, the record was never there.
-    pub(crate) fn record(
-        &mut self,
-        journal: super::JournalId,
-        encode: impl FnOnce(&mut Vec<u8>),
-    ) -> Position {
+    pub(crate) fn record(&mut self, journal: JournalId, encode: impl FnOnce(&mut Vec<u8>)) -> Position {
         let before = self.block.len();
         if before == 0 {
             begin_block(&mut self.block);
         }
+        let at = begin_record(&mut self.block, journal);
         let mut writing = Writing {
-            keep: before,
             block: &mut self.block,
+            keep: before,
         };
-        let at = super::format::begin_record(writing.block, journal);
         encode(writing.block);
-        let length = writing.block.len().saturating_sub(at + RECORD_HEADER);
-        super::format::end_record(writing.block, at);
         writing.keep = usize::MAX;
         drop(writing);
-        if length > MAX_RECORD {
-            self.too_large = Some(length as u64);
+        match self.block.len().checked_sub(at + RECORD_HEADER) {
+            Some(length) if length <= MAX_RECORD => end_record(&mut self.block, at),
+            Some(length) => {
+                self.refused = Some(StorageError::TooLarge {
+                    bytes: length as u64,
+                    limit: MAX_RECORD as u64,
+                });
+            }
+            // What others appended is lost; nothing of this block may be taken for the truth.
+            None => {
+                self.refused = Some(StorageError::Misuse {
+                    what: "a record's encoder removed what others had appended",
+                });
+                self.block.resize(at + RECORD_HEADER, 0);
+            }
         }
         self.bytes += self.block.len() - before;
         Position(self.base + at as u64)

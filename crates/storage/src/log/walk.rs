@@ -181,11 +181,11 @@ impl<'a> Walk<'a> {
             .map(|(offset, _)| *offset)
             .find(|offset| *offset > at);
         let (journal, resume) = match owner {
-            Some((journal, next)) if next <= length => (Some(journal), next),
-            _ => (
-                owner.map(|(journal, _)| journal),
-                next_block.or(until).unwrap_or(length),
-            ),
+            Some((journal, next)) if next <= length && until.is_none_or(|until| next <= until) => {
+                (Some(journal), next)
+            }
+            // If not even the record's end is there, what is missing behind it may be anybody's.
+            _ => (None, next_block.or(until).unwrap_or(length)),
         };
         let resume = until.map_or(resume, |until| resume.min(until));
         self.offset = resume;

@@ -122,11 +122,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         let shared = self.shared.clone();
         let mut pending = shared.lock();
         loop {
-            if let Some(bytes) = pending.too_large {
-                return Err(StorageError::TooLarge {
-                    bytes,
-                    limit: super::format::MAX_RECORD as u64,
-                });
+            if let Some(error) = pending.refused.take() {
+                return Err(error);
             }
             let unsynced = pending.bytes > 0 || self.written > self.durable;
             let due = match (unsynced, self.unsynced_since) {

@@ -98,7 +98,12 @@ impl Opened {
         self.await_promise(promise)
     }
 
+    /// False if the log has failed. What it tells meanwhile is lost.
     pub fn await_promise(&self, promise: u64) -> bool {
+        // Failure is told once only, perhaps to an earlier call.
+        if self.log.failed() {
+            return false;
+        }
         while let Ok(told) = self.told.recv() {
             match told {
                 Told::Durable(kept) if kept.contains(&promise) => return true,
@@ -115,5 +120,38 @@ impl Opened {
             .filter(|seen| seen.0 == JournalId(journal))
             .map(|seen| seen.2.clone())
             .collect()
+    }
+}
+
+/// What was done to a log, in order.
+#[derive(Debug, Clone)]
+pub enum Op {
+    Record(Seen),
+    Release(JournalId, Position),
+}
+
+/// What replay must show after these.
+pub fn visible(ops: &[Op]) -> Vec<&Seen> {
+    let mut seen: Vec<&Seen> = Vec::new();
+    for op in ops {
+        match op {
+            Op::Record(record) => seen.push(record),
+            Op::Release(journal, before) => seen.retain(|record| record.0 != *journal || record.1 >= *before),
+        }
+    }
+    seen
+}
+
+/// Checks that `replayed` is what some number of `ops`, at least `promised`, leaves visible. Returns that number.
+pub fn check_prefix(ops: &[Op], promised: usize, replayed: &[Seen]) -> usize {
+    let fits = |count: &usize| visible(&ops[..*count]).into_iter().eq(replayed);
+    match (promised..=ops.len()).rev().find(fits) {
+        Some(count) => count,
+        None => panic!(
+            "{} records replayed, not what the first {promised}..={} operations leave; numbers below that fit: {:?}",
+            replayed.len(),
+            ops.len(),
+            (0..promised).rev().find(fits)
+        ),
     }
 }

@@ -1,0 +1,333 @@
+//! Every call may fail, the power may go at any moment: what was promised is there afterwards, and nothing else is
+//! invented.
+
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod support;
+
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use storage::faulty::{Dice, Fault, FaultyFs};
+use storage::{JournalId, LogError, LogOptions, Position};
+use support::{Op, Opened, Told, check_prefix, open};
+
+fn tiny() -> LogOptions {
+    LogOptions {
+        file_bytes: 8 << 10,
+        size_limit: 24 << 10,
+        spare_files: 1,
+        lazy_sync_ms: 60_000,
+        quarantine: false,
+    }
+}
+
+/// A log under test and everything that was done to it, over restarts.
+#[derive(Default)]
+struct Story {
+    ops: Vec<Op>,
+    /// So many operations were promised to be durable.
+    promised: usize,
+}
+
+impl Story {
+    fn put(&mut self, opened: &Opened, journal: u64, payload: Vec<u8>) -> Position {
+        let position = opened.put(journal, &payload);
+        self.ops.push(Op::Record((JournalId(journal), position, payload)));
+        position
+    }
+
+    fn release(&mut self, opened: &Opened, journal: u64, before: Position) {
+        opened.log.release(JournalId(journal), before);
+        self.ops.push(Op::Release(JournalId(journal), before));
+    }
+
+    /// Waits until everything so far is promised. False if the log failed.
+    fn settle(&mut self, opened: &Opened) -> bool {
+        let promise = self.ops.len() as u64;
+        opened.log.append(|batch| batch.promise(promise));
+        if opened.await_promise(promise) {
+            self.promised = self.ops.len();
+            return true;
+        }
+        false
+    }
+
+    /// A fixed sequence that rolls, releases, frees and reuses files. Stops at the first failure.
+    fn run(&mut self, opened: &Opened) {
+        for number in 0..40_u64 {
+            let journal = number % 3;
+            let position = self.put(
+                opened,
+                journal,
+                vec![number as u8; (number * 131 % 1500) as usize],
+            );
+            if number % 4 == 3 {
+                self.release(opened, journal, position);
+            }
+            if number % 2 == 0 && !self.settle(opened) {
+                return;
+            }
+        }
+        self.settle(opened);
+    }
+
+    /// Checks what a restart shows; from then on that is what exists.
+    fn restart(&mut self, opened: &Opened) {
+        let count = check_prefix(&self.ops, self.promised, &opened.replayed);
+        assert!(
+            opened.log.recovery().damage.is_empty(),
+            "{:?}",
+            opened.log.recovery()
+        );
+        self.ops.truncate(count);
+        self.promised = count;
+    }
+}
+
+/// Runs the story with a fault at call `k`. False if the story ended before that call.
+fn one_fault(k: u64, fault: Fault, seed: u64) -> bool {
+    let fs = FaultyFs::new();
+    let mut story = Story::default();
+    drop(open(fs.clone(), tiny()).unwrap());
+    let before = fs.calls();
+    fs.fail_at(k, fault);
+    let mut hit = true;
+    let fs = match open(fs.clone(), tiny()) {
+        Ok(opened) => {
+            story.run(&opened);
+            hit = fs.calls() >= before + k;
+            if opened.log.failed() {
+                assert!(opened.log.sync().is_err());
+                assert!(!story.settle(&opened));
+            }
+            fs.crash(seed)
+        }
+        Err(LogError::Io { .. } | LogError::Full { .. }) => fs.crash(seed),
+        Err(other) => panic!("call {k}, {fault:?}: {other}"),
+    };
+    let again = open(fs.clone(), tiny()).unwrap_or_else(|e| panic!("call {k}, {fault:?}, seed {seed}: {e}"));
+    story.restart(&again);
+    // And it goes on as if nothing had been.
+    story.put(&again, 1, b"afterwards".to_vec());
+    assert!(story.settle(&again));
+    drop(again);
+    let last = open(fs, tiny()).unwrap();
+    story.restart(&last);
+    hit
+}
+
+fn sweep(fault: Fault, seeds: u64) {
+    let mut k = 1;
+    while (0..seeds).fold(false, |hit, seed| {
+        one_fault(k, fault, seed.wrapping_add(k << 8)) | hit
+    }) {
+        k += 1;
+    }
+    assert!(k > 100, "the sweep ended early, at call {k}");
+}
+
+#[test]
+fn an_input_output_error_at_any_call_breaks_no_promise() {
+    sweep(Fault::Io, 2);
+}
+
+#[test]
+fn a_full_disk_at_any_call_breaks_no_promise() {
+    sweep(Fault::Full, 1);
+    sweep(Fault::ShortThenFull, 1);
+}
+
+#[test]
+fn a_short_write_or_read_at_any_call_goes_unnoticed() {
+    sweep(Fault::Short, 1);
+}
+
+#[test]
+fn a_power_cut_at_any_call_breaks_no_promise() {
+    sweep(Fault::PowerCut, 5);
+}
+
+#[test]
+fn failure_is_told_once_and_nothing_is_kept_afterwards() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), tiny()).unwrap();
+    assert!(opened.keep(1, b"good", 1));
+    // The next calls are the write and the sync.
+    fs.fail_at(2, Fault::Io);
+    opened.log.append(|batch| {
+        batch.record(JournalId(1), |out| out.extend_from_slice(b"doomed"));
+        batch.promise(2);
+    });
+    let told = opened.told.recv().unwrap();
+    assert!(
+        matches!(told, Told::Failed(LogError::Io { action: "sync", .. })),
+        "{told:?}"
+    );
+    assert!(opened.log.failed());
+    for promise in 3..10 {
+        opened.log.append(|batch| {
+            batch.record(JournalId(1), |out| out.extend_from_slice(&[0; 5000]));
+            batch.promise(promise);
+        });
+    }
+    assert_eq!(opened.log.pending_bytes(), 0);
+    let error = opened.log.close().unwrap_err();
+    assert!(error.to_string().contains("cannot sync /data/log/"), "{error}");
+    assert!(opened.told.try_recv().is_err());
+}
+
+#[test]
+fn an_encoder_that_removes_what_others_appended_stops_the_log() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), tiny()).unwrap();
+    assert!(opened.keep(1, b"good", 1));
+    opened.log.append(|batch| {
+        batch.record(JournalId(1), |out| out.extend_from_slice(b"also good"));
+        batch.record(JournalId(2), Vec::clear);
+        batch.promise(2);
+    });
+    assert!(!opened.await_promise(2));
+    assert!(matches!(opened.log.close(), Err(LogError::Misuse { .. })));
+    assert_eq!(open(fs, tiny()).unwrap().payloads(1), [b"good".to_vec()]);
+}
+
+/// What a random story does next.
+#[derive(Debug, Clone)]
+enum Step {
+    Put { journal: u64, length: usize },
+    Release { journal: u64 },
+    Forget { journal: u64 },
+    Settle,
+    Close,
+    Kill,
+    Crash { seed: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (0..4_u64, 0..2500_usize).prop_map(|(journal, length)| Step::Put { journal, length }),
+        3 => (0..4_u64).prop_map(|journal| Step::Release { journal }),
+        1 => (0..4_u64).prop_map(|journal| Step::Forget { journal }),
+        5 => Just(Step::Settle),
+        1 => Just(Step::Close),
+        1 => Just(Step::Kill),
+        2 => any::<u64>().prop_map(|seed| Step::Crash { seed }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_story_with_restarts_matches_the_naive_model(steps in prop::collection::vec(step(), 1..80)) {
+        let mut fs = FaultyFs::new();
+        let mut story = Story::default();
+        let mut opened = open(fs.clone(), tiny()).unwrap();
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Put { journal, length } => {
+                    let position = story.put(&opened, journal, vec![number as u8; length]);
+                    prop_assert_eq!(opened.log.read(position).unwrap(), vec![number as u8; length]);
+                }
+                Step::Release { journal } => {
+                    let before = story.put(&opened, journal, b"snapshot".to_vec());
+                    story.release(&opened, journal, before);
+                }
+                Step::Forget { journal } => {
+                    let before = opened.log.end();
+                    opened.log.forget(JournalId(journal));
+                    story.ops.push(Op::Release(JournalId(journal), before));
+                }
+                Step::Settle => prop_assert!(story.settle(&opened)),
+                Step::Close | Step::Kill | Step::Crash { .. } => {
+                    fs = match step {
+                        Step::Close => {
+                            opened.log.close().unwrap();
+                            story.promised = story.ops.len();
+                            fs.copy()
+                        }
+                        Step::Crash { seed } => fs.crash(seed),
+                        _ => fs.kill(),
+                    };
+                    opened = open(fs.clone(), tiny()).unwrap();
+                    story.restart(&opened);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_amid_busy_threads_breaks_no_promise() {
+    for seed in 0..60_u64 {
+        let dice = &mut Dice(seed);
+        let fs = FaultyFs::new();
+        let opened = open_shared(&fs);
+        let stop = AtomicBool::new(false);
+        let after = std::thread::scope(|scope| {
+            for thread in 1..4_u64 {
+                let (log, stop) = (&opened.log, &stop);
+                scope.spawn(move || {
+                    let mut number = 0_u64;
+                    while !stop.load(Ordering::Relaxed) {
+                        if log.pending_bytes() > 100_000 {
+                            std::thread::yield_now();
+                            continue;
+                        }
+                        number += 1;
+                        log.append(|batch| {
+                            batch.record(JournalId(thread), |out| {
+                                out.extend_from_slice(&number.to_le_bytes());
+                                out.resize(out.len() + (number % 300) as usize, thread as u8);
+                            });
+                            batch.promise(thread << 32 | number);
+                        });
+                    }
+                });
+            }
+            fs.fail_at(1 + dice.below(60), Fault::PowerCut);
+            while !opened.log.failed() {
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+            fs.crash(seed)
+        });
+        let mut kept = [0; 4];
+        while let Ok(told) = opened.told.try_recv() {
+            if let Told::Durable(promises) = told {
+                for promise in promises {
+                    let (thread, number) = ((promise >> 32) as usize, promise & 0xffff_ffff);
+                    assert_eq!(
+                        number,
+                        kept[thread] + 1,
+                        "promises of one thread are kept in order"
+                    );
+                    kept[thread] = number;
+                }
+            }
+        }
+        let again = open_shared(&after);
+        for (thread, kept) in kept.iter().enumerate().skip(1) {
+            let payloads = again.payloads(thread as u64);
+            assert!(
+                payloads.len() as u64 >= *kept,
+                "seed {seed}: a promise was broken"
+            );
+            for (at, payload) in payloads.iter().enumerate() {
+                assert_eq!(payload[..8], (at as u64 + 1).to_le_bytes());
+            }
+        }
+    }
+}
+
+fn open_shared(fs: &FaultyFs) -> Opened {
+    open(
+        fs.clone(),
+        LogOptions {
+            file_bytes: 64 << 10,
+            size_limit: 1 << 30,
+            ..LogOptions::default()
+        },
+    )
+    .unwrap()
+}
