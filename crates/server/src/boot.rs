@@ -1,14 +1,25 @@
 //! From the command line to a running node, and back down.
 
+mod banner;
+mod stop;
+
 use crate::cli::ServerArgs;
 use crate::config::error::Origin;
 use crate::config::{self, Config, ConfigError, Listener, Loaded, sources};
-use crate::logs;
+use crate::{logs, memory};
+use broker::Broker;
+use gateway::Gateway;
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-/// Runs the broker until it is told to stop. What is wrong goes to standard error, before logging starts.
+/// The exit code for a configuration that can't be used: `EX_CONFIG` of BSD's sysexits.
+const EXIT_CONFIG: u8 = 78;
+
+/// Runs the broker until it is told to stop. Mistakes in the configuration go to standard error, before there is a log.
 pub fn server(args: &ServerArgs) -> ExitCode {
-    let loaded = match configuration(args, |name| std::env::var(name).ok()) {
+    let Loaded { config, warnings } = match configuration(args, |name| std::env::var(name).ok()) {
         Ok(loaded) => loaded,
         Err(errors) => {
             for error in errors {
@@ -17,23 +28,90 @@ pub fn server(args: &ServerArgs) -> ExitCode {
             return ExitCode::from(EXIT_CONFIG);
         }
     };
-    if let Err(error) = logs::start(&loaded.config.log, &loaded.config.data_dir) {
+    if let Err(error) = logs::start(&config.log, &config.data_dir) {
         eprintln!("leveret: {error}");
         return ExitCode::from(EXIT_CONFIG);
     }
-    for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
+    for warning in warnings {
+        tracing::warn!(area = "config", "{warning}");
     }
-    ExitCode::SUCCESS
+    match run(&config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(area = "boot", "{error}");
+            if !config.log.console {
+                eprintln!("leveret: {error}");
+            }
+            ExitCode::FAILURE
+        }
+    }
 }
 
-/// The exit code for a configuration that can't be used: `EX_CONFIG` of BSD's sysexits.
-const EXIT_CONFIG: u8 = 78;
+/// Opens the broker, then its doors; waits for a signal; closes the doors, then the broker.
+fn run(config: &Config) -> Result<(), Box<dyn Error>> {
+    // Before anything that takes time, so that a signal during recovery is not lost.
+    let stop = stop::Signals::listen()?;
+    let broker = Broker::open(broker_options(config))?;
+    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config))?;
+    banner::show(config, gateway.addresses());
+    let signal = stop.wait();
+    tracing::info!(area = "boot", "{signal}: stopping");
+    gateway.stop();
+    broker.close();
+    tracing::info!(area = "boot", "stopped");
+    Ok(())
+}
+
+fn broker_options(config: &Config) -> broker::Options {
+    let total = config.total_memory.or_else(memory::available).unwrap_or(u64::MAX);
+    let defaults = &config.defaults;
+    broker::Options {
+        limits: config.limits.clone(),
+        default_user: defaults.user.clone(),
+        default_password: defaults.password.clone(),
+        default_vhost: defaults.vhost.clone(),
+        default_tags: defaults.tags.clone(),
+        default_permissions: [
+            defaults.configure.clone(),
+            defaults.write.clone(),
+            defaults.read.clone(),
+        ],
+        loopback_users: config.loopback_users.clone(),
+        memory_high_watermark: config.memory_watermark.bytes(total),
+        disk_free_limit: config.disk_free_limit.bytes(total),
+        cluster_name: config.cluster_name.clone(),
+        ..broker::Options::new(&config.data_dir)
+    }
+}
+
+fn gateway_options(config: &Config) -> gateway::Options {
+    let any = every_address();
+    let addresses = config
+        .listeners
+        .values()
+        .map(|listener| listener.bind_address(any))
+        .collect();
+    gateway::Options {
+        backlog: config.tcp.backlog,
+        nodelay: config.tcp.nodelay,
+        heartbeat: config.heartbeat_s,
+        ..gateway::Options::new(addresses)
+    }
+}
+
+/// What "every address" is on this machine: `::`, which takes IPv4 clients too, or `0.0.0.0` where there is no IPv6.
+fn every_address() -> IpAddr {
+    let any: IpAddr = Ipv6Addr::UNSPECIFIED.into();
+    match TcpListener::bind(SocketAddr::new(any, 0)) {
+        Ok(_) => any,
+        Err(_) => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
 
 /// Puts together what file, environment and command line say; the later one counts.
 ///
 /// # Errors
-/// Everything that is wrong, each with its place.
+/// What is wrong, each with its place.
 pub fn configuration(
     args: &ServerArgs,
     variable: impl Fn(&str) -> Option<String>,
@@ -75,4 +153,86 @@ fn override_from_options(config: &mut Config, args: &ServerArgs) -> Result<(), C
         config.listeners.insert((i + 1).to_string(), listener);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(args: &ServerArgs, variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
+        let variable = |name: &str| {
+            variables
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        match configuration(args, variable) {
+            Ok(loaded) => Ok(loaded.config),
+            Err(errors) => Err(errors.iter().map(ToString::to_string).collect()),
+        }
+    }
+
+    #[test]
+    fn the_later_place_counts() {
+        let args = ServerArgs {
+            set: vec!["default_user=cli".to_owned()],
+            ..ServerArgs::default()
+        };
+        let variables = [
+            ("RABBITMQ_DEFAULT_USER", "env"),
+            ("RABBITMQ_DEFAULT_VHOST", "env"),
+        ];
+        let config = loaded(&args, &variables).unwrap();
+        assert_eq!(
+            (config.defaults.user.as_str(), config.defaults.vhost.as_str()),
+            ("cli", "env")
+        );
+        assert_eq!(config.defaults.password, "guest");
+    }
+
+    #[test]
+    fn options_of_the_command_line_replace() {
+        let args = ServerArgs {
+            data_dir: Some("/d".into()),
+            listen: vec!["127.0.0.1:0".to_owned(), "7000".to_owned()],
+            set: vec!["listeners.tcp.default=1".to_owned()],
+            ..ServerArgs::default()
+        };
+        let config = loaded(&args, &[("LEVERET_DATA_DIR", "/e")]).unwrap();
+        assert_eq!(config.data_dir.to_str(), Some("/d"));
+        let listeners: Vec<_> = config.listeners.values().copied().collect();
+        assert_eq!(
+            listeners,
+            [
+                Listener::Address("127.0.0.1:0".parse().unwrap()),
+                Listener::AnyAddress(7000)
+            ]
+        );
+    }
+
+    #[test]
+    fn mistakes_name_their_place() {
+        let args = ServerArgs {
+            listen: vec!["here".to_owned()],
+            ..ServerArgs::default()
+        };
+        assert!(
+            loaded(&args, &[]).unwrap_err()[0]
+                .starts_with("command line, --listen: the address can't be \"here\"")
+        );
+        let args = ServerArgs {
+            set: vec!["hearbeat=1".to_owned()],
+            ..ServerArgs::default()
+        };
+        let errors = loaded(&args, &[]).unwrap_err();
+        assert_eq!(
+            errors,
+            ["command line, -s hearbeat: unknown key hearbeat; did you mean heartbeat?"]
+        );
+        let errors = loaded(&ServerArgs::default(), &[("RABBITMQ_NODE_PORT", "x")]).unwrap_err();
+        assert!(
+            errors[0].starts_with("environment variable RABBITMQ_NODE_PORT: listeners.tcp.default"),
+            "{errors:?}"
+        );
+    }
 }

@@ -86,10 +86,6 @@ pub struct TcpOptions {
     /// Connections that may wait to be accepted.
     pub backlog: u32,
     pub nodelay: bool,
-    /// Kernel's send buffer in bytes; `None` leaves it to the kernel.
-    pub send_buffer: Option<u32>,
-    /// Kernel's receive buffer in bytes; `None` leaves it to the kernel.
-    pub receive_buffer: Option<u32>,
 }
 
 /// What an empty data directory starts with; a node that has data ignores it.
@@ -183,8 +179,6 @@ impl Default for Config {
             tcp: TcpOptions {
                 backlog: 128,
                 nodelay: true,
-                send_buffer: None,
-                receive_buffer: None,
             },
             limits: model::Limits::default(),
             heartbeat_s: 60,

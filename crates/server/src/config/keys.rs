@@ -52,8 +52,18 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("tcp_listen_options", Only(&["none"], "`none` is its only value")),
     ("tcp_listen_options.backlog", Sets(rules::backlog)),
     ("tcp_listen_options.nodelay", Sets(rules::nodelay)),
-    ("tcp_listen_options.sndbuf", Sets(rules::send_buffer)),
-    ("tcp_listen_options.recbuf", Sets(rules::receive_buffer)),
+    (
+        "tcp_listen_options.sndbuf",
+        NoEffect("the kernel sizes socket buffers by itself"),
+    ),
+    (
+        "tcp_listen_options.recbuf",
+        NoEffect("the kernel sizes socket buffers by itself"),
+    ),
+    (
+        "tcp_listen_options.buffer",
+        NoEffect("the kernel sizes socket buffers by itself"),
+    ),
     (
         "tcp_listen_options.linger.*",
         NoEffect("sockets are closed in order"),

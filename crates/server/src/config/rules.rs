@@ -61,20 +61,6 @@ pub fn nodelay(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-pub fn send_buffer(config: &mut Config, setting: &Setting) -> Checked {
-    config.tcp.send_buffer = Some(socket_buffer(setting)?);
-    Ok(())
-}
-
-pub fn receive_buffer(config: &mut Config, setting: &Setting) -> Checked {
-    config.tcp.receive_buffer = Some(socket_buffer(setting)?);
-    Ok(())
-}
-
-fn socket_buffer(setting: &Setting) -> Checked<u32> {
-    number(setting, 1_024, 1 << 30).ok_or("bytes, from 1024 to 1073741824")
-}
-
 pub fn handshake_timeout(config: &mut Config, setting: &Setting) -> Checked {
     // RabbitMQ also takes `infinity`; nobody may hold a socket here forever without logging in.
     config.limits.handshake_ms =

@@ -1,0 +1,69 @@
+//! What a person who has started a node wants to know: that it serves, and where to connect.
+
+use crate::config::{Config, ConsoleStream, LogFormat};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path;
+
+/// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
+pub fn show(config: &Config, addresses: &[SocketAddr]) {
+    for address in addresses {
+        tracing::info!(area = "boot", "listening for AMQP 0-9-1 clients on {address}");
+    }
+    let data_dir = path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+    tracing::info!(area = "boot", data_dir = %data_dir.display(), "Leveret {} is ready", env!("CARGO_PKG_VERSION"));
+    let to_person =
+        config.log.console_format == LogFormat::Text && config.log.console_stream == ConsoleStream::Stdout;
+    if to_person {
+        let lines = text(config, addresses);
+        // Nobody may be reading; the node serves all the same.
+        let _ = io::stdout().write_all(lines.as_bytes());
+    }
+}
+
+fn text(config: &Config, addresses: &[SocketAddr]) -> String {
+    let mut lines = String::new();
+    for address in addresses {
+        let user = &config.defaults.user;
+        lines.push_str(&format!(
+            "\n  connect to  amqp://{user}@{}\n",
+            reachable(*address)
+        ));
+    }
+    if config.loopback_users.contains(&config.defaults.user) {
+        lines.push_str(&format!(
+            "  {} may log in from this machine only\n",
+            config.defaults.user
+        ));
+    }
+    lines.push_str("  stop with   Ctrl-C\n\n");
+    lines
+}
+
+/// The address as a client on this machine would write it.
+fn reachable(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("localhost:{}", address.port())
+    } else {
+        address.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_told_where_to_connect() {
+        let text = text(
+            &Config::default(),
+            &["[::]:5672".parse().unwrap(), "10.0.0.1:1".parse().unwrap()],
+        );
+        assert!(
+            text.contains("amqp://guest@localhost:5672\n") && text.contains("amqp://guest@10.0.0.1:1\n"),
+            "{text}"
+        );
+        assert!(text.contains("guest may log in from this machine only"), "{text}");
+        assert!(!text.contains("guest:guest"));
+    }
+}

@@ -1,0 +1,201 @@
+//! The binary as a process: it serves, stops on a signal, and refuses to start with words and an exit code.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test file; clippy sees only the test functions as tests"
+)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use tempfile::TempDir;
+
+fn leveret(scratch: &TempDir, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leveret"));
+    command
+        .args(args)
+        .current_dir(scratch.path())
+        .stdin(Stdio::null());
+    for name in ["LEVERET_CONFIG_FILE", "RABBITMQ_CONFIG_FILE", "LEVERET_DATA_DIR"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A node that is running; killed if a test ends early.
+struct Node {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Node {
+    /// Starts a node on a free port and waits until it says that it is ready. Returns its address, too.
+    fn start(scratch: &TempDir, args: &[&str]) -> (Self, SocketAddr) {
+        let mut all = vec!["server", "--listen", "127.0.0.1:0"];
+        all.extend(args);
+        let mut child = leveret(scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut node = Self { child, out };
+        let listening = node.read_until("listening for AMQP 0-9-1 clients on ");
+        let address = listening
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .trim_end_matches(['"', '}'])
+            .parse()
+            .unwrap();
+        node.read_until(" is ready");
+        (node, address)
+    }
+
+    /// The next line of standard output that has this text.
+    fn read_until(&mut self, text: &str) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(
+                self.out.read_line(&mut line).unwrap() > 0,
+                "the node ended before it said {text:?}"
+            );
+            if line.contains(text) {
+                return line.trim_end().to_owned();
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Says hello and reads the beginning of `connection.start`: a method frame on channel 0.
+fn greet(address: SocketAddr) -> [u8; 3] {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.write_all(b"AMQP\x00\x00\x09\x01").unwrap();
+    let mut head = [0; 3];
+    socket.read_exact(&mut head).unwrap();
+    head
+}
+
+fn failed(output: &Output) -> (Option<i32>, String) {
+    let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn a_node_serves_and_stops_on_either_signal() {
+    for signal in ["TERM", "INT"] {
+        let scratch = TempDir::new().unwrap();
+        let (mut node, address) = Node::start(&scratch, &["--data-dir", "d"]);
+        assert_eq!(greet(address), [1, 0, 0]);
+        assert!(scratch.path().join("d").is_dir());
+        node.signal(signal);
+        node.read_until("stopped");
+        assert_eq!(node.exit_code(), Some(0), "after SIG{signal}");
+    }
+}
+
+#[test]
+fn the_data_directory_belongs_to_one_node() {
+    let scratch = TempDir::new().unwrap();
+    let (_node, _) = Node::start(&scratch, &["--data-dir", "d"]);
+    let second = leveret(
+        &scratch,
+        &["server", "--listen", "127.0.0.1:0", "--data-dir", "d"],
+    )
+    .output()
+    .unwrap();
+    let (code, text) = failed(&second);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("lock") || text.contains("another"), "{text}");
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let scratch = TempDir::new().unwrap();
+    let (_node, address) = Node::start(&scratch, &["--data-dir", "a"]);
+    let address = address.to_string();
+    let second = leveret(&scratch, &["server", "--listen", &address, "--data-dir", "b"])
+        .output()
+        .unwrap();
+    let (code, text) = failed(&second);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(&address), "{text}");
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_told_before_anything_starts() {
+    let scratch = TempDir::new().unwrap();
+    fs::write(
+        scratch.path().join("l.conf"),
+        "heartbeat = 5\nhearbeat = 6\nssl_options.verify = verify_none\n",
+    )
+    .unwrap();
+    let output = leveret(&scratch, &["server", "--config", "l.conf"])
+        .output()
+        .unwrap();
+    let (code, text) = failed(&output);
+    assert_eq!(code, Some(78), "{text}");
+    assert!(
+        text.contains("l.conf:2: unknown key hearbeat; did you mean heartbeat?"),
+        "{text}"
+    );
+    assert!(
+        text.contains("l.conf:3: ssl_options.verify is refused: TLS"),
+        "{text}"
+    );
+    assert!(!scratch.path().join("var").exists());
+}
+
+#[test]
+fn keys_of_parts_to_come_warn_and_the_node_starts() {
+    let scratch = TempDir::new().unwrap();
+    let args = [
+        "-s",
+        "management.tcp.port=15672",
+        "-s",
+        "log.console.formatter=json",
+        "--data-dir",
+        "d",
+    ];
+    let mut all = vec!["server", "--listen", "127.0.0.1:0"];
+    all.extend(args);
+    let mut child = leveret(&scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let mut node = Node { child, out };
+    let warning = node.read_until("management.tcp.port");
+    assert!(
+        warning.starts_with("{\"time\":\"") && warning.contains("\"level\":\"warning\""),
+        "{warning}"
+    );
+    node.read_until("is ready");
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let scratch = TempDir::new().unwrap();
+    let output = leveret(&scratch, &["--version"]).output().unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        format!("leveret {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
