@@ -1,0 +1,206 @@
+//! Publisher confirms of one channel: which numbers every queue has taken, and what the client is told of it.
+//!
+//! Numbers count from 1 per channel. What a flush has to tell is at most one `multiple` acknowledgement, up to the
+//! lowest number that still waits, and single ones for what was confirmed beyond it.
+
+use model::Ranges;
+use protocol::amqp::encode;
+use std::collections::VecDeque;
+
+/// The confirms of a channel in confirm mode.
+#[derive(Debug)]
+pub struct Confirms {
+    /// The lowest number that is not confirmed.
+    base: u64,
+    /// How many queues have still to confirm each number from `base` on.
+    waiting: VecDeque<u32>,
+    /// Confirmed, and the client has not been told.
+    fresh: Ranges,
+}
+
+impl Default for Confirms {
+    fn default() -> Self {
+        Self {
+            base: 1,
+            waiting: VecDeque::new(),
+            fresh: Ranges::new(),
+        }
+    }
+}
+
+impl Confirms {
+    /// The number of the next publish.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.base + self.waiting.len() as u64
+    }
+
+    /// The next publish was made: so many queues will each confirm it. If there are none, it is confirmed now, as RabbitMQ
+    /// does it.
+    #[inline]
+    pub fn published(&mut self, queues: u32) {
+        let number = self.next();
+        self.waiting.push_back(queues);
+        if queues == 0 {
+            self.fresh.push(number);
+            self.advance();
+        }
+    }
+
+    /// One queue has taken these.
+    pub fn confirmed(&mut self, numbers: &Ranges) {
+        for (first, last) in numbers.spans() {
+            for number in first..=last {
+                self.one(number);
+            }
+        }
+        self.advance();
+    }
+
+    fn one(&mut self, number: u64) {
+        let Some(at) = number.checked_sub(self.base) else {
+            return;
+        };
+        let Some(queues) = self.waiting.get_mut(at as usize) else {
+            return;
+        };
+        if *queues > 0 {
+            *queues -= 1;
+            if *queues == 0 {
+                self.fresh.push(number);
+            }
+        }
+    }
+
+    fn advance(&mut self) {
+        while self.waiting.front() == Some(&0) {
+            self.waiting.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// True if the client must be told something.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Appends the acknowledgements that tell what is new.
+    pub fn tell(&mut self, channel: u16, out: &mut Vec<u8>) {
+        let mut below: u64 = 0;
+        let mut lone = 0;
+        for (first, last) in self.fresh.spans() {
+            let end = last.min(self.base - 1);
+            if first <= end {
+                below += end - first + 1;
+                lone = end;
+            }
+        }
+        match below {
+            0 => {}
+            1 => encode::ack(out, channel, lone, false),
+            _ => encode::ack(out, channel, self.base - 1, true),
+        }
+        for (first, last) in self.fresh.spans() {
+            for number in first.max(self.base)..=last {
+                encode::ack(out, channel, number, false);
+            }
+        }
+        self.fresh.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use protocol::amqp::{Method, Part, next_frame};
+    use std::collections::BTreeSet;
+
+    fn told(confirms: &mut Confirms) -> Vec<(u64, bool)> {
+        let mut out = Vec::new();
+        confirms.tell(1, &mut out);
+        let mut rest = &out[..];
+        let mut acks = Vec::new();
+        while let Some((frame, used)) = next_frame(rest, 0).unwrap() {
+            let Ok(Part::Method(id, fields)) = frame.part() else {
+                panic!("{frame:?}")
+            };
+            let Ok(Method::BasicAck(ack)) = Method::decode(id, fields) else {
+                panic!("{id}")
+            };
+            acks.push((ack.delivery_tag, ack.multiple));
+            rest = &rest[used..];
+        }
+        acks
+    }
+
+    #[test]
+    fn confirms_in_order_become_one_acknowledgement() {
+        let mut confirms = Confirms::default();
+        (0..10).for_each(|_| confirms.published(1));
+        confirms.confirmed(&Ranges::span(1, 7));
+        assert_eq!(told(&mut confirms), [(7, true)]);
+        confirms.confirmed(&Ranges::one(8));
+        assert_eq!(told(&mut confirms), [(8, false)]);
+        assert!(!confirms.has_news());
+    }
+
+    #[test]
+    fn what_is_beyond_the_lowest_waiting_number_is_told_singly() {
+        let mut confirms = Confirms::default();
+        (0..5).for_each(|_| confirms.published(1));
+        confirms.confirmed(&[2, 4].into_iter().collect());
+        assert_eq!(told(&mut confirms), [(2, false), (4, false)]);
+        confirms.confirmed(&Ranges::one(1));
+        assert_eq!(told(&mut confirms), [(1, false)]);
+        confirms.confirmed(&[3, 5].into_iter().collect());
+        assert_eq!(told(&mut confirms), [(5, true)]);
+        assert_eq!(confirms.next(), 6);
+    }
+
+    #[test]
+    fn a_message_to_many_queues_waits_for_all_and_one_to_none_for_nobody() {
+        let mut confirms = Confirms::default();
+        confirms.published(2);
+        confirms.published(0);
+        assert_eq!(told(&mut confirms), [(2, false)]);
+        confirms.confirmed(&Ranges::one(1));
+        assert!(!confirms.has_news());
+        confirms.confirmed(&Ranges::one(1));
+        assert_eq!(told(&mut confirms), [(1, false)]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_told_once_and_only_when_all_queues_have_it(
+            steps in prop::collection::vec((0u32..4, any::<prop::sample::Index>(), any::<bool>()), 1..80),
+        ) {
+            let mut confirms = Confirms::default();
+            let mut open: Vec<u64> = Vec::new();
+            let mut known: BTreeSet<u64> = BTreeSet::new();
+            let mut counts = std::collections::BTreeMap::new();
+            for (queues, index, flush) in steps {
+                let number = confirms.next();
+                counts.insert(number, queues);
+                open.extend((0..queues).map(|_| number));
+                confirms.published(queues);
+                if !open.is_empty() {
+                    let number = open.swap_remove(index.index(open.len()));
+                    *counts.get_mut(&number).unwrap() -= 1;
+                    confirms.confirmed(&Ranges::one(number));
+                }
+                if flush {
+                    for (tag, multiple) in told(&mut confirms) {
+                        let covered: Vec<u64> = if multiple { (1..=tag).collect() } else { vec![tag] };
+                        let fresh: Vec<u64> = covered.into_iter().filter(|tag| known.insert(*tag)).collect();
+                        prop_assert!(!fresh.is_empty());
+                        prop_assert!(fresh.iter().all(|tag| counts[tag] == 0));
+                    }
+                    let done: BTreeSet<u64> = counts.iter().filter(|(_, left)| **left == 0).map(|(n, _)| *n).collect();
+                    prop_assert_eq!(&done, &known);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `basic.consume`, `basic.cancel` and `basic.get`.
+
+use super::consumer::{Consumer, WINDOW};
+use super::methods::{Answer, Next};
+use super::publish::{REPLY_TO, no_direct_reply_to};
+use super::topology::{count, table};
+use super::{Channel, Context};
+use broker::{ConsumerSettings, Delivery, Getting, QueueRef};
+use model::table::{Table, Value};
+use protocol::amqp::method::{
+    BasicCancel, BasicCancelOk, BasicConsume, BasicConsumeOk, BasicGet, BasicGetEmpty, BasicGetOk,
+};
+use protocol::amqp::{Arguments, DeliverTemplate, Exception, ReplyCode, encode};
+use std::hash::{BuildHasher, RandomState};
+
+impl Channel {
+    pub(super) fn basic_consume(&mut self, it: &BasicConsume<'_>, cx: &mut Context<'_>) -> Answer {
+        let arguments = table(it.arguments, cx, BasicConsume::ID)?;
+        if self
+            .consumers
+            .iter()
+            .any(|consumer| consumer.tag == it.consumer_tag)
+        {
+            let text = format!("attempt to reuse consumer tag '{}'", it.consumer_tag);
+            return Err(Exception::new(ReplyCode::NotAllowed, text, BasicConsume::ID));
+        }
+        if it.queue == REPLY_TO {
+            return Err(no_direct_reply_to::<BasicConsume<'_>>());
+        }
+        let queue = self.queue_name(it.queue, BasicConsume::ID)?;
+        check_arguments(&arguments, &queue, cx.session.vhost())?;
+        let settings = ConsumerSettings {
+            no_ack: it.no_ack,
+            exclusive: it.exclusive,
+            prefetch: self.prefetch.of_consumer(),
+            window: WINDOW,
+        };
+        let subscription = cx
+            .session
+            .consume(self.id, &queue, settings)
+            .map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
+        if self.prefetch.is_paused() && !it.no_ack {
+            subscription.pause();
+        }
+        let tag = match it.consumer_tag {
+            "" => generated_tag(),
+            tag => tag.to_owned(),
+        };
+        let holder = self
+            .holders
+            .consumer(subscription.queue().clone(), subscription.consumer());
+        let template = DeliverTemplate::new(self.id.number, &tag, cx.frame_max);
+        let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
+        self.consumers
+            .push(Consumer::new(tag, subscription, it.no_ack, holder, template));
+        answer
+    }
+
+    /// Cancelling a tag that nobody has is answered all the same, as in RabbitMQ.
+    pub(super) fn basic_cancel(&mut self, it: &BasicCancel<'_>, cx: &mut Context<'_>) -> Answer {
+        if let Some(at) = self
+            .consumers
+            .iter()
+            .position(|consumer| consumer.tag == it.consumer_tag)
+        {
+            let consumer = self.remove_consumer(at, cx.out);
+            debug_assert_eq!(consumer.tag, it.consumer_tag);
+            self.prefetch.resume(&self.consumers);
+        }
+        self.answer(
+            cx,
+            it.no_wait,
+            None,
+            &BasicCancelOk {
+                consumer_tag: it.consumer_tag,
+            },
+        )
+    }
+
+    /// Ends the consumer of this tag in its queue, before [`Channel::basic_cancel`] answers: what was delivered until then
+    /// can be taken from the outbox in between.
+    pub fn cancel_subscription(&self, tag: &str) -> Option<super::Departed> {
+        let consumer = self.consumers.iter().find(|consumer| consumer.tag == tag)?;
+        consumer.subscription.cancel();
+        Some((consumer.id(), consumer.subscription.queue().clone()))
+    }
+
+    pub(super) fn basic_get(&mut self, it: &BasicGet<'_>, cx: &mut Context<'_>) -> Answer {
+        if it.queue == REPLY_TO {
+            return Err(no_direct_reply_to::<BasicGet<'_>>());
+        }
+        let name = self.queue_name(it.queue, BasicGet::ID)?;
+        let getting = cx
+            .session
+            .get(self.id, &name, it.no_ack)
+            .map_err(|refusal| Self::refused::<BasicGet<'_>>(&refusal))?;
+        match getting {
+            Getting::Got {
+                delivery,
+                remaining,
+                queue,
+            } => self.got(&delivery, remaining, &queue, it.no_ack, cx),
+            Getting::Empty => self.write(cx.out, &BasicGetEmpty {}),
+            Getting::Later(queue) => {
+                return Ok(Next::WaitForGet {
+                    queue,
+                    no_ack: it.no_ack,
+                });
+            }
+        }
+        Ok(Next::Go)
+    }
+
+    /// Writes what a get brought.
+    pub fn got(
+        &mut self,
+        delivery: &Delivery,
+        remaining: u64,
+        queue: &QueueRef,
+        no_ack: bool,
+        cx: &mut Context<'_>,
+    ) {
+        let Some(seq) = delivery.seqs.first() else {
+            return self.write(cx.out, &BasicGetEmpty {});
+        };
+        let delivery_tag = self.next_tag;
+        self.next_tag += 1;
+        if !no_ack {
+            let holder = self.holders.getter(queue);
+            self.unacked.push(delivery_tag, holder, seq, 1);
+            self.holders.add(holder, 1);
+        }
+        let message = delivery.block.message((seq - delivery.base) as usize);
+        let method = BasicGetOk {
+            delivery_tag,
+            redelivered: delivery.redelivered,
+            exchange: message.exchange(),
+            routing_key: message.routing_key(),
+            message_count: count(remaining),
+        };
+        let (number, frame_max) = (self.id.number, cx.frame_max);
+        encode::content(
+            self.target(cx.out),
+            number,
+            &method,
+            message.properties,
+            message.body,
+            frame_max,
+        );
+    }
+}
+
+/// RabbitMQ ignores what it does not know, and refuses what belongs to other queue types.
+fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Exception> {
+    let refuse = |name: &str, why: &str| {
+        let text = format!("invalid arg '{name}' for queue '{queue}' in vhost '{vhost}'{why}");
+        Err(Exception::new(
+            ReplyCode::PreconditionFailed,
+            text,
+            BasicConsume::ID,
+        ))
+    };
+    if arguments.contains("x-priority") {
+        return refuse("x-priority", ": consumer priorities are not supported yet");
+    }
+    if arguments.contains("x-stream-offset") {
+        return refuse("x-stream-offset", " of queue type rabbit_classic_queue");
+    }
+    match arguments.get("x-cancel-on-ha-failover") {
+        None | Some(Value::Bool(_)) => Ok(()),
+        Some(other) => refuse(
+            "x-cancel-on-ha-failover",
+            &format!(": \"expected boolean, got {}\"", other.type_name()),
+        ),
+    }
+}
+
+/// A consumer tag for a client that gave none: RabbitMQ's prefix and 16 random bytes in URL-safe base 64.
+fn generated_tag() -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    // Every RandomState is seeded anew; the tag has to be unique on a channel, not secret.
+    let high = u128::from(RandomState::new().hash_one(0));
+    let mut bits = high << 64 | u128::from(RandomState::new().hash_one(1));
+    let mut tag = String::from("amq.ctag-");
+    for _ in 0..22 {
+        tag.push(char::from(ALPHABET[(bits & 63) as usize]));
+        bits >>= 6;
+    }
+    tag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_tags_differ() {
+        let (a, b) = (generated_tag(), generated_tag());
+        assert_ne!(a, b);
+        assert_eq!(a.len(), "amq.ctag-".len() + 22);
+    }
+
+    #[test]
+    fn arguments_of_other_queue_types_are_refused() {
+        let check = |table: Table| check_arguments(&table, "q", "/").map_err(|error| error.reply_text());
+        assert_eq!(check(Table::new().with("x-anything", 1)), Ok(()));
+        assert_eq!(check(Table::new().with("x-cancel-on-ha-failover", true)), Ok(()));
+        assert_eq!(
+            check(Table::new().with("x-priority", 5)).unwrap_err(),
+            "PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': consumer priorities are not supported yet"
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! Deliveries, from the outbox to the socket.
+
+use super::consumer::{Consumer, Pending};
+use super::{Channel, Departed};
+use broker::Delivery;
+use model::{ConsumerId, Ranges, Seq};
+use protocol::amqp::method::BasicCancel;
+
+impl Channel {
+    /// Takes a delivery for one of the consumers. `Err` gives it back: there is no such consumer any more.
+    pub fn deliver(&mut self, consumer: ConsumerId, delivery: Delivery) -> Result<(), Delivery> {
+        let Some(at) = self.consumer_at(consumer) else {
+            return Err(delivery);
+        };
+        let known = &self.consumers[at];
+        if known.no_ack {
+            self.pending.push_back(Pending::new(consumer, delivery));
+            return Ok(());
+        }
+        let (kept, pause) = self.prefetch.admit(known, delivery);
+        if let Some(delivery) = kept {
+            self.pending.push_back(Pending::new(consumer, delivery));
+        }
+        if pause {
+            self.pause_consumers();
+        }
+        Ok(())
+    }
+
+    /// Pauses everyone who counts for the channel's own prefetch.
+    pub(super) fn pause_consumers(&self) {
+        for consumer in self.consumers.iter().filter(|consumer| !consumer.no_ack) {
+            consumer.subscription.pause();
+        }
+    }
+
+    /// Where the consumer stands in the list.
+    pub(super) fn consumer_at(&self, consumer: ConsumerId) -> Option<usize> {
+        self.consumers.binary_search_by_key(&consumer, Consumer::id).ok()
+    }
+
+    /// True if there are deliveries that may be written now.
+    pub fn has_deliveries(&self) -> bool {
+        !self.pending.is_empty() && self.held.is_none()
+    }
+
+    /// Writes deliveries until `out` is `limit` bytes long. True if there are more.
+    pub fn write_deliveries(&mut self, out: &mut Vec<u8>, limit: usize) -> bool {
+        while self.has_deliveries() && out.len() < limit {
+            let Some(mut pending) = self.pending.pop_front() else {
+                break;
+            };
+            if !self.write_pending(&mut pending, out, limit) {
+                self.pending.push_front(pending);
+            }
+        }
+        self.has_deliveries()
+    }
+
+    /// Writes as much of one delivery as `limit` allows; one message may go beyond it. True if that was all.
+    fn write_pending(&mut self, pending: &mut Pending, out: &mut Vec<u8>, limit: usize) -> bool {
+        let Some(at) = self.consumer_at(pending.consumer) else {
+            return true;
+        };
+        let consumer = &mut self.consumers[at];
+        let mut upto: Seq = 0;
+        for (first, last) in pending.spans() {
+            let tag = self.next_tag;
+            let end = write_span(
+                consumer,
+                &pending.delivery,
+                (first, last),
+                &mut self.next_tag,
+                out,
+                limit,
+            );
+            let count = end + 1 - first;
+            if !consumer.no_ack {
+                self.unacked.push(tag, consumer.holder, first, count);
+                self.holders.add(consumer.holder, count);
+            }
+            consumer.written(pending.delivery.bytes_of(first, end));
+            upto = end;
+            if out.len() >= limit {
+                break;
+            }
+        }
+        pending.next = upto + 1;
+        pending.delivery.seqs.last().is_none_or(|last| last <= upto)
+    }
+
+    /// Gives back what was not written of a delivery, as if it had never been delivered. What goes to consumers that do
+    /// not acknowledge cannot be given back.
+    pub(super) fn return_pending(&mut self, pending: &Pending) {
+        let Some(at) = self.consumer_at(pending.consumer) else {
+            return;
+        };
+        let consumer = &self.consumers[at];
+        if consumer.no_ack {
+            return;
+        }
+        let mut seqs = Ranges::new();
+        pending
+            .spans()
+            .for_each(|(first, last)| seqs.push_span(first, last));
+        self.prefetch.released(seqs.count());
+        consumer
+            .subscription
+            .queue()
+            .give_back(Some(pending.consumer), seqs, false);
+    }
+
+    /// Takes a consumer from the list. Its unwritten deliveries are written if they would be lost otherwise, else given
+    /// back.
+    pub(super) fn remove_consumer(&mut self, at: usize, out: &mut Vec<u8>) -> Consumer {
+        let id = self.consumers[at].id();
+        let no_ack = self.consumers[at].no_ack;
+        for mut pending in std::mem::take(&mut self.pending) {
+            if pending.consumer != id {
+                self.pending.push_back(pending);
+            } else if no_ack {
+                self.write_unbounded(&mut pending, out);
+            } else {
+                self.return_pending(&pending);
+            }
+        }
+        let consumer = self.consumers.remove(at);
+        self.holders.cancelled(consumer.holder);
+        consumer
+    }
+
+    /// Bounded by the consumer's window.
+    fn write_unbounded(&mut self, pending: &mut Pending, out: &mut Vec<u8>) {
+        let mut bytes = Vec::new();
+        self.write_pending(pending, &mut bytes, usize::MAX);
+        self.target(out).append(&mut bytes);
+    }
+
+    /// The consumer's queue is gone. The client is told if it understands that.
+    pub fn consumer_cancelled(
+        &mut self,
+        consumer: ConsumerId,
+        tell: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<Departed> {
+        let at = self.consumer_at(consumer)?;
+        let gone = self.remove_consumer(at, out);
+        if tell {
+            self.write(
+                out,
+                &BasicCancel {
+                    consumer_tag: &gone.tag,
+                    no_wait: true,
+                },
+            );
+        }
+        self.prefetch.resume(&self.consumers);
+        Some((consumer, gone.subscription.queue().clone()))
+    }
+}
+
+/// Writes messages `first..=last` until `out` is `limit` bytes long; returns the last one written.
+#[inline]
+fn write_span(
+    consumer: &Consumer,
+    delivery: &Delivery,
+    (first, last): (Seq, Seq),
+    next_tag: &mut u64,
+    out: &mut Vec<u8>,
+    limit: usize,
+) -> Seq {
+    let mut seq = first;
+    loop {
+        let message = delivery.block.message((seq - delivery.base) as usize);
+        consumer.template.deliver(
+            out,
+            *next_tag,
+            delivery.redelivered,
+            message.route,
+            message.properties,
+            message.body,
+        );
+        *next_tag += 1;
+        if seq == last || out.len() >= limit {
+            return seq;
+        }
+        seq += 1;
+    }
+}

@@ -1,0 +1,173 @@
+//! Which method goes where.
+
+use super::settle::Verdict;
+use super::{Channel, Confirms, Context};
+use broker::{QueueRef, Ticket};
+use protocol::amqp::method::{
+    AccessRequestOk, BasicAck, BasicNack, BasicQos, BasicQosOk, BasicRecover, BasicRecoverAsync,
+    BasicRecoverOk, BasicReject, ChannelFlow, ChannelFlowOk, ChannelOpen, ConfirmSelectOk, TxCommit,
+    TxRollback, TxSelect,
+};
+use protocol::amqp::{Arguments, Exception, Method, MethodId, ReplyCode};
+
+/// What the connection does after a method.
+#[derive(Debug)]
+pub enum Next {
+    /// Takes the next frame.
+    Go,
+    /// Closes the channel, as its client asked.
+    Close,
+    /// Waits for the answer to a `basic.get` from this queue before it takes another frame.
+    WaitForGet {
+        /// The queue that was asked.
+        queue: QueueRef,
+        /// The message will count as settled.
+        no_ack: bool,
+    },
+}
+
+/// What became of a method.
+pub(super) type Answer = Result<Next, Exception>;
+
+impl Channel {
+    /// Takes a method without content. The connection has flushed everything before, unless
+    /// [`Channel::is_settling`].
+    ///
+    /// # Errors
+    /// What the client is told by closing the channel, or the connection.
+    pub fn method(&mut self, method: &Method<'_>, cx: &mut Context<'_>) -> Answer {
+        match method {
+            Method::BasicAck(it) => self.settled(it.delivery_tag, it.multiple, Verdict::Accept, BasicAck::ID),
+            Method::BasicNack(it) => {
+                self.settled(it.delivery_tag, it.multiple, unwanted(it.requeue), BasicNack::ID)
+            }
+            Method::BasicReject(it) => {
+                self.settled(it.delivery_tag, false, unwanted(it.requeue), BasicReject::ID)
+            }
+            Method::ExchangeDeclare(it) => self.exchange_declare(it, cx),
+            Method::ExchangeDelete(it) => self.exchange_delete(it, cx),
+            Method::ExchangeBind(it) => self.exchange_bind(it, cx),
+            Method::ExchangeUnbind(it) => self.exchange_unbind(it, cx),
+            Method::QueueDeclare(it) => self.queue_declare(it, cx),
+            Method::QueueBind(it) => self.queue_bind(it, cx),
+            Method::QueueUnbind(it) => self.queue_unbind(it, cx),
+            Method::QueuePurge(it) => self.queue_purge(it, cx),
+            Method::QueueDelete(it) => self.queue_delete(it, cx),
+            Method::BasicConsume(it) => self.basic_consume(it, cx),
+            Method::BasicCancel(it) => self.basic_cancel(it, cx),
+            Method::BasicGet(it) => self.basic_get(it, cx),
+            Method::BasicQos(it) => self.basic_qos(it, cx),
+            _ => self.plain_method(method, cx),
+        }
+    }
+
+    /// True for the methods that are collected and handed on once per read.
+    pub fn is_settling(method: &Method<'_>) -> bool {
+        matches!(
+            method,
+            Method::BasicAck(_) | Method::BasicNack(_) | Method::BasicReject(_)
+        )
+    }
+
+    fn plain_method(&mut self, method: &Method<'_>, cx: &mut Context<'_>) -> Answer {
+        match method {
+            Method::BasicRecover(it) => self.basic_recover(it.requeue, BasicRecover::ID, |channel| {
+                channel.write(cx.out, &BasicRecoverOk {});
+            }),
+            Method::BasicRecoverAsync(it) => self.basic_recover(it.requeue, BasicRecoverAsync::ID, |_| ()),
+            Method::ConfirmSelect(it) => {
+                self.confirms.get_or_insert_with(|| Box::new(Confirms::default()));
+                self.answer(cx, it.no_wait, None, &ConfirmSelectOk {})
+            }
+            Method::ChannelFlow(it) if it.active => {
+                self.answer(cx, false, None, &ChannelFlowOk { active: true })
+            }
+            Method::ChannelFlow(_) => not_implemented("active=false", ChannelFlow::ID),
+            Method::ChannelFlowOk(_) => Ok(Next::Go),
+            // A relic of AMQP 0-8: every ticket is the first.
+            Method::AccessRequest(_) => self.answer(cx, false, None, &AccessRequestOk { ticket: 1 }),
+            Method::ChannelClose(_) => Ok(Next::Close),
+            Method::ChannelOpen(_) => Err(Exception::new(
+                ReplyCode::ChannelError,
+                "second 'channel.open' seen",
+                ChannelOpen::ID,
+            )),
+            Method::TxSelect(_) if self.confirms.is_some() => Err(Exception::new(
+                ReplyCode::PreconditionFailed,
+                "cannot switch from confirm to tx mode",
+                TxSelect::ID,
+            )),
+            Method::TxSelect(_) => not_implemented("transactions are not supported yet", TxSelect::ID),
+            Method::TxCommit(_) => Err(not_transactional(TxCommit::ID)),
+            Method::TxRollback(_) => Err(not_transactional(TxRollback::ID)),
+            other => Err(Exception::new(
+                ReplyCode::CommandInvalid,
+                "unimplemented method",
+                other.id(),
+            )),
+        }
+    }
+
+    fn settled(&mut self, tag: u64, multiple: bool, verdict: Verdict, id: MethodId) -> Answer {
+        self.settle(tag, multiple, verdict, id)?;
+        Ok(Next::Go)
+    }
+
+    fn basic_recover(&mut self, requeue: bool, id: MethodId, reply: impl FnOnce(&mut Self)) -> Answer {
+        if !requeue {
+            return not_implemented("requeue=false", id);
+        }
+        self.recover();
+        reply(self);
+        Ok(Next::Go)
+    }
+
+    fn basic_qos(&mut self, it: &BasicQos, cx: &mut Context<'_>) -> Answer {
+        if it.prefetch_size != 0 {
+            let text = format!("prefetch_size!=0 ({})", it.prefetch_size);
+            return Err(Exception::new(ReplyCode::NotImplemented, text, BasicQos::ID));
+        }
+        if !it.global {
+            self.prefetch.each = it.prefetch_count;
+        } else if self.prefetch.limit_channel(it.prefetch_count) {
+            self.pause_consumers();
+        } else {
+            self.prefetch.resume(&self.consumers);
+        }
+        self.answer(cx, false, None, &BasicQosOk {})
+    }
+
+    /// Replies, unless the client does not wait for it; then nothing waits for the log either.
+    pub(super) fn answer<'m, A: Arguments<'m>>(
+        &mut self,
+        cx: &mut Context<'_>,
+        no_wait: bool,
+        durable: Option<Ticket>,
+        reply: &A,
+    ) -> Answer {
+        if !no_wait {
+            self.reply(cx.out, durable, reply);
+        }
+        Ok(Next::Go)
+    }
+}
+
+fn unwanted(requeue: bool) -> Verdict {
+    if requeue {
+        Verdict::Requeue
+    } else {
+        Verdict::Reject
+    }
+}
+
+fn not_implemented(text: &'static str, method: MethodId) -> Answer {
+    Err(Exception::new(ReplyCode::NotImplemented, text, method))
+}
+
+fn not_transactional(method: MethodId) -> Exception {
+    Exception::new(
+        ReplyCode::PreconditionFailed,
+        "channel is not transactional",
+        method,
+    )
+}

@@ -1,0 +1,230 @@
+//! A channel: the state machine of RabbitMQ's `rabbit_channel`, without its process.
+//!
+//! Reading order: this file (what a channel is), [`methods`] (which method goes where), [`publish`] and [`confirms`] (the way
+//! in), [`deliver`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`topology`],
+//! [`held`] (replies that wait for the log).
+//!
+//! Everything here is synchronous: a method is answered, or its answer is put where it waits, before the next frame is
+//! looked at.
+
+mod confirms;
+mod consume;
+mod consumer;
+mod deliver;
+mod held;
+mod holders;
+mod methods;
+mod prefetch;
+mod publish;
+mod settle;
+mod topology;
+mod unacked;
+
+pub use methods::Next;
+
+use crate::amqp::refusal;
+use broker::{ChannelId, Pressure, Publisher, QueueRef, Session, Ticket};
+use confirms::Confirms;
+use consumer::{Consumer, Pending};
+use held::Held;
+use holders::Holders;
+use model::{ConsumerId, Limits};
+use prefetch::Prefetch;
+use protocol::amqp::{Arguments, Assembler, encode};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use unacked::{Batch, Unacked};
+
+/// What a channel needs of its connection.
+pub struct Context<'a> {
+    /// The connection in the hall.
+    pub session: &'a Arc<Session>,
+    /// Bounds for what is decoded.
+    pub limits: &'a Limits,
+    /// The agreed frame size.
+    pub frame_max: u32,
+    /// Where frames are written.
+    pub out: &'a mut Vec<u8>,
+}
+
+/// Whether frames are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// They are.
+    Open,
+    /// We closed it: everything but the client's `channel.close-ok` is dropped.
+    Closing,
+    /// The client closed it; the answer waits behind held output.
+    Finishing,
+}
+
+/// One channel of a connection.
+pub struct Channel {
+    id: ChannelId,
+    /// Whether frames are taken.
+    pub state: State,
+    /// Puts contents together.
+    pub assembler: Assembler,
+    /// Made for the first message.
+    publisher: Option<Box<Publisher>>,
+    confirms: Option<Box<Confirms>>,
+    /// The queue that an empty name stands for.
+    last_queue: String,
+    prefetch: Prefetch,
+    /// In the order of their ids, which rise.
+    consumers: Vec<Consumer>,
+    /// Consumers and getters of what is unsettled.
+    holders: Holders,
+    unacked: Unacked,
+    next_tag: u64,
+    /// Deliveries that were not written yet.
+    pending: VecDeque<Pending>,
+    /// Acknowledged since the last flush.
+    accepted: Batch,
+    /// Rejected since the last flush.
+    rejected: Batch,
+    /// Requeued since the last flush.
+    returned: Batch,
+    held: Option<Box<Held>>,
+    /// True if the connection has this channel on its list of those to flush.
+    pub dirty: bool,
+    /// True if the connection has this channel on its list of those with deliveries to write.
+    pub queued: bool,
+}
+
+/// A consumer that ended, while a delivery to it may still be on its way.
+pub type Departed = (ConsumerId, QueueRef);
+
+impl Channel {
+    /// An open channel.
+    pub fn new(id: ChannelId) -> Self {
+        Self {
+            id,
+            state: State::Open,
+            assembler: Assembler::new(),
+            publisher: None,
+            confirms: None,
+            last_queue: String::new(),
+            prefetch: Prefetch::default(),
+            consumers: Vec::new(),
+            holders: Holders::default(),
+            unacked: Unacked::default(),
+            next_tag: 1,
+            pending: VecDeque::new(),
+            accepted: Batch::new(),
+            rejected: Batch::new(),
+            returned: Batch::new(),
+            held: None,
+            dirty: false,
+            queued: false,
+        }
+    }
+
+    /// Its name in the hall.
+    pub fn id(&self) -> ChannelId {
+        self.id
+    }
+
+    /// Hands on what was published and settled since the last flush. Some: read nothing more until there is relief.
+    pub fn flush(&mut self) -> Option<Pressure> {
+        let pressure = self.publisher.as_mut().and_then(|publisher| publisher.flush());
+        self.flush_settled();
+        pressure
+    }
+
+    /// True if [`Channel::tell`] has something to write.
+    pub fn has_news(&self) -> bool {
+        self.confirms.as_ref().is_some_and(|confirms| confirms.has_news())
+    }
+
+    /// Writes the confirms that are due.
+    pub fn tell(&mut self, out: &mut Vec<u8>) {
+        let number = self.id.number;
+        let out = match &mut self.held {
+            Some(held) => held.bytes(),
+            None => out,
+        };
+        if let Some(confirms) = &mut self.confirms
+            && confirms.has_news()
+        {
+            confirms.tell(number, out);
+        }
+    }
+
+    /// One queue has confirmed these publishes.
+    pub fn confirmed(&mut self, numbers: &model::Ranges) {
+        if let Some(confirms) = &mut self.confirms {
+            confirms.confirmed(numbers);
+        }
+    }
+
+    /// The ticket's promise is durable.
+    pub fn durable(&mut self, ticket: Ticket, out: &mut Vec<u8>) {
+        if self.held.as_mut().is_some_and(|held| held.durable(ticket, out)) {
+            self.held = None;
+        }
+    }
+
+    /// How many replies wait for the log.
+    pub fn waiting_replies(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.len())
+    }
+
+    /// True if nothing waits for the log.
+    pub fn is_released(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// Writes a method behind whatever waits.
+    pub fn write<'m>(&mut self, out: &mut Vec<u8>, method: &impl Arguments<'m>) {
+        let number = self.id.number;
+        encode::method(self.target(out), number, method);
+    }
+
+    /// Writes a reply that must not leave before `durable`, if there is such a ticket.
+    fn reply<'m>(&mut self, out: &mut Vec<u8>, durable: Option<Ticket>, method: &impl Arguments<'m>) {
+        if let Some(ticket) = durable {
+            self.held.get_or_insert_default().wait_for(ticket);
+        }
+        self.write(out, method);
+    }
+
+    /// Where this channel's frames go: to the connection, or behind what waits for the log.
+    pub fn target<'a>(&'a mut self, out: &'a mut Vec<u8>) -> &'a mut Vec<u8> {
+        match &mut self.held {
+            Some(held) => held.bytes(),
+            None => out,
+        }
+    }
+
+    /// Ends it: hands on what was published and settled, cancels the consumers and gives back everything unsettled. What
+    /// was never written goes back as if it had not been delivered.
+    pub fn release(&mut self, departed: &mut Vec<Departed>) {
+        self.flush();
+        for consumer in &self.consumers {
+            consumer.subscription.cancel();
+            departed.push((
+                consumer.subscription.consumer(),
+                consumer.subscription.queue().clone(),
+            ));
+        }
+        for pending in std::mem::take(&mut self.pending) {
+            self.return_pending(&pending);
+        }
+        for taken in self.unacked.take_all() {
+            self.returned.add(taken);
+        }
+        self.consumers = Vec::new();
+        self.flush_settled();
+        self.publisher = None;
+        self.confirms = None;
+        self.holders = Holders::default();
+        self.assembler = Assembler::new();
+        self.last_queue = String::new();
+    }
+
+    /// A refusal of `method`, as the exception that tells the client.
+    fn refused<'m, A: Arguments<'m>>(refusal: &broker::Refusal) -> protocol::amqp::Exception {
+        refusal::exception(refusal, A::ID)
+    }
+}

@@ -1,0 +1,104 @@
+//! Acknowledgements: from delivery tags to messages of queues, collected and handed on once per read.
+
+use super::Channel;
+use super::unacked::Taken;
+use broker::Disposal;
+use protocol::amqp::{Exception, MethodId, ReplyCode};
+
+/// What the client says of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done.
+    Accept,
+    /// Not wanted.
+    Reject,
+    /// Back to where it stood.
+    Requeue,
+}
+
+impl Channel {
+    /// `basic.ack`, `basic.nack` and `basic.reject`. Tag 0 with `multiple` is everything.
+    ///
+    /// # Errors
+    /// 406 for a tag that is not unsettled.
+    pub(super) fn settle(
+        &mut self,
+        tag: u64,
+        multiple: bool,
+        verdict: Verdict,
+        method: MethodId,
+    ) -> Result<(), Exception> {
+        let known = match (multiple, tag) {
+            (true, 0) => {
+                for taken in self.unacked.take_all() {
+                    self.batch(verdict).add(taken);
+                }
+                true
+            }
+            (true, tag) => {
+                let batch = match verdict {
+                    Verdict::Accept => &mut self.accepted,
+                    Verdict::Reject => &mut self.rejected,
+                    Verdict::Requeue => &mut self.returned,
+                };
+                self.unacked.take_up_to(tag, |taken| batch.add(taken))
+            }
+            (false, tag) => self
+                .unacked
+                .take_one(tag)
+                .map(|taken| self.batch(verdict).add(taken))
+                .is_some(),
+        };
+        if known {
+            return Ok(());
+        }
+        let text = format!("unknown delivery tag {tag}");
+        Err(Exception::new(ReplyCode::PreconditionFailed, text, method))
+    }
+
+    fn batch(&mut self, verdict: Verdict) -> &mut super::Batch {
+        match verdict {
+            Verdict::Accept => &mut self.accepted,
+            Verdict::Reject => &mut self.rejected,
+            Verdict::Requeue => &mut self.returned,
+        }
+    }
+
+    /// `basic.recover`: everything unsettled goes back.
+    pub(super) fn recover(&mut self) {
+        let all: Vec<Taken> = self.unacked.take_all().collect();
+        for taken in all {
+            self.returned.add(taken);
+        }
+        self.flush_settled();
+    }
+
+    /// Hands on what was settled since the last flush.
+    pub(super) fn flush_settled(&mut self) {
+        if self.accepted.is_empty() && self.rejected.is_empty() && self.returned.is_empty() {
+            return;
+        }
+        let (holders, prefetch) = (&mut self.holders, &mut self.prefetch);
+        for (batch, verdict) in [
+            (&mut self.accepted, Verdict::Accept),
+            (&mut self.rejected, Verdict::Reject),
+            (&mut self.returned, Verdict::Requeue),
+        ] {
+            for (holder, seqs) in batch.drain() {
+                let count = seqs.count();
+                holders.settle(holder, count, |holder| {
+                    if holder.consumer.is_some() {
+                        prefetch.released(count);
+                    }
+                    match verdict {
+                        Verdict::Accept => holder.queue.settle(holder.consumer, seqs, Disposal::Accepted),
+                        Verdict::Reject => holder.queue.settle(holder.consumer, seqs, Disposal::Rejected),
+                        // The client has seen them.
+                        Verdict::Requeue => holder.queue.give_back(holder.consumer, seqs, true),
+                    }
+                });
+            }
+        }
+        prefetch.resume(&self.consumers);
+    }
+}

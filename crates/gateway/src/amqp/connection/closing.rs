@@ -1,0 +1,157 @@
+//! After the end: the answer to our `connection.close`, and what the hall still sends.
+
+use super::departed::Departures;
+use super::heartbeat::Millis;
+use super::open::{Open, Waiting};
+use super::output::Output;
+use broker::{Answer, Event};
+use protocol::amqp::method::ConnectionCloseOk;
+use protocol::amqp::{Part, encode, next_frame};
+
+/// How long the answer is waited for (RabbitMQ's `CLOSING_TIMEOUT`).
+const PATIENCE: Millis = 30_000;
+
+/// How long the answer of a disk is waited for, to give the message back.
+const DISK_PATIENCE: Millis = 60_000;
+
+/// `connection.close-ok` as a frame.
+const CLOSE_OK: [u8; 12] = [1, 0, 0, 0, 0, 0, 4, 0, 10, 0, 51, 0xce];
+
+/// Our `connection.close` is out.
+pub struct Closing {
+    until: Millis,
+    frame_max: u32,
+    lost_step: bool,
+}
+
+impl Closing {
+    /// From now on. If the two sides have `lost_step`, frames cannot be told apart any more.
+    pub fn new(now: Millis, frame_max: u32, lost_step: bool) -> Self {
+        Self {
+            until: now + PATIENCE,
+            frame_max,
+            lost_step,
+        }
+    }
+
+    /// When to hang up without an answer.
+    pub fn until(&self) -> Millis {
+        self.until
+    }
+
+    /// Drops everything but the answer. Says how many bytes it took, and whether the answer was among them.
+    pub fn input(&mut self, bytes: &[u8], out: &mut Output) -> (usize, bool) {
+        let mut at = 0;
+        while !self.lost_step {
+            let Ok(next) = next_frame(&bytes[at..], self.frame_max) else {
+                self.lost_step = true;
+                break;
+            };
+            let Some((frame, length)) = next else {
+                return (at, false);
+            };
+            at += length;
+            match frame.part() {
+                Ok(Part::Method(id, _)) if frame.channel == 0 && (id.class, id.method) == (10, 51) => {
+                    return (bytes.len(), true);
+                }
+                // Both closed at the same time.
+                Ok(Part::Method(id, _)) if frame.channel == 0 && (id.class, id.method) == (10, 50) => {
+                    encode::method(out.bytes(), 0, &ConnectionCloseOk {});
+                }
+                _ => {}
+            }
+        }
+        // The answer is looked for at any place; its beginning may be at the very end.
+        let done = bytes[at..]
+            .windows(CLOSE_OK.len())
+            .any(|window| window == CLOSE_OK);
+        let kept = (bytes.len() - at).min(CLOSE_OK.len() - 1);
+        (bytes.len() - kept, done)
+    }
+}
+
+/// What may still come from the hall for a connection that is gone: deliveries of a queue that was just being turned, and
+/// the answer to a `basic.get`.
+pub struct Remains {
+    departures: Departures,
+    getting: Option<Box<Waiting>>,
+    answer_until: Millis,
+}
+
+impl Remains {
+    /// Of this connection.
+    pub fn new(open: Open, now: Millis) -> Self {
+        Self {
+            departures: open.departures,
+            getting: open.getting,
+            answer_until: now + DISK_PATIENCE,
+        }
+    }
+
+    /// Gives everything back.
+    pub fn events(&mut self, events: &mut Vec<Event>) {
+        for event in events.drain(..) {
+            match event {
+                Event::Deliver {
+                    consumer, delivery, ..
+                } => self.departures.give_back(consumer, delivery),
+                Event::Answer { answer, .. } => {
+                    if let (Answer::Got { delivery, .. }, Some(waiting)) = (answer, self.getting.take())
+                        && !waiting.no_ack
+                    {
+                        waiting.queue.give_back(None, delivery.seqs, false);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// When nothing can come any more; `None` if that is now.
+    pub fn until(&self) -> Option<Millis> {
+        let answer = self.getting.as_ref().map(|_| self.answer_until);
+        self.departures.until().max(answer)
+    }
+
+    /// True if nothing can come any more.
+    pub fn is_over(&mut self, now: Millis) -> bool {
+        self.departures.forget(now);
+        self.until().is_none_or(|until| now >= until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::amqp::method::BasicAck;
+
+    #[test]
+    fn only_the_answer_counts() {
+        let mut bytes = Vec::new();
+        encode::method(
+            &mut bytes,
+            1,
+            &BasicAck {
+                delivery_tag: 1,
+                multiple: false,
+            },
+        );
+        let length = bytes.len();
+        bytes.extend_from_slice(&CLOSE_OK[..5]);
+        let mut closing = Closing::new(0, 4096, false);
+        assert_eq!(closing.input(&bytes, &mut Output::default()), (length, false));
+        assert_eq!(closing.input(&CLOSE_OK, &mut Output::default()), (12, true));
+    }
+
+    #[test]
+    fn the_answer_is_found_after_losing_step() {
+        let mut closing = Closing::new(0, 4096, true);
+        let mut bytes = vec![7; 100];
+        bytes.extend_from_slice(&CLOSE_OK[..6]);
+        let (taken, done) = closing.input(&bytes, &mut Output::default());
+        assert!(!done && (89..=100).contains(&taken));
+        bytes.extend_from_slice(&CLOSE_OK[6..]);
+        assert!(closing.input(&bytes[taken..], &mut Output::default()).1);
+    }
+}

@@ -1,0 +1,302 @@
+//! What the hall has for an open connection, and what the connection hands on and writes at the end of a turn.
+
+use super::Name;
+use super::heartbeat::Millis;
+use super::open::{Failure, Open};
+use super::output::Output;
+use crate::amqp::channel::{Context, State};
+use broker::{AlarmReason, Answer, ChannelId, Event};
+use model::ConsumerId;
+use protocol::amqp::method::{BasicGetEmpty, ChannelCloseOk, ConnectionUnblocked};
+use protocol::amqp::{Exception, encode};
+use std::task::Waker;
+
+/// How long a client that closed waits for its declarations to become durable.
+const FINISH: Millis = 30_000;
+
+impl Open {
+    /// Hands on everything that was published and settled.
+    pub fn flush(&mut self) {
+        for number in std::mem::take(&mut self.dirty) {
+            let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+                continue;
+            };
+            channel.dirty = false;
+            let pressure = channel.flush();
+            if self.pressure.is_none() {
+                self.pressure = pressure;
+            }
+            if channel.has_news() {
+                self.news.push(number);
+            }
+        }
+    }
+
+    /// Looks whether the reason to slow down is over; else `waker` is woken when it is.
+    pub fn poll_pressure(&mut self, waker: &Waker) {
+        if self
+            .pressure
+            .as_ref()
+            .is_some_and(|pressure| pressure.poll(waker))
+        {
+            self.pressure = None;
+        }
+    }
+
+    /// Takes what the hall sent.
+    pub fn events(&mut self, events: &mut Vec<Event>, out: &mut Output) {
+        for event in events.drain(..) {
+            match event {
+                Event::Deliver {
+                    channel,
+                    consumer,
+                    delivery,
+                } => {
+                    let delivery = match self.live(channel) {
+                        Some(at) => self.deliver(at, consumer, delivery),
+                        None => Some(delivery),
+                    };
+                    if let Some(delivery) = delivery {
+                        self.departures.give_back(consumer, delivery);
+                    }
+                }
+                Event::Confirm { channel, numbers } => {
+                    if let Some(at) = self.live(channel)
+                        && let Some(Some(channel)) = self.channels.get_mut(at)
+                    {
+                        channel.confirmed(&numbers);
+                        self.news.push(at as u16);
+                    }
+                }
+                Event::Durable { channel, ticket } => self.durable(channel, ticket, out),
+                Event::Answer { answer, .. } => self.answered(answer, out),
+                Event::ConsumerCancelled { channel, consumer } => {
+                    self.consumer_cancelled(channel, consumer, out)
+                }
+                Event::Alarm(reason) => self.alarm(reason, out),
+                Event::Close(reason) => self.close_request = Some(reason),
+            }
+        }
+    }
+
+    /// Takes what is in the outbox now, between two frames.
+    fn absorb(&mut self, out: &mut Output) {
+        let mut events = Vec::new();
+        self.outbox.take_now(&mut events);
+        self.events(&mut events, out);
+    }
+
+    /// Where the channel stands, unless it is another one of the same number by now.
+    fn live(&self, id: ChannelId) -> Option<usize> {
+        let at = id.number as usize;
+        let channel = self.channels.get(at)?.as_ref()?;
+        (channel.id() == id).then_some(at)
+    }
+
+    fn deliver(
+        &mut self,
+        at: usize,
+        consumer: ConsumerId,
+        delivery: broker::Delivery,
+    ) -> Option<broker::Delivery> {
+        let Some(Some(channel)) = self.channels.get_mut(at) else {
+            return Some(delivery);
+        };
+        let refused = channel.deliver(consumer, delivery).err();
+        self.queue_deliveries(at);
+        refused
+    }
+
+    /// Puts a channel on the list of those with deliveries to write.
+    fn queue_deliveries(&mut self, at: usize) {
+        if let Some(Some(channel)) = self.channels.get_mut(at)
+            && channel.has_deliveries()
+            && !channel.queued
+        {
+            channel.queued = true;
+            self.ready.push_back(at as u16);
+        }
+    }
+
+    fn durable(&mut self, id: ChannelId, ticket: broker::Ticket, out: &mut Output) {
+        let Some(at) = self.live(id) else { return };
+        let Some(Some(channel)) = self.channels.get_mut(at) else {
+            return;
+        };
+        let waited = channel.waiting_replies();
+        channel.durable(ticket, out.bytes());
+        self.held_replies -= waited - channel.waiting_replies();
+        if channel.is_released() && channel.state == State::Finishing {
+            self.forget_channel(id.number);
+        } else {
+            self.queue_deliveries(at);
+        }
+    }
+
+    fn answered(&mut self, answer: Answer, out: &mut Output) {
+        let Some(waiting) = self.getting.take() else {
+            return;
+        };
+        let live = self.live(waiting.channel);
+        let channel = live
+            .and_then(|at| self.channels.get_mut(at))
+            .and_then(Option::as_mut);
+        match (answer, channel) {
+            (Answer::Got { delivery, remaining }, Some(channel)) => {
+                let mut cx = Context {
+                    session: &self.session,
+                    limits: &self.limits,
+                    frame_max: self.tuning.frame_max,
+                    out: out.bytes(),
+                };
+                channel.got(&delivery, remaining, &waiting.queue, waiting.no_ack, &mut cx);
+            }
+            (Answer::Got { delivery, .. }, None) => {
+                if !waiting.no_ack {
+                    waiting.queue.give_back(None, delivery.seqs, false);
+                }
+            }
+            (_, Some(channel)) => channel.write(out.bytes(), &BasicGetEmpty {}),
+            (_, None) => {}
+        }
+    }
+
+    fn consumer_cancelled(&mut self, id: ChannelId, consumer: ConsumerId, out: &mut Output) {
+        let Some(at) = self.live(id) else { return };
+        let tell = self.capabilities.consumer_cancel_notify;
+        if let Some(Some(channel)) = self.channels.get_mut(at) {
+            let departed = channel.consumer_cancelled(consumer, tell, out.bytes());
+            self.departures.add(self.now, departed);
+        }
+    }
+
+    fn alarm(&mut self, reason: Option<AlarmReason>, out: &mut Output) {
+        self.alarm = reason;
+        if reason.is_none() && std::mem::take(&mut self.blocked) && self.capabilities.connection_blocked {
+            encode::method(out.bytes(), 0, &ConnectionUnblocked {});
+        }
+    }
+
+    /// Ends a consumer in its queue and takes what was delivered to it until then.
+    pub(super) fn cancel_subscription(&mut self, number: u16, tag: &str, out: &mut Output) {
+        let Some(Some(channel)) = self.channels.get(number as usize) else {
+            return;
+        };
+        if let Some(departed) = channel.cancel_subscription(tag) {
+            self.departures.add(self.now, Some(departed));
+            self.absorb(out);
+        }
+    }
+
+    /// The client closes a channel.
+    pub(super) fn finish_channel(&mut self, number: u16, out: &mut Output) {
+        self.release_channel(number, State::Finishing, out);
+        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+            return;
+        };
+        channel.write(out.bytes(), &ChannelCloseOk {});
+        if channel.is_released() {
+            self.forget_channel(number);
+        }
+    }
+
+    fn release_channel(&mut self, number: u16, state: State, out: &mut Output) {
+        self.flush();
+        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+            return;
+        };
+        let mut departed = Vec::new();
+        channel.state = state;
+        channel.release(&mut departed);
+        if !departed.is_empty() {
+            self.departures.add(self.now, departed);
+            self.absorb(out);
+        }
+    }
+
+    /// Gives back everything that the connection holds. Replies that wait for the log still wait.
+    pub fn close_channels(&mut self, out: &mut Output) {
+        for number in 1..self.channels.len() as u16 {
+            if !matches!(self.channels.get(number as usize), Some(Some(_))) {
+                continue;
+            }
+            self.release_channel(number, State::Finishing, out);
+            if let Some(Some(channel)) = self.channels.get(number as usize)
+                && channel.is_released()
+            {
+                self.forget_channel(number);
+            }
+        }
+    }
+
+    /// True if the client's `connection.close` may be answered.
+    pub fn is_finished(&self) -> bool {
+        self.finishing.is_some() && self.held_replies == 0
+    }
+
+    /// When the answer to `connection.close` is not waited for any longer.
+    pub fn finish_by(&self) -> Option<Millis> {
+        self.finishing.map(|since| since + FINISH)
+    }
+
+    /// An exception: closes its channel, or says that the connection must be closed.
+    pub(super) fn fail(
+        &mut self,
+        number: u16,
+        exception: Exception,
+        out: &mut Output,
+        name: &Name,
+    ) -> Option<Failure> {
+        if exception.closes_connection(number) {
+            return Some(Failure {
+                exception,
+                channel: number,
+                lost_step: false,
+            });
+        }
+        tracing::error!(
+            area = "channel",
+            "channel error on connection {name} (vhost: '{}', user: '{}'), channel {number}: operation {} caused: {}",
+            self.session.vhost(),
+            self.session.user().name,
+            exception.method,
+            exception.reply_text(),
+        );
+        self.release_channel(number, State::Closing, out);
+        if let Some(Some(channel)) = self.channels.get_mut(number as usize) {
+            exception.encode_close(number, channel.target(out.bytes()));
+        }
+        None
+    }
+
+    /// Writes the confirms that are due.
+    pub fn tell(&mut self, out: &mut Output) {
+        for number in std::mem::take(&mut self.news) {
+            if let Some(Some(channel)) = self.channels.get_mut(number as usize) {
+                channel.tell(out.bytes());
+            }
+        }
+    }
+
+    /// Writes deliveries until the output has a piece's length, channels in turn.
+    pub fn fill(&mut self, out: &mut Output) {
+        let limit = out.limit();
+        while out.len() < super::output::PIECE
+            && let Some(number) = self.ready.pop_front()
+        {
+            let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+                continue;
+            };
+            if channel.write_deliveries(out.bytes(), limit) {
+                self.ready.push_back(number);
+            } else {
+                channel.queued = false;
+            }
+        }
+    }
+
+    /// The time, for what is noted with it.
+    pub fn set_now(&mut self, now: Millis) {
+        self.now = now;
+    }
+}

@@ -1,0 +1,279 @@
+//! From the protocol header to an open connection: who may come in.
+
+use super::heartbeat::Millis;
+use super::open::Open;
+use super::{Hall, Name, Output};
+use crate::amqp::refusal;
+use broker::{Outbox, Session, User};
+use model::Limits;
+use model::table::Table;
+use protocol::amqp::handshake::{Event, Mechanism, Offer, Tuning};
+use protocol::amqp::method::{Arguments, ConnectionOpen};
+use protocol::amqp::{Credentials, Exception, Handshake, MethodId, ReplyCode};
+use std::sync::Arc;
+
+/// How long a refused login that is told nothing waits for the end (RabbitMQ's `SILENT_CLOSE_DELAY`); guessing
+/// passwords must not be quick.
+const SILENCE: Millis = 3_000;
+
+/// How long the answer to a refusal is waited for.
+const PATIENCE: Millis = 3_000;
+
+/// A connection that is not open yet.
+pub struct Greeting {
+    handshake: Option<Handshake>,
+    limits: Limits,
+    user: Option<User>,
+    session: Option<Arc<Session>>,
+    until: Millis,
+    /// Refused: only the end is waited for.
+    refused: bool,
+    /// Refused without a word: nothing is read any more.
+    silent: bool,
+    started: bool,
+}
+
+/// What comes after some bytes.
+pub enum Step {
+    /// More of the same.
+    Stay,
+    /// The connection stands.
+    Open(Box<Open>),
+    /// Hang up once everything is written.
+    Finished,
+}
+
+impl Greeting {
+    /// With RabbitMQ's offer.
+    pub fn new(hall: &Hall, now: Millis) -> Self {
+        let limits = hall.broker.limits().clone();
+        let offer = Offer {
+            server_properties: server_properties(hall),
+            mechanisms: vec![Mechanism::Plain, Mechanism::AmqPlain],
+            tuning: Tuning {
+                channel_max: limits.channel_max,
+                frame_max: limits.frame_max,
+                heartbeat_s: hall.options.heartbeat,
+            },
+        };
+        Self {
+            handshake: Some(Handshake::new(offer, limits.clone())),
+            until: now + limits.handshake_ms,
+            limits,
+            user: None,
+            session: None,
+            refused: false,
+            silent: false,
+            started: false,
+        }
+    }
+
+    /// True if bytes may be fed.
+    pub fn wants_input(&self) -> bool {
+        !self.silent
+    }
+
+    /// When it has lasted long enough.
+    pub fn until(&self) -> Millis {
+        self.until
+    }
+
+    /// Takes what it can of `bytes`, and answers what the handshake asks.
+    pub fn input(
+        &mut self,
+        bytes: &[u8],
+        hall: &Hall,
+        outbox: &Arc<Outbox>,
+        name: Name,
+        now: Millis,
+        out: &mut Output,
+    ) -> (usize, Step) {
+        self.started |= !bytes.is_empty();
+        let mut taken = 0;
+        loop {
+            let Some(handshake) = &mut self.handshake else {
+                return (bytes.len(), Step::Finished);
+            };
+            let (length, event) = handshake.advance(&bytes[taken..], out.bytes());
+            taken += length;
+            let Some(event) = event else {
+                return (taken, Step::Stay);
+            };
+            match event {
+                Event::Authenticate(credentials) => self.authenticate(&credentials, hall, &name, now, out),
+                Event::Open { vhost } => {
+                    self.admit(&vhost, hall, outbox, &name, now, out);
+                    if let Some(open) = self.opened(outbox, now) {
+                        return (taken, Step::Open(Box::new(open)));
+                    }
+                }
+                Event::WrongProtocol(header) => {
+                    tracing::error!(
+                        area = "connection",
+                        "closing AMQP connection {name}: the client speaks another protocol, its first bytes are {:?}",
+                        String::from_utf8_lossy(&header)
+                    );
+                    return (bytes.len(), Step::Finished);
+                }
+                Event::Failed { exception, told } => self.failed(&exception, told, &name, now),
+                Event::Closed => return (bytes.len(), Step::Finished),
+            }
+        }
+    }
+
+    fn authenticate(
+        &mut self,
+        credentials: &Credentials,
+        hall: &Hall,
+        name: &Name,
+        now: Millis,
+        out: &mut Output,
+    ) {
+        let Some(handshake) = &mut self.handshake else {
+            return;
+        };
+        match hall
+            .broker
+            .authenticate(&credentials.user, &credentials.password, name.peer.ip())
+        {
+            Ok(user) => {
+                self.user = Some(user);
+                handshake.accept(out.bytes());
+            }
+            Err(refusal) => {
+                tracing::error!(
+                    area = "connection",
+                    "error on AMQP connection {name}: {} login refused: user '{}' - {refusal}",
+                    credentials.mechanism.name(),
+                    credentials.user,
+                );
+                if let Event::Failed { told, .. } = handshake.refuse(out.bytes()) {
+                    self.await_end(told, now);
+                }
+            }
+        }
+    }
+
+    fn admit(
+        &mut self,
+        vhost: &str,
+        hall: &Hall,
+        outbox: &Arc<Outbox>,
+        name: &Name,
+        now: Millis,
+        out: &mut Output,
+    ) {
+        let (Some(handshake), Some(user)) = (&mut self.handshake, self.user.take()) else {
+            return;
+        };
+        match hall.broker.connect(user, vhost, outbox.clone()) {
+            Ok(session) => {
+                handshake.open(out.bytes());
+                tracing::info!(
+                    area = "connection",
+                    "connection {name}{}: user '{}' authenticated and granted access to vhost '{vhost}'",
+                    handshake
+                        .client()
+                        .connection_name()
+                        .map(|name| format!(" - {name}"))
+                        .unwrap_or_default(),
+                    session.user().name,
+                );
+                self.session = Some(session);
+            }
+            Err(refused) => {
+                let exception = refusal::of_vhost(&refused, ConnectionOpen::ID);
+                if let Event::Failed { exception, told } = handshake.refuse_open(exception, out.bytes()) {
+                    self.failed(&exception, told, name, now);
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self, outbox: &Arc<Outbox>, now: Millis) -> Option<Open> {
+        let session = self.session.take()?;
+        let (client, tuning) = self.handshake.take()?.finish();
+        Some(Open::new(
+            session,
+            outbox.clone(),
+            self.limits.clone(),
+            tuning,
+            client.capabilities,
+            now,
+        ))
+    }
+
+    fn failed(&mut self, exception: &Exception, told: bool, name: &Name, now: Millis) {
+        tracing::error!(
+            area = "connection",
+            "error on AMQP connection {name}: {}",
+            exception.reply_text()
+        );
+        self.await_end(told, now);
+    }
+
+    fn await_end(&mut self, told: bool, now: Millis) {
+        self.refused = true;
+        self.silent = !told;
+        self.until = now + if told { PATIENCE } else { SILENCE };
+    }
+
+    /// The node wants it closed.
+    pub fn close(&mut self, reason: String, now: Millis, out: &mut Output) {
+        let Some(handshake) = &mut self.handshake else {
+            return;
+        };
+        let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
+        if let Event::Failed { told, .. } = handshake.fail(exception, out.bytes()) {
+            self.refused = true;
+            self.silent = !told;
+            self.until = if told { now + PATIENCE } else { now };
+        }
+    }
+
+    /// It has lasted too long.
+    pub fn overdue(&self, name: &Name) {
+        if !self.refused {
+            tracing::error!(
+                area = "connection",
+                "closing AMQP connection {name}: the handshake took too long"
+            );
+        }
+    }
+
+    /// The socket is gone. Health checks connect and hang up without a byte; they are not worth a warning.
+    pub fn hung_up(&self, name: &Name, why: &str) {
+        if self.started && !self.refused {
+            tracing::warn!(
+                area = "connection",
+                "closing AMQP connection {name} during its handshake: {why}"
+            );
+        }
+    }
+}
+
+/// What the server says about itself. A capability is named once it is true.
+fn server_properties(hall: &Hall) -> Table {
+    let capabilities: Table = [
+        "publisher_confirms",
+        "exchange_exchange_bindings",
+        "basic.nack",
+        "consumer_cancel_notify",
+        "connection.blocked",
+        "authentication_failure_close",
+        "per_consumer_qos",
+    ]
+    .into_iter()
+    .map(|name| (name, true))
+    .collect();
+    let options = &hall.options;
+    Table::new()
+        .with("capabilities", capabilities)
+        .with("cluster_name", hall.broker.cluster_name())
+        .with("copyright", "Copyright the Leveret authors")
+        .with("information", "Licensed under the Apache License 2.0")
+        .with("leveret_version", options.leveret_version.as_str())
+        .with("platform", "Rust")
+        .with("product", options.product.as_str())
+        .with("version", options.version.as_str())
+}

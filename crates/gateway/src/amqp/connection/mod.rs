@@ -1,0 +1,356 @@
+//! A connection, without its socket and without a clock: bytes in, bytes out, and what the hall has for it in between.
+//!
+//! The stages: [`greeting`] (from the protocol header to `connection.open-ok`), [`open`] with [`events`] (everything after),
+//! [`closing`] (our own `connection.close` is out, its answer is awaited). [`output`] is what has to be written, [`heartbeat`]
+//! the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
+
+mod closing;
+mod departed;
+mod events;
+mod greeting;
+mod heartbeat;
+mod open;
+mod output;
+
+pub use heartbeat::Millis;
+pub use output::Output;
+
+use crate::options::Options;
+use broker::{Broker, Event, Outbox};
+use closing::{Closing, Remains};
+use greeting::Greeting;
+use heartbeat::Due;
+use open::{Failure, Open};
+use protocol::amqp::frame::HEARTBEAT_FRAME;
+use protocol::amqp::method::ConnectionCloseOk;
+use protocol::amqp::{Exception, MethodId, ReplyCode, encode};
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// What all connections share.
+pub struct Hall {
+    /// The broker.
+    pub broker: Arc<Broker>,
+    /// How the gateway was set up.
+    pub options: Options,
+}
+
+/// A connection's two ends, as RabbitMQ names it in its logs.
+#[derive(Clone, Copy, Debug)]
+pub struct Name {
+    /// The client.
+    pub peer: SocketAddr,
+    /// The listener.
+    pub local: SocketAddr,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} -> {}", self.peer, self.local)
+    }
+}
+
+enum Stage {
+    Greeting(Box<Greeting>),
+    Open(Box<Open>),
+    Closing(Closing),
+    /// Hang up once everything is written.
+    Finished,
+}
+
+/// One connection.
+pub struct Core {
+    hall: Arc<Hall>,
+    outbox: Arc<Outbox>,
+    name: Name,
+    stage: Stage,
+    /// What is still to be given back after the end.
+    remains: Option<Box<Remains>>,
+}
+
+thread_local! {
+    /// The events of one turn; their memory is used again by the next.
+    static EVENTS: RefCell<Vec<Event>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A list of events larger than this is not kept.
+const EVENTS_KEPT: usize = 256;
+
+impl Core {
+    /// A connection that was just accepted.
+    pub fn new(hall: Arc<Hall>, name: Name, now: Millis) -> Self {
+        tracing::info!(area = "connection", "accepting AMQP connection {name}");
+        let greeting = Greeting::new(&hall, now);
+        let outbox = Arc::new(Outbox::new());
+        Self {
+            hall,
+            outbox,
+            name,
+            stage: Stage::Greeting(Box::new(greeting)),
+            remains: None,
+        }
+    }
+
+    /// Its inbox.
+    pub fn outbox(&self) -> &Arc<Outbox> {
+        &self.outbox
+    }
+
+    /// True if bytes may be fed now.
+    pub fn wants_input(&self, out: &Output) -> bool {
+        match &self.stage {
+            Stage::Greeting(greeting) => greeting.wants_input(),
+            Stage::Open(open) => open.wants_input(out.len()),
+            Stage::Closing(_) => true,
+            Stage::Finished => false,
+        }
+    }
+
+    /// Bytes came from the socket. They are a sign of life even if nothing can be done with them yet.
+    pub fn received(&mut self) {
+        if let Stage::Open(open) = &mut self.stage {
+            open.heartbeat.received();
+        }
+    }
+
+    /// Bytes left for the socket.
+    pub fn sent(&mut self) {
+        if let Stage::Open(open) = &mut self.stage {
+            open.heartbeat.sent();
+        }
+    }
+
+    /// Takes what it can of `bytes` and says how many it took: all but the beginning of a frame that is not whole, unless it
+    /// does not want more now.
+    pub fn input(&mut self, bytes: &[u8], now: Millis, out: &mut Output) -> usize {
+        let mut taken = 0;
+        loop {
+            let rest = &bytes[taken..];
+            match &mut self.stage {
+                Stage::Greeting(greeting) => {
+                    let (length, step) = greeting.input(rest, &self.hall, &self.outbox, self.name, now, out);
+                    taken += length;
+                    match step {
+                        greeting::Step::Stay => return taken,
+                        greeting::Step::Open(open) => self.stage = Stage::Open(open),
+                        greeting::Step::Finished => self.stage = Stage::Finished,
+                    }
+                }
+                Stage::Open(open) => {
+                    open.set_now(now);
+                    let (length, failure) = open.input(rest, out, &self.name);
+                    taken += length;
+                    let Some(failure) = failure else { return taken };
+                    self.close(&failure, now, out);
+                }
+                Stage::Closing(closing) => {
+                    let (length, done) = closing.input(rest, out);
+                    if done {
+                        self.stage = Stage::Finished;
+                    }
+                    return taken + length;
+                }
+                Stage::Finished => return bytes.len(),
+            }
+        }
+    }
+
+    /// The end of a turn: hands on what came, takes what the hall has, and writes what is due. `waker` is woken when there
+    /// is more.
+    pub fn turn(&mut self, waker: &Waker, now: Millis, out: &mut Output) {
+        if let Stage::Open(open) = &mut self.stage {
+            open.set_now(now);
+            open.flush();
+        }
+        EVENTS.with_borrow_mut(|events| {
+            self.outbox.take(events, waker);
+            self.events(events, now, out);
+            if events.capacity() > EVENTS_KEPT {
+                *events = Vec::new();
+            }
+        });
+        let Stage::Open(open) = &mut self.stage else {
+            return;
+        };
+        open.flush();
+        open.poll_pressure(waker);
+        open.tell(out);
+        open.fill(out);
+        if let Some(reason) = open.close_request.take() {
+            let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
+            self.close(
+                &Failure {
+                    exception,
+                    channel: 0,
+                    lost_step: false,
+                },
+                now,
+                out,
+            );
+        } else if open.is_finished() {
+            tracing::info!(
+                area = "connection",
+                "closing AMQP connection {} ({})",
+                self.name,
+                label(&open.session)
+            );
+            self.leave(now, out, Stage::Finished);
+            encode::method(out.bytes(), 0, &ConnectionCloseOk {});
+        }
+    }
+
+    fn events(&mut self, events: &mut Vec<Event>, now: Millis, out: &mut Output) {
+        match (&mut self.stage, &mut self.remains) {
+            (Stage::Open(open), _) => open.events(events, out),
+            (_, Some(remains)) => remains.events(events),
+            (Stage::Greeting(greeting), None) => {
+                for event in events.drain(..) {
+                    if let Event::Close(reason) = event {
+                        greeting.close(reason, now, out);
+                    }
+                }
+            }
+            _ => events.clear(),
+        }
+    }
+
+    /// Writes deliveries, if the output has room for them.
+    pub fn fill(&mut self, out: &mut Output) {
+        if let Stage::Open(open) = &mut self.stage {
+            open.fill(out);
+        }
+    }
+
+    /// When [`Core::tick`] must be called next; `None` if never.
+    pub fn next_tick(&self) -> Option<Millis> {
+        let stage = match &self.stage {
+            Stage::Greeting(greeting) => Some(greeting.until()),
+            Stage::Open(open) => open.heartbeat.next().into_iter().chain(open.finish_by()).min(),
+            Stage::Closing(closing) => Some(closing.until()),
+            Stage::Finished => None,
+        };
+        let remains = self.remains.as_ref().and_then(|remains| remains.until());
+        stage.into_iter().chain(remains).min()
+    }
+
+    /// Does what is due at `now`.
+    pub fn tick(&mut self, now: Millis, out: &mut Output) {
+        if let Some(remains) = &mut self.remains
+            && remains.is_over(now)
+        {
+            self.remains = None;
+        }
+        match &mut self.stage {
+            Stage::Greeting(greeting) if now >= greeting.until() => {
+                greeting.overdue(&self.name);
+                self.stage = Stage::Finished;
+            }
+            Stage::Open(open) if open.finish_by().is_some_and(|until| now >= until) => {
+                self.hung_up(
+                    "what the client declared did not become durable in time",
+                    now,
+                    out,
+                );
+            }
+            Stage::Open(open) => {
+                let deaf = !open.wants_input(out.len());
+                match open.heartbeat.due(now, deaf) {
+                    Due::Nothing => {}
+                    // What cannot be written now is written later; one heartbeat in the queue is enough.
+                    Due::Send if out.is_empty() => out.bytes().extend_from_slice(&HEARTBEAT_FRAME),
+                    Due::Send => {}
+                    Due::Dead => {
+                        let interval = open.tuning.heartbeat_s;
+                        self.hung_up(
+                            &format!("missed heartbeats from client, timeout: {interval}s"),
+                            now,
+                            out,
+                        );
+                    }
+                }
+            }
+            Stage::Closing(closing) if now >= closing.until() => self.stage = Stage::Finished,
+            _ => {}
+        }
+    }
+
+    /// Closes the connection because of an error, or because the hall wants it.
+    fn close(&mut self, failure: &Failure, now: Millis, out: &mut Output) {
+        let label = match &self.stage {
+            Stage::Open(open) => label(&open.session),
+            _ => String::new(),
+        };
+        tracing::error!(
+            area = "connection",
+            "error on AMQP connection {} ({label}), channel {}: operation {} caused: {}",
+            self.name,
+            failure.channel,
+            failure.exception.method,
+            failure.exception.reply_text(),
+        );
+        let frame_max = match &self.stage {
+            Stage::Open(open) => open.tuning.frame_max,
+            _ => 0,
+        };
+        self.leave(
+            now,
+            out,
+            Stage::Closing(Closing::new(now, frame_max, failure.lost_step)),
+        );
+        failure.exception.encode_close(0, out.bytes());
+    }
+
+    /// The socket is gone, or must be left. Everything held goes back.
+    pub fn hung_up(&mut self, why: &str, now: Millis, out: &mut Output) {
+        match &self.stage {
+            Stage::Open(open) => {
+                tracing::warn!(
+                    area = "connection",
+                    "closing AMQP connection {} ({}): {why}",
+                    self.name,
+                    label(&open.session)
+                );
+                self.leave(now, out, Stage::Finished);
+            }
+            Stage::Greeting(greeting) => greeting.hung_up(&self.name, why),
+            Stage::Closing(_) | Stage::Finished => {}
+        }
+        self.stage = Stage::Finished;
+        out.clear();
+    }
+
+    /// Leaves the open stage: channels give back what they hold, then exclusive queues go.
+    fn leave(&mut self, now: Millis, out: &mut Output, next: Stage) {
+        if let Stage::Open(mut open) = std::mem::replace(&mut self.stage, next) {
+            open.set_now(now);
+            open.flush();
+            open.close_channels(out);
+            open.session.close();
+            let remains = Remains::new(*open, now);
+            self.remains = remains.until().is_some().then(|| Box::new(remains));
+        }
+    }
+
+    /// True if there is nothing more to read or to expect; hang up once the output is written.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.stage, Stage::Finished)
+    }
+
+    /// True if nothing is left to be done, not even without a socket.
+    pub fn is_over(&self) -> bool {
+        self.is_finished() && self.remains.is_none()
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.leave(0, &mut Output::default(), Stage::Finished);
+    }
+}
+
+/// Whose connection it is, for logs.
+fn label(session: &broker::Session) -> String {
+    format!("vhost: '{}', user: '{}'", session.vhost(), session.user().name)
+}

@@ -1,0 +1,327 @@
+//! The thin shell around a connection: its socket, its clock, its memory for reading and writing.
+//!
+//! One task a connection, which reads and writes. Everything that is ready is done before anything is written, and written
+//! at once: a wake-up costs as much as a hundred messages.
+
+use super::connection::{Core, Millis, Output};
+use crate::pool;
+use protocol::amqp::frame::frame_length;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+/// How many rounds a connection makes before the others of its thread get their turn.
+const ROUNDS: usize = 4;
+
+/// How many pieces are written before the others get their turn.
+const WRITES: usize = 16;
+
+/// A read that brought so much is followed by the others' turn before the next one, in bytes.
+const LARGE_READ: usize = 64 * 1024;
+
+/// The beginning of a frame that is this small is copied aside, so that the connection holds no large buffer while it
+/// waits for the rest, in bytes.
+const SMALL: usize = 4 * 1024;
+
+/// How long the peer may take to hang up after we did. Closing at once could take from it what was just written.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// A connection with its socket.
+struct Served {
+    core: Core,
+    stream: TcpStream,
+    out: Output,
+    /// The beginning of a frame; all of `small`, or the first `kept` bytes of `large`.
+    small: Vec<u8>,
+    large: Option<Large>,
+    /// The core did not want what is kept; it is offered again when it does.
+    refused: bool,
+    /// The last read brought much: the others are next.
+    satisfied: bool,
+    epoch: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+    timer_at: Millis,
+}
+
+struct Large {
+    buffer: Vec<u8>,
+    kept: usize,
+}
+
+/// Whether to go on with the next round.
+enum Round {
+    Again,
+    /// Wait until something happens.
+    Wait,
+    /// Let others have their turn, then go on.
+    Yield,
+    Over,
+}
+
+/// Serves a connection until it is over. `epoch` is the moment from which its clock counts.
+pub async fn serve(stream: TcpStream, core: Core, epoch: Instant) {
+    let mut served = Served {
+        core,
+        stream,
+        out: Output::default(),
+        small: Vec::new(),
+        large: None,
+        refused: false,
+        satisfied: false,
+        epoch,
+        timer: None,
+        timer_at: Millis::MAX,
+    };
+    poll_fn(|cx| served.poll(cx)).await;
+    served.forget_input();
+    let Served { core, mut stream, .. } = served;
+    let settling = async {
+        if !core.is_over() {
+            settle_remains(core, epoch).await;
+        }
+    };
+    let hanging_up = async {
+        // However it ends, the socket is closed then.
+        let _ = tokio::time::timeout(LINGER, poll_fn(|cx| hang_up(&mut stream, cx))).await;
+        drop(stream);
+    };
+    let mut both = (Box::pin(settling), Box::pin(hanging_up));
+    let mut done = (false, false);
+    poll_fn(|cx| {
+        done.0 = done.0 || both.0.as_mut().poll(cx).is_ready();
+        done.1 = done.1 || both.1.as_mut().poll(cx).is_ready();
+        if done == (true, true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+impl Served {
+    fn now(&self) -> Millis {
+        self.epoch.elapsed().as_millis() as Millis
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS {
+            match self.round(cx) {
+                Round::Again => {}
+                Round::Wait => return Poll::Pending,
+                Round::Yield => break,
+                Round::Over => return Poll::Ready(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn round(&mut self, cx: &mut Context<'_>) -> Round {
+        let now = self.now();
+        if self.timer_is_due(now) {
+            self.core.tick(now, &mut self.out);
+        }
+        self.core.turn(cx.waker(), now, &mut self.out);
+        let more = self.write(cx, now);
+        if self.core.is_finished() && self.out.is_empty() {
+            return Round::Over;
+        }
+        self.arm_timer(now, cx);
+        if std::mem::take(&mut self.satisfied) {
+            return Round::Yield;
+        }
+        if !self.core.wants_input(&self.out) {
+            return if more { Round::Yield } else { Round::Wait };
+        }
+        if std::mem::take(&mut self.refused) {
+            self.offer_again(now);
+            return Round::Again;
+        }
+        match self.read(cx, now) {
+            Round::Wait if more => Round::Yield,
+            round => round,
+        }
+    }
+
+    /// Writes what there is. True if the socket would take more.
+    fn write(&mut self, cx: &mut Context<'_>, now: Millis) -> bool {
+        for _ in 0..WRITES {
+            self.core.fill(&mut self.out);
+            if self.out.is_empty() {
+                return false;
+            }
+            match Pin::new(&mut self.stream).poll_write(cx, self.out.unwritten()) {
+                Poll::Ready(Ok(count)) => {
+                    self.out.wrote(count);
+                    self.core.sent();
+                }
+                Poll::Pending => return false,
+                Poll::Ready(Err(error)) => {
+                    self.core.hung_up(
+                        &format!("the client cannot be written to: {error}"),
+                        now,
+                        &mut self.out,
+                    );
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Reads once.
+    fn read(&mut self, cx: &mut Context<'_>, now: Millis) -> Round {
+        let mut large = self.large.take().unwrap_or_else(|| {
+            let mut buffer = pool::take_read(0);
+            buffer[..self.small.len()].copy_from_slice(&self.small);
+            Large {
+                buffer,
+                kept: self.small.len(),
+            }
+        });
+        if large.kept == large.buffer.len() {
+            large.grow();
+        }
+        let mut space = ReadBuf::new(&mut large.buffer[large.kept..]);
+        let poll = Pin::new(&mut self.stream).poll_read(cx, &mut space);
+        let count = space.filled().len();
+        match poll {
+            Poll::Pending => {
+                self.keep(large);
+                Round::Wait
+            }
+            Poll::Ready(Ok(())) if count > 0 => {
+                self.core.received();
+                large.kept += count;
+                self.feed(large, now);
+                self.satisfied = count >= LARGE_READ;
+                Round::Again
+            }
+            ended => {
+                self.keep(large);
+                let why = match ended {
+                    Poll::Ready(Err(error)) => format!("the client cannot be read from: {error}"),
+                    _ => "client unexpectedly closed TCP connection".into(),
+                };
+                self.core.hung_up(&why, now, &mut self.out);
+                Round::Over
+            }
+        }
+    }
+
+    fn offer_again(&mut self, now: Millis) {
+        if let Some(large) = self.large.take() {
+            self.feed(large, now);
+        } else if !self.small.is_empty() {
+            let mut buffer = pool::take_read(0);
+            let kept = self.small.len();
+            buffer[..kept].copy_from_slice(&self.small);
+            self.feed(Large { buffer, kept }, now);
+        }
+    }
+
+    /// Hands what is in the buffer to the core, and keeps what it leaves.
+    fn feed(&mut self, mut large: Large, now: Millis) {
+        let taken = self.core.input(&large.buffer[..large.kept], now, &mut self.out);
+        large.buffer.copy_within(taken..large.kept, 0);
+        large.kept -= taken;
+        self.refused = large.kept > 0 && !self.core.wants_input(&self.out);
+        self.keep(large);
+    }
+
+    fn keep(&mut self, large: Large) {
+        if large.kept > SMALL {
+            self.large = Some(large);
+            self.small = Vec::new();
+            return;
+        }
+        self.small.clear();
+        if self.small.capacity() > 4 * large.kept {
+            self.small = Vec::new();
+        }
+        self.small.extend_from_slice(&large.buffer[..large.kept]);
+        pool::give_read(large.buffer);
+    }
+
+    fn forget_input(&mut self) {
+        if let Some(large) = self.large.take() {
+            pool::give_read(large.buffer);
+        }
+        self.small = Vec::new();
+    }
+
+    fn timer_is_due(&self, now: Millis) -> bool {
+        now >= self.timer_at
+    }
+
+    /// Has the task woken for the core's next tick. A timer that is too early is left as it is: it is cheaper to wake
+    /// once for nothing than to move it with every frame.
+    fn arm_timer(&mut self, now: Millis, cx: &mut Context<'_>) {
+        let Some(at) = self.core.next_tick() else {
+            self.timer_at = Millis::MAX;
+            return;
+        };
+        if at >= self.timer_at && self.timer_at > now {
+            return;
+        }
+        self.timer_at = at;
+        let deadline = tokio::time::Instant::from_std(self.epoch + Duration::from_millis(at));
+        match &mut self.timer {
+            Some(timer) => timer.as_mut().reset(deadline),
+            None => self.timer = Some(Box::pin(tokio::time::sleep_until(deadline))),
+        }
+        if let Some(timer) = &mut self.timer
+            && timer.as_mut().poll(cx).is_ready()
+        {
+            cx.waker().wake_by_ref();
+        }
+    }
+}
+
+impl Large {
+    /// The frame is larger than the buffer; its size was checked against the agreed one.
+    fn grow(&mut self) {
+        let needed = frame_length(&self.buffer).unwrap_or(0).max(self.buffer.len() + 1);
+        let mut buffer = pool::take_read(needed);
+        buffer[..self.kept].copy_from_slice(&self.buffer[..self.kept]);
+        pool::give_read(std::mem::replace(&mut self.buffer, buffer));
+    }
+}
+
+/// Tells the peer that nothing more comes, then drops what it still sends until it hangs up too.
+fn hang_up(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+    if !matches!(Pin::new(&mut *stream).poll_shutdown(cx), Poll::Ready(Ok(()))) {
+        return Poll::Ready(());
+    }
+    let mut dropped = pool::take_read(0);
+    let poll = loop {
+        let mut space = ReadBuf::new(&mut dropped);
+        match Pin::new(&mut *stream).poll_read(cx, &mut space) {
+            Poll::Ready(Ok(())) if !space.filled().is_empty() => {}
+            Poll::Pending => break Poll::Pending,
+            Poll::Ready(_) => break Poll::Ready(()),
+        }
+    };
+    pool::give_read(dropped);
+    poll
+}
+
+/// Waits for what the hall may still send to a connection that is gone; the core gives it back.
+async fn settle_remains(mut core: Core, epoch: Instant) {
+    let now = || epoch.elapsed().as_millis() as Millis;
+    while let (false, Some(at)) = (core.is_over(), core.next_tick()) {
+        let deadline = tokio::time::Instant::from_std(epoch + Duration::from_millis(at));
+        let mut timer = Box::pin(tokio::time::sleep_until(deadline));
+        poll_fn(|cx| {
+            core.turn(cx.waker(), now(), &mut Output::default());
+            timer.as_mut().poll(cx)
+        })
+        .await;
+        core.tick(now(), &mut Output::default());
+    }
+}

@@ -1,0 +1,72 @@
+//! What a gateway is started with, and why it may not start.
+
+use std::net::SocketAddr;
+
+/// How the doors for messages are set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen for AMQP; port 0 lets the system choose.
+    pub listeners: Vec<SocketAddr>,
+    /// How many connections the system may hold ready before they are accepted (RabbitMQ: 128).
+    pub backlog: u32,
+    /// Small writes leave at once (RabbitMQ: on).
+    pub nodelay: bool,
+    /// The heartbeat interval offered to clients, in seconds; 0 is off (RabbitMQ: 60).
+    pub heartbeat: u16,
+    /// How many threads serve connections; `None` is as many as there are processors.
+    pub threads: Option<usize>,
+    /// The product name announced to clients. Several client libraries do without features unless it is `RabbitMQ`.
+    pub product: String,
+    /// The version announced to clients, RabbitMQ's whose behaviour they may expect. At 4.3 PerfTest begins to turn
+    /// transient queues into durable ones.
+    pub version: String,
+    /// Our own version, announced as `leveret_version`.
+    pub leveret_version: String,
+}
+
+impl Options {
+    /// RabbitMQ's defaults for these addresses.
+    pub fn new(listeners: Vec<SocketAddr>) -> Self {
+        Self {
+            listeners,
+            backlog: 128,
+            nodelay: true,
+            heartbeat: 60,
+            threads: None,
+            product: "RabbitMQ".into(),
+            version: "4.2.0".into(),
+            leveret_version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
+/// Why a gateway cannot start. The text tells an operator what to do.
+#[derive(Debug)]
+pub enum StartError {
+    /// This address cannot be listened on.
+    Listen {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A thread or its runtime cannot be started.
+    Thread(std::io::Error),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Listen { address, error } if error.kind() == std::io::ErrorKind::AddrInUse => {
+                write!(
+                    f,
+                    "cannot listen on {address}: another process (perhaps another broker) listens there already"
+                )
+            }
+            Self::Listen { address, error } => write!(f, "cannot listen on {address}: {error}"),
+            Self::Thread(error) => write!(f, "a thread for connections cannot be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
