@@ -22,7 +22,8 @@ loader: publishes and consumes over AMQP 0-9-1 and says what a message cost the 
   --prefetch N        basic.qos of a consumer; 0 is none (0)
   --in-flight N       most messages published but not consumed yet, a queue; 0 is no limit (4000)
   --warmup SECONDS    before measuring (1)
-  --seconds SECONDS   how long to measure (5)
+  --seconds SECONDS   how long to measure (5); without consumers everything from the beginning until the broker has
+                      handled the last message is measured
 ";
 
 /// One run's load.

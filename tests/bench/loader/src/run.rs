@@ -130,6 +130,9 @@ fn drive(
     let usage = || process.as_ref().map(Process::usage).transpose();
     let gate = |i: usize| &shared.gates[i % shared.gates.len()];
     let consumes = !consumers.is_empty();
+    // What was written need not have been handled. Consumers show what was; without them the whole run is measured, from
+    // its beginning until the broker has answered a request behind the last message.
+    let beginning = (shared.counters(), usage());
     thread::scope(|scope| {
         let mut consuming = Vec::new();
         for (i, consumer) in consumers.into_iter().enumerate() {
@@ -147,11 +150,15 @@ fn drive(
         if let Some(process) = &process {
             process.reset_peak();
         }
-        let (before, used_before) = (shared.counters(), usage());
+        let (mut before, mut used_before) = (shared.counters(), usage());
         shared.pause(options.seconds);
-        let (after, used_after) = (shared.counters(), usage());
+        let (mut after, mut used_after) = (shared.counters(), usage());
         shared.stop.store(true, SeqCst);
         let mut results: Vec<_> = publishing.into_iter().map(|thread| thread.join()).collect();
+        if !consumes {
+            (before, used_before) = beginning;
+            (after, used_after) = (shared.counters(), usage());
+        }
         shared.publishers_done.store(true, SeqCst);
         results.extend(consuming.into_iter().map(|thread| thread.join()));
         for result in results {
