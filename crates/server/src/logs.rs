@@ -1,8 +1,9 @@
 //! How events of the node are written: one line each, as text or as JSON, to the console and to a file.
 //!
 //! Text: `2026-11-21 02:00:00.123 [info] gateway: connection accepted peer=127.0.0.1:5000`. Times are UTC. Rooms log through
-//! `tracing`; the area is the room (the first part of the event's target).
+//! `tracing`, with a field `area` where the room alone doesn't say enough.
 
+mod area;
 mod clock;
 mod line;
 
@@ -12,21 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::Registry;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use area::AreaLevels;
 use line::LineFormat;
-
-/// RabbitMQ's log categories, and the rooms whose events they are about.
-const CATEGORIES: [(&str, &[&str]); 4] = [
-    ("connection", &["gateway"]),
-    ("channel", &["channel"]),
-    ("queue", &["broker", "queue", "storage"]),
-    ("user", &["access"]),
-];
 
 /// Where and why logging can't start.
 #[derive(Debug)]
@@ -60,7 +53,7 @@ pub fn start(options: &LogOptions, data_dir: &Path) -> Result<(), LogError> {
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
     if options.console {
         let format = LineFormat::new(options.console_format);
-        let filter = filter(options, options.console_level);
+        let filter = AreaLevels::new(options, options.console_level);
         let console = layer().event_format(format).with_ansi(false);
         layers.push(match options.console_stream {
             ConsoleStream::Stdout => console.with_writer(io::stdout).with_filter(filter).boxed(),
@@ -69,7 +62,7 @@ pub fn start(options: &LogOptions, data_dir: &Path) -> Result<(), LogError> {
     }
     if let Some(file) = log_file(options, data_dir)? {
         let format = LineFormat::new(options.file_format);
-        let filter = filter(options, options.file_level);
+        let filter = AreaLevels::new(options, options.file_level);
         layers.push(
             layer()
                 .event_format(format)
@@ -100,21 +93,6 @@ fn log_file(options: &LogOptions, data_dir: &Path) -> Result<Option<File>, LogEr
     })
 }
 
-/// What of each area passes, where `level` is the output's own. A category can only make an output quieter or
-/// louder for its area, as in RabbitMQ.
-fn filter(options: &LogOptions, level: Level) -> Targets {
-    let default = options.categories.get("default").copied().unwrap_or(level);
-    let mut targets = Targets::new().with_default(level_filter(default));
-    for (category, rooms) in CATEGORIES {
-        if let Some(level) = options.categories.get(category) {
-            for room in rooms {
-                targets = targets.with_target(*room, level_filter(*level));
-            }
-        }
-    }
-    targets
-}
-
 fn level_filter(level: Level) -> LevelFilter {
     match level {
         Level::Debug => LevelFilter::DEBUG,
@@ -129,18 +107,6 @@ fn level_filter(level: Level) -> LevelFilter {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use tracing::Level as Tracing;
-
-    #[test]
-    fn categories_have_levels_of_their_own() {
-        let mut options = Config::default().log;
-        options.categories.insert("connection".to_owned(), Level::Error);
-        let filter = filter(&options, Level::Info);
-        assert!(!filter.would_enable("gateway::amqp::connection", &Tracing::INFO));
-        assert!(filter.would_enable("gateway::amqp::connection", &Tracing::ERROR));
-        assert!(filter.would_enable("broker", &Tracing::INFO));
-        assert!(!filter.would_enable("broker", &Tracing::DEBUG));
-    }
 
     #[test]
     fn a_log_file_that_cannot_be_made_is_named() {

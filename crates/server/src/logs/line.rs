@@ -1,6 +1,7 @@
 //! One event as one line. A peer can put anything into a name or a property, so control characters never reach
 //! the log as they are: a line stays one line.
 
+use super::area;
 use super::clock::WallTime;
 use crate::config::LogFormat;
 use std::fmt::{self, Write};
@@ -30,7 +31,7 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let meta = event.metadata();
-        let room = meta.target().split("::").next().unwrap_or_default();
+        let room = area::room(meta);
         let head = Head {
             time: WallTime::now(),
             level: level_name(*meta.level()),
