@@ -1,12 +1,14 @@
 //! How routing keys and headers find destinations.
 //!
-//! [`targets`] is a counted set of destinations, [`topic`] the trie of patterns, [`headers`] the comparison of headers.
+//! [`key`] is a byte string that is found fast, [`targets`] a counted set of destinations, [`topic`] the trie of patterns, [`headers`] the comparison of headers.
 
 pub(crate) mod headers;
+pub(crate) mod key;
 pub(crate) mod targets;
 pub(crate) mod topic;
 
 pub(crate) use headers::{HeaderMatch, Headers};
+pub(crate) use key::{Key, Sought};
 pub(crate) use targets::Targets;
 pub(crate) use topic::Trie;
 
@@ -15,12 +17,11 @@ use crate::{ExchangeKind, Name};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// An exchange's bindings in the form that suits its kind. A headers exchange has to look at all of them anyway.
 #[derive(Clone, Debug)]
 pub(crate) enum Routes {
-    Direct(OrdMap<Arc<[u8]>, Targets>),
+    Direct(OrdMap<Key, Targets>),
     Fanout(Targets),
     Topic(Trie),
     Headers,
@@ -39,12 +40,12 @@ impl Routes {
     /// Adds a binding that was not there.
     pub(crate) fn add(&mut self, binding: &Binding) {
         match self {
-            Self::Direct(keys) => match keys.get_mut(&*binding.routing_key) {
+            Self::Direct(keys) => match keys.get_mut(&Sought::new(&binding.routing_key)) {
                 Some(targets) => targets.add(&binding.target),
                 None => {
                     let mut targets = Targets::default();
                     targets.add(&binding.target);
-                    keys.insert(Arc::from(&*binding.routing_key), targets);
+                    keys.insert(Key::new(&binding.routing_key), targets);
                 }
             },
             Self::Fanout(targets) => targets.add(&binding.target),
@@ -57,12 +58,13 @@ impl Routes {
     pub(crate) fn remove(&mut self, binding: &Binding) {
         match self {
             Self::Direct(keys) => {
-                let Some(targets) = keys.get_mut(&*binding.routing_key) else {
+                let key = Sought::new(&binding.routing_key);
+                let Some(targets) = keys.get_mut(&key) else {
                     return;
                 };
                 targets.remove(&binding.target);
                 if targets.is_empty() {
-                    keys.remove(&*binding.routing_key);
+                    keys.remove(&key);
                 }
             }
             Self::Fanout(targets) => targets.remove(&binding.target),
@@ -81,7 +83,7 @@ impl Routes {
     ) {
         match self {
             Self::Direct(keys) => {
-                if let Some(targets) = keys.get(routing_key) {
+                if let Some(targets) = keys.get(&Sought::new(routing_key)) {
                     targets.give(found);
                 }
             }

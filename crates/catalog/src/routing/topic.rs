@@ -5,13 +5,11 @@
 //! non-deterministic automaton: it is in a set of nodes at once, each node at most once, so the work is bounded by
 //! words × nodes whatever the patterns are.
 
-use super::{Found, Targets};
+use super::{Found, Key, Sought, Targets};
 use crate::binding::Target;
 use imbl::OrdMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-type Word = Arc<[u8]>;
 
 /// The patterns of one topic exchange.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +34,8 @@ struct Node {
 enum Words {
     #[default]
     None,
-    One(Word, Arc<Node>),
-    Many(OrdMap<Word, Arc<Node>>),
+    One(Key, Arc<Node>),
+    Many(OrdMap<Key, Arc<Node>>),
 }
 
 /// The words of a key or pattern.
@@ -159,29 +157,29 @@ impl Words {
     fn get(&self, word: &[u8]) -> Option<&Node> {
         match self {
             Self::None => None,
-            Self::One(known, node) => (**known == *word).then_some(&**node),
-            Self::Many(map) => map.get(word).map(|node| &**node),
+            Self::One(known, node) => (known.bytes() == word).then_some(&**node),
+            Self::Many(map) => map.get(&Sought::new(word)).map(|node| &**node),
         }
     }
 
     fn get_or_insert(&mut self, word: &[u8]) -> &mut Arc<Node> {
         match self {
-            Self::None => *self = Self::One(word.into(), Arc::default()),
-            Self::One(known, node) if **known != *word => {
+            Self::None => *self = Self::One(Key::new(word), Arc::default()),
+            Self::One(known, node) if known.bytes() != word => {
                 *self = Self::Many([(known.clone(), node.clone())].into_iter().collect());
             }
             Self::One(..) | Self::Many(_) => {}
         }
         match self {
             Self::One(_, node) => node,
-            Self::Many(map) => map.entry(word.into()).or_default(),
+            Self::Many(map) => map.entry(Key::new(word)).or_default(),
             Self::None => unreachable!("it was filled above"),
         }
     }
 
     fn remove(&mut self, word: &[u8], rest: &[&[u8]], target: &Target) {
         match self {
-            Self::One(known, node) if **known == *word => {
+            Self::One(known, node) if known.bytes() == word => {
                 let node = Arc::make_mut(node);
                 node.remove(rest, target);
                 if node.is_empty() {
@@ -189,11 +187,12 @@ impl Words {
                 }
             }
             Self::Many(map) => {
-                let Some(node) = map.get_mut(word) else { return };
+                let word = Sought::new(word);
+                let Some(node) = map.get_mut(&word) else { return };
                 let node = Arc::make_mut(node);
                 node.remove(rest, target);
                 if node.is_empty() {
-                    map.remove(word);
+                    map.remove(&word);
                 }
                 if map.is_empty() {
                     *self = Self::None;
