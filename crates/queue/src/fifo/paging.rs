@@ -39,6 +39,8 @@ pub(crate) struct Paging {
     pub(super) stores: VecDeque<Batch>,
     /// Transient runs on their way out, not enough for a `Store` yet.
     pending: Pieces,
+    /// Something transient could not be stored; it is tried again once a store succeeds.
+    retry: bool,
     /// The checkpoint under way.
     pub(super) checkpoint: Option<Checkpoint>,
 }
@@ -83,6 +85,7 @@ impl Default for Paging {
             loading_bytes: 0,
             stores: VecDeque::new(),
             pending: Pieces::default(),
+            retry: false,
             checkpoint: None,
         }
     }
@@ -236,8 +239,21 @@ impl<E: Ends> Fifo<E> {
         if !moved.is_empty() {
             self.record(Record::Moved { pieces: moved }, outcome);
         }
-        if batch.purpose == Purpose::Checkpoint {
-            self.go_on_with_checkpoint(complete, outcome);
+        match batch.purpose {
+            Purpose::Checkpoint => self.go_on_with_checkpoint(complete, outcome),
+            Purpose::Paging => self.try_again(complete),
+            Purpose::Compaction => {}
+        }
+    }
+
+    /// After a failure the marks have passed runs that are still in memory. Looking at them again waits for a store that
+    /// succeeds: a broken disk is not asked over and over.
+    fn try_again(&mut self, complete: bool) {
+        if !complete {
+            self.paging.retry = true;
+        } else if std::mem::take(&mut self.paging.retry) {
+            self.paging.shed = 0;
+            self.paging.paged_to = 0;
         }
     }
 

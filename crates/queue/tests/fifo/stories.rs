@@ -6,7 +6,7 @@
 //! consume NAME [no-ack] [exclusive] [prefetch N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
-//! memory BYTES       disk          disk fails     checkpoint [N]    compact SEGMENT    restart
+//! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT    restart
 //! ```
 //!
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
@@ -89,7 +89,7 @@ impl Story {
                 return vec![self.status()];
             }
             "status" => return vec![self.status()],
-            "disk" => return self.disk(words.contains(&"fails")),
+            "disk" => return self.disk(words.contains(&"fails"), words.get(2).map(|pieces| spans(pieces))),
             _ => self.request(words),
         };
         let events = self.world.handle(requests);
@@ -208,13 +208,17 @@ impl Story {
         (name != "get").then(|| self.consumer(name))
     }
 
-    fn disk(&mut self, fails: bool) -> Vec<String> {
+    /// The disk answers all that was asked of it; or one answer fails, for a store perhaps only some of its pieces.
+    fn disk(&mut self, fails: bool, pieces: Option<Ranges>) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
             let events = if fails {
                 let load = self.world.loads.pop_front();
                 let loaded = load.map(|(first, _)| self.world.handle(Request::Loaded { first, block: None }));
-                loaded.or_else(|| self.world.store_one(|_| true))
+                loaded.or_else(|| {
+                    self.world
+                        .store_one(|at| pieces.as_ref().is_none_or(|bad| bad.contains(at as u64 + 1)))
+                })
             } else {
                 self.world.load_one().or_else(|| self.world.store_one(|_| false))
             };
