@@ -142,7 +142,7 @@ pub struct LogOptions {
     pub file: Option<PathBuf>,
     pub file_level: Level,
     pub file_format: LogFormat,
-    /// `None` is `log` in the data directory.
+    /// `None` is `logs` in the data directory.
     pub dir: Option<PathBuf>,
     /// Categories with a level of their own.
     pub categories: BTreeMap<String, Level>,

@@ -81,7 +81,7 @@ fn log_file(options: &LogOptions, data_dir: &Path) -> Result<Option<File>, LogEr
     let Some(name) = &options.file else {
         return Ok(None);
     };
-    let dir = options.dir.clone().unwrap_or_else(|| data_dir.join("log"));
+    let dir = options.dir.clone().unwrap_or_else(|| data_dir.join("logs"));
     let path = dir.join(name);
     let open = || {
         fs::create_dir_all(path.parent().unwrap_or(&dir))?;
