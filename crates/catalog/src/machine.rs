@@ -165,6 +165,18 @@ impl<R> Catalog<R> {
             Request::ClearPermissions { user, vhost, reply } => {
                 (reply, self.clear_permissions(user, vhost, turn))
             }
+            Request::DeleteQueue { id, reply } => (reply, self.delete_queue(id, turn)),
+            Request::CloseConnection { connection, reply } => {
+                (reply, self.close_connection(connection, turn))
+            }
+            Request::Checkpoint { reply } => (reply, self.checkpoint(turn)),
+            other => self.decide_objects(other, turn),
+        }
+    }
+
+    /// Decides about exchanges and queues.
+    fn decide_objects(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
+        match request {
             Request::DeclareExchange {
                 vhost,
                 name,
@@ -217,7 +229,13 @@ impl<R> Catalog<R> {
                 };
                 (reply, self.declare_queue(&vhost, wanted, connection, turn))
             }
-            Request::DeleteQueue { id, reply } => (reply, self.delete_queue(id, turn)),
+            other => self.decide_bindings(other, turn),
+        }
+    }
+
+    /// Decides about bindings, which is all that is left.
+    fn decide_bindings(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
+        match request {
             Request::Bind {
                 vhost,
                 source,
@@ -254,10 +272,10 @@ impl<R> Catalog<R> {
                 };
                 (reply, self.unbind(&vhost, &wanted, turn))
             }
-            Request::CloseConnection { connection, reply } => {
-                (reply, self.close_connection(connection, turn))
+            other => {
+                let reason = "nobody decides this request".into();
+                (other.into_reply(), Err(Refusal::Internal { reason }))
             }
-            Request::Checkpoint { reply } => (reply, self.checkpoint(turn)),
         }
     }
 

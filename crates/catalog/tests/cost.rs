@@ -88,7 +88,7 @@ fn deleting_a_queue_costs_its_bindings_and_not_all_of_them() {
     let view = catalog.view();
     let start = worked();
     ask(&mut catalog, Request::DeleteQueue { id, reply: () });
-    let spent = (worked() - start);
+    let spent = worked() - start;
     assert_eq!(catalog.view().bindings("/").count(), 18_000);
     assert_eq!(view.bindings("/").count(), 20_000);
     // Quadratic work would be 2,000 x 20,000 comparisons; this bound is generous even without optimisation.
@@ -117,7 +117,7 @@ fn a_million_bindings() {
         let id = view.queue("/", "q3").unwrap().id;
         let start = worked();
         ask(&mut catalog, Request::DeleteQueue { id, reply: () });
-        let delete = (worked() - start);
+        let delete = worked() - start;
         println!(
             "{exchange}: built at {build:?} each; bind with a view out {each:?}; route {route:?}; delete of 10,000 {delete:?}"
         );

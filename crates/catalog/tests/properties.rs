@@ -99,41 +99,88 @@ fn user(name: bool) -> Name {
     if name { "ann" } else { "bob" }.into()
 }
 
+fn declare_exchange(name: &str, durable: bool, auto_delete: bool) -> Request<()> {
+    let kind = match &name[..1] {
+        "d" => "direct",
+        "f" => "fanout",
+        "t" => "topic",
+        _ => "headers",
+    };
+    Request::DeclareExchange {
+        vhost: "/".into(),
+        name: name.into(),
+        kind: kind.into(),
+        passive: false,
+        durable,
+        auto_delete,
+        internal: false,
+        arguments: Table::new(),
+        reply: (),
+    }
+}
+
+fn declare_queue(name: &str, durable: bool, exclusive: bool, connection: u64) -> Request<()> {
+    Request::DeclareQueue {
+        vhost: "/".into(),
+        name: name.into(),
+        passive: false,
+        durable,
+        exclusive,
+        auto_delete: false,
+        arguments: Table::new().with("x-max-length", 5),
+        connection: ConnectionId(connection),
+        unique: [0; 16],
+        reply: (),
+    }
+}
+
+fn bind(from: usize, to: usize, key: usize, which: usize) -> Request<()> {
+    let destination = match QUEUES.get(to) {
+        Some(queue) => Destination::Queue((*queue).into()),
+        None => Destination::Exchange(EXCHANGES[to - QUEUES.len()].into()),
+    };
+    Request::Bind {
+        vhost: "/".into(),
+        source: EXCHANGES.get(from).copied().unwrap_or("amq.topic").to_string(),
+        destination,
+        routing_key: KEYS[key].into(),
+        arguments: arguments(which),
+        connection: ConnectionId(1),
+        reply: (),
+    }
+}
+
+fn unbind(bind: Request<()>) -> Request<()> {
+    match bind {
+        Request::Bind {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            connection,
+            reply,
+        } => Request::Unbind {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            connection,
+            reply,
+        },
+        other => other,
+    }
+}
+
 fn request(step: &Step, view: &View) -> Option<Request<()>> {
     let (vhost, reply) = (Name::from("/"), ());
-    let ends = |from: usize, to: usize| {
-        let source = EXCHANGES.get(from).copied().unwrap_or("amq.topic").to_string();
-        let destination = match QUEUES.get(to) {
-            Some(queue) => Destination::Queue((*queue).into()),
-            None => Destination::Exchange(EXCHANGES[to - QUEUES.len()].into()),
-        };
-        (source, destination)
-    };
     Some(match *step {
         Step::DeclareExchange {
             name,
             durable,
             auto_delete,
-        } => {
-            let name = EXCHANGES[name];
-            let kind = match &name[..1] {
-                "d" => "direct",
-                "f" => "fanout",
-                "t" => "topic",
-                _ => "headers",
-            };
-            Request::DeclareExchange {
-                vhost,
-                name: name.into(),
-                kind: kind.into(),
-                passive: false,
-                durable,
-                auto_delete,
-                internal: false,
-                arguments: Table::new(),
-                reply,
-            }
-        }
+        } => declare_exchange(EXCHANGES[name], durable, auto_delete),
         Step::DeleteExchange { name } => Request::DeleteExchange {
             vhost,
             name: EXCHANGES[name].into(),
@@ -145,18 +192,7 @@ fn request(step: &Step, view: &View) -> Option<Request<()>> {
             durable,
             exclusive,
             connection,
-        } => Request::DeclareQueue {
-            vhost,
-            name: QUEUES[name].into(),
-            passive: false,
-            durable,
-            exclusive,
-            auto_delete: false,
-            arguments: Table::new().with("x-max-length", 5),
-            connection: ConnectionId(connection),
-            unique: [0; 16],
-            reply,
-        },
+        } => declare_queue(QUEUES[name], durable, exclusive, connection),
         Step::DeleteQueue { name } => Request::DeleteQueue {
             id: view.queue("/", QUEUES[name])?.id,
             reply,
@@ -165,38 +201,14 @@ fn request(step: &Step, view: &View) -> Option<Request<()>> {
             from,
             to,
             key,
-            arguments: which,
-        } => {
-            let (source, destination) = ends(from, to);
-            let (routing_key, arguments) = (KEYS[key].into(), arguments(which));
-            Request::Bind {
-                vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                connection: ConnectionId(1),
-                reply,
-            }
-        }
+            arguments,
+        } => bind(from, to, key, arguments),
         Step::Unbind {
             from,
             to,
             key,
-            arguments: which,
-        } => {
-            let (source, destination) = ends(from, to);
-            let (routing_key, arguments) = (KEYS[key].into(), arguments(which));
-            Request::Unbind {
-                vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                connection: ConnectionId(1),
-                reply,
-            }
-        }
+            arguments,
+        } => unbind(bind(from, to, key, arguments)),
         Step::CloseConnection { connection } => Request::CloseConnection {
             connection: ConnectionId(connection),
             reply,

@@ -39,18 +39,7 @@ impl<R> Catalog<R> {
                 configure,
                 write,
                 read,
-            } => {
-                let permission = Permission {
-                    user: user.clone(),
-                    vhost: vhost.clone(),
-                    configure: pattern(configure),
-                    write: pattern(write),
-                    read: pattern(read),
-                };
-                self.view
-                    .permissions
-                    .insert((user.clone(), vhost.clone()), Arc::new(permission));
-            }
+            } => self.take_permissions(user, vhost, [configure, write, read]),
             Record::PermissionsCleared { user, vhost } => {
                 self.view.permissions.remove(&(user.clone(), vhost.clone()));
             }
@@ -110,6 +99,20 @@ impl<R> Catalog<R> {
             Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
             Record::SnapshotStarted | Record::SnapshotFinished => {}
         }
+    }
+
+    fn take_permissions(&mut self, user: &Name, vhost: &Name, patterns: [&String; 3]) {
+        let [configure, write, read] = patterns.map(|source| pattern(source));
+        let (user, vhost) = (user.clone(), vhost.clone());
+        let key = (user.clone(), vhost.clone());
+        let permission = Permission {
+            user,
+            vhost,
+            configure,
+            write,
+            read,
+        };
+        self.view.permissions.insert(key, Arc::new(permission));
     }
 
     fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {
@@ -201,7 +204,8 @@ impl<R> Catalog<R> {
             }
         };
         let headers = match source.kind {
-            ExchangeKind::Headers => Some(HeaderMatch::new(arguments).unwrap_or_default()),
+            // Arguments were checked when they were bound.
+            ExchangeKind::Headers => Some(HeaderMatch::new(arguments).unwrap_or(HeaderMatch::nothing())),
             _ => None,
         };
         Some(Binding::new(

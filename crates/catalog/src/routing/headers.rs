@@ -7,13 +7,21 @@ use model::table::{Table, Value, equivalent};
 use std::fmt::Write;
 
 /// A binding's arguments, understood.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HeaderMatch {
     any: bool,
     wanted: Vec<(Vec<u8>, Value)>,
 }
 
 impl HeaderMatch {
+    /// Accepts no message.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            any: true,
+            wanted: Vec::new(),
+        }
+    }
+
     /// Understands a binding's arguments: `x-match` is `all` (default), `any`, `all-with-x` or `any-with-x`; all
     /// others are headers to be compared, those that begin with `x-` only in the latter two.
     ///
