@@ -78,7 +78,8 @@ impl<E: Ends> Fifo<E> {
         let Some(limit) = self.settings.max_length else {
             return 0;
         };
-        if self.dispatch.ready + incoming <= limit || self.dispatch.ring.is_hungry() {
+        let wanted = !self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry();
+        if self.dispatch.ready + incoming <= limit || wanted {
             return 0;
         }
         let excess = self.dispatch.ready + incoming - limit;

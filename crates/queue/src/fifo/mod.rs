@@ -139,7 +139,7 @@ impl<E: Ends> Fifo<E> {
         self.next_index
     }
 
-    /// All places in the queue's segments that hold messages. After replay, what lies elsewhere in them is garbage.
+    /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.contents.places()
     }

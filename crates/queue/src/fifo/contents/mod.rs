@@ -12,7 +12,7 @@ pub(crate) use sizes::Sizes;
 
 use super::Place;
 use model::{Block, Index, Ranges, Seq};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The messages of a queue as runs, ascending.
@@ -302,13 +302,17 @@ impl Contents {
         self.freed.push((place, false));
     }
 
-    /// All places in use.
+    /// All places in use, each once.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        let mut seen = BTreeSet::new();
         self.runs
             .iter()
             .filter(|run| run.live > 0)
-            .filter_map(|run| match run.home {
-                Home::Segment { place, .. } => Some(place),
+            .filter_map(move |run| match run.home {
+                Home::Segment { place, .. } => {
+                    let key = (place.segment, place.offset);
+                    (!self.shared.contains_key(&key) || seen.insert(key)).then_some(place)
+                }
                 _ => None,
             })
     }
