@@ -238,7 +238,8 @@ impl Rule {
             Self::Number(least) => number(value, *least).map(drop),
             Self::Word(words, complaint) => one_of(text(value)?, words, complaint),
             Self::Version => match number(value, 0)? {
-                2 => Ok(()),
+                // RabbitMQ before 4.0 had both; here neither makes a difference.
+                1 | 2 => Ok(()),
                 other => Err(format!("\"unsupported queue version '{other}'\"")),
             },
             Self::Type => match text(value)? {

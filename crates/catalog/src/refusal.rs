@@ -246,7 +246,7 @@ impl fmt::Display for Refusal {
             }
             Self::QueueInUse { queue, vhost } => write!(f, "queue '{queue}' in vhost '{vhost}' in use"),
             Self::QueueNotEmpty { queue, vhost } => {
-                write!(f, "queue '{queue}' in vhost '{vhost}' is not empty")
+                write!(f, "queue '{queue}' in vhost '{vhost}' not empty")
             }
             Self::InvalidPattern { pattern, reason } => {
                 write!(f, "invalid regular expression '{pattern}': {reason}")
@@ -258,3 +258,69 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Read off RabbitMQ 4.3.6; what declarations and bindings are told is in the stories.
+    #[test]
+    fn what_other_operations_are_told_is_rabbitmqs_text() {
+        let (queue, exchange, vhost, user) = (
+            "q".to_string(),
+            "x".to_string(),
+            "/".to_string(),
+            "bob".to_string(),
+        );
+        let at = |text: &str| format!("{text} in vhost '/'");
+        let no_permission = |verb, kind, name: &str| Refusal::NoPermission {
+            verb,
+            kind,
+            name: name.into(),
+            vhost: vhost.clone(),
+            user: user.clone(),
+        };
+        let told = [
+            (
+                no_permission(Verb::Configure, ObjectKind::Queue, "q"),
+                "configure access to queue 'q' in vhost '/' refused for user 'bob'".into(),
+            ),
+            (
+                no_permission(Verb::Write, ObjectKind::Exchange, ""),
+                "write access to exchange 'amq.default' in vhost '/' refused for user 'bob'".into(),
+            ),
+            (
+                Refusal::InternalExchange {
+                    exchange: exchange.clone(),
+                    vhost: vhost.clone(),
+                },
+                at("cannot publish to internal exchange 'x'"),
+            ),
+            (
+                Refusal::ExclusiveUse {
+                    queue: queue.clone(),
+                    vhost: vhost.clone(),
+                },
+                at("queue 'q'") + " in exclusive use",
+            ),
+            (
+                Refusal::QueueInUse {
+                    queue: queue.clone(),
+                    vhost: vhost.clone(),
+                },
+                at("queue 'q'") + " in use",
+            ),
+            (
+                Refusal::QueueNotEmpty {
+                    queue,
+                    vhost: vhost.clone(),
+                },
+                at("queue 'q'") + " not empty",
+            ),
+            (Refusal::NoPreviousQueue, "no previously declared queue".into()),
+        ];
+        for (refusal, text) in told {
+            assert_eq!(refusal.to_string(), text);
+        }
+    }
+}

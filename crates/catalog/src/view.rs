@@ -145,3 +145,14 @@ impl View {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_may_be_shared_by_threads() {
+        fn shared<T: Send + Sync + 'static>(_: &T) {}
+        shared(&View::default());
+    }
+}
