@@ -12,7 +12,7 @@ enum Rule {
     Number(i64),
     /// One of these words.
     Word(&'static [&'static str], Complaint),
-    /// 2: the one classic queue version that is left.
+    /// A classic queue version: 1 or 2.
     Version,
     /// Classic, or nothing.
     Type,
