@@ -174,8 +174,6 @@ fn take(careful: &mut Careful, step: Step, bytes_limited: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases, ..ProptestConfig::default() })]
-
     #[test]
     fn nothing_is_lost_or_invented_whatever_happens(
         durable in prop::bool::weighted(0.75),

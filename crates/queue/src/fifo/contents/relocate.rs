@@ -2,12 +2,19 @@
 
 use super::{Contents, Home, Memory, Run, Sizes};
 use crate::fifo::Stored;
-use model::{BlockBuilder, Seq};
+use model::BlockBuilder;
 use std::sync::Arc;
 
+/// What becomes of the runs that a piece touches: what of them lies in it, and what sticks out before and after it.
+struct Cut {
+    left: Option<Run>,
+    moved: Vec<Run>,
+    right: Option<Run>,
+}
+
 impl Contents {
-    /// The piece's messages now lie where it says. Runs that lie in it become one; a run that reaches beyond it is cut.
-    /// `keep` says whether bytes that are in memory shall stay there.
+    /// The piece's messages now lie where it says. Runs that lie in it and follow each other become one; a run that reaches
+    /// beyond it is cut. `keep` says whether bytes that are in memory shall stay there.
     ///
     /// False, and nothing happened, if none of the piece's messages is alive: its place is not needed.
     pub(crate) fn relocate(&mut self, piece: Stored, keep: bool) -> bool {
@@ -20,29 +27,34 @@ impl Contents {
         while self.runs.get(to).is_some_and(|run| run.first < hi) {
             to += 1;
         }
-        let mut merged = Run::new(lo, hi - lo, false);
-        let mut outside = (None, None);
         let mut parts = Vec::with_capacity(to - from);
+        let (mut left, mut right) = (None, None);
         for run in self.runs.range(from..to).filter(|run| run.live > 0) {
-            let (start, end) = (run.first.max(lo), run.end.min(hi));
-            parts.push(run.cut(start, end));
+            parts.push(run.cut(run.first.max(lo), run.end.min(hi)));
             if run.first < lo {
-                outside.0 = Some(run.cut(run.first, lo)).filter(|left| left.live > 0);
+                left = Some(run.cut(run.first, lo)).filter(|left| left.live > 0);
             }
             if run.end > hi {
-                outside.1 = Some(run.cut(hi, run.end)).filter(|right| right.live > 0);
+                right = Some(run.cut(hi, run.end)).filter(|right| right.live > 0);
             }
         }
-        if parts.iter().all(|part| part.live == 0) {
+        parts.retain(|part| part.live > 0);
+        // Where whole runs in the middle are gone, what is left stays apart and shares the place.
+        let groups = parts.chunk_by(|one, next| one.end == next.first);
+        let moved: Vec<Run> = groups.map(|group| merged(group, piece, keep)).collect();
+        if moved.is_empty() {
             return false;
         }
-        merge(&mut merged, &parts, piece, keep);
-        self.replace(from, to, merged, outside);
+        if moved.len() > 1 {
+            self.shared
+                .insert((piece.place.segment, piece.place.offset), moved.len() as u32);
+        }
+        self.replace(from, to, Cut { left, moved, right });
         true
     }
 
-    /// Puts `merged` and what is left of the runs beside it in place of slots `from..to`.
-    fn replace(&mut self, from: usize, to: usize, merged: Run, outside: (Option<Run>, Option<Run>)) {
+    /// Puts the cut runs in place of slots `from..to`.
+    fn replace(&mut self, from: usize, to: usize, cut: Cut) {
         for at in from..to {
             let run = &self.runs[at];
             if run.live == 0 {
@@ -58,8 +70,8 @@ impl Contents {
                 continue;
             };
             let journaled = run.journaled;
-            let left = outside.0.as_ref().is_some_and(|left| left.first == run.first);
-            let right = outside.1.as_ref().is_some_and(|right| right.end == run.end);
+            let left = cut.left.as_ref().is_some_and(|left| left.first == run.first);
+            let right = cut.right.as_ref().is_some_and(|right| right.end == run.end);
             match (left, right) {
                 (true, true) => *self.shared.entry((place.segment, place.offset)).or_insert(1) += 1,
                 (false, false) => self.release(place, journaled),
@@ -67,8 +79,7 @@ impl Contents {
             }
         }
         let mut slot = from;
-        let (left, right) = outside;
-        for run in [left, Some(merged), right].into_iter().flatten() {
+        for run in cut.left.into_iter().chain(cut.moved).chain(cut.right) {
             self.live += u64::from(run.live);
             self.memory += run.memory_bytes();
             if run.memory.is_none() {
@@ -97,49 +108,35 @@ impl Contents {
     }
 }
 
-fn merge(merged: &mut Run, parts: &[Run], piece: Stored, keep: bool) {
-    let (lo, hi) = (merged.first, merged.end);
-    merged.home = Home::Segment {
-        place: piece.place,
-        base: lo,
+/// Parts that follow each other as one run in the piece's place.
+fn merged(parts: &[Run], piece: Stored, keep: bool) -> Run {
+    let (Some(head), Some(tail)) = (parts.first(), parts.last()) else {
+        return Run::new(piece.first, 0, false);
     };
-    merged.weight = u64::from(piece.place.length);
-    merged.journaled = parts.iter().any(|part| part.journaled);
-    let mut at = lo;
+    let mut run = Run::new(head.first, tail.end - head.first, head.journaled);
+    run.home = Home::Segment {
+        place: piece.place,
+        base: piece.first,
+    };
+    run.weight = parts.iter().map(|part| part.weight).sum();
     for part in parts {
-        if part.first > at {
-            merged.remove(at, part.first - 1, |_, _| {});
-        }
-        merged.remove_like(part);
-        at = part.end;
+        run.remove_like(part);
     }
-    if at < hi {
-        merged.remove(at, hi - 1, |_, _| {});
-    }
-    match parts {
-        [only] if only.first == lo && only.end == hi => {
-            merged.memory = only.memory.clone().filter(|_| keep);
-            let mut only = only.clone();
-            only.take_down_sizes();
-            merged.sizes = only.sizes;
-        }
-        _ => {
-            merged.memory = if keep { one_block(lo, hi, parts) } else { None };
-            merged.sizes = listed(lo, hi, parts);
-        }
-    }
+    run.sizes = sizes(parts);
+    run.memory = match parts {
+        _ if !keep => None,
+        [only] => only.memory.clone(),
+        _ => one_block(parts),
+    };
+    run
 }
 
-/// The bytes of parts without gaps between them as one block, if all are in memory.
-fn one_block(lo: Seq, hi: Seq, parts: &[Run]) -> Option<Memory> {
-    let contiguous = parts.windows(2).all(|pair| pair[0].end == pair[1].first);
-    let whole =
-        parts.first().is_some_and(|part| part.first == lo) && parts.last().is_some_and(|part| part.end == hi);
-    let all = parts.iter().all(|part| part.memory.is_some());
-    let first = parts
-        .first()
-        .and_then(|part| part.memory.as_ref())
-        .filter(|_| contiguous && whole && all)?;
+/// The bytes of parts as one block, if all are in memory.
+fn one_block(parts: &[Run]) -> Option<Memory> {
+    let head = parts.first()?;
+    if parts.iter().any(|part| part.memory.is_none()) {
+        return None;
+    }
     let mut builder = BlockBuilder::new();
     for part in parts {
         let memory = part.memory.as_ref()?;
@@ -148,24 +145,26 @@ fn one_block(lo: Seq, hi: Seq, parts: &[Run]) -> Option<Memory> {
         }
     }
     // The time of receipt is the oldest one's: a piece has one, as a block has.
-    let block = builder.finish(first.block.persistent(), first.block.received());
+    let oldest = &head.memory.as_ref()?.block;
+    let block = builder.finish(oldest.persistent(), oldest.received());
     Some(Memory {
         block: Arc::new(block),
-        base: lo,
+        base: head.first,
     })
 }
 
-fn listed(lo: Seq, hi: Seq, parts: &[Run]) -> Sizes {
-    let mut list = Vec::with_capacity((hi - lo) as usize);
+fn sizes(parts: &[Run]) -> Sizes {
+    let mut list = Vec::new();
     let mut exact = true;
     for part in parts {
         let mut part = part.clone();
         part.take_down_sizes();
+        if let [_] = parts {
+            return part.sizes;
+        }
         exact &= part.sizes.are_exact();
-        list.resize((part.first - lo) as usize, 0);
         part.sizes.list(part.length(), &mut list);
     }
-    list.resize((hi - lo) as usize, 0);
     match exact {
         true => Sizes::from_list(list),
         false => Sizes::Spread(list.into_iter().map(u64::from).sum()),

@@ -5,6 +5,9 @@ use crate::fifo::record::{Kept, Rest, Snapshot};
 use model::{Index, Seq};
 use std::collections::BTreeMap;
 
+/// The least that a message takes in a block, in bytes: its lengths and two empty names.
+const SMALLEST: u64 = 14;
+
 impl Contents {
     /// Everything that the journal knows of. `upto` is the snapshot's own number.
     pub(crate) fn snapshot(&self, upto: Index) -> Snapshot {
@@ -94,7 +97,12 @@ impl Contents {
 fn restored(kept: &Kept) -> Option<Run> {
     let count = u64::from(kept.count);
     kept.first.checked_add(count)?;
-    if count == 0 || kept.first < kept.base || kept.first == 0 {
+    // More messages than bytes there are to read can only be nonsense, and would cost memory.
+    let most = match kept.rest {
+        Rest::Segment(place) => u64::from(place.length),
+        Rest::Journal(_) => kept.weight.min(u64::from(u32::MAX)),
+    };
+    if count == 0 || kept.first < kept.base || kept.first == 0 || count > most / SMALLEST {
         return None;
     }
     let mut run = Run::new(kept.first, count, true);
