@@ -36,6 +36,8 @@ struct Tail {
     /// Names that are not synced: of files in the owner's directory, of that directory in the one above.
     new_names: bool,
     new_dir: bool,
+    /// Files ended by the append under way; entries of that append may still be counted in.
+    sealed: Vec<u32>,
     /// A sync failed, or the owner was removed: nothing more is accepted.
     failed: Option<StorageError>,
     buffer: Vec<u8>,
@@ -102,19 +104,37 @@ impl Owner {
             }
         }
         let outcome = outcome.and_then(|()| self.flush(around, &mut tail));
-        let mut books = self.books();
         if outcome.is_err() {
             // What of this append is on disk counts as never written; later appends go to a new file.
             tail.buffer.clear();
             places.truncate(known);
-            if let Some(current) = tail.current.take() {
-                books.seal(current.segment);
-            }
+            self.seal(&mut tail);
         }
-        for place in &places[known..] {
-            books.add(*place);
+        let dead = {
+            let mut books = self.books();
+            for place in &places[known..] {
+                books.add(*place);
+            }
+            // Perhaps everything in a file was freed while it was still being written.
+            tail.sealed
+                .drain(..)
+                .filter(|segment| books.take_if_dead(*segment))
+                .collect::<Vec<_>>()
+        };
+        for segment in dead {
+            tail.dirty.retain(|(dirty, _)| *dirty != segment);
+            // If deleting fails, the file stays until the next start.
+            let _ = around.descriptors.remove(self.key(segment));
         }
         outcome
+    }
+
+    /// Ends the file being written.
+    fn seal(&self, tail: &mut Tail) {
+        if let Some(current) = tail.current.take() {
+            self.books().seal(current.segment);
+            tail.sealed.push(current.segment);
+        }
     }
 
     /// Puts one entry into the buffer.
@@ -161,8 +181,7 @@ impl Owner {
                 return Ok(current);
             }
             self.flush(around, tail)?;
-            self.books().seal(current.segment);
-            tail.current = None;
+            self.seal(tail);
         }
         let dir = around.descriptors.owner_dir(self.id);
         if self.books().is_empty() {

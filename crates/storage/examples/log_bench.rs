@@ -1,0 +1,212 @@
+//! Measures the log against bare `pwrite` + `fdatasync` of the same bytes:
+//! `cargo run --release -p leveret-storage --example log_bench -- <directory> [seconds]`
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a measurement that cannot go on has nothing to say"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use storage::{Access, Callbacks, Disk, FileSystem, JournalId, Log, LogError, LogOptions, Position};
+
+const RECORD: usize = 1000;
+const BATCH: usize = 100;
+
+struct Report {
+    what: String,
+    batches: u64,
+    took: Duration,
+}
+
+impl Report {
+    fn print(&self) {
+        let per_second = self.batches as f64 / self.took.as_secs_f64();
+        let records = per_second * BATCH as f64;
+        println!(
+            "{:44} {per_second:9.0} batches/s {records:10.0} records/s {:7.0} MB/s",
+            self.what,
+            records * RECORD as f64 / 1e6
+        );
+    }
+}
+
+/// Promises are channels to whoever waits, or counters.
+enum Promise {
+    Wake(SyncSender<()>),
+    Count(Arc<AtomicU64>),
+}
+
+struct Keep;
+
+impl Callbacks<Promise> for Keep {
+    fn durable(&self, promises: &mut Vec<Promise>) {
+        for promise in promises.drain(..) {
+            match promise {
+                Promise::Wake(waiter) => waiter.send(()).unwrap(),
+                Promise::Count(counter) => {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn failed(&self, error: &LogError) {
+        eprintln!("the log failed: {error}");
+    }
+
+    fn reclaim(&self, _journals: Vec<JournalId>, _before: Position) {}
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let dir = PathBuf::from(arguments.next().expect("a directory to write to"));
+    let seconds = arguments.next().map_or(3, |text| text.parse().expect("seconds"));
+    let span = Duration::from_secs(seconds);
+    std::fs::create_dir_all(&dir).unwrap();
+    bare(&dir, span, false).print();
+    bare(&dir, span, true).print();
+    for threads in [1, 4, 16] {
+        waiting(&dir, span, threads).print();
+    }
+    flowing(&dir, span, 1).print();
+    flowing(&dir, span, 2).print();
+}
+
+/// One batch's bytes, written and synced one after the other; into fresh space, or over what is there.
+fn bare(dir: &Path, span: Duration, reused: bool) -> Report {
+    let path = dir.join("bare");
+    let file = Disk.open(&path, Access::Create).unwrap();
+    let size = 64 << 20;
+    file.allocate(size).unwrap();
+    let bytes = vec![7; BATCH * RECORD];
+    let fill = |sync: bool, until: Option<Instant>| {
+        let mut batches = 0;
+        let mut offset = 0;
+        while until.map_or(offset + bytes.len() as u64 <= size, |until| {
+            Instant::now() < until
+        }) {
+            if offset + bytes.len() as u64 > size {
+                offset = 0;
+            }
+            file.write_at(&bytes, offset).unwrap();
+            if sync {
+                file.sync_data().unwrap();
+            }
+            offset += bytes.len() as u64;
+            batches += 1;
+        }
+        batches
+    };
+    if reused {
+        fill(false, None);
+        file.sync_data().unwrap();
+    }
+    let begin = Instant::now();
+    let batches = if reused {
+        fill(true, Some(begin + span))
+    } else {
+        fill(true, None)
+    };
+    let took = begin.elapsed();
+    std::fs::remove_file(&path).unwrap();
+    let what = if reused {
+        "bare pwrite + fdatasync, reused space"
+    } else {
+        "bare pwrite + fdatasync, fresh space"
+    };
+    Report {
+        what: what.to_owned(),
+        batches,
+        took,
+    }
+}
+
+fn open(dir: &Path) -> Log<Promise> {
+    let log_dir = dir.join("log");
+    let _ = std::fs::remove_dir_all(&log_dir);
+    Log::open(
+        Arc::new(Disk),
+        &log_dir,
+        LogOptions::default(),
+        Keep,
+        &mut |_, _, _| {},
+    )
+    .unwrap()
+}
+
+fn append(log: &Log<Promise>, journal: u64, payload: &[u8], promise: Promise) {
+    log.append(|batch| {
+        for _ in 0..BATCH {
+            batch.record(JournalId(journal), |out| out.extend_from_slice(payload));
+        }
+        batch.promise(promise);
+        // What is consumed at once: the log stays small and its files are reused.
+        batch.forget(JournalId(journal));
+    });
+}
+
+/// Each thread waits for its batch before it appends the next.
+fn waiting(dir: &Path, span: Duration, threads: u64) -> Report {
+    let log = open(dir);
+    let done = AtomicU64::new(0);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (log, done) = (&log, &done);
+            scope.spawn(move || {
+                let payload = vec![7; RECORD];
+                let (waiter, woken) = sync_channel(1);
+                while begin.elapsed() < span {
+                    append(log, thread + 1, &payload, Promise::Wake(waiter.clone()));
+                    woken.recv().unwrap();
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let took = begin.elapsed();
+    Report {
+        what: format!("log, {threads} threads that wait"),
+        batches: done.load(Ordering::Relaxed),
+        took,
+    }
+}
+
+/// Threads append as fast as 32 MiB of pending bytes allow.
+fn flowing(dir: &Path, span: Duration, threads: u64) -> Report {
+    let log = open(dir);
+    let kept = Arc::new(AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (log, kept, stop) = (&log, &kept, &stop);
+            scope.spawn(move || {
+                let payload = vec![7; RECORD];
+                while !stop.load(Ordering::Relaxed) {
+                    if log.pending_bytes() > 32 << 20 {
+                        std::thread::sleep(Duration::from_micros(200));
+                    } else {
+                        append(log, thread + 1, &payload, Promise::Count(kept.clone()));
+                    }
+                    if begin.elapsed() > span {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let batches = kept.load(Ordering::Relaxed);
+    let took = begin.elapsed();
+    log.close().unwrap();
+    Report {
+        what: format!("log, {threads} threads that do not wait"),
+        batches,
+        took,
+    }
+}

@@ -1,0 +1,456 @@
+//! Segment files: what is appended and synced is there, what is freed gives its disk back, and faults are told.
+
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use storage::faulty::{Dice, Fault, FaultyFs};
+use storage::{Disk, FileSystem, Place, SegmentError, SegmentOptions, Segments};
+
+const DIR: &str = "/data/queues";
+
+fn small() -> SegmentOptions {
+    SegmentOptions {
+        segment_bytes: 4 << 10,
+        open_files: 4,
+    }
+}
+
+fn open(fs: &FaultyFs) -> Segments {
+    Segments::open(Arc::new(fs.clone()), Path::new(DIR), small()).unwrap()
+}
+
+fn put(segments: &Segments, owner: u64, entry: &[u8]) -> Place {
+    let mut places = Vec::new();
+    segments.append(owner, [[entry]], &mut places).unwrap();
+    places[0]
+}
+
+fn files(fs: &FaultyFs) -> Vec<PathBuf> {
+    fs.files()
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "segment"))
+        .collect()
+}
+
+#[test]
+fn entries_of_several_parts_are_read_back_one_by_one_and_in_runs() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let heads: Vec<[u8; 8]> = (0..200_u64).map(u64::to_le_bytes).collect();
+    let bodies: Vec<Vec<u8>> = (0..200_usize).map(|n| vec![n as u8; n * 13 % 700]).collect();
+    let mut places = Vec::new();
+    let entries = heads
+        .iter()
+        .zip(&bodies)
+        .map(|(head, body)| [head.as_slice(), body.as_slice()]);
+    segments.append(5, entries, &mut places).unwrap();
+    segments.sync(5).unwrap();
+    assert_eq!(places.len(), 200);
+    assert!(places.last().unwrap().segment > 10);
+    let expected: Vec<Vec<u8>> = heads
+        .iter()
+        .zip(&bodies)
+        .map(|(h, b)| [h.as_slice(), b].concat())
+        .collect();
+    for (place, entry) in places.iter().zip(&expected) {
+        assert_eq!(segments.read(5, *place).unwrap(), *entry);
+    }
+    let mut seen = Vec::new();
+    segments.read_each(5, &places, &mut |number, entry| {
+        assert_eq!(number, seen.len());
+        seen.push(entry.unwrap().to_vec());
+    });
+    assert_eq!(seen, expected);
+    // Out of order, with gaps, and one place twice.
+    let some = [places[3], places[150], places[4], places[4], places[9]];
+    let mut seen = Vec::new();
+    segments.read_each(5, &some, &mut |_, entry| seen.push(entry.unwrap().to_vec()));
+    assert_eq!(seen, [3, 150, 4, 4, 9].map(|n: usize| expected[n].clone()));
+}
+
+#[test]
+fn an_entry_larger_than_a_segment_gets_a_file_of_its_own() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let before = put(&segments, 1, b"before");
+    let large: Vec<u8> = (0..3_000_000_u32).map(|n| (n >> 5) as u8).collect();
+    let place = put(&segments, 1, &large);
+    let after = put(&segments, 1, b"after");
+    assert_eq!(segments.read(1, place).unwrap(), large);
+    assert_eq!([before.segment, place.segment, after.segment], [1, 2, 3]);
+    assert_eq!(segments.read(1, after).unwrap(), b"after");
+}
+
+#[test]
+fn a_file_goes_with_its_last_entry() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let places: Vec<Place> = (0..40).map(|n| put(&segments, 1, &[n; 1000])).collect();
+    assert_eq!(files(&fs).len(), 10);
+    let (live, disk) = segments.owner_bytes(1);
+    assert_eq!(live, 40 * 1008);
+    assert!(disk > live && disk < live + 40 * 40);
+    for place in &places[..39] {
+        segments.free(1, *place);
+    }
+    assert_eq!(files(&fs).len(), 1);
+    assert!(matches!(
+        segments.read(1, places[0]),
+        Err(SegmentError::Gone { .. })
+    ));
+    assert_eq!(segments.read(1, places[39]).unwrap(), [39; 1000]);
+}
+
+#[test]
+fn a_large_file_being_written_goes_too_once_nothing_in_it_is_needed() {
+    let fs = FaultyFs::new();
+    let options = SegmentOptions::default();
+    let segments = Segments::open(Arc::new(fs.clone()), Path::new(DIR), options).unwrap();
+    let large = vec![1; 1 << 20];
+    let place = put(&segments, 1, &large);
+    segments.free(1, place);
+    assert!(files(&fs).is_empty());
+    let next = put(&segments, 1, b"next");
+    segments.sync(1).unwrap();
+    assert_eq!(segments.read(1, next).unwrap(), b"next");
+}
+
+#[test]
+fn a_sparse_segment_is_named_and_can_be_rewritten() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let places: Vec<Place> = (0..8).map(|n| put(&segments, 1, &[n; 1000])).collect();
+    assert_eq!(segments.sparse(1), None);
+    segments.free(1, places[0]);
+    segments.free(1, places[1]);
+    assert_eq!(segments.sparse(1), Some(places[2].segment));
+    let mut moved = Vec::new();
+    for place in &places[2..4] {
+        let stuck = segments.read(1, *place).unwrap();
+        moved.push(put(&segments, 1, &stuck));
+        segments.sync(1).unwrap();
+        segments.free(1, *place);
+    }
+    assert_eq!(segments.sparse(1), None);
+    assert!(segments.read(1, places[2]).is_err());
+    assert_eq!(
+        moved
+            .iter()
+            .map(|place| segments.read(1, *place).unwrap()[0])
+            .collect::<Vec<_>>(),
+        [2, 3]
+    );
+}
+
+#[test]
+fn many_small_files_of_many_restarts_are_worth_merging() {
+    let fs = FaultyFs::new();
+    let mut places = Vec::new();
+    for _restart in 0..5 {
+        let segments = open(&fs);
+        assert!(places.iter().all(|place| segments.adopt(1, *place)));
+        segments.sweep().unwrap();
+        places.push(put(&segments, 1, b"little"));
+        segments.sync(1).unwrap();
+    }
+    let segments = open(&fs);
+    assert!(places.iter().all(|place| segments.adopt(1, *place)));
+    segments.sweep().unwrap();
+    let mut rounds = 0;
+    while let Some(sparse) = segments.sparse(1) {
+        let place = places.iter_mut().find(|place| place.segment == sparse).unwrap();
+        let moved = put(&segments, 1, &segments.read(1, *place).unwrap());
+        segments.free(1, *place);
+        *place = moved;
+        rounds += 1;
+        assert!(rounds < 10);
+    }
+    assert!(files(&fs).len() <= 4);
+    assert!(
+        places
+            .iter()
+            .all(|place| segments.read(1, *place).unwrap() == b"little")
+    );
+}
+
+#[test]
+fn at_start_what_nobody_adopts_is_deleted() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let kept = put(&segments, 1, &[1; 3000]);
+    let dropped = put(&segments, 1, &[2; 3000]);
+    put(&segments, 2, b"a whole owner");
+    segments.sync(1).unwrap();
+    segments.sync(2).unwrap();
+    let fs = fs.crash(0);
+    let segments = open(&fs);
+    assert!(segments.adopt(1, kept));
+    assert!(!segments.adopt(1, Place { length: 4000, ..kept }));
+    assert!(!segments.adopt(3, kept));
+    segments.sweep().unwrap();
+    assert_eq!(files(&fs).len(), 1);
+    assert!(!fs.list(Path::new(DIR)).unwrap().contains(&"2".to_owned()));
+    assert_eq!(segments.read(1, kept).unwrap(), [1; 3000]);
+    assert!(segments.read(1, dropped).is_err());
+    let next = put(&segments, 1, b"next");
+    assert!(next.segment > kept.segment);
+    assert_eq!(segments.owner_bytes(2), (0, 0));
+}
+
+#[test]
+fn a_removed_owner_leaves_nothing() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let place = put(&segments, 1, &[1; 3000]);
+    put(&segments, 1, &[1; 3000]);
+    let other = put(&segments, 2, b"other");
+    segments.remove(1).unwrap();
+    assert_eq!(files(&fs).len(), 1);
+    assert!(segments.read(1, place).is_err());
+    assert_eq!(segments.read(2, other).unwrap(), b"other");
+    let anew = put(&segments, 1, b"anew");
+    segments.sync(1).unwrap();
+    assert_eq!(segments.read(1, anew).unwrap(), b"anew");
+}
+
+#[test]
+fn more_owners_than_open_files() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let mut places = Vec::new();
+    for round in 0..3_u8 {
+        for owner in 0..20_u64 {
+            places.push((owner, round, put(&segments, owner, &[round; 100])));
+        }
+    }
+    for owner in 0..20 {
+        segments.sync(owner).unwrap();
+    }
+    for (owner, round, place) in &places {
+        assert_eq!(segments.read(*owner, *place).unwrap(), [*round; 100]);
+    }
+    let fs = fs.crash(9);
+    let segments = open(&fs);
+    for (owner, round, place) in &places {
+        assert!(segments.adopt(*owner, *place));
+        assert_eq!(segments.read(*owner, *place).unwrap(), [*round; 100]);
+    }
+}
+
+#[test]
+fn a_flipped_bit_or_a_wrong_place_is_never_served() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let places: Vec<Place> = (0..3).map(|n| put(&segments, 1, &[n; 50])).collect();
+    segments.sync(1).unwrap();
+    let stranger = put(&segments, 2, &[0; 50]);
+    assert_eq!(stranger, places[0]);
+    let file = Path::new(DIR).join("1/1.segment");
+    let length = fs.bytes(&file).unwrap().len();
+    for at in 0..length {
+        let fs = fs.copy();
+        fs.corrupt(&file, |bytes| bytes[at] ^= 1 << (at % 8));
+        let segments = open(&fs);
+        for (number, place) in places.iter().enumerate() {
+            let hit = at < 32 || (place.offset as usize..place.end_for_test()).contains(&at);
+            match segments.read(1, *place) {
+                Ok(entry) => assert!(!hit && entry == [number as u8; 50]),
+                Err(SegmentError::Corrupt { .. }) => assert!(hit),
+                Err(error) => panic!("{error}"),
+            }
+            segments.read_each(1, &[*place], &mut |_, entry| assert_eq!(entry.is_err(), hit));
+        }
+    }
+    for wrong in [
+        Place {
+            offset: places[0].offset + 1,
+            ..places[0]
+        },
+        Place {
+            length: 49,
+            ..places[0]
+        },
+        Place {
+            length: u32::MAX,
+            ..places[0]
+        },
+        Place {
+            offset: u32::MAX,
+            ..places[0]
+        },
+        Place {
+            segment: 77,
+            ..places[0]
+        },
+    ] {
+        assert!(segments.read(1, wrong).is_err());
+        segments.read_each(1, &[wrong], &mut |_, entry| assert!(entry.is_err()));
+    }
+    // Another owner's file under this owner's name.
+    let bytes = fs.bytes(&Path::new(DIR).join("2/1.segment")).unwrap();
+    fs.corrupt(&file, |old| *old = bytes);
+    assert!(matches!(
+        open(&fs).read(1, places[0]),
+        Err(SegmentError::Corrupt { offset: 0, .. })
+    ));
+}
+
+trait EndForTest {
+    fn end_for_test(&self) -> usize;
+}
+
+impl EndForTest for Place {
+    fn end_for_test(&self) -> usize {
+        self.offset as usize + self.length as usize + 8
+    }
+}
+
+/// Appends and syncs until the first error; returns what was synced.
+fn script(fs: &FaultyFs) -> Vec<(u64, Place, Vec<u8>)> {
+    let mut synced = Vec::new();
+    let Ok(segments) = Segments::open(Arc::new(fs.clone()), Path::new(DIR), small()) else {
+        return synced;
+    };
+    for round in 0..12_u64 {
+        let owner = round % 2;
+        let mut places = Vec::new();
+        let entries: Vec<Vec<u8>> = (0..5)
+            .map(|n| vec![round as u8; (n * 371 % 1300) as usize])
+            .collect();
+        let appended = segments.append(owner, entries.iter().map(|e| [e.as_slice()]), &mut places);
+        if appended.is_err() {
+            assert!(places.is_empty());
+            continue;
+        }
+        if segments.sync(owner).is_ok() {
+            synced.extend(
+                places
+                    .into_iter()
+                    .zip(entries)
+                    .map(|(place, entry)| (owner, place, entry)),
+            );
+        } else {
+            assert!(segments.sync(owner).is_err(), "a failed sync is final");
+            assert!(segments.append(owner, [[b"x".as_slice()]], &mut places).is_err());
+        }
+    }
+    synced
+}
+
+#[test]
+fn whatever_call_fails_what_was_synced_is_there_after_a_crash() {
+    let whole = FaultyFs::new();
+    script(&whole);
+    let calls = whole.calls();
+    assert!(calls > 50);
+    for fault in [
+        Fault::Io,
+        Fault::Full,
+        Fault::Short,
+        Fault::ShortThenFull,
+        Fault::PowerCut,
+    ] {
+        for k in 1..=calls {
+            let fs = FaultyFs::new();
+            fs.fail_at(k, fault);
+            let synced = script(&fs);
+            let segments = open(&fs.crash(k));
+            for (owner, place, entry) in &synced {
+                assert!(segments.adopt(*owner, *place), "{fault:?} at call {k}");
+                assert_eq!(
+                    segments.read(*owner, *place).unwrap(),
+                    *entry,
+                    "{fault:?} at call {k}"
+                );
+            }
+            segments.sweep().unwrap();
+            assert!(
+                synced
+                    .iter()
+                    .all(|(owner, place, _)| segments.read(*owner, *place).is_ok())
+            );
+        }
+    }
+}
+
+#[test]
+fn readers_do_not_wait_for_a_writer_and_see_only_whole_entries() {
+    let dir = std::env::temp_dir().join(format!("leveret-segments-{}", std::process::id()));
+    let segments = Segments::open(Arc::new(Disk), &dir, small()).unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let writer = &segments;
+        scope.spawn(move || {
+            for number in 0..500_u32 {
+                let entry = vec![number as u8; (number * 7 % 900) as usize];
+                sender.send((put(writer, 1, &entry), entry)).unwrap();
+                if number % 100 == 0 {
+                    writer.sync(1).unwrap();
+                }
+            }
+        });
+        for (place, entry) in receiver {
+            assert_eq!(segments.read(1, place).unwrap(), entry);
+            segments.free(1, place);
+        }
+    });
+    assert!(segments.owner_bytes(1).0 == 0 && segments.owner_bytes(1).1 <= 4 << 10);
+    segments.read_ahead(
+        1,
+        Place {
+            segment: 1,
+            offset: 32,
+            length: 1,
+        },
+        1 << 20,
+    );
+    segments.remove(1).unwrap();
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_of_appending_freeing_and_restarting_keeps_what_is_live(seed in any::<u64>()) {
+        let dice = &mut Dice(seed);
+        let mut fs = FaultyFs::new();
+        let mut segments = open(&fs);
+        let mut live: BTreeMap<(u64, Place), Vec<u8>> = BTreeMap::new();
+        for number in 0..150_u64 {
+            let owner = dice.below(3);
+            match dice.below(12) {
+                0 => {
+                    (0..3).for_each(|owner| segments.sync(owner).unwrap());
+                    fs = fs.crash(dice.roll());
+                    segments = open(&fs);
+                    for (owner, place) in live.keys() {
+                        prop_assert!(segments.adopt(*owner, *place));
+                    }
+                    segments.sweep().unwrap();
+                }
+                1..=5 => {
+                    if let Some(key) = live.keys().nth(dice.below(live.len() as u64) as usize).copied() {
+                        live.remove(&key);
+                        segments.free(key.0, key.1);
+                    }
+                }
+                _ => {
+                    let entry = vec![number as u8; dice.below(1500) as usize];
+                    live.insert((owner, put(&segments, owner, &entry)), entry);
+                }
+            }
+            for owner in 0..3 {
+                let bytes: u64 = live.iter().filter(|(key, _)| key.0 == owner).map(|(_, e)| e.len() as u64 + 8).sum();
+                prop_assert_eq!(segments.owner_bytes(owner).0, bytes);
+            }
+        }
+        for ((owner, place), entry) in &live {
+            prop_assert_eq!(&segments.read(*owner, *place).unwrap(), entry);
+        }
+    }
+}

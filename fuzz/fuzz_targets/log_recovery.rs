@@ -1,0 +1,142 @@
+//! Opening a log that a failing disk, or an enemy, has been at: no panic, whatever the bytes; and after damage of the
+//! kinds that disks do, nothing is replayed that was not written.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use storage::faulty::FaultyFs;
+use storage::{Callbacks, JournalId, Log, LogError, LogOptions, Position};
+
+struct Deaf;
+
+impl Callbacks<()> for Deaf {
+    fn durable(&self, _promises: &mut Vec<()>) {}
+    fn failed(&self, _error: &LogError) {}
+    fn reclaim(&self, _journals: Vec<JournalId>, _before: Position) {}
+}
+
+type Records = HashMap<Position, (JournalId, Vec<u8>)>;
+
+fn options(quarantine: bool) -> LogOptions {
+    LogOptions {
+        file_bytes: 6 << 10,
+        size_limit: 1 << 20,
+        quarantine,
+        ..LogOptions::default()
+    }
+}
+
+fn open(fs: &FaultyFs, quarantine: bool) -> Option<(Log<()>, Records)> {
+    let mut records = Records::new();
+    let mut replay = |journal, position, payload: &[u8]| {
+        records.insert(position, (journal, payload.to_vec()));
+    };
+    let log = Log::open(
+        Arc::new(fs.clone()),
+        Path::new("/log"),
+        options(quarantine),
+        Deaf,
+        &mut replay,
+    );
+    match log {
+        Ok(log) => Some((log, records)),
+        Err(error) => {
+            assert!(
+                !quarantine || matches!(error, LogError::Version { .. }),
+                "{error}"
+            );
+            None
+        }
+    }
+}
+
+/// A sound log of three files, all that was ever written to it, and the files' names.
+fn sound() -> &'static (FaultyFs, Records, Vec<PathBuf>) {
+    static SOUND: OnceLock<(FaultyFs, Records, Vec<PathBuf>)> = OnceLock::new();
+    SOUND.get_or_init(|| {
+        let fs = FaultyFs::new();
+        let (log, _) = open(&fs, false).expect("a new log");
+        let mut written = Records::new();
+        for number in 0..30_u8 {
+            let journal = JournalId(u64::from(number % 3));
+            let payload = vec![number; usize::from(number) * 9];
+            log.append(|batch| {
+                let position = batch.record(journal, |out| out.extend_from_slice(&payload));
+                written.insert(position, (journal, payload));
+                if number == 20 {
+                    batch.release(JournalId(1), batch.end());
+                }
+            });
+            log.sync().expect("a sync in memory");
+        }
+        let fs = fs.kill();
+        drop(log);
+        let files = fs.files();
+        (fs, written, files)
+    })
+}
+
+/// Damages as disks do, at most three times, as the input says.
+fn damage(bytes: &mut Vec<u8>, edit: &[u8; 5]) {
+    if bytes.is_empty() {
+        return;
+    }
+    let at = usize::from(u16::from_le_bytes([edit[1], edit[2]])) % bytes.len();
+    let from = usize::from(u16::from_le_bytes([edit[3], edit[4]])) % bytes.len();
+    let length = 512.min(bytes.len() - at).min(bytes.len() - from);
+    match edit[0] % 5 {
+        0 => bytes[at] ^= edit[3],
+        1 => bytes[at..at + length].fill(0),
+        2 => bytes.copy_within(from..from + length, at),
+        3 => bytes.truncate(at),
+        _ => bytes[at..at + length].fill(edit[3]),
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let (fs, written, files) = sound();
+    let Some((mode, rest)) = input.split_first() else {
+        return;
+    };
+    let fs = fs.copy();
+    let file = &files[usize::from(mode >> 4) % files.len()];
+    match mode % 3 {
+        // Anything at all, as a file.
+        0 => {
+            fs.corrupt(file, |bytes| *bytes = rest.to_vec());
+        }
+        // Anything at all, behind a sound header.
+        1 => {
+            fs.corrupt(file, |bytes| {
+                bytes.splice(4096.., rest.iter().copied()).for_each(drop)
+            });
+        }
+        _ => {
+            for edit in rest.as_chunks::<5>().0.iter().take(3) {
+                let file = &files[usize::from(edit[0] >> 4) % files.len()];
+                fs.corrupt(file, |bytes| damage(bytes, edit));
+            }
+        }
+    }
+    for quarantine in [false, true] {
+        let fs = fs.copy();
+        let Some((log, records)) = open(&fs, quarantine) else {
+            continue;
+        };
+        if mode % 3 == 2 {
+            assert!(
+                records
+                    .iter()
+                    .all(|(position, record)| written.get(position) == Some(record))
+            );
+        }
+        for (position, (_, payload)) in &records {
+            assert_eq!(
+                log.read(*position).expect("what was replayed can be read"),
+                *payload
+            );
+        }
+    }
+});
