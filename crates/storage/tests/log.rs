@@ -125,6 +125,8 @@ fn a_full_log_asks_for_its_oldest_file_and_shrinks() {
         opened.log.close().unwrap();
         open(fs, small()).unwrap()
     };
+    assert!(reopened.told.try_recv().is_err());
+    reopened.log.append(|batch| batch.promise(0));
     let (asked, before) = loop {
         match reopened.told.recv().unwrap() {
             Told::Reclaim(journals, before) => break (journals, before),

@@ -297,11 +297,15 @@ fn read_from(
         let more = read_full_at(file, &mut bytes[read..], offset + read as u64).map_err(failed)?;
         bytes.truncate(read + more);
     }
-    bytes.truncate(end);
-    bytes.drain(..RECORD_HEADER.min(bytes.len()));
-    if record.matches(&bytes) {
-        Ok(bytes)
-    } else {
-        Err(wrong())
+    let payload = match bytes.get(RECORD_HEADER..end) {
+        Some(payload) if record.matches(payload) => payload,
+        _ => return Err(wrong()),
+    };
+    if end <= FIRST_READ {
+        // Exactly as large as needed: the caller may keep it.
+        return Ok(payload.to_vec());
     }
+    bytes.truncate(end);
+    bytes.drain(..RECORD_HEADER);
+    Ok(bytes)
 }

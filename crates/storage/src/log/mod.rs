@@ -43,7 +43,7 @@ pub trait Callbacks<P>: Send + 'static {
     /// A write or sync failed. Once; nothing is ever fulfilled afterwards.
     fn failed(&self, error: &StorageError);
     /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it
-    /// still needs, and then to release what is before. Asked again when the log has grown by another file.
+    /// still needs, and then to release what is before. Asked after a sync; again when the log has grown by another file.
     fn reclaim(&self, journals: Vec<JournalId>, before: Position);
 }
 
@@ -138,6 +138,9 @@ impl<P: Send + 'static> Log<P> {
     /// [`StorageError::Gone`] if its file was released; [`StorageError::Corrupt`] if it does not read as written, or if no
     /// record begins there.
     pub fn read(&self, at: Position) -> Result<Vec<u8>, StorageError> {
+        if at.0 < self.shared.written.load(Ordering::Acquire) {
+            return read_record(&self.files, at);
+        }
         let mut pending = self.shared.lock();
         while at.0 >= pending.written {
             if let Some(error) = &pending.stopped {

@@ -61,6 +61,8 @@ pub(crate) struct Shared<P> {
     /// Readers and `sync` wait here for `written`, `durable` or `failed` to change.
     pub progress: Condvar,
     pub pending_bytes: AtomicUsize,
+    /// [`Pending::written`], for readers who need not take the lock.
+    pub written: AtomicU64,
     pub size: AtomicU64,
     pub failed: AtomicBool,
 }
@@ -87,6 +89,7 @@ impl<P> Shared<P> {
             wake: Condvar::new(),
             progress: Condvar::new(),
             pending_bytes: AtomicUsize::new(0),
+            written: AtomicU64::new(base),
             size: AtomicU64::new(0),
             failed: AtomicBool::new(false),
         }

@@ -78,7 +78,7 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
             shared: self.shared.clone(),
             armed: true,
         };
-        let outcome = self.reclaim().and_then(|()| self.serve());
+        let outcome = self.free_files().and_then(|()| self.serve());
         alarm.armed = false;
         match outcome {
             Ok(()) => stop(
@@ -86,10 +86,10 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                 StorageError::Gone {
                     what: "the log is closed".to_owned(),
                 },
+                false,
             ),
             Err(error) => {
-                self.shared.failed.store(true, Ordering::Release);
-                stop(&self.shared, error.clone());
+                stop(&self.shared, error.clone(), true);
                 self.turn.promises.clear();
                 self.callbacks.failed(&error);
             }
@@ -109,7 +109,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                     self.turn.promises.clear();
                 }
                 self.settle_marks();
-                self.reclaim()?;
+                self.free_files()?;
+                self.ask_for_space();
             }
             if self.turn.closing {
                 return self.finish();
@@ -186,6 +187,7 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         self.written += length;
         let mut pending = self.shared.lock();
         pending.written = self.written;
+        self.shared.written.store(self.written, Ordering::Release);
         pending.bytes -= block.len();
         self.shared.publish(&pending);
         pending.give_back(block);
@@ -241,25 +243,29 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         }
     }
 
-    /// Frees the oldest files that nobody needs, and asks for more if the log is too large.
-    fn reclaim(&mut self) -> Result<(), StorageError> {
+    /// Frees the oldest files that nobody needs.
+    fn free_files(&mut self) -> Result<(), StorageError> {
         while self.ledger.oldest_is_free() && self.chain.has_older() {
             self.chain.free_oldest()?;
             self.ledger.drop_oldest();
         }
         self.shared.size.store(self.chain.size(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// If the log is too large, asks those who need the oldest file to let go of it.
+    fn ask_for_space(&mut self) {
         if self.chain.used() <= self.size_limit {
-            return Ok(());
+            return;
         }
         let (Some((oldest, behind)), Some(last)) = (self.chain.oldest(), self.chain.last()) else {
-            return Ok(());
+            return;
         };
         // Those who did not answer are asked again, but only when the log has grown by another file.
         if self.asked != Some((last.header.sequence, oldest)) {
             self.asked = Some((last.header.sequence, oldest));
             self.callbacks.reclaim(self.ledger.holders_of_oldest(), behind);
         }
-        Ok(())
     }
 
     /// Ends the log with an empty block that vouches for all before it.
@@ -298,8 +304,9 @@ pub(crate) fn note(
 }
 
 /// From now on nothing is written: whoever waits gets `error`, whatever is appended is dropped.
-fn stop<P>(shared: &Shared<P>, error: StorageError) {
+fn stop<P>(shared: &Shared<P>, error: StorageError, failed: bool) {
     let mut pending = shared.lock();
+    shared.failed.store(failed, Ordering::Release);
     pending.stopped = Some(error);
     let promises = pending.discard();
     shared.publish(&pending);
@@ -318,12 +325,12 @@ struct Alarm<P> {
 impl<P> Drop for Alarm<P> {
     fn drop(&mut self) {
         if self.armed {
-            self.shared.failed.store(true, Ordering::Release);
             stop(
                 &self.shared,
                 StorageError::Gone {
                     what: "the log's thread died".to_owned(),
                 },
+                true,
             );
         }
     }

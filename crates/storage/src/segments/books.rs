@@ -18,11 +18,14 @@ struct Segment {
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     segments: BTreeMap<u32, Segment>,
+    /// Highest number seen in this run.
+    highest: u32,
 }
 
 impl Books {
     /// A file of an earlier run.
     pub(crate) fn found(&mut self, segment: u32, size: u64) {
+        self.highest = self.highest.max(segment);
         self.segments.insert(
             segment,
             Segment {
@@ -35,14 +38,14 @@ impl Books {
 
     /// A new file is being written.
     pub(crate) fn begin(&mut self, segment: u32) {
+        self.highest = self.highest.max(segment);
         self.segments.insert(segment, Segment::default());
     }
 
-    /// Number for the next file: never one that exists, so that nothing written before a crash is written over.
+    /// Number for the next file: never one used before, so that nothing written before a crash is written over, and a
+    /// reader with an outdated place never meets another entry there.
     pub(crate) fn next(&self) -> u32 {
-        self.segments
-            .last_key_value()
-            .map_or(1, |(number, _)| number.saturating_add(1))
+        self.highest.saturating_add(1)
     }
 
     pub(crate) fn grow(&mut self, segment: u32, size: u64) {

@@ -4,11 +4,16 @@
 //! everything else an arbitrary part: each write whole, torn by sector, or not at all. A failed sync leaves the written
 //! data readable but never durable, even if a later sync succeeds, as Linux file systems do.
 
+mod dice;
+mod world;
+
+pub use dice::Dice;
+
 use crate::file_system::{Access, Advice, File, FileSystem, Locking};
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use world::{Change, Directory, Inode, NameChange, World, missing, split};
 
 /// What a chosen call does instead of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,50 +36,6 @@ pub struct FaultyFs {
     world: Arc<Mutex<World>>,
 }
 
-#[derive(Debug, Clone)]
-struct World {
-    inodes: BTreeMap<u64, Inode>,
-    directories: BTreeMap<PathBuf, Directory>,
-    next_inode: u64,
-    calls: u64,
-    plan: BTreeMap<u64, Fault>,
-    full_from: Option<u64>,
-    off: bool,
-    read_only: bool,
-    free_space: u64,
-    locks: BTreeSet<PathBuf>,
-    holders: BTreeMap<PathBuf, String>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Inode {
-    now: Vec<u8>,
-    durable: Vec<u8>,
-    unsynced: Vec<Change>,
-}
-
-#[derive(Debug, Clone)]
-enum Change {
-    Write { offset: usize, bytes: Vec<u8> },
-    Length(usize),
-}
-
-#[derive(Debug, Clone, Default)]
-struct Directory {
-    /// The directory's own name is durable: its parent was synced since it was made.
-    linked: bool,
-    now: BTreeMap<String, u64>,
-    durable: BTreeMap<String, u64>,
-    unsynced: Vec<NameChange>,
-}
-
-#[derive(Debug, Clone)]
-enum NameChange {
-    Link(String, u64),
-    Unlink(String),
-    Rename(String, String, u64),
-}
-
 #[derive(Debug)]
 struct FaultyFile {
     world: Arc<Mutex<World>>,
@@ -87,8 +48,6 @@ struct FaultyLock {
     path: PathBuf,
 }
 
-const SECTOR: usize = 512;
-
 impl Default for FaultyFs {
     fn default() -> Self {
         Self::new()
@@ -99,17 +58,9 @@ impl FaultyFs {
     /// An empty file system with a gigabyte of free space.
     pub fn new() -> Self {
         let world = World {
-            inodes: BTreeMap::new(),
-            directories: BTreeMap::new(),
             next_inode: 1,
-            calls: 0,
-            plan: BTreeMap::new(),
-            full_from: None,
-            off: false,
-            read_only: false,
             free_space: 1 << 30,
-            locks: BTreeSet::new(),
-            holders: BTreeMap::new(),
+            ..World::default()
         };
         Self {
             world: Arc::new(Mutex::new(world)),
@@ -227,230 +178,6 @@ impl FaultyFs {
 
 fn locked(world: &Mutex<World>) -> MutexGuard<'_, World> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn split(path: &Path) -> (PathBuf, String) {
-    let dir = path.parent().unwrap_or(Path::new("")).to_owned();
-    (
-        dir,
-        path.file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
-    )
-}
-
-fn missing() -> io::Error {
-    io::ErrorKind::NotFound.into()
-}
-
-impl World {
-    /// Counts a call. `Ok(true)`: handle only half.
-    fn call(&mut self, changes: bool) -> io::Result<bool> {
-        self.calls += 1;
-        if self.off {
-            return Err(io::Error::other("the machine is off"));
-        }
-        if changes && self.read_only {
-            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
-        }
-        if self.full_from.is_some_and(|from| self.calls >= from) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        match self.plan.remove(&self.calls) {
-            None => Ok(false),
-            Some(Fault::Short) => Ok(true),
-            Some(Fault::ShortThenFull) => {
-                self.full_from = Some(self.calls + 1);
-                Ok(true)
-            }
-            Some(Fault::PowerCut) => {
-                self.off = true;
-                Err(io::Error::other("the machine is off"))
-            }
-            Some(Fault::Full) => Err(io::ErrorKind::StorageFull.into()),
-            Some(Fault::Io) => Err(io::Error::other("injected input/output error")),
-        }
-    }
-
-    fn find(&self, path: &Path) -> Option<u64> {
-        let (dir, name) = split(path);
-        self.directories.get(&dir)?.now.get(&name).copied()
-    }
-
-    fn new_inode(&mut self, inode: Inode) -> u64 {
-        let number = self.next_inode;
-        self.next_inode += 1;
-        self.inodes.insert(number, inode);
-        number
-    }
-
-    fn inode(&mut self, number: u64) -> io::Result<&mut Inode> {
-        self.inodes.get_mut(&number).ok_or_else(missing)
-    }
-
-    fn directory(&mut self, dir: &Path) -> io::Result<&mut Directory> {
-        self.directories.get_mut(dir).ok_or_else(missing)
-    }
-
-    fn calm(&mut self) {
-        self.off = false;
-        self.plan.clear();
-        self.full_from = None;
-        self.locks.clear();
-    }
-
-    fn reboot(&mut self, dice: &mut Dice) {
-        self.calm();
-        for inode in self.inodes.values_mut() {
-            inode.reboot(dice);
-        }
-        let vanished: Vec<PathBuf> = self
-            .directories
-            .iter()
-            .filter(|(_, d)| !d.linked && dice.chance())
-            .map(|(p, _)| p.clone())
-            .collect();
-        self.directories
-            .retain(|path, _| !vanished.iter().any(|gone| path.starts_with(gone)));
-        for directory in self.directories.values_mut() {
-            directory.linked = true;
-            directory.reboot(dice);
-        }
-    }
-}
-
-impl Change {
-    fn apply(&self, bytes: &mut Vec<u8>) {
-        match self {
-            Change::Length(length) => set_length(bytes, *length),
-            Change::Write {
-                offset,
-                bytes: written,
-            } => put(bytes, *offset, written),
-        }
-    }
-}
-
-/// Growth by preallocation is made of fresh zero pages, which cost nothing until they are touched: a test may use a log
-/// with its usual sizes.
-fn set_length(bytes: &mut Vec<u8>, length: usize) {
-    if length <= bytes.len() {
-        bytes.truncate(length);
-        return;
-    }
-    let mut grown = vec![0; length];
-    grown[..bytes.len()].copy_from_slice(bytes);
-    *bytes = grown;
-}
-
-fn put(bytes: &mut Vec<u8>, offset: usize, written: &[u8]) {
-    let end = offset + written.len();
-    if bytes.len() < end {
-        bytes.resize(end, 0);
-    }
-    bytes[offset..end].copy_from_slice(written);
-}
-
-impl Inode {
-    fn change(&mut self, change: Change) {
-        change.apply(&mut self.now);
-        self.unsynced.push(change);
-    }
-
-    fn sync(&mut self) {
-        for change in self.unsynced.drain(..) {
-            change.apply(&mut self.durable);
-        }
-    }
-
-    fn reboot(&mut self, dice: &mut Dice) {
-        let mood = dice.below(4);
-        for change in std::mem::take(&mut self.unsynced) {
-            let fate = if mood < 2 { mood } else { dice.below(3) };
-            match (&change, fate) {
-                (_, 0) => {}
-                (_, 1) => change.apply(&mut self.durable),
-                (Change::Length(_), _) => change.apply(&mut self.durable),
-                (Change::Write { offset, bytes }, _) => tear(&mut self.durable, *offset, bytes, dice),
-            }
-        }
-        self.now = self.durable.clone();
-    }
-}
-
-/// Each sector of the write reaches the disk or not.
-fn tear(durable: &mut Vec<u8>, offset: usize, bytes: &[u8], dice: &mut Dice) {
-    let mut at = offset;
-    let end = offset + bytes.len();
-    while at < end {
-        let next = ((at / SECTOR + 1) * SECTOR).min(end);
-        if dice.chance() {
-            put(durable, at, &bytes[at - offset..next - offset]);
-        }
-        at = next;
-    }
-}
-
-impl Directory {
-    fn change(&mut self, change: NameChange) {
-        change.apply(&mut self.now);
-        self.unsynced.push(change);
-    }
-
-    fn reboot(&mut self, dice: &mut Dice) {
-        // Journaling file systems lose a suffix of such changes; POSIX allows losing any.
-        let kept_prefix = dice.below(self.unsynced.len() as u64 + 1) as usize;
-        let any = dice.chance();
-        for (at, change) in std::mem::take(&mut self.unsynced).into_iter().enumerate() {
-            if if any { dice.chance() } else { at < kept_prefix } {
-                change.apply(&mut self.durable);
-            }
-        }
-        self.now = self.durable.clone();
-    }
-}
-
-impl NameChange {
-    fn apply(&self, names: &mut BTreeMap<String, u64>) {
-        match self {
-            NameChange::Link(name, inode) => {
-                names.insert(name.clone(), *inode);
-            }
-            NameChange::Unlink(name) => {
-                names.remove(name);
-            }
-            NameChange::Rename(from, to, inode) => {
-                names.remove(from);
-                names.insert(to.clone(), *inode);
-            }
-        }
-    }
-}
-
-/// A small seeded generator of pseudo-random numbers (splitmix64).
-#[derive(Debug, Clone)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    /// The next 64 bits.
-    pub fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`, which is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.roll() % limit.max(1)
-    }
-
-    /// True half of the time.
-    pub fn chance(&mut self) -> bool {
-        self.roll() & 1 == 1
-    }
 }
 
 impl FileSystem for FaultyFs {
