@@ -66,7 +66,8 @@ impl Session {
         channel: ChannelId,
         declare: DeclareExchange,
     ) -> Result<Done<()>, Refusal> {
-        self.check_declare(ObjectKind::Exchange, &declare.name, declare.passive)?;
+        let named = declare.name.clone();
+        let permit = || self.check_declare(ObjectKind::Exchange, &named, declare.passive);
         let DeclareExchange {
             name,
             kind,
@@ -77,7 +78,7 @@ impl Session {
             arguments,
         } = declare;
         let vhost = self.vhost().into();
-        self.decide(channel, |reply| Request::DeclareExchange {
+        self.decide_if(channel, permit, |reply| Request::DeclareExchange {
             vhost,
             name,
             kind,
@@ -101,9 +102,9 @@ impl Session {
         name: &str,
         if_unused: bool,
     ) -> Result<Done<()>, Refusal> {
-        self.check(Verb::Configure, ObjectKind::Exchange, name)?;
+        let permit = || self.check(Verb::Configure, ObjectKind::Exchange, name);
         let (vhost, name) = (self.vhost().into(), name.to_string());
-        self.decide(channel, |reply| Request::DeleteExchange {
+        self.decide_if(channel, permit, |reply| Request::DeleteExchange {
             vhost,
             name,
             if_unused,
@@ -156,12 +157,9 @@ impl Session {
         // RabbitMQ makes the server's name first and checks the permission on that; a pattern that lets nobody configure
         // `amq.gen-…` refuses server-named queues.
         let unique = random_bytes()?;
-        if declare.name.is_empty() {
-            let name = catalog::server_name(&unique);
-            self.check(Verb::Configure, ObjectKind::Queue, &name)?;
-        } else {
-            self.check_declare(ObjectKind::Queue, &declare.name, declare.passive)?;
-        }
+        let made_up = declare.name.is_empty().then(|| catalog::server_name(&unique));
+        let named = made_up.unwrap_or_else(|| declare.name.clone());
+        let permit = || self.check_declare(ObjectKind::Queue, &named, declare.passive);
         let DeclareQueue {
             name,
             passive,
@@ -171,7 +169,7 @@ impl Session {
             arguments,
         } = declare;
         let (vhost, connection) = (self.vhost().into(), self.id());
-        let done = self.decide(channel, |reply| Request::DeclareQueue {
+        let done = self.decide_if(channel, permit, |reply| Request::DeclareQueue {
             vhost,
             name,
             passive,
@@ -311,11 +309,20 @@ impl Session {
         channel: ChannelId,
         request: impl FnOnce(u64) -> Request<u64>,
     ) -> Result<Done<Answer>, Refusal> {
+        self.decide_if(channel, || Ok(()), request)
+    }
+
+    fn decide_if(
+        &self,
+        channel: ChannelId,
+        permit: impl FnOnce() -> Result<(), Refusal>,
+        request: impl FnOnce(u64) -> Request<u64>,
+    ) -> Result<Done<Answer>, Refusal> {
         let asker = Asker {
             outbox: self.outbox().clone(),
             channel,
         };
-        self.broker().topology().decide(Some(asker), request)
+        self.broker().topology().decide_if(Some(asker), permit, request)
     }
 
     /// A declaration needs `configure`; a passive one any permission at all on the object (RabbitMQ 4.3.1).

@@ -70,7 +70,8 @@ impl Outbox {
         Self::default()
     }
 
-    /// Adds an event. Confirms of one channel that follow each other become one.
+    /// Adds an event. Confirms of one channel become one if their numbers rise: a number that two queues confirm must be told
+    /// twice.
     /// The door is not woken: call [`Outbox::wake`] once after the last push of a turn.
     pub fn push(&self, event: Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,6 +81,7 @@ impl Outbox {
                 numbers: earlier,
             }) = inner.events.last_mut()
             && last == channel
+            && numbers.first() > earlier.last()
         {
             for (first, last) in numbers.spans() {
                 earlier.push_span(first, last);
@@ -161,6 +163,17 @@ mod tests {
         outbox.take(&mut events, &waker);
         assert_eq!(events.len(), 1);
         assert!(matches!(&events[0], Event::Confirm { numbers, .. } if *numbers == Ranges::span(1, 3)));
+        events.clear();
+        outbox.push(Event::Confirm {
+            channel,
+            numbers: Ranges::one(4),
+        });
+        outbox.push(Event::Confirm {
+            channel,
+            numbers: Ranges::one(4),
+        });
+        outbox.take(&mut events, &waker);
+        assert_eq!(events.len(), 2);
         outbox.send(Event::Close("bye".into()));
         assert_eq!(count.0.load(Ordering::Relaxed), 2);
     }

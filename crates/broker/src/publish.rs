@@ -10,7 +10,7 @@ use crate::queues::Queue;
 use crate::session::Session;
 use catalog::{Refusal, View};
 use model::properties::Properties;
-use model::table::Entries;
+use model::table::{Entries, Value};
 use model::{BlockBuilder, QueueId, Ranges};
 use queue::fifo::Request;
 use smallvec::SmallVec;
@@ -130,16 +130,30 @@ impl Publisher {
                 user.name
             ));
         }
-        if properties.expiration().is_some() {
-            return refuse("the property 'expiration' is not supported by this version".into());
+        if let Some(expiration) = properties.expiration() {
+            return refuse(expiration_refusal(expiration));
         }
-        let sender_selected = |name: &[u8]| {
+        let sender_selected = ["CC", "BCC"].into_iter().filter(|name| {
             properties
                 .headers()
-                .is_some_and(|raw| Entries::new(raw).find(name).is_some())
-        };
-        if sender_selected(b"CC") || sender_selected(b"BCC") {
-            return refuse("the headers 'CC' and 'BCC' are not supported by this version".into());
+                .is_some_and(|raw| Entries::new(raw).find(name.as_bytes()).is_some())
+        });
+        for name in sender_selected {
+            let headers = properties
+                .headers_table(self.session.broker().limits())
+                .unwrap_or_default();
+            match headers.get(name) {
+                None => {}
+                Some(Value::Array(_)) => {
+                    return refuse(format!("the header '{name}' is not supported by this version"));
+                }
+                Some(value) => {
+                    let kind = value.type_name();
+                    return refuse(format!(
+                        "invalid message: {{unacceptable_type_in_header,\"{name}\",{kind}}}"
+                    ));
+                }
+            }
         }
         Ok(())
     }
@@ -268,6 +282,24 @@ impl Publisher {
         });
         self.sets.insert(ids, self.targets.len() - 1);
         self.targets.len() - 1
+    }
+}
+
+/// Why an expiration is refused: RabbitMQ's words for a bad one, ours for one that we would have to honour.
+fn expiration_refusal(expiration: &[u8]) -> String {
+    const LONGEST_MS: i128 = 315_360_000_000;
+    let shown = String::from_utf8_lossy(expiration);
+    let digits = shown.strip_prefix('-').unwrap_or(&shown);
+    let number = digits
+        .bytes()
+        .all(|digit| digit.is_ascii_digit())
+        .then(|| shown.parse::<i128>().ok())
+        .flatten();
+    match number {
+        None => format!("invalid expiration '{shown}': no_integer"),
+        Some(ms) if ms < 0 => format!("invalid expiration '{shown}': {{value_negative,{ms}}}"),
+        Some(ms) if ms > LONGEST_MS => format!("invalid expiration '{shown}': {{value_too_large,{ms}}}"),
+        Some(_) => "the property 'expiration' is not supported by this version".into(),
     }
 }
 

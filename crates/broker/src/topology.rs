@@ -107,13 +107,29 @@ impl Topology {
         asker: Option<Asker>,
         request: impl FnOnce(u64) -> Request<u64>,
     ) -> Result<Done<Answer>, Refusal> {
+        self.decide_if(asker, || Ok(()), request)
+    }
+
+    /// The same for a request that `permit` may forbid. What RabbitMQ refuses whoever asks is refused before that.
+    ///
+    /// # Errors
+    /// What the catalog or `permit` refused.
+    pub fn decide_if(
+        &self,
+        asker: Option<Asker>,
+        permit: impl FnOnce() -> Result<(), Refusal>,
+        request: impl FnOnce(u64) -> Request<u64>,
+    ) -> Result<Done<Answer>, Refusal> {
         let question = self.node.number();
+        let request = request(question);
+        request.check()?;
+        permit()?;
         let mut answer = None;
         let mut gone = Vec::new();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         host.journal.asker = asker;
         host.journal.ticket = None;
-        host.handle(self.node.now(), request(question));
+        host.handle(self.node.now(), request);
         host.commit(|effect, _| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             Effect::Reply(..) | Effect::ExchangeDeleted { .. } => {}

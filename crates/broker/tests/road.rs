@@ -1,5 +1,7 @@
 //! The road without a door: sessions publish and consume on a broker whose log is real.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 use broker::{
     AlarmReason, Broker, ChannelId, ConsumerSettings, DeclareQueue, Disposal, Event, Getting, Options,
     Outbox, Publish, Publisher, Session,
