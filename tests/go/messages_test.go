@@ -67,7 +67,7 @@ func TestProperties(t *testing.T) {
 				"string": "ü", "bytes": []byte{0, 1, 2}, "time": time.Unix(1700000000, 0), "decimal": amqp.Decimal{Scale: 2, Value: 314}, "list": []any{int32(1), "two"}, "table": amqp.Table{"nested": int32(3)}, "nil": nil,
 			},
 			ContentType: "text/plain", ContentEncoding: "utf-8", DeliveryMode: amqp.Persistent, Priority: 5, CorrelationId: "c", ReplyTo: "r",
-			Expiration: "60000", MessageId: "m", Timestamp: time.Unix(1700000000, 0), Type: "t", UserId: "guest", AppId: "a",
+			MessageId: "m", Timestamp: time.Unix(1700000000, 0), Type: "t", UserId: "guest", AppId: "a",
 		}
 		w.publish(channel, "", queue, "body", sent)
 		got, ok, err := channel.Get(queue, true)
@@ -75,7 +75,7 @@ func TestProperties(t *testing.T) {
 		w.equal(ok, true)
 		w.equal(got.Headers, sent.Headers)
 		w.equal([]any{got.ContentType, got.ContentEncoding, got.DeliveryMode, got.Priority, got.CorrelationId, got.ReplyTo}, []any{"text/plain", "utf-8", 2, 5, "c", "r"})
-		w.equal([]any{got.Expiration, got.MessageId, got.Timestamp.Unix(), got.Type, got.UserId, got.AppId}, []any{"60000", "m", 1700000000, "t", "guest", "a"})
+		w.equal([]any{got.MessageId, got.Timestamp.Unix(), got.Type, got.UserId, got.AppId}, []any{"m", 1700000000, "t", "guest", "a"})
 	})(t)
 }
 

@@ -215,8 +215,8 @@ def test_prefetch_per_channel():
     with Consumer(20) as c:
         c.wire.call(1, B.Qos(prefetch_count=4, global_qos=True), B.QosOk)
         c.consume("a")
-        c.consume("b")
         c.deliveries(4)
+        c.consume("b")
         assert c.nothing_comes() == 16
         c.wire.send(1, B.Ack(2, True))
         c.deliveries(2)

@@ -179,7 +179,7 @@ def test_all_properties_come_back(wire):
     """All fourteen properties, every table type, and back."""
     properties = spec.BasicProperties(
         content_type="text/plain", content_encoding="utf-8", headers={"i": 1, "s": "text", "t": {"n": [1, "two", True]}, "v": None, "big": 1 << 40, "neg": -5},
-        delivery_mode=2, priority=3, correlation_id="c", reply_to="r", expiration="60000", message_id="m",
+        delivery_mode=2, priority=3, correlation_id="c", reply_to="r", message_id="m",
         timestamp=1700000000, type="t", user_id="guest", app_id="a", cluster_id="x",
     )  # fmt: skip
     name = wire.call(1, Q.Declare(queue="", exclusive=True), Q.DeclareOk).queue

@@ -138,7 +138,6 @@ async fn properties_come_back(world: World) -> Outcome {
         .with_priority(4)
         .with_correlation_id("c".into())
         .with_reply_to("r".into())
-        .with_expiration("60000".into())
         .with_message_id("m".into())
         .with_timestamp(1_700_000_000)
         .with_type("t".into())

@@ -91,7 +91,7 @@ public final class PublishingTest {
     headers.put("list", Arrays.asList(1, 2L, null));
     headers.put("table", Map.of("nested", 3));
     BasicProperties sent =
-        new BasicProperties("text/plain", "utf-8", headers, 2, 6, "c", "r", "60000", "m", new Date(1_700_000_000_000L), "t", "guest", "a", "cl");
+        new BasicProperties("text/plain", "utf-8", headers, 2, 6, "c", "r", null, "m", new Date(1_700_000_000_000L), "t", "guest", "a", "cl");
     channel.basicPublish("", queue, sent, new byte[0]);
     channel.waitForConfirmsOrDie(10_000);
     GetResponse got = channel.basicGet(queue, true);
