@@ -16,7 +16,9 @@ impl Ends for Plain {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(record) = Record::decode(bytes) else { return };
+    let Some(record) = Record::decode(bytes) else {
+        return;
+    };
     let mut again = Vec::new();
     record.encode(&mut again);
     assert_eq!(Record::decode(&again).as_ref(), Some(&record));
@@ -25,17 +27,43 @@ fuzz_target!(|bytes: &[u8]| {
         builder.push(b"", b"q", &[0, 0], b"body");
     }
     let block = Arc::new(builder.finish(true, Timestamp(0)));
-    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { durable: true, ..QueueSettings::default() });
-    fifo.apply(1, Record::Enqueued { first: 1, block, from: 0 });
-    fifo.apply(2, Record::Settled { seqs: Ranges::span(3, 5) });
+    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+        durable: true,
+        ..QueueSettings::default()
+    });
+    fifo.apply(
+        1,
+        Record::Enqueued {
+            first: 1,
+            block,
+            from: 0,
+        },
+    );
+    fifo.apply(
+        2,
+        Record::Settled {
+            seqs: Ranges::span(3, 5),
+        },
+    );
     fifo.apply(3, record);
     fifo.recovered();
     let mut outcome = Outcome::default();
     let requests = [
-        Request::Get { no_ack: false, reply: 0 },
+        Request::Get {
+            no_ack: false,
+            reply: 0,
+        },
         Request::Checkpoint { before: 9 },
-        Request::Settle { consumer: None, seqs: Ranges::span(0, 40), disposal: Disposal::Accepted },
-        Request::Return { consumer: None, seqs: Ranges::span(0, u64::MAX), failed: true },
+        Request::Settle {
+            consumer: None,
+            seqs: Ranges::span(0, 40),
+            disposal: Disposal::Accepted,
+        },
+        Request::Return {
+            consumer: None,
+            seqs: Ranges::span(0, u64::MAX),
+            failed: true,
+        },
         Request::Purge { reply: 0 },
     ];
     for request in requests {

@@ -72,7 +72,13 @@ impl Block {
             body_bytes += message.body.len() as u64;
             at = next;
         }
-        Some(Self { bytes, offsets, body_bytes, persistent, received })
+        Some(Self {
+            bytes,
+            offsets,
+            body_bytes,
+            persistent,
+            received,
+        })
     }
 
     /// How many messages are in it; at least one for blocks from a builder that was not empty.
@@ -99,7 +105,10 @@ impl Block {
     /// The encoded messages `from..from + count`, as [`Block::from_bytes`] reads them.
     pub fn slice(&self, from: usize, count: usize) -> &[u8] {
         let start = self.offsets.get(from).map_or(self.bytes.len(), |at| *at as usize);
-        let end = self.offsets.get(from + count).map_or(self.bytes.len(), |at| *at as usize);
+        let end = self
+            .offsets
+            .get(from + count)
+            .map_or(self.bytes.len(), |at| *at as usize);
         &self.bytes[start..end]
     }
 
@@ -118,7 +127,9 @@ impl Block {
         if count == self.len() {
             return self.body_bytes;
         }
-        (from..from + count).map(|at| self.message(at).body.len() as u64).sum()
+        (from..from + count)
+            .map(|at| self.message(at).body.len() as u64)
+            .sum()
     }
 
     /// What the block costs in memory, in bytes.
@@ -170,7 +181,11 @@ impl BlockBuilder {
 
     /// An empty one with room for `bytes` bytes and `messages` messages.
     pub fn with_capacity(bytes: usize, messages: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes), offsets: Vec::with_capacity(messages), body_bytes: 0 }
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            offsets: Vec::with_capacity(messages),
+            body_bytes: 0,
+        }
     }
 
     /// Adds a message. `exchange` and `routing_key` have at most 255 bytes (the protocol's short strings;
@@ -178,7 +193,11 @@ impl BlockBuilder {
     pub fn push(&mut self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
         let exchange = &exchange[..exchange.len().min(255)];
         let routing_key = &routing_key[..routing_key.len().min(255)];
-        self.start(2 + exchange.len() + routing_key.len(), properties.len(), body.len());
+        self.start(
+            2 + exchange.len() + routing_key.len(),
+            properties.len(),
+            body.len(),
+        );
         self.bytes.push(exchange.len() as u8);
         self.bytes.extend_from_slice(exchange);
         self.bytes.push(routing_key.len() as u8);

@@ -32,7 +32,11 @@ pub struct Outcome<R, E> {
 
 impl<R, E> Default for Outcome<R, E> {
     fn default() -> Self {
-        Self { records: Vec::new(), effects: Vec::new(), promises: Vec::new() }
+        Self {
+            records: Vec::new(),
+            effects: Vec::new(),
+            promises: Vec::new(),
+        }
     }
 }
 
@@ -46,7 +50,12 @@ pub trait Machine {
     type Effect;
 
     /// Decides. Afterwards all pushed records are applied and stand in `outcome.records`.
-    fn handle(&mut self, now: Timestamp, request: Self::Request, outcome: &mut Outcome<Self::Record, Self::Effect>);
+    fn handle(
+        &mut self,
+        now: Timestamp,
+        request: Self::Request,
+        outcome: &mut Outcome<Self::Record, Self::Effect>,
+    );
 
     /// Takes over a record at start-up (or on a replica): changes contents only, decides nothing.
     fn apply(&mut self, index: Index, record: Self::Record);
