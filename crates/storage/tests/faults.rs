@@ -148,6 +148,35 @@ fn a_power_cut_at_any_call_breaks_no_promise() {
 }
 
 #[test]
+fn a_promise_in_a_new_file_covers_what_the_older_ones_still_had_unsynced() {
+    let fs = FaultyFs::new();
+    let options = LogOptions {
+        file_bytes: 3 << 20,
+        size_limit: 1 << 30,
+        ..tiny()
+    };
+    let opened = open(fs.clone(), options.clone()).unwrap();
+    // Blocks so large that they are written at once, without a sync.
+    for number in 0..5_u8 {
+        opened.put(1, &vec![number; 1 << 20]);
+        while opened.log.pending_bytes() > 0 {
+            std::thread::yield_now();
+        }
+    }
+    assert!(opened.keep(1, b"promised", 1));
+    for seed in 0..8 {
+        let after = open(fs.copy().crash(seed), options.clone()).unwrap();
+        let lengths: Vec<usize> = after.payloads(1).iter().map(Vec::len).collect();
+        assert_eq!(
+            lengths,
+            [1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 8],
+            "seed {seed}"
+        );
+        assert!(after.log.recovery().damage.is_empty());
+    }
+}
+
+#[test]
 fn failure_is_told_once_and_nothing_is_kept_afterwards() {
     let fs = FaultyFs::new();
     let opened = open(fs.clone(), tiny()).unwrap();

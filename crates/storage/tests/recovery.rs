@@ -261,6 +261,22 @@ fn damage_to_a_payload_concerns_its_journal_only() {
 }
 
 #[test]
+fn damage_does_not_heal_when_its_file_is_needed_by_nobody_else() {
+    let (fs, opened) = four_records();
+    opened.log.forget(JournalId(1));
+    opened.log.forget(JournalId(3));
+    opened.log.close().unwrap();
+    let (file, at) = find(&fs, b"only of two");
+    fs.corrupt(&file, |bytes| bytes[at] ^= 1);
+    for _start in 0..3 {
+        let opened = open(fs.clone(), tiny()).unwrap();
+        assert_eq!(opened.log.recovery().damage.len(), 1);
+        assert!(opened.replayed.is_empty());
+        opened.log.close().unwrap();
+    }
+}
+
+#[test]
 fn a_damaged_journal_is_replayed_up_to_the_damage() {
     let (fs, opened) = four_records();
     opened.log.sync().unwrap();

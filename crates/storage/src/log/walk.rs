@@ -87,8 +87,9 @@ impl<'a> Walk<'a> {
                     }
                 }
                 None => {
-                    let unfinished = self.until.is_none() && self.later().is_empty();
-                    if unfinished {
+                    let here = self.offset;
+                    let nothing_follows = !self.later().iter().any(|(offset, _)| *offset > here);
+                    if self.until.is_none() && nothing_follows {
                         return (false, clean);
                     }
                     if !self.bad_spot(None, self.offset, "no valid block where one must be", found) {
@@ -219,4 +220,75 @@ fn later_blocks(bytes: &[u8], header: &FileHeader, from: usize) -> Vec<(usize, u
         at = candidate + 1;
     }
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::{begin_block, begin_record, end_record, seal_block};
+    use super::*;
+
+    const HEADER: FileHeader = FileHeader {
+        sequence: 1,
+        base: 500,
+        salt: 0xa11ce,
+    };
+
+    /// A block with one record, as it stands at `position`.
+    fn block(payload: &[u8], salt: u64, position: u64, synced: u64) -> Vec<u8> {
+        let mut block = Vec::new();
+        begin_block(&mut block);
+        let at = begin_record(&mut block, JournalId(1));
+        block.extend_from_slice(payload);
+        end_record(&mut block, at);
+        seal_block(&mut block, salt, position, synced, |_, _, _| {});
+        block
+    }
+
+    /// What a file of these blocks, one of them damaged at the start of its payload, is found to hold.
+    fn read(blocks: &[Vec<u8>], damaged: usize) -> (End, usize, usize) {
+        let mut bytes = HEADER.encode();
+        for (number, block) in blocks.iter().enumerate() {
+            let begin = bytes.len();
+            bytes.extend_from_slice(block);
+            if number == damaged {
+                bytes[begin + BLOCK_HEADER + RECORD_HEADER] ^= 1;
+            }
+        }
+        let (mut records, mut damage) = (0, 0);
+        let end = walk(&bytes, &HEADER, None, &mut |found| match found {
+            Found::Record { .. } => records += 1,
+            Found::Damage { .. } => damage += 1,
+        });
+        (end, records, damage)
+    }
+
+    #[test]
+    fn what_a_later_block_vouches_for_is_damage_and_everything_else_is_torn() {
+        let first = block(b"first", HEADER.salt, 500, 500);
+        let behind = 500 + first.len() as u64;
+        let vouching = block(b"second", HEADER.salt, behind, behind);
+        let (end, records, damage) = read(&[first.clone(), vouching], 0);
+        assert_eq!((end.torn, records, damage), (false, 1, 1));
+        let silent = block(b"second", HEADER.salt, behind, 500);
+        let (end, records, damage) = read(&[first, silent], 0);
+        assert_eq!(
+            (end.torn, end.offset, records, damage),
+            (true, FILE_HEADER + BLOCK_HEADER, 0, 0)
+        );
+    }
+
+    #[test]
+    fn a_message_that_imitates_a_block_vouches_for_nothing() {
+        let inside = 500 + (BLOCK_HEADER + RECORD_HEADER) as u64 + 1;
+        for (salt, believed) in [(HEADER.salt, 1), (0, 0)] {
+            let forged = block(b"forged", salt, inside, u64::MAX);
+            let payload = [b"x".as_slice(), &forged].concat();
+            let (end, _, damage) = read(&[block(&payload, HEADER.salt, 500, 500)], 0);
+            assert_eq!(
+                damage, believed,
+                "whoever knows the salt could do it, so nobody must"
+            );
+            assert_eq!(end.torn, believed == 0);
+        }
+    }
 }

@@ -27,8 +27,6 @@ pub(crate) struct Writer<P, C> {
     durable: u64,
     /// When the oldest of what is not yet synced was first seen.
     unsynced_since: Option<Instant>,
-    /// Releases written and not yet durable.
-    marks: Vec<Mark>,
     /// The newest file when journals were last asked to free the oldest one, and that one.
     asked: Option<(u64, u64)>,
 }
@@ -67,7 +65,6 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
             written,
             durable: written,
             unsynced_since: None,
-            marks: Vec::new(),
             asked: None,
         }
     }
@@ -108,7 +105,6 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                     self.callbacks.durable(&mut self.turn.promises);
                     self.turn.promises.clear();
                 }
-                self.settle_marks();
                 self.free_files()?;
                 self.ask_for_space();
             }
@@ -171,14 +167,14 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         let length = block.len() as u64;
         let (last, offset) = self.place_for(length)?;
         let (position, synced) = (self.written, self.durable);
-        let Self { ledger, marks, .. } = self;
+        let ledger = &mut self.ledger;
         seal_block(
             &mut block,
             last.header.salt,
             position,
             synced,
             |journal, at, payload| {
-                note(ledger, marks, journal, at, payload);
+                note(ledger, journal, at, payload);
             },
         );
         write_all_at(last.file.as_ref(), &block, offset)
@@ -236,14 +232,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         Ok(())
     }
 
-    /// Lets releases take effect that are durable now.
-    fn settle_marks(&mut self) {
-        for mark in self.marks.drain(..) {
-            self.ledger.release(mark.journal, mark.before);
-        }
-    }
-
-    /// Frees the oldest files that nobody needs.
+    /// Frees the oldest files that nobody needs. Only after a sync: the ledger knows of releases as soon as they are
+    /// written, and the snapshots they rely on must be durable before anything goes.
     fn free_files(&mut self) -> Result<(), StorageError> {
         while self.ledger.oldest_is_free() && self.chain.has_older() {
             self.chain.free_oldest()?;
@@ -288,18 +278,12 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
     }
 }
 
-/// Keeps the books about a record that is in the log.
-pub(crate) fn note(
-    ledger: &mut Ledger,
-    marks: &mut Vec<Mark>,
-    journal: JournalId,
-    at: Position,
-    payload: &[u8],
-) {
-    if journal == MARKS {
-        marks.extend(Mark::decode(payload, at));
-    } else {
+/// Keeps the books about a record that is written.
+fn note(ledger: &mut Ledger, journal: JournalId, at: Position, payload: &[u8]) {
+    if journal != MARKS {
         ledger.record(journal, at);
+    } else if let Some(mark) = Mark::decode(payload, at) {
+        ledger.release(mark.journal, mark.before);
     }
 }
 
