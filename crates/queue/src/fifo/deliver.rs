@@ -63,14 +63,19 @@ impl<E: Ends> Fifo<E> {
             settled.clear();
         }
         self.record_settled(journaled, outcome);
+        self.end_waiting(outcome);
+        if moved && self.contents.paged() > 0 {
+            self.relieve(outcome);
+            self.read_ahead(outcome);
+        }
+    }
+
+    /// Nothing is ready: whoever waits for a load of what is gone now has its answer.
+    pub(super) fn end_waiting(&mut self, outcome: &mut FifoOutcome<E>) {
         if self.dispatch.ready == 0 {
             for get in self.dispatch.gets.drain(..) {
                 outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
             }
-        }
-        if moved && self.contents.paged() > 0 {
-            self.relieve(outcome);
-            self.read_ahead(outcome);
         }
     }
 

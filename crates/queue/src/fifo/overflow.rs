@@ -29,8 +29,6 @@ impl<E: Ends> Fifo<E> {
         outcome
             .effects
             .push(Effect::Reply(reply, Answer::Purged(dropped)));
-        // Whoever waits for a load of what is gone now has its answer.
-        self.deliver(outcome);
     }
 
     pub(super) fn configure(&mut self, settings: QueueSettings, outcome: &mut FifoOutcome<E>) {
@@ -70,6 +68,7 @@ impl<E: Ends> Fifo<E> {
             won += size;
         }
         self.record_dropped(journaled, reason, outcome);
+        self.end_waiting(outcome);
         dropped
     }
 

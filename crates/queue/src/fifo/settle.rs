@@ -72,6 +72,9 @@ impl<E: Ends> Fifo<E> {
 
     /// The consumer holds `count` messages fewer.
     fn let_go(&mut self, consumer: Option<ConsumerId>, count: u64, outcome: &mut FifoOutcome<E>) {
+        if count == 0 {
+            return;
+        }
         if let Some(id) = consumer {
             self.dispatch
                 .ring

@@ -116,8 +116,9 @@ fn restored(kept: &Kept) -> Option<Run> {
             base: kept.base,
         },
     };
-    run.sizes = Sizes::Spread(kept.body_bytes);
-    run.weight = kept.weight;
+    // No entry is larger than a block can be; anything else would make sums overflow.
+    run.weight = kept.weight.min(u64::from(u32::MAX));
+    run.sizes = Sizes::Spread(kept.body_bytes.min(run.weight));
     for (from, to) in kept.gone.spans() {
         run.remove(from.max(run.first), to, |_, _| {});
     }
