@@ -49,7 +49,7 @@ pub(crate) fn file_name(sequence: u64) -> String {
 /// The sequence number that a file's name states; `None` if it is no log file.
 pub(crate) fn sequence_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(SUFFIX)?;
-    if digits.len() != 16 {
+    if digits.len() != 16 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }
     u64::from_str_radix(digits, 16).ok()
@@ -308,4 +308,32 @@ fn read_from(
     bytes.truncate(end);
     bytes.drain(..RECORD_HEADER);
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_has_a_salt_of_its_own() {
+        let mut salts: Vec<u64> = (0..100).map(|_| salt()).collect();
+        salts.sort_unstable();
+        salts.dedup();
+        assert_eq!(salts.len(), 100);
+    }
+
+    #[test]
+    fn a_name_states_a_sequence_or_is_not_ours() {
+        assert_eq!(sequence_of(&file_name(0x1234)), Some(0x1234));
+        for foreign in [
+            "1.wal",
+            "00000000000000zz.wal",
+            "+000000000000001.wal",
+            "0000000000000001.wal.damaged",
+        ] {
+            assert_eq!(sequence_of(foreign), None, "{foreign}");
+        }
+        assert!(is_leftover("draft.tmp") && is_leftover("spare-0000000000000001.wal"));
+        assert!(!is_leftover(&file_name(1)));
+    }
 }
