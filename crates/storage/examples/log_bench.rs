@@ -75,6 +75,40 @@ fn main() {
     }
     flowing(&dir, span, 1).print();
     flowing(&dir, span, 2).print();
+    opening(&dir);
+}
+
+/// Recovery of what a full log holds.
+fn opening(dir: &Path) {
+    let log = open(dir);
+    let payload = vec![7; RECORD];
+    for number in 0..2_500 {
+        let kept = Arc::default();
+        log.append(|batch| {
+            for _ in 0..BATCH {
+                batch.record(JournalId(number), |out| out.extend_from_slice(&payload));
+            }
+            batch.promise(Promise::Count(kept));
+        });
+        if number % 100 == 0 {
+            log.sync().unwrap();
+        }
+    }
+    log.close().unwrap();
+    let begin = Instant::now();
+    let mut records = 0;
+    let again = Log::open(
+        Arc::new(Disk),
+        &dir.join("log"),
+        LogOptions::default(),
+        Keep,
+        &mut |_, _, _| records += 1,
+    );
+    println!(
+        "opening a log of {records} records and {} MB: {:?}",
+        again.unwrap().size() >> 20,
+        begin.elapsed()
+    );
 }
 
 /// One batch's bytes, written and synced one after the other; into fresh space, or over what is there.
