@@ -1,7 +1,7 @@
 # The two commands of the README, and the pieces they are made of.
 BINARY := target/release/leveret
 
-.PHONY: help run build test
+.PHONY: help run build test bench
 
 help: ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -16,3 +16,6 @@ test: ## run every test: the gate of the workspace, then the real binary with fo
 	cargo xtask ci
 	cargo build --release --locked --bin leveret
 	tests/run $(BINARY)
+
+bench: build ## measure CPU per message beside RabbitMQ (needs PEER_RABBITMQ or ../shared/peers/rabbitmq; about 8 minutes)
+	tests/bench/run --markdown
