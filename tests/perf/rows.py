@@ -24,8 +24,9 @@ class Row:
     smoke: bool = True
     # Durable queues that stay; the runner deletes them.
     leaves: list[str] = field(default_factory=list)
-    # A run that only fills or only empties has nothing to compare.
+    # A run that only fills or only empties has nothing to compare, but must leave so many messages in the queue.
     compares: bool = True
+    left: tuple[str, int] | None = None
     ends: list[str] = field(default_factory=lambda: ["--exit-when", "idle"])
 
 
@@ -34,7 +35,9 @@ def low_latency(name: str, *more: str, producers: int = 1, consumers: int = 1, r
                 leaves: list[str] | None = None) -> Row:  # fmt: skip
     """A row of the low-latency text: one non-durable queue, direct exchange, no confirms, unless told otherwise."""
     flags = ["--autoack"] if autoack else []
-    flags += ["--interval", "15", "--size", str(size), "--queue-args", arguments, "--routing-key", "perf-test"]
+    flags += ["--interval", "15", "--size", str(size), "--queue-args", arguments]
+    # With several queues the key is each queue's name; one common key would copy every message to all of them.
+    flags += ["--routing-key", "perf-test"] if queues == 1 else []
     flags += ["--metrics-tags", "type=publisher,type=consumer,deployment=low-latency"]
     flags += ["--queue-pattern", "perf-test-%d", "--queue-pattern-from", "0", "--queue-pattern-to", str(queues - 1)]
     flags += ["--consumers", str(consumers), "--producers", str(producers)]
@@ -89,6 +92,6 @@ def drain_rows() -> list[Row]:
     consuming = ["--consumers", "3", "--qos", "100", "--multi-ack-every", "10"]
     return [
         Row("004 three producers and consumers at 10000 each", ["--producers", "3", "--rate", "10000", *consuming, *common], 3, 30_000, leaves=["drain"]),
-        Row("004 fill", ["--producers", "3", "--consumers", "0", "--rate", "10000", *common], 3, 20_000, compares=False, ends=[]),
-        Row("004 drain", ["--producers", "0", *consuming, *common], 0, 60_000, leaves=["drain"], ends=["--exit-when", "empty"]),
+        Row("004 fill", ["--producers", "3", "--consumers", "0", "--rate", "10000", *common], 3, 20_000, compares=False, left=("drain", 60_000), ends=[]),
+        Row("004 drain", ["--producers", "0", *consuming, *common], 0, leaves=["drain"], compares=False, left=("drain", 0), ends=["--exit-when", "empty"]),
     ]

@@ -75,9 +75,10 @@ class Runner:
         sent = row.messages * (row.producers or 1)
         if seconds is None:
             stopped = re.search(r"test stopped \((.*)\)", output)
+            reached = re.search(r"Producer reached message limit(?: \[(\d+)\])?", output)
             if stopped is None:
                 faults.append("no end told")
-            elif row.producers and f"Producer reached message limit [{row.producers}]" not in f"{stopped.group(1)} [1]".replace("limit,", "limit [1],").replace("limit [1] [1]", "limit [1]"):
+            elif row.producers and (reached is None or int(reached.group(1) or 1) != row.producers):
                 faults.append(f"stopped because of {stopped.group(1)}")
             if row.compares and received != sent:
                 faults.append(f"sent {sent}, received {received}")
