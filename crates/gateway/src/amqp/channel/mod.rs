@@ -165,6 +165,11 @@ impl Channel {
         }
     }
 
+    /// True if `basic.qos` with `global` set a limit.
+    pub fn has_limit(&self) -> bool {
+        self.prefetch.all > 0
+    }
+
     /// How many replies wait for the log.
     pub fn waiting_replies(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.len())

@@ -80,10 +80,16 @@ impl Open {
     }
 
     /// Takes what is in the outbox now, between two frames.
-    fn absorb(&mut self, out: &mut Output) {
+    pub(super) fn absorb(&mut self, out: &mut Output) {
         let mut events = Vec::new();
         self.outbox.take_now(&mut events);
         self.events(&mut events, out);
+    }
+
+    /// True if the channel has a prefetch of its own.
+    pub(super) fn has_channel_limit(&self, number: u16) -> bool {
+        let channel = self.channels.get(number as usize).and_then(Option::as_ref);
+        channel.is_some_and(|channel| channel.has_limit())
     }
 
     /// Where the channel stands, unless it is another one of the same number by now.

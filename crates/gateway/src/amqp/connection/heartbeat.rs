@@ -7,8 +7,10 @@ pub type Millis = u64;
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     interval: Millis,
-    /// Something was written since the last look.
+    /// Something was written since the last look, other than a heartbeat.
     sent: bool,
+    /// What is written next is a heartbeat of ours.
+    beating: bool,
     /// Something was read since the last look.
     received: bool,
     /// How many looks in a row found nothing.
@@ -47,7 +49,9 @@ impl Heartbeat {
 
     /// Bytes left.
     pub fn sent(&mut self) {
-        self.sent = true;
+        if !std::mem::take(&mut self.beating) {
+            self.sent = true;
+        }
     }
 
     /// What is due at `now`. While `deaf`, nothing is read by our own choice, so nobody can be found dead.
@@ -66,6 +70,7 @@ impl Heartbeat {
         if now >= self.send_at {
             self.send_at = now + self.interval / 2;
             if !std::mem::take(&mut self.sent) {
+                self.beating = true;
                 return Due::Send;
             }
         }
@@ -89,7 +94,14 @@ mod tests {
         assert_eq!(heartbeat.due(4_999, false), Due::Nothing);
         assert_eq!(heartbeat.due(5_000, false), Due::Send);
         heartbeat.sent();
-        assert_eq!(heartbeat.due(10_000, false), Due::Nothing);
+        assert_eq!(
+            heartbeat.due(10_000, false),
+            Due::Send,
+            "a heartbeat is no reason to leave out the next"
+        );
+        heartbeat.sent();
+        heartbeat.sent();
+        assert_eq!(heartbeat.due(15_000, false), Due::Nothing);
     }
 
     #[test]

@@ -11,6 +11,8 @@ mod greeting;
 mod heartbeat;
 mod open;
 mod output;
+#[cfg(test)]
+mod stories;
 
 pub use heartbeat::Millis;
 pub use output::Output;

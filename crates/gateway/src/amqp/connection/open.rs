@@ -390,6 +390,10 @@ impl Open {
         if !Channel::is_settling(method) {
             // What the method asks about must know everything that came before it.
             self.flush();
+            if self.has_channel_limit(number) {
+                // What came beyond the channel's prefetch is ready again before anybody asks.
+                self.absorb(out);
+            }
         }
         if let Method::BasicCancel(it) = method {
             self.cancel_subscription(number, it.consumer_tag, out);

@@ -1,0 +1,420 @@
+//! Frames as the stories write them.
+
+use model::Limits;
+use model::properties::Properties;
+use model::properties::builder::PropertiesBuilder;
+use model::table::{Table, Value};
+use protocol::amqp::handshake::PROTOCOL_HEADER;
+use protocol::amqp::method::*;
+use protocol::amqp::{LongStr, Method, Part, RawTable, encode, next_frame};
+
+/// A line's words: flags and `key=value`.
+struct Words<'a>(Vec<&'a str>);
+
+impl<'a> Words<'a> {
+    fn has(&self, flag: &str) -> bool {
+        self.0.contains(&flag)
+    }
+
+    fn get(&self, key: &str) -> &'a str {
+        self.0
+            .iter()
+            .find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+            .unwrap_or("")
+    }
+
+    fn number(&self, key: &str) -> u64 {
+        self.get(key).parse().unwrap_or(0)
+    }
+
+    /// Words `x-name:value` are arguments; a value of digits is a number.
+    fn arguments(&self) -> Vec<u8> {
+        let mut table = Table::new();
+        for (key, value) in self.0.iter().filter_map(|word| word.split_once(':')) {
+            match value.parse::<i32>() {
+                Ok(number) => table.insert(key, number),
+                Err(_) => table.insert(key, value),
+            }
+        }
+        let mut bytes = Vec::new();
+        table.encode(&mut bytes);
+        bytes
+    }
+}
+
+/// What a client sends to come in.
+pub fn opening(capable: bool) -> Vec<u8> {
+    let mut bytes = PROTOCOL_HEADER.to_vec();
+    bytes.extend(encode_line("0 connection.start-ok user=guest password=guest", capable).unwrap());
+    bytes.extend(encode_line("0 connection.tune-ok channels=10 frame=8192", capable).unwrap());
+    bytes.extend(encode_line("0 connection.open vhost=/", capable).unwrap());
+    bytes
+}
+
+/// A frame that a client sends. `capable`: it declares all capabilities.
+pub fn encode_line(line: &str, capable: bool) -> Option<Vec<u8>> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    if first == "header" {
+        return Some(PROTOCOL_HEADER.to_vec());
+    }
+    if first == "bytes" {
+        return words.map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    }
+    let channel: u16 = first.parse().ok()?;
+    let name = words.next()?;
+    let words = Words(words.collect());
+    let mut out = Vec::new();
+    let arguments = words.arguments();
+    let it = |out: &mut Vec<u8>, method: Method<'_>| encode::any_method(out, channel, &method);
+    let nowait = words.has("nowait");
+    match name {
+        "basic.publish" => publish(&mut out, channel, &words),
+        "connection.start-ok" => start_ok(&mut out, &words, capable),
+        "connection.tune-ok" => it(
+            &mut out,
+            ConnectionTuneOk {
+                channel_max: words.number("channels") as u16,
+                frame_max: words.number("frame") as u32,
+                heartbeat: words.number("heartbeat") as u16,
+            }
+            .into(),
+        ),
+        "connection.open" => it(
+            &mut out,
+            ConnectionOpen {
+                virtual_host: words.get("vhost"),
+            }
+            .into(),
+        ),
+        "connection.close" => it(
+            &mut out,
+            ConnectionClose {
+                reply_code: 200,
+                ..Default::default()
+            }
+            .into(),
+        ),
+        "connection.close-ok" => it(&mut out, ConnectionCloseOk {}.into()),
+        "channel.open" => it(&mut out, ChannelOpen {}.into()),
+        "channel.close" => it(
+            &mut out,
+            ChannelClose {
+                reply_code: 200,
+                ..Default::default()
+            }
+            .into(),
+        ),
+        "channel.close-ok" => it(&mut out, ChannelCloseOk {}.into()),
+        "channel.flow" => it(
+            &mut out,
+            ChannelFlow {
+                active: words.has("active"),
+            }
+            .into(),
+        ),
+        "access.request" => it(
+            &mut out,
+            AccessRequest {
+                realm: "/",
+                ..Default::default()
+            }
+            .into(),
+        ),
+        "exchange.declare" => it(
+            &mut out,
+            ExchangeDeclare {
+                exchange: words.get("exchange"),
+                kind: words.get("type"),
+                passive: words.has("passive"),
+                durable: words.has("durable"),
+                auto_delete: words.has("auto-delete"),
+                internal: words.has("internal"),
+                no_wait: nowait,
+                arguments: RawTable(&arguments),
+            }
+            .into(),
+        ),
+        "exchange.delete" => it(
+            &mut out,
+            ExchangeDelete {
+                exchange: words.get("exchange"),
+                if_unused: words.has("if-unused"),
+                no_wait: nowait,
+            }
+            .into(),
+        ),
+        "exchange.bind" => it(
+            &mut out,
+            ExchangeBind {
+                destination: words.get("to"),
+                source: words.get("from"),
+                routing_key: words.get("key"),
+                no_wait: nowait,
+                arguments: RawTable(&arguments),
+            }
+            .into(),
+        ),
+        "exchange.unbind" => it(
+            &mut out,
+            ExchangeUnbind {
+                destination: words.get("to"),
+                source: words.get("from"),
+                routing_key: words.get("key"),
+                no_wait: nowait,
+                arguments: RawTable(&arguments),
+            }
+            .into(),
+        ),
+        _ => return more_methods(out, channel, name, &words, &arguments),
+    }
+    Some(out)
+}
+
+fn more_methods(
+    mut out: Vec<u8>,
+    channel: u16,
+    name: &str,
+    words: &Words<'_>,
+    arguments: &[u8],
+) -> Option<Vec<u8>> {
+    let queue = words.get("queue");
+    let no_wait = words.has("nowait");
+    let arguments = RawTable(arguments);
+    let (delivery_tag, multiple, requeue) =
+        (words.number("tag"), words.has("multiple"), words.has("requeue"));
+    let method: Method<'_> = match name {
+        "queue.declare" => QueueDeclare {
+            queue,
+            passive: words.has("passive"),
+            durable: words.has("durable"),
+            exclusive: words.has("exclusive"),
+            auto_delete: words.has("auto-delete"),
+            no_wait,
+            arguments,
+        }
+        .into(),
+        "queue.bind" => QueueBind {
+            queue,
+            exchange: words.get("exchange"),
+            routing_key: words.get("key"),
+            no_wait,
+            arguments,
+        }
+        .into(),
+        "queue.unbind" => QueueUnbind {
+            queue,
+            exchange: words.get("exchange"),
+            routing_key: words.get("key"),
+            arguments,
+        }
+        .into(),
+        "queue.purge" => QueuePurge { queue, no_wait }.into(),
+        "queue.delete" => {
+            let (if_unused, if_empty) = (words.has("if-unused"), words.has("if-empty"));
+            QueueDelete {
+                queue,
+                if_unused,
+                if_empty,
+                no_wait,
+            }
+            .into()
+        }
+        "basic.qos" => BasicQos {
+            prefetch_size: words.number("size") as u32,
+            prefetch_count: words.number("count") as u16,
+            global: words.has("global"),
+        }
+        .into(),
+        "basic.consume" => BasicConsume {
+            queue,
+            consumer_tag: words.get("consumer"),
+            no_local: false,
+            no_ack: words.has("no-ack"),
+            exclusive: words.has("exclusive"),
+            no_wait,
+            arguments,
+        }
+        .into(),
+        "basic.cancel" => BasicCancel {
+            consumer_tag: words.get("consumer"),
+            no_wait,
+        }
+        .into(),
+        "basic.get" => BasicGet {
+            queue,
+            no_ack: words.has("no-ack"),
+        }
+        .into(),
+        "basic.ack" => BasicAck {
+            delivery_tag,
+            multiple,
+        }
+        .into(),
+        "basic.nack" => BasicNack {
+            delivery_tag,
+            multiple,
+            requeue,
+        }
+        .into(),
+        "basic.reject" => BasicReject {
+            delivery_tag,
+            requeue,
+        }
+        .into(),
+        "basic.recover" => BasicRecover { requeue }.into(),
+        "confirm.select" => ConfirmSelect { no_wait }.into(),
+        "tx.select" => TxSelect {}.into(),
+        "tx.commit" => TxCommit {}.into(),
+        _ => return None,
+    };
+    encode::any_method(&mut out, channel, &method);
+    Some(out)
+}
+
+fn publish(out: &mut Vec<u8>, channel: u16, words: &Words<'_>) {
+    let mut properties = PropertiesBuilder::new();
+    if words.has("persistent") {
+        properties = properties.delivery_mode(2);
+    }
+    if !words.get("reply-to").is_empty() {
+        properties = properties.reply_to(words.get("reply-to"));
+    }
+    let method = BasicPublish {
+        exchange: words.get("exchange").as_bytes(),
+        routing_key: words.get("key").as_bytes(),
+        mandatory: words.has("mandatory"),
+        immediate: words.has("immediate"),
+    };
+    let mut body = words.get("body").as_bytes().to_vec();
+    body.resize(body.len().max(words.number("size") as usize), b'x');
+    for _ in 0..words.number("times").max(1) {
+        encode::content(out, channel, &method, &properties.encode(), &body, 8192);
+    }
+}
+
+fn start_ok(out: &mut Vec<u8>, words: &Words<'_>, capable: bool) {
+    let capabilities: Table = [
+        "consumer_cancel_notify",
+        "connection.blocked",
+        "authentication_failure_close",
+    ]
+    .into_iter()
+    .map(|name| (name, Value::Bool(capable)))
+    .collect();
+    let mut properties = Vec::new();
+    Table::new()
+        .with("capabilities", capabilities)
+        .encode(&mut properties);
+    let response = format!("\0{}\0{}", words.get("user"), words.get("password"));
+    let method = ConnectionStartOk {
+        client_properties: RawTable(&properties),
+        mechanism: "PLAIN",
+        response: LongStr(response.as_bytes()),
+        locale: "en_US",
+    };
+    encode::method(out, 0, &method);
+}
+
+/// All frames in `bytes`, a line each; a content's frames are one line.
+pub fn describe(mut bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(rest) = bytes.strip_prefix(&PROTOCOL_HEADER) {
+        lines.push("header".into());
+        bytes = rest;
+    }
+    let mut body: Vec<u8> = Vec::new();
+    let mut left = 0;
+    while let Some((frame, length)) = next_frame(bytes, 0).expect("the broker writes frames") {
+        bytes = &bytes[length..];
+        match frame.part().expect("the broker writes known frames") {
+            Part::Heartbeat => lines.push("0 heartbeat".into()),
+            Part::Method(id, fields) => {
+                let method = Method::decode(id, fields).expect("the broker writes methods");
+                lines.push(format!("{} {}", frame.channel, words(&method)));
+            }
+            Part::Header(header) => {
+                left = header.body_size;
+                let persistent = Properties::check(header.properties, &Limits::default())
+                    .expect("properties")
+                    .persistent();
+                let line = lines.last_mut().expect("a header follows its method");
+                line.push_str(if persistent { " persistent" } else { "" });
+            }
+            Part::Body(piece) => {
+                body.extend_from_slice(piece);
+                left -= piece.len() as u64;
+                if left == 0 {
+                    let line = lines.last_mut().expect("a body follows its method");
+                    match body.len() {
+                        0..100 => line.push_str(&format!(" body={}", String::from_utf8_lossy(&body))),
+                        size => line.push_str(&format!(" size={size}")),
+                    }
+                    body.clear();
+                }
+            }
+        }
+    }
+    assert!(bytes.is_empty(), "a frame is not whole");
+    lines
+}
+
+fn words(method: &Method<'_>) -> String {
+    let text = String::from_utf8_lossy;
+    match method {
+        Method::ConnectionClose(it) => {
+            format!(
+                "connection.close {}.{} {} {}",
+                it.class_id, it.method_id, it.reply_code, it.reply_text
+            )
+        }
+        Method::ChannelClose(it) => {
+            format!(
+                "channel.close {}.{} {} {}",
+                it.class_id, it.method_id, it.reply_code, it.reply_text
+            )
+        }
+        Method::QueueDeclareOk(it) => format!(
+            "queue.declare-ok queue={} messages={} consumers={}",
+            it.queue, it.message_count, it.consumer_count
+        ),
+        Method::QueuePurgeOk(it) => format!("queue.purge-ok messages={}", it.message_count),
+        Method::QueueDeleteOk(it) => format!("queue.delete-ok messages={}", it.message_count),
+        Method::BasicConsumeOk(it) => format!("basic.consume-ok consumer={}", it.consumer_tag),
+        Method::BasicCancelOk(it) => format!("basic.cancel-ok consumer={}", it.consumer_tag),
+        Method::BasicCancel(it) => format!("basic.cancel consumer={}", it.consumer_tag),
+        Method::BasicAck(it) => {
+            format!(
+                "basic.ack tag={}{}",
+                it.delivery_tag,
+                if it.multiple { " multiple" } else { "" }
+            )
+        }
+        Method::BasicDeliver(it) => format!(
+            "basic.deliver consumer={} tag={}{} exchange={} key={}",
+            it.consumer_tag,
+            it.delivery_tag,
+            if it.redelivered { " redelivered" } else { "" },
+            text(it.exchange),
+            text(it.routing_key)
+        ),
+        Method::BasicGetOk(it) => format!(
+            "basic.get-ok tag={}{} exchange={} key={} left={}",
+            it.delivery_tag,
+            if it.redelivered { " redelivered" } else { "" },
+            text(it.exchange),
+            text(it.routing_key),
+            it.message_count
+        ),
+        Method::BasicReturn(it) => format!(
+            "basic.return {} {} exchange={} key={}",
+            it.reply_code,
+            it.reply_text,
+            text(it.exchange),
+            text(it.routing_key)
+        ),
+        Method::ChannelFlowOk(it) => format!("channel.flow-ok active={}", it.active),
+        Method::AccessRequestOk(it) => format!("access.request-ok ticket={}", it.ticket),
+        other => other.id().to_string(),
+    }
+}

@@ -1,0 +1,246 @@
+//! Stories: conversations with a real broker, written down as text, without a socket.
+//!
+//! A file in `tests/stories` holds one or more stories. A story begins with a line `# name`; then a line a frame:
+//!
+//! ```text
+//! > 1 queue.declare queue=q durable        the client sends this on channel 1
+//! < 1 queue.declare-ok queue=q messages=0 consumers=0
+//! B> 0 open                                 another connection, B, comes in (A is there from the beginning)
+//! ```
+//!
+//! Every frame that the broker sends must be written down, in order, per connection. Lines that follow each other with `>` on
+//! one connection arrive in one read.
+
+mod language;
+
+use super::*;
+use broker::{Broker, Options as BrokerOptions};
+use language::{describe, encode_line, opening};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Condvar, Mutex};
+use std::task::Wake;
+use std::time::{Duration, Instant};
+
+/// Woken by the hall.
+#[derive(Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.rung.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+}
+
+/// One client.
+struct Client {
+    core: Core,
+    out: Output,
+    unread: Vec<u8>,
+    seen: VecDeque<String>,
+    capable: bool,
+}
+
+struct World {
+    hall: Arc<Hall>,
+    clients: BTreeMap<char, Client>,
+    bell: Arc<Bell>,
+    _data: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let broker = Broker::open(BrokerOptions::new(data.path())).unwrap();
+        let hall = Arc::new(Hall {
+            broker,
+            options: Options::new(Vec::new()),
+        });
+        Self {
+            hall,
+            clients: BTreeMap::new(),
+            bell: Arc::default(),
+            _data: data,
+        }
+    }
+
+    fn connect(&mut self, letter: char, capable: bool) {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let core = Core::new(
+            self.hall.clone(),
+            Name {
+                peer: address,
+                local: address,
+            },
+            0,
+        );
+        let client = Client {
+            core,
+            out: Output::default(),
+            unread: Vec::new(),
+            seen: VecDeque::new(),
+            capable,
+        };
+        self.clients.insert(letter, client);
+    }
+
+    /// Comes in the usual way.
+    fn open(&mut self, letter: char, capable: bool) {
+        self.connect(letter, capable);
+        self.send(letter, &opening(capable));
+        for expected in ["0 connection.start", "0 connection.tune", "0 connection.open-ok"] {
+            let got = self.next(letter);
+            assert!(got.starts_with(expected), "{got}");
+        }
+    }
+
+    fn send(&mut self, letter: char, bytes: &[u8]) {
+        let client = self.clients.get_mut(&letter).unwrap();
+        client.unread.extend_from_slice(bytes);
+        self.turn();
+    }
+
+    /// One turn of everybody.
+    fn turn(&mut self) {
+        let waker = Waker::from(self.bell.clone());
+        for client in self.clients.values_mut() {
+            let Client {
+                core,
+                out,
+                unread,
+                seen,
+                ..
+            } = client;
+            if core.wants_input(out) && !unread.is_empty() {
+                let taken = core.input(unread, 0, out);
+                unread.drain(..taken);
+            }
+            core.turn(&waker, 0, out);
+            while !out.is_empty() {
+                seen.extend(describe(out.unwritten()));
+                out.wrote(out.len());
+                core.fill(out);
+            }
+            if core.is_finished() && !unread.is_empty() {
+                unread.clear();
+            }
+        }
+    }
+
+    /// The next frame to this client, waited for.
+    fn next(&mut self, letter: char) -> String {
+        let until = Instant::now() + Duration::from_secs(5);
+        loop {
+            self.turn();
+            if let Some(line) = self.clients.get_mut(&letter).unwrap().seen.pop_front() {
+                return line;
+            }
+            let rung = self.bell.rung.lock().unwrap();
+            let (mut rung, _) = self
+                .bell
+                .changed
+                .wait_timeout_while(rung, Duration::from_millis(100), |rung| !*rung)
+                .unwrap();
+            *rung = false;
+            if Instant::now() > until {
+                return "nothing".into();
+            }
+        }
+    }
+}
+
+/// Runs one story. `Err` is the first line that is not as written.
+fn run(lines: &[(usize, &str)]) -> Result<(), String> {
+    let mut world = World::new();
+    let plain = lines.iter().any(|(_, line)| *line == "> 0 connect");
+    if !plain {
+        world.open('A', true);
+    }
+    let mut batch: Option<(char, Vec<u8>)> = None;
+    for (number, line) in lines {
+        let (letter, line) = match line.split_once(['>', '<']) {
+            Some(("", _)) => ('A', *line),
+            Some((letter, _)) if letter.len() == 1 => (letter.chars().next().unwrap(), &line[1..]),
+            _ => return Err(format!("line {number}: a line begins with > or <")),
+        };
+        if batch
+            .as_ref()
+            .is_some_and(|(known, _)| *known != letter || line.starts_with('<'))
+        {
+            let (letter, bytes) = batch.take().unwrap();
+            world.send(letter, &bytes);
+        }
+        let text = line[1..].trim();
+        match (&line[..1], text) {
+            (">", "0 open") => world.open(letter, true),
+            (">", "0 open without capabilities") => world.open(letter, false),
+            (">", "0 connect") => world.connect(letter, true),
+            (">", "0 hang up") => {
+                let client = world.clients.get_mut(&letter).unwrap();
+                client.core.hung_up("as the story says", 0, &mut client.out);
+            }
+            (">", _) => {
+                let capable = world.clients[&letter].capable;
+                let bytes = encode_line(text, capable).ok_or(format!("line {number}: {text}"))?;
+                batch.get_or_insert((letter, Vec::new())).1.extend(bytes);
+            }
+            (_, "end") => {
+                world.turn();
+                if !world.clients[&letter].core.is_finished() {
+                    return Err(format!("line {number}: it goes on"));
+                }
+            }
+            _ => {
+                let got = world.next(letter);
+                if got != text {
+                    return Err(format!("line {number}\n  expected: {text}\n  got:      {got}"));
+                }
+            }
+        }
+    }
+    if let Some((letter, bytes)) = batch {
+        world.send(letter, &bytes);
+    }
+    world.turn();
+    for (letter, client) in &world.clients {
+        if !client.seen.is_empty() {
+            return Err(format!("unexpected at the end, to {letter}: {:?}", client.seen));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn all_stories_are_true() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut story: (String, Vec<(usize, &str)>) = Default::default();
+        for (at, line) in text.lines().chain(["# "]).enumerate() {
+            let line = line.trim();
+            if let Some(name) = line.strip_prefix("# ").or((line == "#").then_some("")) {
+                if !story.1.is_empty() {
+                    count += 1;
+                    if let Err(error) = run(&story.1) {
+                        wrong.push(format!("{}, {error}", story.0));
+                    }
+                }
+                story = (format!("{}: {name}", file.display()), Vec::new());
+            } else if !line.is_empty() && !line.starts_with("//") {
+                story.1.push((at + 1, line));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 20, "only {count} stories were found");
+}
