@@ -120,8 +120,11 @@ pub(crate) fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> Result<(), 
         } else {
             parent
         };
-        fs.sync_dir(parent)
-            .map_err(|e| StorageError::from_io("sync the directory", parent, e))?;
+        match fs.sync_dir(parent) {
+            // We may pass through it but not read it: then it is not ours, and was there before.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            outcome => outcome.map_err(|e| StorageError::from_io("sync the directory", parent, e))?,
+        }
     }
     Ok(())
 }
