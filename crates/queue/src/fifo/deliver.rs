@@ -101,16 +101,7 @@ impl<E: Ends> Fifo<E> {
                 redelivered: true,
             });
         }
-        let (last, redelivered) = match self.contents.first_marked(first, last) {
-            None => (last, false),
-            Some(marked) if marked > first => (marked - 1, false),
-            Some(mut marked) => {
-                while marked < last && self.contents.first_marked(marked + 1, marked + 1).is_some() {
-                    marked += 1;
-                }
-                (marked, true)
-            }
-        };
+        let (last, redelivered) = self.contents.alike(first, last);
         Some(Ready {
             slot,
             first,

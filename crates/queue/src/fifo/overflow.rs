@@ -56,11 +56,11 @@ impl<E: Ends> Fifo<E> {
             let Some(run) = self.contents.run(ready.slot) else {
                 break;
             };
-            let mut last = ready.last.min(ready.first.saturating_add(count - dropped - 1));
-            let mut size = run.body_bytes(ready.first, last);
-            if size > bytes - won {
-                (last, size) = enough(ready.first, last, bytes - won, |seq| run.body_bytes(seq, seq));
-            }
+            let last = ready.last.min(ready.first.saturating_add(count - dropped - 1));
+            let (last, size) = match bytes {
+                u64::MAX => (last, run.body_bytes(ready.first, last)),
+                _ => enough(ready.first, last, bytes - won, |seq| run.body_bytes(seq, seq)),
+            };
             self.passed(ready.slot, last);
             self.dispatch.take(ready.first, last, size);
             self.contents.remove(ready.first, last, &mut journaled);

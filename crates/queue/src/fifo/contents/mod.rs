@@ -15,6 +15,9 @@ use model::{Block, Index, Ranges, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+/// How many returned messages are looked at together.
+const LOOK_AHEAD: usize = 64;
+
 /// The messages of a queue as runs, ascending.
 #[derive(Debug)]
 pub(crate) struct Contents {
@@ -163,12 +166,24 @@ impl Contents {
         }
     }
 
-    /// The first message in `first..=last` that was returned before.
-    pub(crate) fn first_marked(&self, first: Seq, last: Seq) -> Option<Seq> {
+    /// The first of `first..=last` that are alike, up to which one, and whether they were returned before. Of returned
+    /// messages only some are looked at: a consumer that takes one at a time asks again for each.
+    pub(crate) fn alike(&self, first: Seq, last: Seq) -> (Seq, bool) {
         if self.marks.is_empty() {
-            return None;
+            return (last, false);
         }
-        self.marks.range(first..=last).next().map(|(seq, _)| *seq)
+        let mut marked = self.marks.range(first..=last).map(|(seq, _)| *seq);
+        match marked.next() {
+            None => (last, false),
+            Some(seq) if seq > first => (seq - 1, false),
+            Some(_) => {
+                let run = marked
+                    .zip(first + 1..)
+                    .take(LOOK_AHEAD)
+                    .take_while(|(seq, next)| seq == next);
+                (first + run.count() as u64, true)
+            }
+        }
     }
 
     /// Calls `visit` for every span of live messages of one run in `first..=last`, ascending.
