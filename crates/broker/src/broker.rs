@@ -72,8 +72,8 @@ impl Broker {
     pub fn close(&self) {
         drop(self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.node.pager.stop();
-        if let Err(error) = self.node.log.sync() {
-            tracing::error!(area = "log", "the log could not be synced at shutdown: {error}");
+        if let Err(error) = self.node.log.close() {
+            tracing::error!(area = "log", "the log could not be closed in good order: {error}");
         }
     }
 

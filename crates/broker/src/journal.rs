@@ -18,8 +18,8 @@ pub trait Journal<M: Machine> {
 pub trait Journaled {
     /// Appends the record's bytes.
     fn encode(&self, out: &mut Vec<u8>);
-    /// True if the machine may ask for this record again later (it carries bodies).
-    fn is_read_again(&self) -> bool;
+    /// True if it must be known where this record lies: it carries bodies that are read again, or the log is cut at it.
+    fn place_is_kept(&self) -> bool;
 }
 
 /// A machine's part of this node's log: durable once synced to disk.
@@ -92,7 +92,7 @@ impl LocalJournal {
                     out.extend_from_slice(&index.to_le_bytes());
                     record.encode(out);
                 });
-                if record.is_read_again() || index.is_multiple_of(POSITION_EVERY) || self.positions.is_empty()
+                if record.place_is_kept() || index.is_multiple_of(POSITION_EVERY) || self.positions.is_empty()
                 {
                     self.positions.push_back((index, position));
                 }

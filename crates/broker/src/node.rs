@@ -153,7 +153,7 @@ impl Callbacks<Promise> for LogEvents {
     fn durable(&self, promises: &mut Vec<Promise>) {
         match self.node() {
             Some(node) => {
-                fulfil(promises, &node.segments);
+                fulfil(promises, &node.pager);
                 node.relieve_publishers();
             }
             None => promises.clear(),

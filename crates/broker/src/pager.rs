@@ -45,6 +45,8 @@ pub enum Job {
     Turn { queue: Arc<Queue> },
     /// Have the queue move what it needs of the log before this position, so that the log may use the file again.
     Checkpoint { queue: Arc<Queue>, before: Position },
+    /// Tell when everything sent before is done.
+    Report { done: Sender<()> },
     /// End the thread.
     Stop,
     /// The same for the catalog.
@@ -114,6 +116,14 @@ impl Pager {
         let _ = to.send(job);
     }
 
+    /// Waits until everything is written that was sent before.
+    pub fn wait(&self) {
+        let (done, waiting) = channel();
+        self.send(Job::Report { done });
+        // An error means that the thread has ended: then there is nothing to wait for.
+        let _ = waiting.recv();
+    }
+
     /// Has the threads finish what was sent before, and waits for them.
     pub fn stop(&self) {
         let _ = self.reads.send(Job::Stop);
@@ -159,6 +169,7 @@ impl Shelves {
                     }
                 }
                 Job::Turn { queue } => queue.turn_mail(),
+                Job::Report { done } => drop(done.send(())),
                 Job::Checkpoint { queue, before } => queue.checkpoint(before),
                 Job::CheckpointCatalog { broker } => {
                     if let Some(broker) = broker.upgrade() {

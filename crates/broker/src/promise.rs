@@ -3,11 +3,11 @@
 
 use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox, Ticket};
+use crate::pager::{Job, Pager};
 use crate::pressure::Relief;
 use model::QueueId;
 use queue::fifo::Place;
 use std::sync::Arc;
-use storage::Segments;
 
 /// An effect that waits for durability.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub enum Promise {
 }
 
 /// Carries out all promises that one sync made due. Leaves `promises` empty.
-pub fn fulfil(promises: &mut Vec<Promise>, segments: &Segments) {
+pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
     let mut woken: Vec<Arc<Outbox>> = Vec::new();
     for promise in promises.drain(..) {
         match promise {
@@ -47,11 +47,8 @@ pub fn fulfil(promises: &mut Vec<Promise>, segments: &Segments) {
                 outbox.push(Event::Durable { channel, ticket });
                 remember(&mut woken, outbox);
             }
-            Promise::Release { queue, places } => {
-                for place in places {
-                    segments.free(queue.0, crate::pager::stored_place(place));
-                }
-            }
+            // Deleting files takes too long for this thread.
+            Promise::Release { queue, places } => pager.send(Job::Free { queue, places }),
             Promise::Relieve(relief) => relief.relieve(),
         }
     }

@@ -132,7 +132,7 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
         ..
     } = replay;
     let view = catalog.machine.view();
-    restore_queues(&view, replayed, &node, &queues);
+    restore_queues(&view, replayed, &node, &queues).map_err(OpenError::Storage)?;
     if let Err(error) = node.segments.sweep() {
         tracing::warn!(
             area = "storage",
@@ -168,13 +168,56 @@ fn open_files(
         events.clone(),
         &mut |journal, position, payload| replay.take(journal, position, payload),
     )?;
-    report(log.recovery());
+    report(log.recovery())?;
     Ok((Arc::new(log), Arc::new(segments)))
 }
 
 /// Tells an operator what opening found.
-fn report(recovery: &storage::Recovery) {
+///
+/// # Errors
+/// The catalog's journal is damaged: what exists cannot be known, so the node does not start.
+fn report(recovery: &storage::Recovery) -> Result<(), StorageError> {
     tracing::info!(area = "log", "replayed {} records", recovery.records);
+    if let Some(cut) = &recovery.cut {
+        let (file, offset) = (cut.file.display(), cut.offset);
+        tracing::info!(
+            area = "log",
+            "{file} ends at byte {offset} in a write that a crash interrupted; nothing in it was confirmed"
+        );
+    }
+    for damage in &recovery.damage {
+        let (file, offset) = (damage.file.display(), damage.offset);
+        if damage.journal == Some(CATALOG_JOURNAL) {
+            return Err(StorageError::Corrupt {
+                file: damage.file.clone(),
+                offset,
+                journal: Some(CATALOG_JOURNAL.0),
+                what: format!("definitions are damaged: {}", damage.what),
+            });
+        }
+        let whose = damage
+            .journal
+            .map_or("unknown".to_string(), |journal| journal.0.to_string());
+        tracing::error!(
+            area = "log",
+            "{file} is damaged at byte {offset} ({} bytes, journal {whose}): {}",
+            damage.length,
+            damage.what
+        );
+    }
+    Ok(())
+}
+
+/// Sets a damaged queue apart from its hole: what could be read moves to segments and a new snapshot, before anything new is
+/// taken that a later replay would look for behind the hole.
+fn set_apart(queue: &Arc<Queue>, node: &Node) -> Result<(), StorageError> {
+    tracing::error!(
+        area = "storage",
+        "{queue:?} is damaged: messages behind the damage are lost, the others are kept"
+    );
+    queue.checkpoint(node.log.end());
+    node.pager.wait();
+    node.log.sync()
 }
 
 /// Makes hosts of all durable queues that the catalog knows. What the log has of others is forgotten.
@@ -183,7 +226,14 @@ fn restore_queues(
     mut replayed: BTreeMap<QueueId, Replayed<Fifo<Ends>>>,
     node: &Arc<Node>,
     registry: &Registry,
-) {
+) -> Result<(), StorageError> {
+    let damaged: Vec<JournalId> = node
+        .log
+        .recovery()
+        .damage
+        .iter()
+        .filter_map(|damage| damage.journal)
+        .collect();
     for known in view.vhosts().flat_map(|vhost| vhost.queues()) {
         let settings = queue_settings(known);
         let mut queue = replayed
@@ -204,11 +254,15 @@ fn restore_queues(
         let (vhost, name) = (known.vhost.clone(), known.name.clone());
         let queue = Queue::new(known.id, vhost, name, Host::new(machine, journal), node.clone());
         queue.submit(Request::Configure { settings });
+        if damaged.contains(&JournalId(known.id.0)) {
+            set_apart(&queue, node)?;
+        }
         registry.insert(queue);
     }
     for id in replayed.into_keys() {
         node.log.forget(JournalId(id.0));
     }
+    Ok(())
 }
 
 /// Free bytes on the file system of `dir`, for those who may write as this process does.

@@ -280,7 +280,7 @@ impl Journaled for Record {
     }
 
     /// Nothing of the catalog is read again, but a snapshot's place must be known to cut the log there.
-    fn is_read_again(&self) -> bool {
+    fn place_is_kept(&self) -> bool {
         matches!(self, Record::SnapshotStarted)
     }
 }

@@ -278,3 +278,59 @@ fn a_second_broker_on_the_same_directory_is_refused_and_alarms_are_told() {
     door.wait(|event| matches!(event, Event::Alarm(Some(AlarmReason::Disk))).then_some(()));
     broker.close();
 }
+
+/// Publishes one persistent message to `q` and waits for its confirm.
+fn publish_confirmed(door: &Door, publisher: &mut Publisher, body: &[u8], number: u64) {
+    door.publish(publisher, "q", PERSISTENT, body, Some(number));
+    publisher.flush();
+    door.wait(|event| matches!(event, Event::Confirm { .. }).then_some(()));
+}
+
+#[test]
+fn a_damaged_log_costs_one_queue_its_tail_and_nobody_else_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let broker = Broker::open(options(&dir)).unwrap();
+        let door = Door::open(&broker);
+        door.declare("q", true);
+        let mut publisher = door.session.publisher(CHANNEL);
+        for (number, body) in [b"the first one".as_slice(), b"the second one", b"the third one"]
+            .into_iter()
+            .enumerate()
+        {
+            publish_confirmed(&door, &mut publisher, body, number as u64 + 1);
+        }
+        broker.close();
+    }
+    let damaged = std::fs::read_dir(dir.path().join("log")).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let Some(at) = bytes.windows(14).position(|window| window == b"the second one") else {
+            return false;
+        };
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).is_ok()
+    });
+    assert!(damaged, "the message's bytes stand in the log");
+    for (expected, number) in [(1, 1), (2, 2)] {
+        let broker = Broker::open(options(&dir)).unwrap();
+        let door = Door::open(&broker);
+        let declare = DeclareQueue {
+            name: "q".into(),
+            passive: true,
+            ..DeclareQueue::default()
+        };
+        assert_eq!(
+            door.session.declare_queue(CHANNEL, declare).unwrap().value.ready,
+            expected
+        );
+        publish_confirmed(
+            &door,
+            &mut door.session.publisher(CHANNEL),
+            b"a later one",
+            number,
+        );
+        door.session.close();
+        broker.close();
+    }
+}

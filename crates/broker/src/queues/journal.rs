@@ -43,7 +43,8 @@ impl Journaled for Record {
         Record::encode(self, out);
     }
 
-    fn is_read_again(&self) -> bool {
-        matches!(self, Record::Enqueued { .. })
+    /// Bodies are read again; a snapshot's place must be known to cut the log there.
+    fn place_is_kept(&self) -> bool {
+        matches!(self, Record::Enqueued { .. } | Record::Snapshot(_))
     }
 }
