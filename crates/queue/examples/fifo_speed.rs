@@ -77,7 +77,7 @@ fn through(name: &str, size: usize, per_block: usize, consumers: u64, acks: usiz
         consumer(&mut fifo, id, acks == 0, 1000, &mut out);
     }
     let blocks: Vec<_> = (0..64).map(|_| block(per_block, size, durable)).collect();
-    let rounds = 4_000_000 / per_block;
+    let rounds = if per_block > 1 { 40_000_000 } else { 4_000_000 } / per_block;
     let mut flows = Vec::new();
     let start = on_cpu();
     for round in 0..rounds {

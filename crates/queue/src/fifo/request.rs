@@ -80,7 +80,8 @@ pub struct ConsumerSettings {
     pub exclusive: bool,
     /// How many unacknowledged messages it may hold; 0 is no limit. Ignored with `no_ack`.
     pub prefetch: u32,
-    /// How many bytes may be on their way to its socket: the window that `Request::Flow` replenishes.
+    /// How many bytes may be on their way to its socket: the window that `Request::Flow` replenishes. Once used up it must
+    /// be open again by a quarter before anything is delivered. With 0 nothing ever is.
     pub window: u32,
 }
 

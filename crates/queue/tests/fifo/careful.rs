@@ -17,6 +17,7 @@ struct KnownConsumer {
     settings: ConsumerSettings,
     in_flight: BTreeSet<Seq>,
     window: i64,
+    choked: bool,
     paused: bool,
 }
 
@@ -121,6 +122,7 @@ impl Careful {
             settings,
             in_flight: BTreeSet::new(),
             window,
+            choked: false,
             paused: false,
         };
         self.consumers.insert(id, consumer);
@@ -202,6 +204,7 @@ impl Careful {
     pub fn flow(&mut self, id: u64, bytes: u32) {
         if let Some(consumer) = self.consumers.get_mut(&ConsumerId(id)) {
             consumer.window = (consumer.window + i64::from(bytes)).min(i64::from(consumer.settings.window));
+            consumer.choked &= consumer.window <= i64::from(consumer.settings.window) / 4;
         }
         self.turn(Request::Flow {
             consumer: ConsumerId(id),
@@ -328,13 +331,15 @@ impl Careful {
     fn look_at(&mut self, events: Vec<Event>) -> Vec<Event> {
         self.turns += 1;
         let mut went: BTreeMap<Seq, bool> = BTreeMap::new();
+        let mut choked = Vec::new();
         for event in &events {
             match event {
                 Event::Delivered(id, delivery) => {
                     let cost = delivery.bytes() as i64;
                     let consumer = self.consumers.get_mut(id).unwrap();
-                    assert!(consumer.window > 0 && !consumer.paused);
+                    assert!(consumer.window > 0 && !consumer.choked && !consumer.paused);
                     consumer.window -= cost;
+                    choked.extend((consumer.window <= 0).then_some(*id));
                     for seq in numbers(delivery) {
                         assert_eq!(
                             delivery.redelivered, self.known[&seq].returned,
@@ -366,6 +371,9 @@ impl Careful {
                 }
                 _ => {}
             }
+        }
+        for id in choked {
+            self.consumers.get_mut(&id).unwrap().choked = true;
         }
         // What went are the oldest that were ready.
         let oldest: Vec<Seq> = self.ready.iter().take(went.len()).copied().collect();
@@ -419,7 +427,7 @@ impl Careful {
                 let prefetch = it.settings.prefetch as usize;
                 let room = it.settings.no_ack || prefetch == 0 || it.in_flight.len() < prefetch;
                 assert!(
-                    it.paused || it.window <= 0 || !room,
+                    it.paused || it.choked || !room,
                     "{id:?} could get messages and gets none"
                 );
             }

@@ -13,6 +13,9 @@ pub(crate) struct Consumer<E: Ends> {
     pub in_flight: u64,
     /// Bytes it may still be sent; a delivery that begins above zero may end below.
     pub window: i64,
+    /// The window was used up and is not open again by a quarter: a window that opens byte by byte would have deliveries
+    /// come message by message for ever after.
+    choked: bool,
     pub paused: bool,
     /// It stands in the ring, so it gets its turn.
     pub in_turn: bool,
@@ -28,6 +31,7 @@ impl<E: Ends> Consumer<E> {
             settings,
             in_flight: 0,
             window: i64::from(settings.window),
+            choked: settings.window == 0,
             paused: false,
             in_turn: false,
             batch: Ranges::new(),
@@ -45,7 +49,7 @@ impl<E: Ends> Consumer<E> {
 
     /// True if it may get a message.
     pub(crate) fn is_eligible(&self) -> bool {
-        !self.paused && self.window > 0 && self.prefetch_room() > 0
+        !self.paused && !self.choked && self.prefetch_room() > 0
     }
 
     /// How many of messages `from..from + count` of the block it may get; at least one if it is eligible.
@@ -71,6 +75,7 @@ impl<E: Ends> Consumer<E> {
     /// Charges messages `from..from + count` of the block.
     pub(crate) fn charge(&mut self, block: &Block, from: usize, count: u64) {
         self.window -= delivery_bytes(block, from, count as usize) as i64;
+        self.choked = self.window <= 0;
         if !self.settings.no_ack {
             self.in_flight += count;
         }
@@ -78,6 +83,8 @@ impl<E: Ends> Consumer<E> {
 
     /// Gives back window, never more than there was at first.
     pub(crate) fn refill(&mut self, bytes: u32) {
-        self.window = (self.window + i64::from(bytes)).min(i64::from(self.settings.window));
+        let whole = i64::from(self.settings.window);
+        self.window = (self.window + i64::from(bytes)).min(whole);
+        self.choked &= self.window <= whole / 4;
     }
 }
