@@ -32,7 +32,7 @@ impl Channel {
         let settings = ConsumerSettings {
             no_ack: it.no_ack,
             exclusive: it.exclusive,
-            prefetch: self.prefetch.of_consumer(),
+            prefetch: self.prefetch.to_ask(self.prefetch.each),
             window: WINDOW,
         };
         let subscription = cx
@@ -51,8 +51,17 @@ impl Channel {
             .consumer(subscription.queue().clone(), subscription.consumer());
         let template = DeliverTemplate::new(self.id.number, &tag, cx.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
-        self.consumers
-            .push(Consumer::new(tag, subscription, it.no_ack, holder, template));
+        self.consumers.push(Consumer {
+            tag,
+            subscription,
+            no_ack: it.no_ack,
+            exclusive: it.exclusive,
+            own_prefetch: self.prefetch.each,
+            asked_prefetch: settings.prefetch,
+            holder,
+            template,
+            owed: 0,
+        });
         answer
     }
 
@@ -75,6 +84,41 @@ impl Channel {
                 consumer_tag: it.consumer_tag,
             },
         )
+    }
+
+    /// The channel's own prefetch has changed: consumers whose queues know another one subscribe anew. The new subscription
+    /// comes first, so that no auto-delete queue is left alone; an exclusive one cannot be had twice and stays as it is.
+    pub(super) fn resubscribe(&mut self, cx: &mut Context<'_>) {
+        for at in 0..self.consumers.len() {
+            let consumer = &self.consumers[at];
+            let prefetch = self.prefetch.to_ask(consumer.own_prefetch);
+            if consumer.no_ack || consumer.exclusive || consumer.asked_prefetch == prefetch {
+                continue;
+            }
+            let queue = consumer.subscription.queue().clone();
+            let settings = ConsumerSettings {
+                no_ack: false,
+                exclusive: false,
+                prefetch,
+                window: WINDOW,
+            };
+            let Ok(subscription) = cx.session.consume(self.id, queue.name(), settings) else {
+                continue;
+            };
+            if self.prefetch.is_paused() {
+                subscription.pause();
+            }
+            self.return_all_pending(at);
+            let holder = self.holders.consumer(queue, subscription.consumer());
+            let consumer = &mut self.consumers[at];
+            self.holders
+                .cancelled(std::mem::replace(&mut consumer.holder, holder));
+            let old = std::mem::replace(&mut consumer.subscription, subscription);
+            (consumer.asked_prefetch, consumer.owed) = (prefetch, 0);
+            old.cancel();
+            self.departed.push((old.consumer(), old.queue().clone()));
+        }
+        self.consumers.sort_by_key(Consumer::id);
     }
 
     /// Ends the consumer of this tag in its queue, before [`Channel::basic_cancel`] answers: what was delivered until then

@@ -17,36 +17,24 @@ pub struct Consumer {
     pub subscription: Subscription,
     /// Deliveries count as settled.
     pub no_ack: bool,
+    /// Nobody else may consume from its queue.
+    pub exclusive: bool,
+    /// The prefetch that held for new consumers when it started; 0 is no limit.
+    pub own_prefetch: u16,
+    /// The prefetch that its queue knows, which the channel's own may have lowered.
+    pub asked_prefetch: u32,
     /// Under which number its unsettled messages are kept.
     pub holder: HolderId,
     /// What all its deliveries begin with.
     pub template: DeliverTemplate,
-    /// Bytes that were written and not yet given back to its window.
-    owed: u64,
+    /// Bytes that were written and not yet given back to its window; 0 at first.
+    pub owed: u64,
 }
 
 impl Consumer {
     /// Its id, which deliveries carry.
     pub fn id(&self) -> ConsumerId {
         self.subscription.consumer()
-    }
-
-    /// A consumer that nothing was delivered to.
-    pub fn new(
-        tag: String,
-        subscription: Subscription,
-        no_ack: bool,
-        holder: HolderId,
-        template: DeliverTemplate,
-    ) -> Self {
-        Self {
-            tag,
-            subscription,
-            no_ack,
-            holder,
-            template,
-            owed: 0,
-        }
     }
 
     /// So many bytes were written. They go back to the window in large steps: each costs a turn of the queue.

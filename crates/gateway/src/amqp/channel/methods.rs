@@ -129,9 +129,12 @@ impl Channel {
         }
         if !it.global {
             self.prefetch.each = it.prefetch_count;
-        } else if self.prefetch.limit_channel(it.prefetch_count) {
-            self.pause_consumers();
         } else {
+            let pause = self.prefetch.limit_channel(it.prefetch_count);
+            self.resubscribe(cx);
+            if pause {
+                self.pause_consumers();
+            }
             self.prefetch.resume(&self.consumers);
         }
         self.answer(cx, false, None, &BasicQosOk {})

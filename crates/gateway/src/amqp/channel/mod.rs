@@ -86,6 +86,8 @@ pub struct Channel {
     /// Requeued since the last flush.
     returned: Batch,
     held: Option<Box<Held>>,
+    /// Subscriptions that ended; for the connection to take.
+    pub departed: Vec<Departed>,
     /// True if the connection has this channel on its list of those to flush.
     pub dirty: bool,
     /// True if the connection has this channel on its list of those with deliveries to write.
@@ -115,6 +117,7 @@ impl Channel {
             rejected: Batch::new(),
             returned: Batch::new(),
             held: None,
+            departed: Vec::new(),
             dirty: false,
             queued: false,
         }
@@ -204,11 +207,11 @@ impl Channel {
 
     /// Ends it: hands on what was published and settled, cancels the consumers and gives back everything unsettled. What
     /// was never written goes back as if it had not been delivered.
-    pub fn release(&mut self, departed: &mut Vec<Departed>) {
+    pub fn release(&mut self) {
         self.flush();
         for consumer in &self.consumers {
             consumer.subscription.cancel();
-            departed.push((
+            self.departed.push((
                 consumer.subscription.consumer(),
                 consumer.subscription.queue().clone(),
             ));

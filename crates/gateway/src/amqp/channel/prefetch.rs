@@ -22,9 +22,10 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// The prefetch that a new consumer asks its queue for.
-    pub fn of_consumer(&self) -> u32 {
-        match (self.each, self.all) {
+    /// What a consumer whose own prefetch is `each` asks its queue for. The channel's limit would hold without that, but
+    /// only by giving back most of what comes.
+    pub fn to_ask(&self, each: u16) -> u32 {
+        match (each, self.all) {
             (0, all) => all.into(),
             (each, 0) => each.into(),
             (each, all) => each.min(all).into(),
@@ -123,11 +124,10 @@ mod tests {
     fn a_consumer_asks_for_the_smaller_limit() {
         let prefetch = |each, all| {
             Prefetch {
-                each,
                 all,
                 ..Prefetch::default()
             }
-            .of_consumer()
+            .to_ask(each)
         };
         assert_eq!(
             [

@@ -211,9 +211,9 @@ impl Open {
         let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
             return;
         };
-        let mut departed = Vec::new();
         channel.state = state;
-        channel.release(&mut departed);
+        channel.release();
+        let departed = std::mem::take(&mut channel.departed);
         if !departed.is_empty() {
             self.departures.add(self.now, departed);
             self.absorb(out);

@@ -414,6 +414,10 @@ impl Open {
         let waiting = channel.waiting_replies();
         let next = channel.method(method, &mut cx)?;
         self.held_replies += channel.waiting_replies() - waiting;
+        if !channel.departed.is_empty() {
+            self.departures
+                .add(self.now, std::mem::take(&mut channel.departed));
+        }
         match next {
             Next::Go => {}
             Next::Close => self.finish_channel(number, out),

@@ -5,6 +5,7 @@
 //! ```text
 //! > 1 queue.declare queue=q durable        the client sends this on channel 1
 //! < 1 queue.declare-ok queue=q messages=0 consumers=0
+//! > 0 disk alarm                            the disk is full, from before the beginning
 //! B> 0 open                                 another connection, B, comes in (A is there from the beginning)
 //! ```
 //!
@@ -53,9 +54,13 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(alarm: bool) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let broker = Broker::open(BrokerOptions::new(data.path())).unwrap();
+        let mut options = BrokerOptions::new(data.path());
+        if alarm {
+            options.disk_free_limit = u64::MAX;
+        }
+        let broker = Broker::open(options).unwrap();
         let hall = Arc::new(Hall {
             broker,
             options: Options::new(Vec::new()),
@@ -155,7 +160,7 @@ impl World {
 
 /// Runs one story. `Err` is the first line that is not as written.
 fn run(lines: &[(usize, &str)]) -> Result<(), String> {
-    let mut world = World::new();
+    let mut world = World::new(lines.iter().any(|(_, line)| *line == "> 0 disk alarm"));
     let plain = lines.iter().any(|(_, line)| *line == "> 0 connect");
     if !plain {
         world.open('A', true);
@@ -178,6 +183,7 @@ fn run(lines: &[(usize, &str)]) -> Result<(), String> {
         match (&line[..1], text) {
             (">", "0 open") => world.open(letter, true),
             (">", "0 open without capabilities") => world.open(letter, false),
+            (">", "0 disk alarm") => {}
             (">", "0 connect") => world.connect(letter, true),
             (">", "0 hang up") => {
                 let client = world.clients.get_mut(&letter).unwrap();
