@@ -28,6 +28,16 @@ fn options(quarantine: bool) -> LogOptions {
     }
 }
 
+/// What replay shows, without opening the log for good.
+fn read(fs: &FaultyFs, quarantine: bool) -> Option<Records> {
+    let mut records = Records::new();
+    let mut replay = |journal, position, payload: &[u8]| {
+        records.insert(position, (journal, payload.to_vec()));
+    };
+    Log::<()>::inspect(fs, Path::new("/log"), &options(quarantine), &mut replay).ok()?;
+    Some(records)
+}
+
 fn open(fs: &FaultyFs, quarantine: bool) -> Option<(Log<()>, Records)> {
     let mut records = Records::new();
     let mut replay = |journal, position, payload: &[u8]| {
@@ -120,23 +130,28 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-    for quarantine in [false, true] {
-        let fs = fs.copy();
-        let Some((log, records)) = open(&fs, quarantine) else {
-            continue;
-        };
-        if mode % 3 == 2 {
-            assert!(
-                records
-                    .iter()
-                    .all(|(position, record)| written.get(position) == Some(record))
-            );
-        }
-        for (position, (_, payload)) in &records {
-            assert_eq!(
-                log.read(*position).expect("what was replayed can be read"),
-                *payload
-            );
+    let quarantine = mode & 8 != 0;
+    let records = read(&fs, quarantine);
+    if let Some(records) = &records
+        && mode % 3 == 2
+    {
+        assert!(
+            records
+                .iter()
+                .all(|(position, record)| written.get(position) == Some(record))
+        );
+    }
+    // Opening for good starts a thread and makes files, which costs a hundred times as much.
+    if rest.len() % 64 == 0 {
+        let opened = open(&fs, quarantine);
+        assert_eq!(opened.is_some(), records.is_some());
+        if let Some((log, records)) = opened {
+            for (position, (_, payload)) in &records {
+                assert_eq!(
+                    log.read(*position).expect("what was replayed can be read"),
+                    *payload
+                );
+            }
         }
     }
 });

@@ -105,6 +105,19 @@ impl<P: Send + 'static> Log<P> {
         })
     }
 
+    /// Reads the log in `dir` as [`Log::open`] would, without a thread and without writing to it afterwards.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn inspect(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        options: &LogOptions,
+        replay: &mut dyn FnMut(JournalId, Position, &[u8]),
+    ) -> Result<Recovery, StorageError> {
+        Ok(recovery::recover(fs, dir, options, replay)?.report)
+    }
+
     /// What opening found.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
