@@ -52,7 +52,7 @@ def client_suites() -> list[Suite]:
         Suite(
             "java",
             TESTS / "java",
-            [["mvn", "-q", "-B", "-ntp", "-Dstyle.color=never", "compile", "dependency:copy-dependencies", f"-DoutputDirectory={java_libraries}"]],
+            [["mvn", "-q", "-B", "-ntp", "compile", "dependency:copy-dependencies", f"-DoutputDirectory={java_libraries}"]],
             ["java", "-cp", f"{TESTS}/java/target/classes:{java_libraries}/*", "leveret.Suite"],
         ),
         Suite(
