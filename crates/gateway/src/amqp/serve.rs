@@ -27,6 +27,9 @@ const LARGE_READ: usize = 64 * 1024;
 /// waits for the rest, in bytes.
 const SMALL: usize = 4 * 1024;
 
+/// How long the peer may take to read the last words, in milliseconds.
+const PATIENCE: Millis = 10_000;
+
 /// How long the peer may take to hang up after we did. Closing at once could take from it what was just written.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -43,6 +46,8 @@ struct Served {
     /// The last read brought much: the others are next.
     satisfied: bool,
     epoch: Instant,
+    /// When to hang up though the peer has not taken everything; set once the core is finished.
+    give_up_at: Option<Millis>,
     timer: Option<Pin<Box<Sleep>>>,
     timer_at: Millis,
 }
@@ -73,6 +78,7 @@ pub async fn serve(stream: TcpStream, core: Core, epoch: Instant) {
         refused: false,
         satisfied: false,
         epoch,
+        give_up_at: None,
         timer: None,
         timer_at: Millis::MAX,
     };
@@ -128,8 +134,11 @@ impl Served {
         }
         self.core.turn(cx.waker(), now, &mut self.out);
         let more = self.write(cx, now);
-        if self.core.is_finished() && self.out.is_empty() {
-            return Round::Over;
+        if self.core.is_finished() {
+            let until = *self.give_up_at.get_or_insert(now + PATIENCE);
+            if self.out.is_empty() || now >= until {
+                return Round::Over;
+            }
         }
         self.arm_timer(now, cx);
         if std::mem::take(&mut self.satisfied) {
@@ -262,7 +271,7 @@ impl Served {
     /// Has the task woken for the core's next tick. A timer that is too early is left as it is: it is cheaper to wake
     /// once for nothing than to move it with every frame.
     fn arm_timer(&mut self, now: Millis, cx: &mut Context<'_>) {
-        let Some(at) = self.core.next_tick() else {
+        let Some(at) = self.core.next_tick().into_iter().chain(self.give_up_at).min() else {
             self.timer_at = Millis::MAX;
             return;
         };

@@ -222,10 +222,11 @@ impl Open {
 
     /// Gives back everything that the connection holds. Replies that wait for the log still wait.
     pub fn close_channels(&mut self, out: &mut Output) {
-        for number in 1..self.channels.len() as u16 {
-            if !matches!(self.channels.get(number as usize), Some(Some(_))) {
+        for at in 0..self.channels.len() {
+            let Some(Some(channel)) = self.channels.get(at) else {
                 continue;
-            }
+            };
+            let number = channel.id().number;
             self.release_channel(number, State::Finishing, out);
             if let Some(Some(channel)) = self.channels.get(number as usize)
                 && channel.is_released()

@@ -103,7 +103,8 @@ impl Greeting {
                 Event::Authenticate(credentials) => self.authenticate(&credentials, hall, &name, now, out),
                 Event::Open { vhost } => {
                     self.admit(&vhost, hall, outbox, &name, now, out);
-                    if let Some(open) = self.opened(outbox, now) {
+                    if let Some(mut open) = self.opened(outbox, now) {
+                        open.alarm = hall.broker.alarm();
                         return (taken, Step::Open(Box::new(open)));
                     }
                 }

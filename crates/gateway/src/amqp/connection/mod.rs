@@ -257,6 +257,7 @@ impl Core {
                 );
             }
             Stage::Open(open) => {
+                open.departures.forget(now);
                 let deaf = !open.wants_input(out.len());
                 match open.heartbeat.due(now, deaf) {
                     Due::Nothing => {}
