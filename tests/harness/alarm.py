@@ -13,9 +13,9 @@ from pathlib import Path
 
 from .broker import Broker
 
-# Room for what other processes write meanwhile, so that nobody else trips the alarm or lifts it.
-MARGIN_BYTES = 1 << 30
-BALLAST_BYTES = 2 * MARGIN_BYTES
+# Room for what other processes write meanwhile (a compiler, say), so that nobody else trips the alarm or lifts it. A quarter of
+# what is free where that is less.
+MARGIN_BYTES = 8 << 30
 
 
 class AlarmBroker(Broker):
@@ -24,14 +24,15 @@ class AlarmBroker(Broker):
     def __init__(self, binary: str):
         directory = Path(tempfile.mkdtemp(prefix="leveret-test-"))
         free = shutil.disk_usage(directory).free
-        limit = max(free - MARGIN_BYTES, free // 2)
+        self.margin_bytes = min(MARGIN_BYTES, free // 4)
+        limit = free - self.margin_bytes
         super().__init__(binary, {"disk_free_limit.absolute": str(limit)}, directory)
         self.own_directory = True
         self.ballast = directory / "ballast"
 
     def alarm_on(self) -> None:
         free = shutil.disk_usage(self.directory).free
-        size = min(BALLAST_BYTES, max(free - (64 << 20), 0))
+        size = min(2 * self.margin_bytes, max(free - (64 << 20), 0))
         with open(self.ballast, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, size)
 
