@@ -285,14 +285,19 @@ impl Core {
             Stage::Open(open) => label(&open.session),
             _ => String::new(),
         };
-        tracing::error!(
-            area = "connection",
-            "error on AMQP connection {} ({label}), channel {}: operation {} caused: {}",
-            self.name,
-            failure.channel,
-            failure.exception.method,
-            failure.exception.reply_text(),
-        );
+        let text = failure.exception.reply_text();
+        // A node that stops, or an operator, is no error of the client's.
+        if failure.exception.code == ReplyCode::ConnectionForced {
+            tracing::info!(area = "connection", "closing AMQP connection {} ({label}): {text}", self.name);
+        } else {
+            tracing::error!(
+                area = "connection",
+                "error on AMQP connection {} ({label}), channel {}: operation {} caused: {text}",
+                self.name,
+                failure.channel,
+                failure.exception.method,
+            );
+        }
         let frame_max = match &self.stage {
             Stage::Open(open) => open.tuning.frame_max,
             _ => 0,
