@@ -61,12 +61,9 @@ impl Subscription {
         &self.queue
     }
 
-    /// Ends it. What it holds stays with its channel until settled or given back.
+    /// Ends it: every delivery to it is in the outbox when this returns. What it holds stays with its channel until settled or given back.
     pub fn cancel(&self) {
-        self.queue.0.submit(Request::Cancel {
-            consumer: self.consumer,
-            reply: None,
-        });
+        self.queue.0.cancel(self.consumer);
     }
 
     /// So many bytes of its deliveries have left for the client: as many more may come.

@@ -11,7 +11,7 @@ use crate::node::Node;
 use crate::outbox::{ChannelId, Event, Outbox};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::{Pressure, Relief};
-use model::{Index, QueueId};
+use model::{ConsumerId, Index, QueueId};
 use queue::fifo::{Answer, Bytes, Effect, Fifo, Part, Piece, Request, Source};
 use smallvec::SmallVec;
 use std::sync::{
@@ -163,17 +163,38 @@ impl Queue {
 
     /// The queue is deleted: consumers are cancelled, later requests come to nothing.
     pub fn retire(self: &Arc<Self>) {
-        let channel = ChannelId { number: 0, life: 0 };
-        let reply = Reply {
-            outbox: Arc::new(Outbox::new()),
-            channel,
-            question: 0,
-        };
+        let (_, reply) = self.question_of_nobody();
         self.submit(Request::Retire {
             if_unused: false,
             if_empty: false,
             reply,
         });
+    }
+
+    /// Ends a consumer. When this returns, every delivery to it is in its outbox and none will follow.
+    pub fn cancel(self: &Arc<Self>, consumer: ConsumerId) {
+        let (question, reply) = self.question_of_nobody();
+        self.ask(
+            question,
+            Request::Cancel {
+                consumer,
+                reply: Some(reply),
+            },
+        );
+    }
+
+    /// A question whose late answer nobody would read.
+    fn question_of_nobody(&self) -> (u64, Reply) {
+        let question = self.node.number();
+        let channel = ChannelId { number: 0, life: 0 };
+        (
+            question,
+            Reply {
+                outbox: Arc::new(Outbox::new()),
+                channel,
+                question,
+            },
+        )
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueHost> {
