@@ -221,12 +221,19 @@ def test_prefetch_per_channel():
         c.wire.send(1, B.Ack(2, True))
         c.deliveries(2)
         assert c.nothing_comes() == 14
-        # Raising it lets more through at once, zero takes the limit away.
-        c.wire.send(1, B.Qos(prefetch_count=6, global_qos=True))
-        assert c.deliveries_around(2, B.QosOk) == [(6, False), (7, False)]
-        assert c.nothing_comes() == 12
-        c.wire.send(1, B.Qos(prefetch_count=0, global_qos=True))
-        assert len(c.deliveries_around(12, B.QosOk)) == 12
+
+
+@pytest.mark.leveret_only("RabbitMQ 4.3 treats a global prefetch as one per consumer")
+@pytest.mark.parametrize(("raised", "more"), [(6, 2), (12, 8), (0, 16)], ids=["a little", "a lot", "to no limit"])
+def test_raising_the_prefetch_of_a_channel_lets_more_through_at_once(raised, more):
+    with Consumer(20) as c:
+        c.wire.call(1, B.Qos(prefetch_count=4, global_qos=True), B.QosOk)
+        c.consume("a")
+        c.deliveries(4)
+        c.consume("b")
+        c.wire.send(1, B.Qos(prefetch_count=raised, global_qos=True))
+        assert len(c.deliveries_around(more, B.QosOk)) == more
+        assert c.nothing_comes() == 16 - more
 
 
 @pytest.mark.leveret_only("RabbitMQ 4.3 treats a global prefetch as one per consumer")
