@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import re
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ def received_so_far(port: int) -> int | None:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=2) as answer:
             found = RECEIVED.search(answer.read().decode())
-    except (OSError, urllib.error.URLError):
+    except (OSError, http.client.HTTPException):
         return None
     return int(float(found.group(1))) if found else None
 
