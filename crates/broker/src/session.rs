@@ -146,13 +146,12 @@ impl Session {
         name: &[u8],
     ) -> Result<&'a Exchange, Refusal> {
         let name = String::from_utf8_lossy(name);
-        let exchange = view
-            .exchange(&self.vhost, &name)
-            .ok_or_else(|| Refusal::NoExchange {
-                exchange: name.to_string(),
-                vhost: self.vhost.to_string(),
-            })?;
         self.check(Verb::Write, ObjectKind::Exchange, &name)?;
+        let missing = || Refusal::NoExchange {
+            exchange: name.to_string(),
+            vhost: self.vhost.to_string(),
+        };
+        let exchange = view.exchange(&self.vhost, &name).ok_or_else(missing)?;
         if exchange.internal {
             return Err(Refusal::InternalExchange {
                 exchange: name.to_string(),
