@@ -8,6 +8,7 @@ use crate::pressure::Relief;
 use model::QueueId;
 use queue::fifo::Place;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An effect that waits for durability.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub enum Promise {
     },
     /// Nothing in these segment entries is needed any more.
     Release { queue: QueueId, places: Vec<Place> },
+    /// One batch fewer is not durable yet.
+    Synced(Arc<AtomicUsize>),
     /// Publishers who waited for the log to catch up may go on.
     Relieve(Arc<Relief>),
 }
@@ -49,6 +52,9 @@ pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
             }
             // Deleting files takes too long for this thread.
             Promise::Release { queue, places } => pager.send(Job::Free { queue, places }),
+            Promise::Synced(unsynced) => {
+                unsynced.fetch_sub(1, Ordering::AcqRel);
+            }
             Promise::Relieve(relief) => relief.relieve(),
         }
     }

@@ -75,6 +75,7 @@ impl Topology {
                     node: node.clone(),
                     asker: None,
                     ticket: None,
+                    unsynced: Arc::default(),
                 },
             )),
             queue_memory: AtomicUsize::new(0),
@@ -136,6 +137,7 @@ impl Topology {
             Effect::QueueCreated(created) => self.create_queue(&created),
             Effect::QueueDeleted { id, .. } => gone.extend(self.registry.remove(id)),
         });
+        host.journal.wait_for_earlier();
         let durable = host.journal.ticket.take();
         host.journal.asker = None;
         let view = Arc::new(host.machine.view());
@@ -243,6 +245,34 @@ pub struct CatalogJournal {
     node: Arc<Node>,
     asker: Option<Asker>,
     ticket: Option<Ticket>,
+    /// How many batches are not durable yet.
+    unsynced: Arc<AtomicUsize>,
+}
+
+impl CatalogJournal {
+    /// A request that changed nothing found what it asked for; if somebody's change is not durable yet, this may be what it
+    /// found, and its reply waits as well.
+    fn wait_for_earlier(&mut self) {
+        if self.unsynced.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let promises: Vec<Promise> = self.take_ticket().into_iter().collect();
+        if !promises.is_empty() {
+            self.journal.append(std::iter::empty::<Record>(), promises);
+        }
+    }
+
+    /// A ticket for whoever asks and has none yet, and the promise that makes it good.
+    fn take_ticket(&mut self) -> Option<Promise> {
+        let Asker { outbox, channel } = self.asker.take()?;
+        let ticket = Ticket(self.node.number());
+        self.ticket = Some(ticket);
+        Some(Promise::Durable {
+            outbox,
+            channel,
+            ticket,
+        })
+    }
 }
 
 impl Journal<Catalog<u64>> for CatalogJournal {
@@ -253,16 +283,9 @@ impl Journal<Catalog<u64>> for CatalogJournal {
         if records.is_empty() {
             return;
         }
-        let mut promises = Vec::new();
-        if let Some(Asker { outbox, channel }) = self.asker.take() {
-            let ticket = Ticket(self.node.number());
-            self.ticket = Some(ticket);
-            promises.push(Promise::Durable {
-                outbox,
-                channel,
-                ticket,
-            });
-        }
+        self.unsynced.fetch_add(1, Ordering::AcqRel);
+        let mut promises = vec![Promise::Synced(self.unsynced.clone())];
+        promises.extend(self.take_ticket());
         let snapshot = records
             .iter()
             .position(|record| matches!(record, Record::SnapshotStarted));
