@@ -288,7 +288,11 @@ impl Core {
         let text = failure.exception.reply_text();
         // A node that stops, or an operator, is no error of the client's.
         if failure.exception.code == ReplyCode::ConnectionForced {
-            tracing::info!(area = "connection", "closing AMQP connection {} ({label}): {text}", self.name);
+            tracing::info!(
+                area = "connection",
+                "closing AMQP connection {} ({label}): {text}",
+                self.name
+            );
         } else {
             tracing::error!(
                 area = "connection",
