@@ -198,6 +198,8 @@ impl Open {
     pub(super) fn finish_channel(&mut self, number: u16, out: &mut Output) {
         self.release_channel(number, State::Finishing, out);
         let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+            // What it waited for became durable meanwhile, and nothing of it is left but the answer.
+            encode::method(out.bytes(), number, &ChannelCloseOk {});
             return;
         };
         channel.write(out.bytes(), &ChannelCloseOk {});
