@@ -4,8 +4,9 @@
 use crate::alarms::AlarmReason;
 use model::{ConsumerId, Ranges};
 use queue::fifo::{Answer, Delivery};
+use smallvec::SmallVec;
 use std::sync::{
-    Mutex, PoisonError,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 use std::task::Waker;
@@ -131,10 +132,37 @@ impl Outbox {
     }
 }
 
+/// The connections to wake at the end of a turn or of a sync.
+#[derive(Debug, Default)]
+pub(crate) struct Woken(SmallVec<[Arc<Outbox>; 4]>);
+
+impl Woken {
+    /// Pushes an event at once, so that events keep their order, and remembers whom to wake. Neighbouring events mostly belong to
+    /// the same connections; a wake too many is harmless.
+    pub(crate) fn push(&mut self, outbox: Arc<Outbox>, event: Event) {
+        outbox.push(event);
+        if !self
+            .0
+            .iter()
+            .rev()
+            .take(8)
+            .any(|known| Arc::ptr_eq(known, &outbox))
+        {
+            self.0.push(outbox);
+        }
+    }
+
+    /// Wakes them all.
+    pub(crate) fn wake(self) {
+        for outbox in self.0 {
+            outbox.wake();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 

@@ -2,7 +2,7 @@
 //! waited for it, and every connection is woken once.
 
 use crate::ends::Receipt;
-use crate::outbox::{ChannelId, Event, Outbox, Ticket};
+use crate::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::pager::{Job, Pager};
 use crate::pressure::Relief;
 use model::QueueId;
@@ -31,7 +31,7 @@ pub enum Promise {
 
 /// Carries out all promises that one sync made due. Leaves `promises` empty.
 pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
-    let mut woken: Vec<Arc<Outbox>> = Vec::new();
+    let mut woken = Woken::default();
     for promise in promises.drain(..) {
         match promise {
             Promise::Confirm(Receipt {
@@ -39,16 +39,14 @@ pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
                 channel,
                 numbers,
             }) => {
-                outbox.push(Event::Confirm { channel, numbers });
-                remember(&mut woken, outbox);
+                woken.push(outbox, Event::Confirm { channel, numbers });
             }
             Promise::Durable {
                 outbox,
                 channel,
                 ticket,
             } => {
-                outbox.push(Event::Durable { channel, ticket });
-                remember(&mut woken, outbox);
+                woken.push(outbox, Event::Durable { channel, ticket });
             }
             // Deleting files takes too long for this thread.
             Promise::Release { queue, places } => pager.send(Job::Free { queue, places }),
@@ -58,19 +56,5 @@ pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
             Promise::Relieve(relief) => relief.relieve(),
         }
     }
-    for outbox in woken {
-        outbox.wake();
-    }
-}
-
-/// Keeps each outbox once. Neighbouring promises mostly belong to the same connection; a wake too many is harmless.
-fn remember(woken: &mut Vec<Arc<Outbox>>, outbox: Arc<Outbox>) {
-    if !woken
-        .iter()
-        .rev()
-        .take(8)
-        .any(|known| Arc::ptr_eq(known, &outbox))
-    {
-        woken.push(outbox);
-    }
+    woken.wake();
 }

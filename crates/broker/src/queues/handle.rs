@@ -8,12 +8,11 @@ use super::QueueJournal;
 use crate::ends::{Ends, Reply};
 use crate::host::Host;
 use crate::node::Node;
-use crate::outbox::{ChannelId, Event, Outbox};
+use crate::outbox::{ChannelId, Event, Outbox, Woken};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::{Pressure, Relief};
 use model::{ConsumerId, Index, QueueId};
 use queue::fifo::{Answer, Bytes, Effect, Fifo, Part, Piece, Request, Source};
-use smallvec::SmallVec;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -265,7 +264,7 @@ impl Queue {
                 consumer,
                 delivery,
             } => {
-                actions.push(
+                actions.woken.push(
                     outlet.outbox,
                     Event::Deliver {
                         channel: outlet.channel,
@@ -279,11 +278,11 @@ impl Queue {
                     channel: receipt.channel,
                     numbers: receipt.numbers,
                 };
-                actions.push(receipt.outbox, event);
+                actions.woken.push(receipt.outbox, event);
             }
             Effect::Reply(reply, answer) => {
                 if let Some(answer) = answered(&reply, answer) {
-                    actions.push(
+                    actions.woken.push(
                         reply.outbox,
                         Event::Answer {
                             channel: reply.channel,
@@ -293,7 +292,7 @@ impl Queue {
                 }
             }
             Effect::CancelConsumer { outlet, consumer } => {
-                actions.push(
+                actions.woken.push(
                     outlet.outbox,
                     Event::ConsumerCancelled {
                         channel: outlet.channel,
@@ -328,9 +327,7 @@ impl Queue {
     }
 
     fn carry_out(self: &Arc<Self>, actions: Actions) {
-        for outbox in &actions.woken {
-            outbox.wake();
-        }
+        actions.woken.wake();
         for job in actions.jobs {
             self.node.pager.send(job);
         }
@@ -378,19 +375,9 @@ impl std::fmt::Debug for Queue {
 /// What a turn leaves to be done without the host's lock.
 #[derive(Default)]
 struct Actions {
-    woken: SmallVec<[Arc<Outbox>; 4]>,
+    woken: Woken,
     jobs: Vec<Job>,
     unused: bool,
-}
-
-impl Actions {
-    /// Pushes at once, so that the order of one turn's events is the order of the machine's effects; wakes later.
-    fn push(&mut self, outbox: Arc<Outbox>, event: Event) {
-        outbox.push(event);
-        if !self.woken.iter().any(|known| Arc::ptr_eq(known, &outbox)) {
-            self.woken.push(outbox);
-        }
-    }
 }
 
 fn locate(source: Source, journal: &QueueJournal) -> Option<ReadAt> {
