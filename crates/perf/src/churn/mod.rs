@@ -1,0 +1,1 @@
+//! What cannot be expressed as a load: how long single operations take.

@@ -1,0 +1,1 @@
+//! A blocking client of the broker: login, set-up, single operations.

@@ -1,0 +1,1 @@
+//! The threads that drive all connections.

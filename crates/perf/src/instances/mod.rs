@@ -1,0 +1,1 @@
+//! Waiting until as many instances are there as were expected.

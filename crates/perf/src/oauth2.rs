@@ -1,0 +1,1 @@
+//! Tokens from an OAuth 2 server.

@@ -1,0 +1,1 @@
+//! Fill, then drain.

@@ -1,0 +1,1 @@
+//! What is told during a run and at its end.

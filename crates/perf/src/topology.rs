@@ -1,0 +1,1 @@
+//! The exchange, the queues and the bindings of a run.
