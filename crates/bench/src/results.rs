@@ -1,0 +1,267 @@
+//! What a benchmark found, as `results.json` keeps it: the contract between the runner, the report and whoever reads the
+//! file later. Latencies are in microseconds, rates in messages a second, times since the epoch in seconds.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The number of the format; a reader refuses another one.
+pub const FORMAT: u32 = 1;
+
+/// All of a benchmark: one file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`FORMAT`].
+    pub format: u32,
+    pub title: String,
+    pub started_unix_s: u64,
+    /// Absent while the run goes on, and when it was interrupted.
+    pub finished_unix_s: Option<u64>,
+    pub machine: Machine,
+    /// The first is the reference that the ratios are taken against.
+    pub targets: Vec<Target>,
+    pub rounds: u32,
+    /// The measured window of a visit if it was asked for on the command line, else each scenario's own, here the median.
+    pub seconds: f64,
+    /// How the targets take turns, for people: `A B B A`.
+    pub order: String,
+    pub scenarios: Vec<ScenarioResult>,
+}
+
+/// What the figures depend on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: u32,
+    pub memory_bytes: u64,
+    pub kernel: String,
+    pub os: String,
+    /// Absent where the output directory could not be written in that way.
+    pub disk_sync_us: Option<DiskSync>,
+    /// What the user had to say (`--note`), and what the run noticed, such as a busy machine.
+    pub note: String,
+}
+
+/// How long an append of 4 KiB with fdatasync takes, in microseconds: what a durable confirm waits for at least.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskSync {
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
+    pub count: u32,
+}
+
+/// A broker.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    pub name: String,
+    /// Product and version as the broker says them, or `unknown`.
+    pub version: String,
+    /// Without the password.
+    pub uri_shown: String,
+    /// The process whose CPU time and memory are counted.
+    pub pid: Option<u32>,
+}
+
+/// One scenario, or one point of a scenario's sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioResult {
+    pub name: String,
+    pub title: String,
+    /// Scenarios of one group belong together, and the points of a sweep are one.
+    pub group: String,
+    /// Of the load generator, as a command line to copy, without the URI.
+    pub flags: Vec<String>,
+    pub plot: Option<PlotKind>,
+    pub point: Option<Point>,
+    pub runs: Vec<Run>,
+}
+
+/// How a scenario is best drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlotKind {
+    LatencyVsRate,
+    Throughput,
+    OverTime,
+    Depth,
+    LatencyBars,
+    Churn,
+}
+
+/// Where a scenario stands in its sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Which line of the plot, where a group has several a target; may be empty.
+    pub series: String,
+    pub x: f64,
+    pub x_label: String,
+    pub x_unit: String,
+}
+
+/// One visit of a scenario to a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Index into [`Results::targets`].
+    pub target: usize,
+    /// From 0.
+    pub round: u32,
+    pub outcome: Outcome,
+    /// Length of the measured window.
+    pub seconds: f64,
+    /// Messages in the window, as the three after it.
+    pub published: u64,
+    pub consumed: u64,
+    pub confirmed: u64,
+    pub publish_rate: f64,
+    pub consume_rate: f64,
+    /// From the intended send time unless the scenario's flags say otherwise.
+    pub latency: Option<Latency>,
+    /// PerfTest's definition: from the moment the message was handed to the socket.
+    pub latency_sent: Option<Latency>,
+    pub confirm_latency: Option<Latency>,
+    /// The sources' "Max 99th": the maximum over the intervals of that interval's percentile.
+    pub max_interval: Option<MaxInterval>,
+    /// The broker's, user and system, a message of the window.
+    pub cpu_us_per_message: Option<f64>,
+    pub cpu_user_s: Option<f64>,
+    pub cpu_system_s: Option<f64>,
+    pub rss_peak_bytes: Option<u64>,
+    pub written_bytes_per_message: Option<f64>,
+    pub syncs_per_message: Option<f64>,
+    pub over_time: Vec<Moment>,
+    /// By the name of the operation.
+    pub churn: Option<BTreeMap<String, Operation>>,
+    pub phases: Vec<Phase>,
+}
+
+impl Run {
+    /// A visit that brought nothing, with a line that says why.
+    pub fn failed(target: usize, round: u32, reason: impl Into<String>) -> Self {
+        let outcome = Outcome::Failed {
+            reason: reason.into(),
+        };
+        Self {
+            outcome,
+            ..Self::empty(target, round)
+        }
+    }
+
+    /// A visit without any figure yet.
+    pub fn empty(target: usize, round: u32) -> Self {
+        Self {
+            target,
+            round,
+            outcome: Outcome::Ok,
+            seconds: 0.0,
+            published: 0,
+            consumed: 0,
+            confirmed: 0,
+            publish_rate: 0.0,
+            consume_rate: 0.0,
+            latency: None,
+            latency_sent: None,
+            confirm_latency: None,
+            max_interval: None,
+            cpu_us_per_message: None,
+            cpu_user_s: None,
+            cpu_system_s: None,
+            rss_peak_bytes: None,
+            written_bytes_per_message: None,
+            syncs_per_message: None,
+            over_time: Vec::new(),
+            churn: None,
+            phases: Vec::new(),
+        }
+    }
+
+    /// Whether its figures count.
+    pub fn is_ok(&self) -> bool {
+        self.outcome == Outcome::Ok
+    }
+}
+
+/// How a visit ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Ok,
+    Failed { reason: String },
+}
+
+/// The percentiles that the load generator reports, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    pub count: u64,
+    pub min: f64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p75: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub p99_99: f64,
+    pub max: f64,
+}
+
+/// The worst interval's percentiles, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct MaxInterval {
+    pub p75: f64,
+    pub p95: f64,
+    pub p99: f64,
+}
+
+/// One interval of a visit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Seconds since the load began, at the interval's end.
+    pub at_s: f64,
+    pub publish_rate: f64,
+    pub consume_rate: f64,
+    /// What was published and not consumed so far, as the load generator counts it.
+    pub depth: u64,
+    pub p50_us: Option<f64>,
+    pub p99_us: Option<f64>,
+    /// Of one core.
+    pub cpu_percent: Option<f64>,
+    pub rss_bytes: Option<u64>,
+}
+
+/// One kind of operation of a churn run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    pub count: u64,
+    pub rate: f64,
+    pub latency: Option<Latency>,
+}
+
+/// One phase of a run in phases.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    pub name: String,
+    pub seconds: f64,
+    pub publish_rate: f64,
+    pub consume_rate: f64,
+    pub depth_at_end: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_visit_is_read_back_as_it_was_written() {
+        let run = Run::failed(1, 2, "the broker is gone");
+        let text = serde_json::to_string(&run).unwrap();
+        assert!(text.contains(r#""outcome":{"failed":{"reason":"the broker is gone"}}"#));
+        assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
+        assert!(!run.is_ok());
+    }
+
+    #[test]
+    fn kinds_of_plots_are_written_with_hyphens() {
+        let text = serde_json::to_string(&PlotKind::LatencyVsRate).unwrap();
+        assert_eq!(text, r#""latency-vs-rate""#);
+    }
+}
