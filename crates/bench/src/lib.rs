@@ -3,6 +3,10 @@
 //! Invariants, as absences: no AMQP here, no broker linked, no load generated; the load is `leveret perf` in a process of
 //! its own, so that what is measured and what measures share nothing but the machine.
 
+mod listener;
+mod process;
 pub mod report;
 pub mod results;
+mod sampler;
 pub mod statistics;
+mod target;

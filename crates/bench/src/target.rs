@@ -1,0 +1,267 @@
+//! A broker to measure: its name, its URI and its process.
+
+use crate::listener;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::process::Command;
+use std::time::Duration;
+
+/// A broker on the same machine or the same wire answers in milliseconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// `NAME=URI[,pid=PID]`, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetSpec {
+    pub name: String,
+    /// With the password.
+    pub uri: String,
+    pub pid: PidSpec,
+    pub host: String,
+    pub port: u16,
+}
+
+/// Where a target's process id comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PidSpec {
+    /// The process that listens on the URI's port, if the host is this machine.
+    Listener,
+    Fixed(u32),
+    /// A command that prints the id, so that a broker may be started anew meanwhile.
+    Command(String),
+}
+
+impl TargetSpec {
+    /// Reads `NAME=URI[,pid=PID|,pid=COMMAND]`.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong and how it is written right.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let form = "write NAME=URI or NAME=URI,pid=PID, such as leveret=amqp://localhost:5672";
+        let (name, rest) = text
+            .split_once('=')
+            .ok_or_else(|| format!("{text:?} has no name: {form}"))?;
+        let name = name.trim();
+        if name.is_empty() || name.contains("://") {
+            return Err(format!("{text:?} has no name: {form}"));
+        }
+        let (uri, pid) = match rest.split_once(",pid=") {
+            None => (rest, PidSpec::Listener),
+            Some((uri, pid)) => (uri, PidSpec::parse(pid)?),
+        };
+        let (host, port) = address(uri).map_err(|e| format!("{}: {e}; {form}", without_password(uri)))?;
+        Ok(Self {
+            name: name.to_owned(),
+            uri: uri.to_owned(),
+            pid,
+            host,
+            port,
+        })
+    }
+
+    /// The URI for people.
+    pub fn uri_shown(&self) -> String {
+        without_password(&self.uri)
+    }
+
+    /// Whether the URI has a password that must not be written to a file. The well-known `guest` is no secret.
+    pub fn has_secret(&self) -> bool {
+        password(&self.uri).is_some_and(|p| p != "guest")
+    }
+
+    /// Whether somebody accepts connections there.
+    ///
+    /// # Errors
+    /// A line that names the target and says what to do.
+    pub fn reach(&self) -> Result<(), String> {
+        let place = format!("{}:{}", self.host, self.port);
+        let refused = |why: String| {
+            format!(
+                "target {} is not reachable at {place} ({why}); start it, or correct its URI",
+                self.name
+            )
+        };
+        let addresses = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|e| refused(e.to_string()))?;
+        let mut last = "the name has no address".to_owned();
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                Ok(_) => return Ok(()),
+                Err(e) => last = e.to_string(),
+            }
+        }
+        Err(refused(last))
+    }
+
+    /// The broker's process; `Ok(None)` if it runs on another machine and nothing was said about it.
+    ///
+    /// # Errors
+    /// A line that says why it can't be told.
+    pub fn find_pid(&self) -> Result<Option<u32>, String> {
+        match &self.pid {
+            PidSpec::Fixed(pid) => Ok(Some(*pid)),
+            PidSpec::Command(command) => pid_from(command).map(Some),
+            PidSpec::Listener if is_here(&self.host) => listener::listening(self.port).map(Some),
+            PidSpec::Listener => Ok(None),
+        }
+    }
+}
+
+impl PidSpec {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("pid= needs a process id, or a command that prints it".to_owned());
+        }
+        if text.bytes().all(|b| b.is_ascii_digit()) {
+            let pid = text.parse().map_err(|_| format!("{text} is no process id"))?;
+            return Ok(Self::Fixed(pid));
+        }
+        Ok(Self::Command(text.to_owned()))
+    }
+}
+
+fn pid_from(command: &str) -> Result<u32, String> {
+    let done = Command::new("sh")
+        .args(["-c", command])
+        .output()
+        .map_err(|e| format!("`{command}`: {e}"))?;
+    let text = String::from_utf8_lossy(&done.stdout);
+    let first = text.split_ascii_whitespace().next().unwrap_or_default();
+    first
+        .parse()
+        .map_err(|_| format!("`{command}` printed {first:?} where a process id was expected"))
+}
+
+/// Host and port of an AMQP URI.
+fn address(uri: &str) -> Result<(String, u16), String> {
+    let (scheme, rest) = uri.split_once("://").ok_or("this is no URI")?;
+    let default_port = match scheme {
+        "amqp" => 5672,
+        "amqps" => 5671,
+        _ => return Err(format!("{scheme} is neither amqp nor amqps")),
+    };
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let (host, port) = split_port(place);
+    let port = match port {
+        None => default_port,
+        Some(text) => text.parse().map_err(|_| format!("{text:?} is no port"))?,
+    };
+    let host = if host.is_empty() { "localhost" } else { host };
+    Ok((host.to_owned(), port))
+}
+
+/// An IPv6 address stands in brackets, because it has colons itself.
+fn split_port(place: &str) -> (&str, Option<&str>) {
+    if let Some((host, rest)) = place.strip_prefix('[').and_then(|p| p.split_once(']')) {
+        return (host, rest.strip_prefix(':'));
+    }
+    match place.rsplit_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (place, None),
+    }
+}
+
+/// Start and end of the password in a URI.
+fn password_range(uri: &str) -> Option<std::ops::Range<usize>> {
+    let start = uri.find("://")? + 3;
+    let rest = uri.get(start..)?;
+    let authority = rest.get(..rest.find(['/', '?']).unwrap_or(rest.len()))?;
+    let at = authority.rfind('@')?;
+    let colon = authority.get(..at)?.find(':')?;
+    Some(start + colon + 1..start + at)
+}
+
+fn password(uri: &str) -> Option<&str> {
+    uri.get(password_range(uri)?)
+}
+
+/// The URI with `***` in place of the password.
+pub fn without_password(uri: &str) -> String {
+    let mut shown = uri.to_owned();
+    if let Some(range) = password_range(uri) {
+        shown.replace_range(range, "***");
+    }
+    shown
+}
+
+fn is_here(host: &str) -> bool {
+    host == "localhost" || host == "::1" || host.starts_with("127.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_target_is_a_name_a_uri_and_perhaps_a_process() {
+        let target = TargetSpec::parse("ours=amqp://localhost,pid=1234").unwrap();
+        assert_eq!(
+            (target.name.as_str(), target.host.as_str(), target.port),
+            ("ours", "localhost", 5672)
+        );
+        assert_eq!(target.pid, PidSpec::Fixed(1234));
+        let target = TargetSpec::parse("r=amqps://u:p@[::1]:9999/vh?x=1,pid=./rabbitmq pid").unwrap();
+        assert_eq!((target.host.as_str(), target.port), ("::1", 9999));
+        assert_eq!(target.pid, PidSpec::Command("./rabbitmq pid".to_owned()));
+        assert_eq!(TargetSpec::parse("r=amqps://").unwrap().port, 5671);
+    }
+
+    #[test]
+    fn a_target_written_wrongly_is_refused_with_the_right_form() {
+        for wrong in [
+            "amqp://localhost",
+            "x=localhost:5672",
+            "x=http://a",
+            "x=amqp://a:b,pid=",
+            "x=amqp://a:port",
+            "=amqp://a",
+        ] {
+            let said = TargetSpec::parse(wrong).unwrap_err();
+            assert!(!said.is_empty(), "{wrong}");
+        }
+        let said = TargetSpec::parse("x=amqp://u:secret@a:port").unwrap_err();
+        assert!(!said.contains("secret"), "{said}");
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let target = TargetSpec::parse("x=amqp://me:s3@cret@host/vh").unwrap();
+        assert_eq!(target.uri_shown(), "amqp://me:***@host/vh");
+        assert!(target.has_secret());
+        assert!(
+            !TargetSpec::parse("x=amqp://guest:guest@host")
+                .unwrap()
+                .has_secret()
+        );
+        assert!(!TargetSpec::parse("x=amqp://me@host").unwrap().has_secret());
+    }
+
+    #[test]
+    fn a_listener_of_this_machine_is_reached_and_its_process_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let target = TargetSpec::parse(&format!("x=amqp://127.0.0.1:{port}")).unwrap();
+        assert_eq!(target.reach(), Ok(()));
+        assert_eq!(target.find_pid(), Ok(Some(std::process::id())));
+        drop(listener);
+        let said = target.reach().unwrap_err();
+        assert!(
+            said.contains("target x is not reachable") && said.contains("start it"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_command_may_tell_the_process() {
+        let target = TargetSpec::parse("x=amqp://elsewhere,pid=echo 77").unwrap();
+        assert_eq!(target.find_pid(), Ok(Some(77)));
+        let target = TargetSpec::parse("x=amqp://elsewhere,pid=echo none").unwrap();
+        assert!(target.find_pid().unwrap_err().contains("none"));
+        assert_eq!(
+            TargetSpec::parse("x=amqp://elsewhere").unwrap().find_pid(),
+            Ok(None)
+        );
+    }
+}
