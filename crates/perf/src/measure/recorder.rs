@@ -98,7 +98,11 @@ impl Recorder {
 
     /// Latencies from the moment messages were written.
     pub fn sent(&self) -> &Histogram<u64> {
-        if self.differs { &self.sent_latency } else { &self.latency }
+        if self.differs {
+            &self.sent_latency
+        } else {
+            &self.latency
+        }
     }
 
     /// Whether a message was written at another moment than it was due.
@@ -166,9 +170,12 @@ impl Recorder {
         self.redelivered = 0;
         self.early = 0;
         self.differs = false;
-        for histogram in
-            [&mut self.latency, &mut self.sent_latency, &mut self.confirm_latency, &mut self.confirm_size]
-        {
+        for histogram in [
+            &mut self.latency,
+            &mut self.sent_latency,
+            &mut self.confirm_latency,
+            &mut self.confirm_size,
+        ] {
             if !histogram.is_empty() {
                 histogram.reset();
             }
@@ -215,7 +222,11 @@ mod tests {
         }
         assert_eq!(recorder.latency.len(), 6);
         assert_eq!(recorder.latency.min(), 0);
-        assert!(recorder.latency.equivalent(recorder.latency.value_at_quantile(0.66), 1_234_567));
+        assert!(
+            recorder
+                .latency
+                .equivalent(recorder.latency.value_at_quantile(0.66), 1_234_567)
+        );
         assert!(recorder.latency.max() >= LONGEST_NS);
     }
 
@@ -252,12 +263,18 @@ mod tests {
         recorder.published = 7;
         recorder.latency_both(9, 4);
         let first = recorder.take();
-        assert_eq!((first.published, first.latency.len(), first.sent().len()), (7, 1, 1));
+        assert_eq!(
+            (first.published, first.latency.len(), first.sent().len()),
+            (7, 1, 1)
+        );
         assert!(recorder.is_idle() && recorder.latency.is_empty() && !recorder.sent_differs());
         recorder.give_back(first);
         recorder.consumed = 1;
         let second = recorder.take();
-        assert_eq!((second.published, second.consumed, second.latency.len()), (0, 1, 0));
+        assert_eq!(
+            (second.published, second.consumed, second.latency.len()),
+            (0, 1, 0)
+        );
         assert!(recorder.is_idle() && recorder.latency.is_empty() && recorder.sent_latency.is_empty());
     }
 
