@@ -128,6 +128,9 @@ pub struct Run {
     pub rss_peak_bytes: Option<u64>,
     pub written_bytes_per_message: Option<f64>,
     pub syncs_per_message: Option<f64>,
+    /// Context switches of the broker's threads.
+    #[serde(default)]
+    pub switches_per_message: Option<f64>,
     pub over_time: Vec<Moment>,
     /// By the name of the operation.
     pub churn: Option<BTreeMap<String, Operation>>,
@@ -168,6 +171,7 @@ impl Run {
             rss_peak_bytes: None,
             written_bytes_per_message: None,
             syncs_per_message: None,
+            switches_per_message: None,
             over_time: Vec::new(),
             churn: None,
             phases: Vec::new(),
