@@ -295,6 +295,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
         #[test]
         fn any_split_over_threads_and_intervals_adds_up_to_the_same(
             messages in proptest::collection::vec((0u64..10_000_000_000, 0u64..1_000_000, 0usize..3, any::<bool>()), 0..60)
