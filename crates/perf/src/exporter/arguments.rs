@@ -2,7 +2,7 @@
 
 /// Options that tell nothing about the load, in their short and long form, and whether a value follows. PerfTest leaves
 /// out where the broker is and everything about metrics.
-const HIDDEN: [(&str, &str, bool); 24] = [
+const HIDDEN: [(&str, &str, bool); 23] = [
     ("h", "uri", true),
     ("H", "uris", true),
     ("mt", "metrics-tags", true),
@@ -25,8 +25,7 @@ const HIDDEN: [(&str, &str, bool); 24] = [
     ("mdh", "metrics-datadog-host-tag", true),
     ("mdd", "metrics-datadog-descriptions", false),
     ("mdu", "metrics-datadog-uri", true),
-    ("o2cs", "oauth2-client-secret", true),
-    ("o2s", "oauth2-client-secret", true),
+    ("o2sec", "oauth2-client-secret", true),
 ];
 
 /// The arguments in one line, without the hidden ones.

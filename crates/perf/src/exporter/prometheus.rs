@@ -214,3 +214,115 @@ fn number(value: f64) -> String {
         _ => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_written_as_java_writes_them() {
+        let written = [
+            0.0,
+            50.0,
+            0.002080768,
+            4.25984e-4,
+            15_728_640.0,
+            1e7,
+            1.61e9,
+            0.001,
+            60.5,
+            -1.0,
+            f64::NAN,
+        ];
+        assert_eq!(
+            written.map(number),
+            [
+                "0.0",
+                "50.0",
+                "0.002080768",
+                "4.25984E-4",
+                "1.572864E7",
+                "1.0E7",
+                "1.61E9",
+                "0.001",
+                "60.5",
+                "-1.0",
+                "NaN"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_summary_is_laid_out_as_on_perftests_page() {
+        let summary = Summary {
+            points: [4.25984e-4, 5.7344e-4, 0.001, 0.002],
+            max: 0.003,
+            count: 319,
+            sum: 0.5,
+            time: true,
+        };
+        let tags = [
+            ("region".to_owned(), "b".to_owned()),
+            ("env".to_owned(), "a".to_owned()),
+        ];
+        let meter = Meter::summary("perftest_confirm.latency", "confirm latency", summary);
+        assert_eq!(
+            text(&[meter], &tags),
+            "# HELP perftest_confirm_latency_seconds confirm latency
+# TYPE perftest_confirm_latency_seconds summary
+perftest_confirm_latency_seconds{env=\"a\",region=\"b\",quantile=\"0.5\"} 4.25984E-4
+perftest_confirm_latency_seconds{env=\"a\",region=\"b\",quantile=\"0.75\"} 5.7344E-4
+perftest_confirm_latency_seconds{env=\"a\",region=\"b\",quantile=\"0.95\"} 0.001
+perftest_confirm_latency_seconds{env=\"a\",region=\"b\",quantile=\"0.99\"} 0.002
+perftest_confirm_latency_seconds_count{env=\"a\",region=\"b\"} 319
+perftest_confirm_latency_seconds_sum{env=\"a\",region=\"b\"} 0.5
+# HELP perftest_confirm_latency_seconds_max confirm latency
+# TYPE perftest_confirm_latency_seconds_max gauge
+perftest_confirm_latency_seconds_max{env=\"a\",region=\"b\"} 0.003
+"
+        );
+    }
+
+    #[test]
+    fn metrics_are_sorted_as_on_perftests_page_and_rates_have_an_empty_help() {
+        let meters = [
+            Meter::gauge("perftest_published", 50.0),
+            Meter::counter("client.acknowledged_published", 3.0),
+            Meter::counter("client.acknowledged", 2.0),
+        ];
+        assert_eq!(
+            text(&meters, &[]),
+            "# HELP client_acknowledged_total  
+# TYPE client_acknowledged_total counter
+client_acknowledged_total 2.0
+# HELP client_acknowledged_published_total  
+# TYPE client_acknowledged_published_total counter
+client_acknowledged_published_total 3.0
+# HELP perftest_published  
+# TYPE perftest_published gauge
+perftest_published 50.0
+"
+        );
+    }
+
+    #[test]
+    fn what_prometheus_cannot_read_is_made_readable() {
+        let meter = Meter::gauge("9 lives.x-y", 1.0).with_label("a b", "say \"hi\"\\\n");
+        let tags = [("a-b".to_owned(), "the metric's own label wins".to_owned())];
+        let page = text(&[meter], &tags);
+        assert_eq!(
+            page.lines().last().unwrap(),
+            r#"m_9_lives_x_y{a_b="say \"hi\"\\\n"} 1.0"#
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_reads_back_as_itself(value: f64) {
+            let written = number(value).replace("+Inf", "inf");
+            let read: f64 = written.parse().unwrap();
+            prop_assert!(read == value || (read.is_nan() && value.is_nan()));
+        }
+    }
+}

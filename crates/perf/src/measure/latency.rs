@@ -19,16 +19,16 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Reads all points. A histogram knows a value to three digits; no point is above the maximum.
+    /// Reads all points. A histogram knows a value to three digits; the middle of what it may have been is told.
     pub fn of(histogram: &Histogram<u64>) -> Self {
         if histogram.is_empty() {
             return Self::default();
         }
-        let max = histogram.max();
-        let at = |quantile: f64| histogram.value_at_quantile(quantile).min(max);
+        let middle = |value| histogram.median_equivalent(value);
+        let at = |quantile| middle(histogram.value_at_quantile(quantile));
         Self {
             count: histogram.len(),
-            min: histogram.min(),
+            min: middle(histogram.min()),
             mean: histogram.mean(),
             p50: at(0.5),
             p75: at(0.75),
@@ -37,7 +37,7 @@ impl Latency {
             p99: at(0.99),
             p99_9: at(0.999),
             p99_99: at(0.9999),
-            max,
+            max: middle(histogram.max()),
         }
     }
 }

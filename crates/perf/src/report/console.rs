@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn figures() -> Figures {
-        let us = |us: u64| us * 1_000 + 999;
+        let us = |us: u64| us * 1_000 + 499;
         let latency = Latency {
             min: us(459),
             p50: us(785),
@@ -228,7 +228,7 @@ mod tests {
             line,
             "id: test-052418-613, time 1.001 s, sent: 101 msg/s, returned: 0 msg/s, confirmed: 5.0 msg/s, \
              nacked: 0 msg/s, received: 0.50 msg/s, min/median/75th/95th/99th/max consumer latency: \
-             0/0/9/11/11/12 ms, confirm latency: 0/0/0/0/0/0 ms"
+             0/1/10/11/11/12 ms, confirm latency: 0/0/0/0/0/0 ms"
         );
     }
 

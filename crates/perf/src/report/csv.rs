@@ -77,7 +77,7 @@ mod tests {
         };
         let confirm_latency = Latency {
             min: 6_000,
-            p99: 7_999,
+            p99: 7_499,
             ..Latency::default()
         };
         let span = Duration::from_secs(4);

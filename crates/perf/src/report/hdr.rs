@@ -103,3 +103,102 @@ impl HdrLog {
 fn micros(us: u64) -> Duration {
     Duration::from_micros(us)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Latency, Recorder};
+    use crate::report::trial::{START_UNIX_US, second};
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    use std::fs;
+
+    fn log_of(samples: &[Sample]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.hlog");
+        let mut log = HdrLog::create(&path).unwrap();
+        for sample in samples {
+            log.add(sample).unwrap();
+        }
+        fs::read_to_string(&path).unwrap()
+    }
+
+    fn decoded(base64: &str) -> Histogram<u64> {
+        let value = |letter: u8| {
+            let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+            alphabet.iter().position(|&known| known == letter).unwrap() as u32
+        };
+        let mut bytes = Vec::new();
+        for four in base64.trim_end_matches('=').as_bytes().chunks(4) {
+            let bits =
+                four.iter().fold(0, |bits, &letter| bits << 6 | value(letter)) << (6 * (4 - four.len()));
+            bytes.extend(&bits.to_be_bytes()[1..four.len()]);
+        }
+        Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
+    }
+
+    #[test]
+    fn a_log_reads_back_as_what_was_measured() {
+        let mut later = second(2, 2, &[300]);
+        later.recorder.latency_both(900_000, 200_000);
+        later.recorder.confirm_latency_n(50_000, 4);
+        let log = log_of(&[second(1, 3, &[100, 200, 300]), later, second(3, 0, &[])]);
+        let entries: Vec<_> = IntervalLogIterator::new(log.as_bytes())
+            .map(Result::unwrap)
+            .collect();
+        assert!(matches!(entries[0], LogEntry::StartTime(at) if at.as_micros() as u64 == START_UNIX_US));
+        assert!(matches!(entries[1], LogEntry::BaseTime(at) if at.as_micros() as u64 == START_UNIX_US));
+        let intervals: Vec<_> = entries[2..]
+            .iter()
+            .map(|entry| match entry {
+                LogEntry::Interval(interval) => interval,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let told: Vec<_> = intervals
+            .iter()
+            .map(|one| {
+                let latency = Latency::of(&decoded(one.encoded_histogram()));
+                (
+                    one.tag().unwrap().as_str(),
+                    one.start_timestamp().as_secs(),
+                    latency.count,
+                    (latency.max + 500) / 1_000,
+                )
+            })
+            .collect();
+        let expected = [
+            ("consumer", 0, 3, 300),
+            ("consumer", 1, 2, 900),
+            ("consumer-from-send", 1, 2, 300),
+            ("confirm", 1, 4, 50),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(intervals[0].duration(), Duration::from_secs(1));
+        assert!((intervals[0].max() - 0.3).abs() < 0.001, "milliseconds");
+    }
+
+    #[test]
+    fn viewers_find_a_version_and_compressed_histograms() {
+        let log = log_of(&[second(1, 1, &[100])]);
+        let lines: Vec<_> = log.lines().collect();
+        assert_eq!(lines[0], "#[Histogram log format version 1.3]");
+        assert!(lines[4].starts_with("\"StartTimestamp\""), "{log}");
+        assert!(
+            lines[5].starts_with("Tag=consumer,0.000,1.000,0.100,HISTFAAA"),
+            "{log}"
+        );
+        assert_eq!(lines.len(), 6);
+    }
+
+    #[test]
+    fn the_longest_and_the_shortest_latency_can_be_logged() {
+        let mut sample = second(1, 1, &[]);
+        sample.recorder = Recorder::new();
+        sample.recorder.latency(0);
+        sample.recorder.latency(u64::MAX);
+        let log = log_of(&[sample]);
+        let base64 = log.lines().last().unwrap().rsplit(',').next().unwrap();
+        assert_eq!(decoded(base64).len(), 2);
+    }
+}

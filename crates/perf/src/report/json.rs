@@ -55,7 +55,7 @@ pub fn opening(plan: &Plan) -> Map<String, Value> {
         "clock",
         json!(if plan.report.millis { "wall" } else { "monotonic" }),
     );
-    for section in ["churn", "phases"] {
+    for section in ["verify", "churn", "phases"] {
         put(section, Value::Null);
     }
     object

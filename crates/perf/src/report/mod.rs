@@ -13,6 +13,8 @@ pub mod json;
 mod parts;
 mod progress;
 mod reports;
+#[cfg(test)]
+pub(crate) mod trial;
 
 pub use end::End;
 pub use figures::Figures;

@@ -38,8 +38,10 @@ impl Parts {
         if self.millis { "ms" } else { "µs" }
     }
 
-    /// A latency in that unit; PerfTest cuts off, too.
+    /// A latency in that unit, rounded. PerfTest cuts off, but it knows nanoseconds and not a histogram's three digits,
+    /// of which 3 ms may be 2.9997 ms.
     pub fn shown(&self, ns: u64) -> u64 {
-        ns / if self.millis { 1_000_000 } else { 1_000 }
+        let unit = if self.millis { 1_000_000 } else { 1_000 };
+        ns.saturating_add(unit / 2) / unit
     }
 }

@@ -305,3 +305,269 @@ fn unix_us() -> u64 {
         .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::trial::{START_UNIX_US, plan, second};
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    /// What was printed.
+    #[derive(Clone, Default)]
+    struct Paper(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Paper {
+        fn lines(&self) -> Vec<String> {
+            String::from_utf8(self.0.lock().unwrap().clone())
+                .unwrap()
+                .lines()
+                .map(str::to_owned)
+                .collect()
+        }
+    }
+
+    fn reports(plan: &Plan) -> (Reports, Paper) {
+        let paper = Paper::default();
+        let reports = Reports::to(plan, false, Box::new(paper.clone()), TimeZone::UTC).unwrap();
+        (reports, paper)
+    }
+
+    fn end() -> End {
+        End {
+            reasons: vec![("Reached time limit".into(), 1)],
+            ..End::default()
+        }
+    }
+
+    #[test]
+    fn a_run_reads_like_perftests() {
+        let (mut reports, paper) = reports(&plan());
+        reports.line("id: abc, starting consumer #0");
+        reports.started();
+        reports.interval(&second(1, 101, &[100, 200]));
+        reports.interval(&second(2, 7, &[300]));
+        reports.finish(&end()).unwrap();
+        assert_eq!(
+            paper.lines(),
+            [
+                "id: abc, starting consumer #0",
+                "id: abc, time 1.000 s, sent: 101 msg/s, received: 101 msg/s, \
+                 min/median/75th/95th/99th/max consumer latency: 100/100/200/200/200/200 µs",
+                "id: abc, time 2.000 s, sent: 7.0 msg/s, received: 7.0 msg/s, \
+                 min/median/75th/95th/99th/max consumer latency: 300/300/300/300/300/300 µs",
+                "test stopped (Reached time limit)",
+                "id: abc, sending rate avg: 54 msg/s",
+                "id: abc, receiving rate avg: 54 msg/s",
+                "id: abc, consumer latency min/median/75th/95th/99th/max 100/200/300/300/300/300 µs",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_interval_without_messages_has_no_line_and_counts_in_the_next_one() {
+        let (mut reports, paper) = reports(&plan());
+        for (at, messages) in [(1, 2), (2, 0), (3, 1), (4, 1)] {
+            reports.interval(&second(at, messages, &[]));
+        }
+        let rates: Vec<_> = paper.lines().iter().map(|line| line[9..43].to_owned()).collect();
+        assert_eq!(
+            rates,
+            [
+                "time 1.000 s, sent: 2.0 msg/s, rec",
+                "time 3.000 s, sent: 0.50 msg/s, re",
+                "time 4.000 s, sent: 1.0 msg/s, rec"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_came_after_the_last_interval_is_in_the_summary_only() {
+        let (mut reports, paper) = reports(&plan());
+        reports.interval(&second(1, 100, &[]));
+        reports.remainder(&second(2, 300, &[]));
+        reports.finish(&End::default()).unwrap();
+        assert_eq!(paper.lines().len(), 4);
+        assert_eq!(paper.lines()[1], "id: abc, sending rate avg: 200 msg/s");
+    }
+
+    #[test]
+    fn the_compact_format_has_its_header_once() {
+        let mut plan = plan();
+        plan.report.format = Format::Compact;
+        let (mut reports, paper) = reports(&plan);
+        reports.interval(&second(1, 1, &[]));
+        reports.interval(&second(2, 1, &[]));
+        reports.finish(&end()).unwrap();
+        let lines = paper.lines();
+        assert!(lines[0].starts_with("time "));
+        assert!(lines[1].starts_with("2025/04/08 16:54:19 ") && lines[2].starts_with("2025/04/08 16:54:20 "));
+        assert_eq!(
+            lines[3..5],
+            ["test stopped (Reached time limit)", "sending rate avg: 1.0 msg/s"]
+        );
+    }
+
+    #[test]
+    fn several_who_stopped_for_one_reason_are_counted() {
+        let stopped = [
+            ("Producer reached message limit".to_owned(), 3),
+            ("Consumer reached message limit".to_owned(), 1),
+        ];
+        assert_eq!(
+            reasons(&stopped),
+            "Producer reached message limit [3], Consumer reached message limit"
+        );
+    }
+
+    #[test]
+    fn the_csv_file_has_a_row_for_every_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut plan = plan();
+        plan.report.csv = Some(folder.path().join("out.csv"));
+        let (mut reports, _) = reports(&plan);
+        reports.interval(&second(1, 0, &[]));
+        reports.interval(&second(2, 40, &[5]));
+        let csv = fs::read_to_string(folder.path().join("out.csv")).unwrap();
+        let rows: Vec<_> = csv.lines().collect();
+        assert_eq!(rows.len(), 2);
+        assert!(rows[0].starts_with("id,time (s),published (msg/s),"));
+        assert_eq!(rows[1], "abc,2.000,20,,,,20,5,5,5,5,5,,,,,");
+    }
+
+    #[test]
+    fn the_json_object_tells_everything() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        let mut plan = plan();
+        plan.report.json = Some(path.clone());
+        let (mut reports, _) = reports(&plan);
+        assert!(!path.exists(), "there is never half an object");
+        reports.started();
+        let mut first = second(1, 100, &[1_000]);
+        first.recorder.latency_both(2_000_000, 500_000);
+        reports.interval(&first);
+        reports.interval(&second(2, 0, &[]));
+        let mut rest = second(3, 0, &[]);
+        rest.recorder.confirmed = 9;
+        rest.recorder.confirm_latency_n(1_500, 9);
+        reports.remainder(&rest);
+        reports.churn(serde_json::json!({ "what": "bind" }));
+        let cut = End {
+            cut_short: Some("the broker closed the connection".into()),
+            exit_code: 1,
+            ..end()
+        };
+        reports.finish(&cut).unwrap();
+        let run: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(
+            (run["format"].as_u64(), run["id"].as_str()),
+            (Some(1), Some("abc"))
+        );
+        assert_eq!(run["arguments"][0], "--rate");
+        assert_eq!(
+            (run["exit_code"].as_i64(), run["clock"].as_str()),
+            (Some(1), Some("monotonic"))
+        );
+        assert_eq!(run["stop_reasons"], serde_json::json!(["Reached time limit"]));
+        assert_eq!(run["cut_short"], "the broker closed the connection");
+        assert_eq!(run["latency_from"], "intended");
+        assert_eq!(run["churn"]["what"], "bind");
+        assert!(run["phases"].is_null());
+        assert!(run["started_unix_us"].as_u64() > Some(START_UNIX_US));
+        assert_eq!(run["finished_unix_us"], START_UNIX_US + 3_000_000);
+        let intervals = run["intervals"].as_array().unwrap();
+        assert_eq!(intervals.len(), 3);
+        assert_eq!(
+            (&intervals[0]["from_unix_us"], &intervals[0]["elapsed_s"]),
+            (&START_UNIX_US.into(), &1.0.into())
+        );
+        assert_eq!(intervals[0]["published"], 100);
+        assert_eq!(intervals[0]["latency"]["count"], 2);
+        assert!(intervals[1]["latency"].is_null());
+        let total = &run["total"];
+        assert_eq!(
+            (&total["seconds"], &total["published"], &total["publish_rate"]),
+            (&3.0.into(), &100.into(), &33.333.into())
+        );
+        assert_eq!(total["latency"]["p99_99"], 2000.4);
+        assert_eq!(total["latency_sent"]["min"], 500.1);
+        assert_eq!(total["confirm_latency"]["mean"], 1.5);
+        assert!(!folder.path().join("run.json.part").exists());
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_told_before_the_run() {
+        let path = Path::new("/no/such/folder/file");
+        for choose in [
+            |plan: &mut Plan, path: PathBuf| plan.report.csv = Some(path),
+            |plan: &mut Plan, path: PathBuf| plan.report.json = Some(path),
+            |plan: &mut Plan, path: PathBuf| plan.report.hdr = Some(path),
+        ] {
+            let mut plan = plan();
+            choose(&mut plan, path.into());
+            let failure = Reports::new(&plan, false).map(|_| ()).unwrap_err();
+            assert!(
+                matches!(&failure, Failure::File(text) if text.contains("/no/such/folder/file")),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_full_disk_ends_a_file_and_not_the_run() {
+        let mut plan = plan();
+        plan.report.csv = Some("/dev/full".into());
+        let (mut reports, paper) = reports(&plan);
+        reports.interval(&second(1, 1, &[]));
+        reports.interval(&second(2, 1, &[]));
+        let failure = reports.finish(&end()).unwrap_err();
+        assert!(
+            failure.to_string().starts_with("cannot write /dev/full: "),
+            "{failure}"
+        );
+        assert_eq!(paper.lines().len(), 6, "two lines, the reason, the summary");
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_tells_what_it_has_and_that_it_is_not_all() {
+        let (mut reports, paper) = reports(&plan());
+        reports.interval(&second(1, 20, &[]));
+        let cut = End {
+            cut_short: Some("the broker is gone".into()),
+            ..End::default()
+        };
+        reports.finish(&cut).unwrap();
+        let lines = paper.lines();
+        assert_eq!(lines[1], "id: abc, sending rate avg: 20 msg/s");
+        assert_eq!(lines.last().unwrap(), "id: abc, cut short: the broker is gone");
+    }
+
+    #[test]
+    fn nobody_reading_is_no_reason_to_stop() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
+        let mut reports = Reports::to(&plan(), false, Box::new(Closed), TimeZone::UTC).unwrap();
+        reports.interval(&second(1, 1, &[]));
+        assert!(reports.finish(&end()).is_ok());
+        assert_eq!(reports.total().published, 1);
+    }
+}

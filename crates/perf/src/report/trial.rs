@@ -1,0 +1,144 @@
+//! A plan and samples to try reports and metrics with.
+
+use crate::measure::{Recorder, Sample};
+use crate::plan::*;
+use crate::uri::Uri;
+use std::time::Duration;
+
+/// One producer, one consumer, everything else as PerfTest's defaults.
+pub fn plan() -> Plan {
+    let uri = Uri {
+        tls: false,
+        host: "localhost".into(),
+        port: 5_672,
+        user: "guest".into(),
+        password: "guest".into(),
+        vhost: "/".into(),
+    };
+    Plan {
+        id: "abc".into(),
+        arguments: ["--rate", "50", "--uri", "amqp://***@localhost"]
+            .map(str::to_owned)
+            .into(),
+        uris: vec![uri],
+        allocation: Allocation::Random,
+        connection: Connecting {
+            frame_max: 0,
+            heartbeat_s: 0,
+            send_buffer: None,
+            receive_buffer: None,
+            no_delay: true,
+            verify_peer: false,
+            server_names: Vec::new(),
+            sasl_external: false,
+            recovery: None,
+            startup_timeout: None,
+            servers_up_limit: None,
+            oauth2: None,
+        },
+        exchange: Exchange {
+            name: "direct".into(),
+            kind: "direct".into(),
+        },
+        queues: Queues {
+            names: QueueNames::ServerNamed,
+            durable: false,
+            auto_delete: true,
+            exclusive: false,
+            arguments: Default::default(),
+            predeclared: false,
+            skip_binding: false,
+            delete_at_end: false,
+        },
+        routing: Routing {
+            key: None,
+            random: false,
+            cache: 0,
+        },
+        producing: producing(),
+        message: MessagePlan {
+            body: BodyPlan::Size(12),
+            properties: Properties::default(),
+        },
+        consuming: consuming(),
+        stopping: Stopping {
+            time: None,
+            exit_when: None,
+            shutdown_timeout: Duration::from_secs(5),
+        },
+        report: Reporting {
+            interval: Duration::from_secs(1),
+            format: Format::Default,
+            csv: None,
+            json: None,
+            hdr: None,
+            millis: false,
+            verbose: Verbose::No,
+        },
+        exporter: Exporting {
+            prefix: "perftest_".into(),
+            ..Exporting::default()
+        },
+        instances: None,
+        threads: 1,
+        max_in_flight: None,
+        verify: false,
+    }
+}
+
+fn producing() -> Producing {
+    Producing {
+        producers: 1,
+        channels: 1,
+        schedule: Schedule::Unlimited,
+        random_start_delay: Duration::ZERO,
+        confirm: None,
+        confirm_timeout: Duration::from_secs(30),
+        transaction: 0,
+        mandatory: false,
+        persistent: false,
+        messages: None,
+        latency_from: LatencyFrom::Intended,
+    }
+}
+
+fn consuming() -> Consuming {
+    Consuming {
+        consumers: 1,
+        channels: 1,
+        rate: None,
+        auto_ack: false,
+        multi_ack_every: 0,
+        prefetch: 0,
+        channel_prefetch: 0,
+        nack: None,
+        transaction: 0,
+        latency: Vec::new(),
+        polling: None,
+        arguments: Default::default(),
+        messages: None,
+        slow_start: false,
+        start_delay: Duration::ZERO,
+    }
+}
+
+/// The second number `second` of a run, with so many messages published and consumed, of latencies in microseconds.
+pub fn second(second: u32, messages: u64, latencies_us: &[u64]) -> Sample {
+    let mut recorder = Recorder::new();
+    recorder.published = messages;
+    recorder.consumed = messages;
+    for us in latencies_us {
+        recorder.latency(us * 1_000);
+    }
+    let end = START_UNIX_US + u64::from(second) * 1_000_000;
+    Sample {
+        from_unix_us: end - 1_000_000,
+        to_unix_us: end,
+        elapsed: Duration::from_secs(second.into()),
+        interval: Duration::from_secs(1),
+        recorder,
+    }
+}
+
+/// When runs of tests begin: 2025/04/08 16:54:18 UTC.
+pub const START_UNIX_US: u64 = 1_744_131_258_000_000;
