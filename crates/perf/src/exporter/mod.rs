@@ -3,7 +3,7 @@
 //! A [`Board`] keeps what the last interval was like and lists it as [`Meter`]s; `prometheus` and `datadog` carry them out,
 //! each on a thread of its own. No failure of theirs ends a run.
 
-mod arguments;
+pub mod arguments;
 mod board;
 mod datadog;
 mod expected;

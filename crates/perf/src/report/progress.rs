@@ -41,7 +41,7 @@ impl Progress {
             return None;
         }
         let bar = ProgressBar::with_draw_target(Some(WHOLE), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3} %  {wide_msg}") {
             bar.set_style(style);
         }
         Some(Self {

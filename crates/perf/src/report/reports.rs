@@ -33,6 +33,7 @@ pub struct Reports {
     total: Recorder,
     started_unix_us: u64,
     finished_unix_us: u64,
+    /// All intervals; in a run of several phases the time between them does not count.
     elapsed: Duration,
     /// Intervals without a message since the last line.
     idle: Duration,
@@ -197,7 +198,7 @@ impl Reports {
 
     fn count(&mut self, sample: &Sample) {
         self.total.merge(&sample.recorder);
-        self.elapsed = sample.elapsed;
+        self.elapsed += sample.interval;
         self.finished_unix_us = sample.to_unix_us;
         if sample.recorder.early > 0 && !self.warned_early {
             self.warned_early = true;
