@@ -1,6 +1,7 @@
 //! What `--json` writes: one object with everything that is known about a run.
 
 use super::End;
+use crate::exporter::arguments::without_secrets;
 use crate::measure::{Latency, Recorder, Sample};
 use crate::plan::{LatencyFrom, Plan};
 use hdrhistogram::Histogram;
@@ -43,7 +44,7 @@ pub fn opening(plan: &Plan) -> Map<String, Value> {
     put("format", json!(FORMAT));
     put("version", json!(env!("CARGO_PKG_VERSION")));
     put("id", json!(plan.id));
-    put("arguments", json!(plan.arguments));
+    put("arguments", json!(without_secrets(&plan.arguments)));
     put(
         "latency_from",
         json!(match plan.producing.latency_from {
