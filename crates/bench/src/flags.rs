@@ -57,23 +57,14 @@ pub fn words(line: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// Words as a line that a shell would split into the same words.
-pub fn line(words: &[String]) -> String {
-    let plain = |word: &str| {
-        let safe = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/%+@{}".contains(c);
-        !word.is_empty() && word.chars().all(safe)
-    };
-    let quoted: Vec<String> = words
-        .iter()
-        .map(|word| {
-            if plain(word) {
-                word.clone()
-            } else {
-                format!("'{word}'")
-            }
-        })
-        .collect();
-    quoted.join(" ")
+/// A word as a shell takes it for one.
+pub fn quoted(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/%+@".contains(c);
+    if !word.is_empty() && word.chars().all(safe) {
+        return word.to_owned();
+    }
+    // No shell has a way to write a single quote within single quotes.
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Puts values in place of `{name}`, `{name/2}`, `{10000/name}`, `{a*b}`, `{a-1}`, `{a+1}`; names in `keep` stay as they are.
@@ -158,15 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_made_of_words_splits_into_the_same_words() {
-        for text in [
-            "-x 1 -y 2",
-            "--id 'a b' ''",
-            "--queue-args x-max-length=10 --queue-pattern q-%d",
-        ] {
-            let split = words(text).unwrap();
-            assert_eq!(words(&line(&split)).unwrap(), split);
-        }
+    fn words_are_quoted_where_a_shell_needs_it() {
+        let shown = ["-x", "q-%d", "two words", "", "it's"].map(quoted);
+        assert_eq!(shown, ["-x", "q-%d", "'two words'", "''", r"'it'\''s'"]);
+        assert_eq!(
+            words(&shown[..4].join(" ")).unwrap(),
+            ["-x", "q-%d", "two words", ""]
+        );
     }
 
     #[test]

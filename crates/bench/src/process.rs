@@ -45,11 +45,6 @@ impl ProcessTree {
         Ok(tree)
     }
 
-    /// The process that the tree was made for.
-    pub fn root(&self) -> u32 {
-        self.root
-    }
-
     /// Looks for new descendants. It reads a file of every process of the machine: for now and then.
     pub fn find_members(&mut self) {
         let Ok(entries) = fs::read_dir(&self.proc) else {
@@ -118,8 +113,8 @@ impl ProcessTree {
     /// The peaks of resident memory begin anew. Where the kernel doesn't allow it, the sampled sizes must do: `false`.
     pub fn reset_peak(&self) -> bool {
         // "5" resets the peak alone and leaves the pages' marks (proc(5), clear_refs).
-        let reset = |pid: &u32| fs::write(self.path(*pid, "clear_refs"), "5").is_ok();
-        self.members.iter().fold(true, |all, pid| reset(pid) && all)
+        let reset = |pid: &&u32| fs::write(self.path(**pid, "clear_refs"), "5").is_ok();
+        self.members.iter().filter(reset).count() == self.members.len()
     }
 
     /// The sum of the peaks of resident memory.
@@ -282,7 +277,6 @@ mod tests {
     #[test]
     fn our_own_process_can_be_read() {
         let tree = ProcessTree::new(std::process::id()).unwrap();
-        assert_eq!(tree.root(), std::process::id());
         assert!(tree.usage().unwrap().rss_bytes > 0);
         assert!(tree.peak_bytes().unwrap() > 0);
     }

@@ -1,6 +1,7 @@
 //! What a benchmark found, as `results.json` keeps it: the contract between the runner, the report and whoever reads the
 //! file later. Latencies are in microseconds, rates in messages a second, times since the epoch in seconds.
 
+use crate::statistics::{self, Ratio};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,36 @@ pub struct ScenarioResult {
     pub plot: Option<PlotKind>,
     pub point: Option<Point>,
     pub runs: Vec<Run>,
+}
+
+impl ScenarioResult {
+    /// The runs of a target that count.
+    pub fn runs_of(&self, target: usize) -> impl Iterator<Item = &Run> {
+        self.runs
+            .iter()
+            .filter(move |run| run.target == target && run.is_ok())
+    }
+
+    /// The median of a figure over a target's rounds.
+    pub fn median(&self, target: usize, figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.runs_of(target).filter_map(figure).collect();
+        statistics::median(&values)
+    }
+
+    /// How many times the reference's figure another target's is, over the rounds that both have.
+    pub fn ratio(
+        &self,
+        reference: usize,
+        other: usize,
+        figure: impl Fn(&Run) -> Option<f64>,
+    ) -> Option<Ratio> {
+        let pairs = self.runs_of(reference).filter_map(|a| {
+            let b = self.runs_of(other).find(|b| b.round == a.round)?;
+            Some((figure(a)?, figure(b)?))
+        });
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        statistics::ratio(&a, &b)
+    }
 }
 
 /// How a scenario is best drawn.
@@ -178,6 +209,28 @@ impl Run {
         }
     }
 
+    /// Messages a second, in or out, whichever the load is about; operations a second where there are no messages.
+    pub fn rate(&self) -> Option<f64> {
+        let messages = if self.consume_rate > 0.0 {
+            self.consume_rate
+        } else {
+            self.publish_rate
+        };
+        let operations = || {
+            self.churn
+                .as_ref()
+                .map(|churn| churn.values().map(|o| o.rate).sum())
+        };
+        Some(messages).filter(|rate| *rate > 0.0).or_else(operations)
+    }
+
+    /// The latency that the load is about: until the consumer has it, else until it is confirmed, else of the operation that
+    /// comes first in the alphabet (`bind`, `close`, `declare`: each has a partner that undoes it).
+    pub fn main_latency(&self) -> Option<Latency> {
+        let operation = || self.churn.as_ref()?.values().next()?.latency;
+        self.latency.or(self.confirm_latency).or_else(operation)
+    }
+
     /// Whether its figures count.
     pub fn is_ok(&self) -> bool {
         self.outcome == Outcome::Ok
@@ -261,6 +314,33 @@ mod tests {
         assert!(text.contains(r#""outcome":{"failed":{"reason":"the broker is gone"}}"#));
         assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
         assert!(!run.is_ok());
+    }
+
+    #[test]
+    fn only_rounds_that_both_targets_have_are_compared() {
+        let run = |target, round, cpu| Run {
+            cpu_us_per_message: Some(cpu),
+            ..Run::empty(target, round)
+        };
+        let scenario = ScenarioResult {
+            name: "T1".to_owned(),
+            title: String::new(),
+            group: String::new(),
+            flags: Vec::new(),
+            plot: None,
+            point: None,
+            runs: vec![
+                run(0, 0, 1.0),
+                run(1, 0, 4.0),
+                run(1, 1, 90.0),
+                Run::failed(0, 1, "gone"),
+                run(0, 2, 3.0),
+            ],
+        };
+        let cpu = |run: &Run| run.cpu_us_per_message;
+        assert_eq!(scenario.ratio(0, 1, cpu).map(|r| r.median), Some(4.0));
+        assert_eq!(scenario.median(0, cpu), Some(2.0));
+        assert_eq!(scenario.ratio(0, 2, cpu), None);
     }
 
     #[test]

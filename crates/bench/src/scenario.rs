@@ -110,7 +110,7 @@ fn full() -> Level {
 }
 
 /// A scenario that can be run: of a sweep, one point.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scenario {
     pub name: String,
     pub title: String,

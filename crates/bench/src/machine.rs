@@ -1,0 +1,130 @@
+//! What the figures depend on: processor, memory, kernel, disk, and how busy the machine is with other work.
+
+use crate::results::{DiskSync, Machine};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Instant;
+
+/// Enough for a p99 that is not one sample's luck alone.
+const SYNCS: u32 = 200;
+const BLOCK: [u8; 4096] = [0x78; 4096];
+/// A load average above this part of the cores is worth a word in the report.
+const BUSY: f64 = 0.25;
+
+/// This machine, with the disk under `directory`.
+pub fn describe(directory: &Path, note: Option<&str>) -> Machine {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let uname = rustix::system::uname();
+    let (system, release) = (
+        uname.sysname().to_string_lossy(),
+        uname.release().to_string_lossy(),
+    );
+    let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+    notes.extend(busy(&read("/proc/loadavg"), cores));
+    Machine {
+        cpu: cpu(&read("/proc/cpuinfo")),
+        cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        memory_bytes: memory_bytes(&read("/proc/meminfo")).unwrap_or(0),
+        kernel: format!("{system} {release}"),
+        os: os(&read("/etc/os-release")),
+        disk_sync_us: disk_sync(directory).ok(),
+        note: notes.join("; "),
+    }
+}
+
+/// Appends blocks to a file and syncs after each, as a broker's log does for a lone durable confirm.
+fn disk_sync(directory: &Path) -> std::io::Result<DiskSync> {
+    let path = directory.join("sync-probe");
+    let file = File::create(&path)?;
+    let mut times = Vec::new();
+    for block in 0..u64::from(SYNCS) {
+        let start = Instant::now();
+        file.write_all_at(&BLOCK, block * BLOCK.len() as u64)?;
+        file.sync_data()?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    drop(file);
+    fs::remove_file(&path)?;
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        times
+            .get((times.len() as f64 * share) as usize)
+            .copied()
+            .unwrap_or_default()
+    };
+    Ok(DiskSync {
+        p50: at(0.5),
+        p99: at(0.99),
+        max: times.last().copied().unwrap_or_default(),
+        count: SYNCS,
+    })
+}
+
+fn cpu(cpuinfo: &str) -> String {
+    let value = |key: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(key))?;
+        Some(line.split_once(':')?.1.trim())
+    };
+    // Arm's kernels name no model.
+    let model = value("model name").unwrap_or(std::env::consts::ARCH);
+    let guest = value("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    if guest {
+        format!("{model} (virtual machine)")
+    } else {
+        model.to_owned()
+    }
+}
+
+fn memory_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn os(release: &str) -> String {
+    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.map_or(std::env::consts::OS, |name| name.trim_matches('"'))
+        .to_owned()
+}
+
+/// A word about other work on the machine before the run began.
+fn busy(loadavg: &str, cores: usize) -> Option<String> {
+    let load: f64 = loadavg.split_ascii_whitespace().next()?.parse().ok()?;
+    let text = format!("load average {load:.1} on {cores} cores at the start: other work ran beside");
+    (load > BUSY * cores as f64).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_texts_are_understood() {
+        let cpuinfo = "processor\t: 0\nmodel name\t: Quick One\nflags\t\t: fpu hypervisor vme\n";
+        assert_eq!(cpu(cpuinfo), "Quick One (virtual machine)");
+        assert_eq!(cpu(""), std::env::consts::ARCH);
+        assert_eq!(
+            memory_bytes("MemTotal:       2048 kB\nMemFree: 1 kB\n"),
+            Some(2048 * 1024)
+        );
+        assert_eq!(os("ID=x\nPRETTY_NAME=\"Some Linux 12\"\n"), "Some Linux 12");
+    }
+
+    #[test]
+    fn a_busy_machine_gets_a_word() {
+        assert!(busy("3.50 1.0 1.0 1/1 1", 2).unwrap().contains("3.5 on 2 cores"));
+        assert_eq!(busy("0.10 1.0 1.0 1/1 1", 2), None);
+        assert_eq!(busy("", 2), None);
+    }
+
+    #[test]
+    fn the_disk_is_probed_and_nothing_is_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let sync = disk_sync(folder.path()).unwrap();
+        assert!(sync.p50 > 0.0 && sync.p50 <= sync.p99 && sync.p99 <= sync.max);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(disk_sync(&folder.path().join("missing")).is_err());
+    }
+}
