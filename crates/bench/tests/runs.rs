@@ -1,5 +1,7 @@
 //! Whole runs with a load generator that only pretends, against listeners that never answer.
 
+#![allow(clippy::unwrap_used)]
+
 use bench::results::{Outcome, Results};
 use std::ffi::OsString;
 use std::fs;
