@@ -26,59 +26,62 @@ plots/*.svg in the output directory. The page docs/bench.md says what is measure
 
 /// Runs named scenarios against brokers in turns and reports how they compare.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "leveret bench", version, after_help = EXAMPLES)]
+#[command(name = "leveret bench", version, after_help = EXAMPLES, next_line_help = true)]
 pub struct Options {
-    /// A broker: NAME=URI, NAME=URI,pid=PID or NAME=URI,pid=COMMAND (which prints the id). Once for each; the first is the
-    /// reference. For a broker on this machine the process is found by its port.
-    #[arg(long = "target", value_name = "NAME=URI[,pid=PID]", value_parser = TargetSpec::parse)]
+    /// A broker: NAME=URI, NAME=URI,pid=PID or NAME=URI,pid=COMMAND (which prints the id). Once for
+    /// each; the first is the reference. For a broker on this machine the process is found by its
+    /// port.
+    #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,pid=PID]", value_parser = TargetSpec::parse)]
     pub targets: Vec<TargetSpec>,
     /// Scenarios to run: names, groups or patterns such as T1,S000-*.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    #[arg(verbatim_doc_comment, long, value_name = "NAME,…", value_delimiter = ',')]
     pub scenarios: Vec<String>,
     /// Show the scenarios and how long they take, and run nothing.
-    #[arg(long)]
+    #[arg(verbatim_doc_comment, long)]
     pub list: bool,
-    /// Your own scenarios, in the form of the built-in file (see docs/bench.md). They are run instead of the built-in ones,
-    /// or with those of them that --scenarios names.
-    #[arg(long, value_name = "FILE")]
+    /// Your own scenarios, in the form of the built-in file (see docs/bench.md). They are run
+    /// instead of the built-in ones, or with those of them that --scenarios names.
+    #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub scenario_file: Option<PathBuf>,
-    /// Rounds of the most important scenarios; the others have a part of it. Every second round takes the targets backwards.
-    /// Default: 5, with --smoke 2.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Rounds of the most important scenarios; the others have a part of it. Every second round
+    /// takes the targets backwards. Default: 5, with --smoke 2.
+    #[arg(verbatim_doc_comment, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
     /// Length of the measured window of a visit, in whole seconds, instead of each scenario's own.
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(verbatim_doc_comment, long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: Option<u32>,
     /// Seconds before the window that don't count, instead of each scenario's own (mostly 1).
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=3_600))]
+    #[arg(verbatim_doc_comment, long, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=3_600))]
     pub warmup: Option<u32>,
     /// A first look: few scenarios, short windows, under three minutes for up to three targets.
-    #[arg(long, conflicts_with = "all")]
+    #[arg(verbatim_doc_comment, long, conflicts_with = "all")]
     pub smoke: bool,
     /// The long scenarios too: queues of millions, a hundred thousand bindings.
-    #[arg(long)]
+    #[arg(verbatim_doc_comment, long)]
     pub all: bool,
     /// Where results go. Default: leveret-bench-DATE here.
-    #[arg(long, value_name = "DIR")]
+    #[arg(verbatim_doc_comment, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Go on with an interrupted run: what was measured is kept, what failed is tried again.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenarios", "scenario_file", "rounds", "seconds", "warmup", "smoke", "all", "output", "note", "count_syncs"])]
+    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["scenarios", "scenario_file", "rounds", "seconds", "warmup", "smoke", "all", "output", "note", "count_syncs"])]
     pub resume: Option<PathBuf>,
     /// A line for the report: what is special about this run.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(verbatim_doc_comment, long, value_name = "TEXT")]
     pub note: Option<String>,
-    /// Show the table of an earlier run: its directory or its results.json. With --output, write its reports anew there.
-    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["resume", "targets"])]
+    /// Show the table of an earlier run: its directory or its results.json. With --output, write
+    /// its reports anew there.
+    #[arg(verbatim_doc_comment, long, value_name = "DIR|FILE", conflicts_with_all = ["resume", "targets"])]
     pub show: Option<PathBuf>,
-    /// Cores that the load generator may use, such as 1 or 2,3 or 2-5: away from those a broker is pinned to.
-    #[arg(long, value_name = "CORES", value_parser = cores)]
+    /// Cores that the load generator may use, such as 1 or 2,3 or 2-5: away from those a broker is
+    /// pinned to.
+    #[arg(verbatim_doc_comment, long, value_name = "CORES", value_parser = cores)]
     pub perf_cores: Option<Cores>,
-    /// Count the brokers' disk syncs too, with strace, in short visits of their own that are not timed. Needs strace and the
-    /// right to trace the brokers.
-    #[arg(long)]
+    /// Count the brokers' disk syncs too, with strace, in short visits of their own that are not
+    /// timed. Needs strace and the right to trace the brokers.
+    #[arg(verbatim_doc_comment, long)]
     pub count_syncs: bool,
     /// The program whose `perf` subcommand is the load generator. Default: this one.
-    #[arg(long, value_name = "PATH")]
+    #[arg(verbatim_doc_comment, long, value_name = "PATH")]
     pub perf_program: Option<PathBuf>,
 }
 
