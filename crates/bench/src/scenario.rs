@@ -358,6 +358,59 @@ mod tests {
         assert_eq!(scenarios[1].group, "R");
     }
 
+    fn embedded() -> Vec<Scenario> {
+        read(EMBEDDED).unwrap()
+    }
+
+    fn has(scenario: &Scenario, word: &str) -> bool {
+        scenario.flags.iter().any(|w| w == word)
+    }
+
+    #[test]
+    fn embedded_scenarios_with_durable_queues_find_nothing_from_an_earlier_visit() {
+        let loads = embedded().into_iter().filter(|s| !has(s, "churn"));
+        for scenario in loads.filter(|s| has(s, "persistent") || has(s, "--quorum-queue")) {
+            let named = scenario.flags.iter().any(|word| word.contains("{visit}"));
+            assert!(
+                named,
+                "{} has durable queues without {{visit}} in their names",
+                scenario.name
+            );
+        }
+    }
+
+    #[test]
+    fn embedded_scenarios_without_consumers_name_the_queue_that_takes_their_messages() {
+        for scenario in embedded() {
+            let consumers = scenario.flags.iter().position(|word| word == "--consumers");
+            if consumers.is_some_and(|i| scenario.flags[i + 1] == "0") {
+                let named = has(&scenario, "--queue") || has(&scenario, "--queue-pattern");
+                assert!(named, "{}", scenario.name);
+            }
+        }
+    }
+
+    #[test]
+    fn embedded_scenarios_leave_time_and_cleaning_up_to_the_runner() {
+        for scenario in embedded() {
+            for ours in [
+                "--time",
+                "--uri",
+                "--json",
+                "--delete-queues",
+                "--interval",
+                "--id",
+            ] {
+                assert!(!has(&scenario, ours), "{}: {ours}", scenario.name);
+            }
+            assert!(
+                scenario.ends_itself == has(&scenario, "phases"),
+                "{}",
+                scenario.name
+            );
+        }
+    }
+
     #[test]
     fn rounds_grow_and_shrink_with_what_is_asked_for() {
         let mut scenario = read(SWEPT).unwrap().remove(0);
