@@ -41,7 +41,7 @@ impl Progress {
             return None;
         }
         let bar = ProgressBar::with_draw_target(Some(WHOLE), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3} %  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:10} {percent:>3} %  {wide_msg}") {
             bar.set_style(style);
         }
         Some(Self {
@@ -61,9 +61,9 @@ impl Progress {
         let figures = Figures::of(&sample.recorder, sample.interval, sample.elapsed);
         let part = self.bounds.part(sample.elapsed, published);
         let mut words = self.bounds.words(sample.elapsed, part);
-        words += &format!("  sent {} msg/s", rate(figures.published));
+        words += &format!("  sent {}/s", rate(figures.published));
         if self.consuming {
-            words += &format!(", received {} msg/s", rate(figures.received));
+            words += &format!(", received {}/s", rate(figures.received));
         }
         if figures.latency.count > 0 {
             words += &format!(", p99 {}", readable(&figures.latency));
@@ -101,7 +101,7 @@ impl Bounds {
     }
 
     fn words(&self, elapsed: Duration, part: f64) -> String {
-        let mut words = format!("{} elapsed", clock(elapsed));
+        let mut words = format!("{} gone", clock(elapsed));
         let by_time = self.time.map(|time| time.saturating_sub(elapsed));
         let by_pace = (part > 0.0 && self.messages.is_some())
             .then(|| Duration::try_from_secs_f64(elapsed.as_secs_f64() * (1.0 - part) / part).ok())
@@ -164,19 +164,19 @@ mod tests {
             time: Some(100 * SECOND),
             messages: Some(1_000),
         };
-        assert_eq!(both.words(10 * SECOND, 0.5), "0:10 elapsed, 0:10 left");
+        assert_eq!(both.words(10 * SECOND, 0.5), "0:10 gone, 0:10 left");
         let time = Bounds {
             messages: None,
             ..both
         };
-        assert_eq!(time.words(10 * SECOND, 0.1), "0:10 elapsed, 1:30 left");
+        assert_eq!(time.words(10 * SECOND, 0.1), "0:10 gone, 1:30 left");
         let messages = Bounds { time: None, ..both };
-        assert_eq!(messages.words(10 * SECOND, 0.0), "0:10 elapsed");
+        assert_eq!(messages.words(10 * SECOND, 0.0), "0:10 gone");
         assert_eq!(
             messages.words(4_000 * SECOND, 0.5),
-            "1:06:40 elapsed, 1:06:40 left"
+            "1:06:40 gone, 1:06:40 left"
         );
-        assert_eq!(messages.words(SECOND, 1e-300), "0:01 elapsed");
+        assert_eq!(messages.words(SECOND, 1e-300), "0:01 gone");
     }
 
     #[test]
