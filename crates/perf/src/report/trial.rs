@@ -2,25 +2,16 @@
 
 use crate::measure::{Recorder, Sample};
 use crate::plan::*;
-use crate::uri::Uri;
 use std::time::Duration;
 
-/// One producer, one consumer, everything else as PerfTest's defaults.
+/// One producer, one consumer, everything else as PerfTest's defaults. No broker: reports never ask for one.
 pub fn plan() -> Plan {
-    let uri = Uri {
-        tls: false,
-        host: "localhost".into(),
-        port: 5_672,
-        user: "guest".into(),
-        password: "guest".into(),
-        vhost: "/".into(),
-    };
     Plan {
         id: "abc".into(),
         arguments: ["--rate", "50", "--uri", "amqp://***@localhost"]
             .map(str::to_owned)
             .into(),
-        uris: vec![uri],
+        uris: Vec::new(),
         allocation: Allocation::Random,
         connection: Connecting {
             frame_max: 0,
