@@ -2,6 +2,7 @@
 
 use crate::cli::Cores;
 use crate::measured::Measured;
+use crate::sampler::{Sampler, Samples};
 use crate::scenario::{Scenario, VISIT};
 use crate::stop::Stop;
 use crate::target::without_password;
@@ -19,10 +20,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// What a generator that was asked to end has for its results.
 const GRACE: Duration = Duration::from_secs(10);
-/// The least that connecting, filling and deleting may take beside a load's own time. A broker that keeps a load waiting
-/// longer has failed it.
-const LEAST_ALLOWANCE: Duration = Duration::from_secs(90);
-/// An allowance of so many times the load's own time: a slow broker fills a queue slowly.
+/// A load may take so many times its own time beside its patience: a slow broker fills a queue slowly.
 const ALLOWANCE: u32 = 6;
 
 /// The load generator.
@@ -43,6 +41,16 @@ pub struct Load {
     pub words: Vec<String>,
     /// What it is expected to take.
     pub expected: Duration,
+    /// What connecting, filling and deleting may take beside.
+    pub patience: Duration,
+}
+
+/// What a run brought.
+#[derive(Debug)]
+pub struct Loaded {
+    pub measured: Measured,
+    /// The generator's own process: whether it was the limit.
+    pub samples: Option<Samples>,
 }
 
 /// Why there are no figures.
@@ -62,6 +70,7 @@ impl Load {
             id: format!("bench-{visit}"),
             words: words(scenario, visit),
             expected: Duration::from_secs_f64(scenario.load_seconds()),
+            patience: Duration::from_secs_f64(scenario.patience),
         }
     }
 }
@@ -96,7 +105,7 @@ impl LoadProgram {
     ///
     /// # Errors
     /// It did not come to its end, or what it found is not to be believed.
-    pub fn run(&self, load: &Load, stop: &Stop, tick: &mut dyn FnMut()) -> Result<Measured, LoadFailure> {
+    pub fn run(&self, load: &Load, stop: &Stop, tick: &mut dyn FnMut()) -> Result<Loaded, LoadFailure> {
         let failed = |e: std::io::Error| LoadFailure::Failed(format!("the load generator's files: {e}"));
         fs::create_dir_all(&self.scratch).map_err(failed)?;
         let json = self.scratch.join("perf.json");
@@ -111,7 +120,10 @@ impl LoadProgram {
             // Ctrl-C is for us; we tell the generator ourselves.
             .process_group(0);
         let child = self.spawn(command)?;
-        let status = wait(child, load.expected, stop, tick)?;
+        let sampler = Sampler::start(child.id()).ok();
+        let status = wait(child, load, stop, tick);
+        let samples = sampler.map(Sampler::finish);
+        let status = status?;
         let measured = Measured::read(&json);
         if !status.success() {
             let reason = measured
@@ -124,7 +136,7 @@ impl LoadProgram {
         let measured = measured.map_err(LoadFailure::Failed)?;
         match measured.objection() {
             Some(reason) => Err(LoadFailure::Failed(without_password(&reason))),
-            None => Ok(measured),
+            None => Ok(Loaded { measured, samples }),
         }
     }
 
@@ -166,7 +178,7 @@ impl LoadProgram {
 /// Waits for the end, tells the generator when the user wants it, and ends it when it takes far too long.
 fn wait(
     mut child: Child,
-    expected: Duration,
+    load: &Load,
     stop: &Stop,
     tick: &mut dyn FnMut(),
 ) -> Result<ExitStatus, LoadFailure> {
@@ -177,7 +189,8 @@ fn wait(
         .name("load".to_owned())
         .spawn(waiter)
         .map_err(|e| LoadFailure::Failed(format!("no thread to wait for the load generator: {e}")))?;
-    let deadline = Instant::now() + expected + LEAST_ALLOWANCE.max(expected * ALLOWANCE);
+    let limit = load.expected * (1 + ALLOWANCE) + load.patience;
+    let deadline = Instant::now() + limit;
     loop {
         match ended.recv_timeout(TICK) {
             Ok(status) => {
@@ -191,7 +204,7 @@ fn wait(
         let failure = if stop.is_asked() {
             LoadFailure::Interrupted
         } else if Instant::now() > deadline {
-            let limit = deadline_shown(expected);
+            let limit = crate::schedule::shown(limit);
             LoadFailure::Failed(format!(
                 "the load did not come to its end within {limit} and was ended"
             ))
@@ -206,10 +219,6 @@ fn wait(
         }
         return Err(failure);
     }
-}
-
-fn deadline_shown(expected: Duration) -> String {
-    crate::schedule::shown(expected + LEAST_ALLOWANCE.max(expected * ALLOWANCE))
 }
 
 fn last_line(path: &Path) -> Option<String> {
@@ -242,9 +251,11 @@ mod tests {
         Load::of(&scenario::read(&text).unwrap()[0], "amqp://u:secret@h", "v1")
     }
 
-    fn run(lines: &str) -> Result<Measured, LoadFailure> {
+    fn run(lines: &str) -> LoadFailure {
         let folder = tempfile::tempdir().unwrap();
-        program(folder.path(), lines).run(&load("-x 1"), &Stop::default(), &mut || ())
+        program(folder.path(), lines)
+            .run(&load("-x 1"), &Stop::default(), &mut || ())
+            .unwrap_err()
     }
 
     #[test]
@@ -252,10 +263,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lines = "echo \"$@\"; echo '{\"format\":1,\"total\":{\"published\":42}}' > \"$json\"";
         let program = program(folder.path(), lines);
-        let measured = program
+        let loaded = program
             .run(&load("-x 1 --queue q-{visit}"), &Stop::default(), &mut || ())
             .unwrap();
-        assert_eq!(measured.total.published, 42);
+        assert_eq!(loaded.measured.total.published, 42);
         let printed = program.printed();
         let expected = "perf --uri amqp://u:secret@h --id bench-v1 --interval 1 --json";
         assert!(printed.starts_with(expected), "{printed}");
@@ -281,11 +292,11 @@ mod tests {
 
     #[test]
     fn a_failure_is_the_last_line_on_stderr_without_the_password() {
-        let failed = run("echo first >&2; echo 'amqp://u:secret@h refused' >&2; exit 1").unwrap_err();
+        let failed = run("echo first >&2; echo 'amqp://u:secret@h refused' >&2; exit 1");
         assert_eq!(failed, LoadFailure::Failed("amqp://u:***@h refused".to_owned()));
-        let failed = run("echo '{\"format\":1,\"cut_short\":\"it died\"}' > \"$json\"; exit 1").unwrap_err();
+        let failed = run("echo '{\"format\":1,\"cut_short\":\"it died\"}' > \"$json\"; exit 1");
         assert_eq!(failed, LoadFailure::Failed("it died".to_owned()));
-        let LoadFailure::Failed(silent) = run("exit 3").unwrap_err() else {
+        let LoadFailure::Failed(silent) = run("exit 3") else {
             panic!("not interrupted");
         };
         assert!(silent.contains("exit status: 3"), "{silent}");
@@ -293,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_run_without_results_has_failed() {
-        let LoadFailure::Failed(reason) = run("exit 0").unwrap_err() else {
+        let LoadFailure::Failed(reason) = run("exit 0") else {
             panic!("not interrupted");
         };
         assert!(reason.contains("wrote no results"), "{reason}");
@@ -310,7 +321,7 @@ mod tests {
         let stop = Stop::default();
         let asking = stop.clone();
         let ended = program.run(&load("-x 1"), &stop, &mut || asking.ask());
-        assert_eq!(ended, Err(LoadFailure::Interrupted));
+        assert_eq!(ended.unwrap_err(), LoadFailure::Interrupted);
     }
 
     #[test]

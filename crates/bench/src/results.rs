@@ -162,6 +162,9 @@ pub struct Run {
     /// Context switches of the broker's threads.
     #[serde(default)]
     pub switches_per_message: Option<f64>,
+    /// What the load generator used in the window, of one core: near its cores' sum, it was the limit and not the broker.
+    #[serde(default)]
+    pub load_cpu_percent: Option<f64>,
     pub over_time: Vec<Moment>,
     /// By the name of the operation.
     pub churn: Option<BTreeMap<String, Operation>>,
@@ -203,6 +206,7 @@ impl Run {
             written_bytes_per_message: None,
             syncs_per_message: None,
             switches_per_message: None,
+            load_cpu_percent: None,
             over_time: Vec::new(),
             churn: None,
             phases: Vec::new(),

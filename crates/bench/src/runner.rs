@@ -145,10 +145,10 @@ impl Runner {
         // Where the process can't be watched there are no costs, but rates and latencies all the same.
         let sampler = broker.pid.and_then(|pid| Sampler::start(pid).ok());
         let load = Load::of(scenario, &broker.spec.uri, &unique(visit));
-        let measured = self.program.run(&load, &self.stop, tick);
+        let loaded = self.program.run(&load, &self.stop, tick);
         let samples = sampler.map(Sampler::finish);
-        let measured = measured.map_err(|failure| with_death(failure, samples.as_ref()))?;
-        Ok(window::figures(run, scenario, &measured, samples.as_ref()))
+        let loaded = loaded.map_err(|failure| with_death(failure, samples.as_ref()))?;
+        Ok(window::figures(run, scenario, &loaded, samples.as_ref()))
     }
 
     /// Syncs a message, in a visit of its own.
@@ -178,7 +178,7 @@ impl Runner {
         );
         let measured = self.program.run(&load, &self.stop, tick);
         let syncs = count.finish();
-        let messages = messages(&measured?);
+        let messages = messages(&measured?.measured);
         Ok(syncs
             .filter(|_| messages > 0.0)
             .map(|syncs| syncs as f64 / messages))
@@ -299,7 +299,7 @@ pub fn greet(program: &LoadProgram, spec: &TargetSpec, stop: &Stop) -> Result<St
     };
     let measured = program.run(&Load::of(scenario, &spec.uri, &unique(visit)), stop, &mut || ());
     match measured {
-        Ok(measured) => Ok(match measured.server {
+        Ok(loaded) => Ok(match loaded.measured.server {
             Some(server) => format!("{} {}", server.product, server.version).trim().to_owned(),
             None => "unknown".to_owned(),
         }),

@@ -9,6 +9,7 @@ pub const VISIT: &str = "visit";
 /// The length of a measured window where the scenario says nothing, in seconds.
 const SECONDS: f64 = 4.0;
 const WARMUP: f64 = 1.0;
+const PATIENCE: f64 = 90.0;
 
 /// The scenarios that come with the program.
 pub const EMBEDDED: &str = include_str!("../scenarios.toml");
@@ -44,6 +45,7 @@ struct ScenarioEntry {
     flags: String,
     seconds: Option<f64>,
     warmup: Option<f64>,
+    patience: Option<f64>,
     rounds: Option<u32>,
     #[serde(default = "full")]
     level: Level,
@@ -120,6 +122,8 @@ pub struct Scenario {
     /// Length of the measured window; of a run that ends by itself, a guess for the estimate.
     pub seconds: f64,
     pub warmup: f64,
+    /// Seconds that connecting, filling and deleting may take beside the load itself before the visit has failed.
+    pub patience: f64,
     /// Visits to each target where five rounds are asked for.
     pub rounds: u32,
     pub level: Level,
@@ -205,8 +209,9 @@ impl ScenarioEntry {
 
     fn check(&self) -> Result<(), String> {
         let positive = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v > 0.0);
-        if !positive(self.seconds) || self.warmup.is_some_and(|w| !w.is_finite() || w < 0.0) {
-            return Err("seconds must be above 0, and warmup 0 or more".to_owned());
+        let natural = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v >= 0.0);
+        if !positive(self.seconds) || !natural(self.warmup) || !natural(self.patience) {
+            return Err("seconds must be above 0, warmup and patience 0 or more".to_owned());
         }
         if self.rounds == Some(0) {
             return Err("rounds must be 1 or more".to_owned());
@@ -276,6 +281,7 @@ impl ScenarioEntry {
             flags,
             seconds: self.seconds.unwrap_or(SECONDS),
             warmup: self.warmup.unwrap_or(WARMUP),
+            patience: self.patience.unwrap_or(PATIENCE),
             rounds: self.rounds.unwrap_or(1),
             level,
             plot: self.plot,

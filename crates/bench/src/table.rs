@@ -36,7 +36,9 @@ pub fn found(results: &Results) -> String {
             table.add_row(row);
         }
     }
-    let mut text = format!("{table}\n");
+    let mut text = format!(
+        "{table}\nLoad is what the load generator used of a core: where it is all that it had, it was the limit.\n"
+    );
     if compared {
         let first = results.targets.first().map_or(NONE, |t| t.name.as_str());
         text.push_str(&format!(

@@ -1,5 +1,6 @@
 //! From what the load generator counted and what the sampler saw to a visit's figures: both are cut to the same window.
 
+use crate::load::Loaded;
 use crate::measured::{Interval, Measured};
 use crate::merge;
 use crate::results::{Latency, Moment, Operation, Phase, Run};
@@ -25,7 +26,8 @@ struct Window<'a> {
 }
 
 /// The figures of a visit.
-pub fn figures(mut run: Run, scenario: &Scenario, measured: &Measured, samples: Option<&Samples>) -> Run {
+pub fn figures(mut run: Run, scenario: &Scenario, loaded: &Loaded, samples: Option<&Samples>) -> Run {
+    let measured = &loaded.measured;
     let whole = scenario.ends_itself || measured.churn.is_some();
     let window = if whole {
         entire(measured)
@@ -56,6 +58,7 @@ pub fn figures(mut run: Run, scenario: &Scenario, measured: &Measured, samples: 
         })
         .collect();
     run.over_time = over_time(measured, samples);
+    run.load_cpu_percent = load_cpu_percent(&window, loaded.samples.as_ref());
     if let Some(samples) = samples {
         costs(&mut run, &window, samples);
     }
@@ -150,6 +153,13 @@ fn costs(run: &mut Run, window: &Window<'_>, samples: &Samples) {
     run.switches_per_message = samples.switches_between(from, to).map(each);
 }
 
+/// What the load generator used in the window, of one core.
+fn load_cpu_percent(window: &Window<'_>, samples: Option<&Samples>) -> Option<f64> {
+    let (user, system) = samples?.cpu_between(window.from_us, window.to_us)?;
+    let seconds = window.to_us.saturating_sub(window.from_us) as f64 / 1e6;
+    (seconds > 0.0).then(|| (user + system) / seconds * 100.0)
+}
+
 /// What the costs are shared out to: the mean of what was published and what was consumed; one of them where the other
 /// isn't done; operations where there are no messages. A churn beside messages has no common measure.
 fn messages<'a>(window: &Window<'_>, operations: Option<impl Iterator<Item = &'a Operation>>) -> Option<f64> {
@@ -208,7 +218,7 @@ mod tests {
     }
 
     /// Intervals of a second from 1,000 s on: the first publishes 7, the others 100 and consume 50.
-    fn measured(count: u64) -> Measured {
+    fn loaded(count: u64) -> Loaded {
         let interval = |n: u64| Interval {
             from_unix_us: (1_000 + n) * 1_000_000,
             to_unix_us: (1_001 + n) * 1_000_000,
@@ -217,7 +227,7 @@ mod tests {
             consumed: if n == 0 { 0 } else { 50 },
             ..Interval::default()
         };
-        Measured {
+        let measured = Measured {
             intervals: (0..count).map(interval).collect(),
             total: Total {
                 seconds: count as f64,
@@ -225,6 +235,10 @@ mod tests {
                 ..Total::default()
             },
             ..Measured::default()
+        };
+        Loaded {
+            measured,
+            samples: None,
         }
     }
 
@@ -248,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_window_leaves_out_the_warm_up_and_what_comes_after() {
-        let run = figures(Run::empty(0, 0), &scenario(), &measured(6), None);
+        let run = figures(Run::empty(0, 0), &scenario(), &loaded(6), None);
         assert_eq!((run.seconds, run.published, run.consumed), (3.0, 300, 150));
         assert_eq!((run.publish_rate, run.consume_rate), (100.0, 50.0));
         assert_eq!(run.over_time.len(), 6);
@@ -258,13 +272,13 @@ mod tests {
 
     #[test]
     fn a_run_too_short_for_a_window_counts_as_a_whole() {
-        let run = figures(Run::empty(0, 0), &scenario(), &measured(1), None);
+        let run = figures(Run::empty(0, 0), &scenario(), &loaded(1), None);
         assert_eq!((run.seconds, run.published), (1.0, 1_000));
     }
 
     #[test]
     fn cpu_time_and_bytes_are_shared_out_to_the_windows_messages() {
-        let run = figures(Run::empty(0, 0), &scenario(), &measured(6), Some(&samples()));
+        let run = figures(Run::empty(0, 0), &scenario(), &loaded(6), Some(&samples()));
         // 3 s at half a core for the mean of 300 and 150 messages.
         let cpu = run.cpu_us_per_message.unwrap();
         assert!((cpu - 1_500_000.0 / 225.0).abs() < 0.01, "{cpu}");
@@ -273,25 +287,31 @@ mod tests {
         assert_eq!(run.rss_peak_bytes, Some(1 << 20));
         let percent = run.over_time[1].cpu_percent.unwrap();
         assert!((percent - 50.0).abs() < 0.01, "{percent}");
+        let mut loaded = loaded(6);
+        loaded.samples = Some(samples());
+        let generator = figures(Run::empty(0, 0), &scenario(), &loaded, None)
+            .load_cpu_percent
+            .unwrap();
+        assert!((generator - 50.0).abs() < 0.01, "{generator}");
     }
 
     #[test]
     fn churn_costs_are_by_operation_unless_messages_flow_beside_it() {
-        let mut churned = measured(4);
-        churned.total.published = 0;
+        let mut churned = loaded(4);
+        churned.measured.total.published = 0;
         let operation = Operation {
             count: 1_000,
             rate: 250.0,
             latency: None,
         };
-        churned.churn = Some(Churn {
+        churned.measured.churn = Some(Churn {
             operations: [("bind".to_owned(), operation)].into(),
             ..Churn::default()
         });
         let run = figures(Run::empty(0, 0), &scenario(), &churned, Some(&samples()));
         let cpu = run.cpu_us_per_message.unwrap();
         assert!((cpu - 2_000.0).abs() < 1.0, "{cpu}");
-        churned.total.published = 5;
+        churned.measured.total.published = 5;
         let run = figures(Run::empty(0, 0), &scenario(), &churned, Some(&samples()));
         assert_eq!(run.cpu_us_per_message, None);
         assert!(run.cpu_user_s.is_some());
