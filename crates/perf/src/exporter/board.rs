@@ -119,21 +119,36 @@ impl Board {
                 self.confirm_size,
             ),
         ]);
-        let computed = [
-            ("expected_published", self.expected.published(self.elapsed)),
-            ("expected_consumed", self.expected.consumed()),
-        ];
-        for (name, value) in computed {
-            let fixed = self.exposed.iter().any(|(exposed, _)| exposed == name);
-            if let Some(value) = value.filter(|_| !fixed) {
-                meters.push(Meter::gauge(named(name), value));
-            }
-        }
         meters.extend(
             self.exposed
                 .iter()
                 .map(|(name, value)| Meter::gauge(named(name), *value)),
         );
+        let expected = [
+            (
+                "expected_published",
+                self.expected.published(self.elapsed),
+                self.rates[0],
+            ),
+            ("expected_consumed", self.expected.consumed(), self.rates[4]),
+        ];
+        for (name, computed, rate) in expected {
+            let exposed = self.exposed.iter().find(|(exposed, _)| exposed == name);
+            if let Some(value) = computed.filter(|_| exposed.is_none()) {
+                meters.push(Meter::gauge(named(name), value));
+            }
+            if let Some(wanted) = exposed
+                .map(|(_, value)| *value)
+                .or(computed)
+                .filter(|wanted| *wanted > 0.0)
+            {
+                let ratio = Meter::gauge(named(&format!("{name}_ratio")), rate / wanted);
+                meters.push(ratio.with_help(
+                    "",
+                    "how much of what was expected came about in the last interval",
+                ));
+            }
+        }
         if let Some(arguments) = &self.arguments {
             meters.push(Meter::gauge(named("args"), 1.0).with_label("command_line", arguments));
         }

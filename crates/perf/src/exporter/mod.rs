@@ -135,6 +135,7 @@ mod tests {
             "perftest_confirmed{env=\"a\"} 0.0",
             "perftest_consumed{env=\"a\"} 49.0",
             "perftest_expected_published{env=\"a\"} 50.0",
+            "perftest_expected_published_ratio{env=\"a\"} 0.98",
             "perftest_foo{env=\"a\"} 1.5",
             "perftest_latency_seconds_count{env=\"a\"} 4",
             "perftest_published{env=\"a\"} 49.0",

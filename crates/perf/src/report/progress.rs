@@ -172,10 +172,7 @@ mod tests {
         assert_eq!(time.words(10 * SECOND, 0.1), "0:10 gone, 1:30 left");
         let messages = Bounds { time: None, ..both };
         assert_eq!(messages.words(10 * SECOND, 0.0), "0:10 gone");
-        assert_eq!(
-            messages.words(4_000 * SECOND, 0.5),
-            "1:06:40 gone, 1:06:40 left"
-        );
+        assert_eq!(messages.words(4_000 * SECOND, 0.5), "1:06:40 gone, 1:06:40 left");
         assert_eq!(messages.words(SECOND, 1e-300), "0:01 gone");
     }
 

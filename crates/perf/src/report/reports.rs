@@ -173,9 +173,12 @@ impl Reports {
         if let Some(progress) = self.progress.take() {
             progress.clear();
         }
-        if !end.reasons.is_empty() {
-            self.line(&format!("test stopped ({})", reasons(&end.reasons)));
-        }
+        // There is always a reason: if neither producers nor consumers nor the clock had one, it was cut short.
+        let why = match &end.cut_short {
+            Some(cut) if end.reasons.is_empty() => cut.clone(),
+            _ => reasons(&end.reasons),
+        };
+        self.line(&format!("test stopped ({why})"));
         let figures = Figures::of(&self.total, self.elapsed, self.elapsed);
         let sent = self.total.sent_differs().then(|| Latency::of(self.total.sent()));
         for line in self.console.summary(&figures, sent.as_ref()) {
@@ -271,7 +274,9 @@ impl Reports {
             "cannot write {}: {error}. What stands in it is not the whole run; make room and run again",
             path.display()
         );
-        self.warn(&text);
+        // It stands on stderr once, when the run has ended with it.
+        let id = self.line_beginning();
+        self.line(&format!("{id}{text}"));
         self.broken.get_or_insert(Failure::File(text));
     }
 }
@@ -398,8 +403,8 @@ mod tests {
         reports.interval(&second(1, 100, &[]));
         reports.remainder(&second(2, 300, &[]));
         reports.finish(&End::default()).unwrap();
-        assert_eq!(paper.lines().len(), 4);
-        assert_eq!(paper.lines()[1], "id: abc, sending rate avg: 200 msg/s");
+        assert_eq!(paper.lines().len(), 5);
+        assert_eq!(paper.lines()[2], "id: abc, sending rate avg: 200 msg/s");
     }
 
     #[test]
@@ -537,7 +542,12 @@ mod tests {
             failure.to_string().starts_with("cannot write /dev/full: "),
             "{failure}"
         );
-        assert_eq!(paper.lines().len(), 6, "two lines, the reason, the summary");
+        assert_eq!(
+            paper.lines().len(),
+            7,
+            "two intervals, the disk, the reason, the summary"
+        );
+        assert!(paper.lines()[1].starts_with("id: abc, cannot write /dev/full: "));
     }
 
     #[test]
@@ -550,7 +560,13 @@ mod tests {
         };
         reports.finish(&cut).unwrap();
         let lines = paper.lines();
-        assert_eq!(lines[1], "id: abc, sending rate avg: 20 msg/s");
+        assert_eq!(
+            lines[1..3],
+            [
+                "test stopped (the broker is gone)",
+                "id: abc, sending rate avg: 20 msg/s"
+            ]
+        );
         assert_eq!(lines.last().unwrap(), "id: abc, cut short: the broker is gone");
     }
 
