@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -141,8 +142,6 @@ def named_as(binary: str, name: str, folder: Path) -> Tool:
 
 def watch(tool: Tool, command: list[str], environment: dict[str, str], receives: bool) -> Outcome:
     """A command that would go on for an hour: until messages flow for some intervals; then it is asked to end."""
-    import signal
-
     run = tool.start(command, environment)
     word = "received: " if receives else "sent: "
     good = run.await_output(lambda out: sum(word in line and f"{word}0 msg/s" not in line for line in out.splitlines()) >= 3, 60)
@@ -181,8 +180,6 @@ def text_tests() -> list[Test]:
 @alone
 def test_the_low_latency_texts_command_runs_unchanged_but_for_its_address(setting: Setting) -> None:
     """Its metrics page stands on PerfTest's port; the interval is 15 seconds, so the page tells whether messages flow."""
-    import signal
-
     from .output import samples, scrape
 
     with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
+import pty
 import re
+import signal
+import struct
+import subprocess
+import termios
 import time
 import urllib.error
 import urllib.request
@@ -152,8 +159,6 @@ def test_the_metrics_page_with_another_prefix_and_path_and_nothing_else(setting:
 
 def test_interrupting_a_run_ends_it_as_PerfTest_does(setting: Setting) -> None:
     """SIGINT: the summary of what was, exit code 130."""
-    import signal
-
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         run = setting.start(["-r", "20", "--json", "JSON", "-o", "CSV"])
         if not run.await_output(lambda out: out.count(" time ") >= 1):
@@ -174,3 +179,29 @@ def test_lines_come_when_they_are_due(setting: Setting) -> None:
     early = time.monotonic() - run.started
     outcome = run.finish()
     expect(seen and early < 4.5, f"the first interval's line came after {early:.1f} s", outcome)
+
+
+def test_a_terminal_gets_a_live_line_and_a_pipe_does_not(setting: Setting) -> None:
+    """With --time or --pmessages there is a bar, which leaves the lines whole and is gone at the end."""
+    for bound in (["-z", "3", "-r", "50"], ["-C", "150", "-r", "50"]):
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        command = [*setting.tool.program, *bound, "--uri", setting.uri]
+        environment = {"PATH": os.environ["PATH"], "TERM": "xterm"}
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, env=environment)
+        os.close(slave)
+        shown = b""
+        # The read fails once nobody holds the other end.
+        with contextlib.suppress(OSError):
+            while piece := os.read(master, 65536):
+                shown += piece
+        os.close(master)
+        code = process.wait(20)
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode(errors="replace"))
+        outcome = Outcome(command, code, text, "", 0)
+        expect(code == 0, f"exit code {code}", outcome)
+        expect("%" in text, "there is no bar", outcome)
+        if "-z" in bound:
+            whole = [line for line in re.split(r"[\r\n]+", text) if re.fullmatch(r"id: \S+, time \d+\.\d{3} s, sent: .* µs *", line)]
+            expect(len(whole) >= 2, "the bar tears the intervals' lines", outcome)
+        expect("%" not in re.split(r"[\r\n]+", text.rstrip())[-1], "the bar is still there at the end", outcome)
