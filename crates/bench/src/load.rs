@@ -230,7 +230,7 @@ fn last_line(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario;
+    use crate::scenario_file;
     use std::os::unix::fs::PermissionsExt;
 
     /// A program that does what the shell lines say, with `$json` as the file that it should write.
@@ -248,7 +248,7 @@ mod tests {
 
     fn load(flags: &str) -> Load {
         let text = format!("[[scenario]]\nname='A'\ntitle='a'\nflags='{flags}'\nseconds=2");
-        Load::of(&scenario::read(&text).unwrap()[0], "amqp://u:secret@h", "v1")
+        Load::of(&scenario_file::read(&text).unwrap()[0], "amqp://u:secret@h", "v1")
     }
 
     fn run(lines: &str) -> LoadFailure {

@@ -2,7 +2,8 @@
 
 use crate::cli::{Cores, Options};
 use crate::failure::Failure;
-use crate::scenario::{self, DEFAULT_ROUNDS, EMBEDDED, Level, Scenario};
+use crate::scenario::{DEFAULT_ROUNDS, Level, Scenario};
+use crate::scenario_file::{self, EMBEDDED};
 use crate::selection;
 use crate::target::{PidSpec, TargetSpec};
 use serde::{Deserialize, Serialize};
@@ -142,13 +143,13 @@ fn check_names(targets: &[TargetSpec]) -> Result<(), Failure> {
 /// # Errors
 /// The file can't be read or understood.
 pub fn all(options: &Options) -> Result<(Vec<Scenario>, usize), Failure> {
-    let embedded = scenario::read(EMBEDDED).map_err(Failure::Run)?;
+    let embedded = scenario_file::read(EMBEDDED).map_err(Failure::Run)?;
     let Some(path) = &options.scenario_file else {
         return Ok((embedded, 0));
     };
     let bad = |e: String| Failure::Usage(format!("{}: {e}", path.display()));
     let text = fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
-    let mut scenarios = scenario::read(&text).map_err(bad)?;
+    let mut scenarios = scenario_file::read(&text).map_err(bad)?;
     let own = scenarios.len();
     let others = embedded
         .into_iter()

@@ -288,7 +288,7 @@ impl Broker {
 /// It doesn't, or the user stopped it.
 pub fn greet(program: &LoadProgram, spec: &TargetSpec, stop: &Stop) -> Result<String, Failure> {
     spec.reach().map_err(Failure::Run)?;
-    let scenarios = crate::scenario::read(GREETING).map_err(Failure::Run)?;
+    let scenarios = crate::scenario_file::read(GREETING).map_err(Failure::Run)?;
     let scenario = scenarios
         .first()
         .ok_or_else(|| Failure::Run("there is no greeting".to_owned()))?;

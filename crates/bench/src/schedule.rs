@@ -87,11 +87,12 @@ pub fn shown(time: Duration) -> String {
 mod tests {
     use super::*;
     use crate::results::{Machine, Outcome, Run, ScenarioResult};
-    use crate::scenario::{self, DEFAULT_ROUNDS, EMBEDDED, Level};
+    use crate::scenario::{DEFAULT_ROUNDS, Level};
+    use crate::scenario_file::{self, EMBEDDED};
     use crate::selection;
 
     fn embedded(level: Level) -> Vec<Scenario> {
-        selection::select(&scenario::read(EMBEDDED).unwrap(), &[], level).unwrap()
+        selection::select(&scenario_file::read(EMBEDDED).unwrap(), &[], level).unwrap()
     }
 
     fn one_with_rounds(rounds: u32) -> Vec<Scenario> {

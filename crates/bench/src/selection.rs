@@ -60,10 +60,10 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{self, EMBEDDED};
+    use crate::scenario_file::{self, EMBEDDED};
 
     fn embedded() -> Vec<Scenario> {
-        scenario::read(EMBEDDED).unwrap()
+        scenario_file::read(EMBEDDED).unwrap()
     }
 
     fn names(patterns: &[&str], level: Level) -> Vec<String> {

@@ -183,7 +183,8 @@ fn empty_table(header: &[&str], left: usize) -> Table {
 mod tests {
     use super::*;
     use crate::results::{Latency, Target};
-    use crate::scenario::{self, DEFAULT_ROUNDS, EMBEDDED};
+    use crate::scenario::DEFAULT_ROUNDS;
+    use crate::scenario_file::{self, EMBEDDED};
     use crate::store::tests::results;
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn every_sweep_has_a_row_for_each_of_its_levels() {
-        let text = list(&scenario::read(EMBEDDED).unwrap(), DEFAULT_ROUNDS);
+        let text = list(&scenario_file::read(EMBEDDED).unwrap(), DEFAULT_ROUNDS);
         let rows = |name: &str| text.lines().filter(|l| l.contains(&format!("│ {name} "))).count();
         assert_eq!((rows("T1"), rows("S000-CONS"), rows("S002-4-LONG")), (1, 2, 1));
     }

@@ -210,11 +210,11 @@ mod tests {
     use crate::measured::{Churn, Total};
     use crate::process::Usage;
     use crate::sampler::Sample;
-    use crate::scenario;
+    use crate::scenario_file;
 
     fn scenario() -> Scenario {
         let text = "[[scenario]]\nname='A'\ntitle='a'\nflags=''\nseconds=3\nwarmup=1";
-        scenario::read(text).unwrap().remove(0)
+        scenario_file::read(text).unwrap().remove(0)
     }
 
     /// Intervals of a second from 1,000 s on: the first publishes 7, the others 100 and consume 50.
