@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .setting import Setting, alone, expect
+import pika
+
+from .setting import Fault, Setting, alone, expect
 
 CHURN = {
     "bind": ("bind", "unbind"),
@@ -116,7 +118,7 @@ test_churn_of_consumers = churn_test("consumer", CHURN["consumer"])
 
 
 def test_churn_beside_a_load_with_bindings_preloaded(setting: Setting) -> None:
-    flags = ["churn", "--what", "bind", "--uri", setting.uri, "--time", "2", "--json", "JSON", "--preload", "1000", "--load-rate", "500"]
+    flags = ["churn", "--what", "bind", "--uri", setting.uri, "--time", "2", "--json", "JSON", "--preload", "1000", "--background", "--producers 1 --consumers 1 --rate 500"]
     outcome = setting.tool.run(flags, patience_seconds=60)
     expect(outcome.code == 0 and outcome.report, f"exit code {outcome.code}", outcome)
     report = outcome.report
@@ -130,7 +132,7 @@ def test_churn_of_something_unknown_is_refused(setting: Setting) -> None:
 
 
 def test_phases_fill_and_drain(setting: Setting) -> str:
-    flags = ["phases", "--depth", str(FILL), "--uri", setting.uri, "--queue", setting.queue(), "--size", "100", "--json", "JSON"]
+    flags = ["phases", "--fill", str(FILL), "--drain", "--uri", setting.uri, "--queue", setting.queue(), "--size", "100", "--json", "JSON"]
     outcome = setting.tool.run(flags, patience_seconds=60)
     expect(outcome.code == 0 and outcome.report, f"exit code {outcome.code}", outcome)
     phases = outcome.report["phases"]
@@ -139,3 +141,31 @@ def test_phases_fill_and_drain(setting: Setting) -> str:
     expect(fill["name"] == "fill" and fill["published"] >= FILL and fill["depth_at_end"] >= FILL, f"the fill is {fill}", outcome)
     expect("drain" in drain["name"] and drain["depth_at_end"] == 0 and drain["consumed"] >= FILL, f"the drain is {drain}", outcome)
     return f"fill {fill['publish_rate']:.0f} msg/s, drain {drain['consume_rate']:.0f} msg/s"
+
+
+def test_phases_drain_under_load(setting: Setting) -> str:
+    flags = ["phases", "--fill", str(FILL), "--drain-under-load", "--rate", "1000", "--qos", "100", "--multi-ack-every", "10", "--uri", setting.uri, "--queue", setting.queue(), "--json", "JSON"]
+    outcome = setting.tool.run(flags, patience_seconds=60)
+    expect(outcome.code == 0 and outcome.report, f"exit code {outcome.code}", outcome)
+    fill, drain = outcome.report["phases"][0], outcome.report["phases"][-1]
+    expect(fill["depth_at_end"] >= FILL and drain["consumed"] >= FILL, f"the JSON says {outcome.report['phases']}", outcome)
+    expect(drain["depth_at_end"] <= 1000, f"{drain['depth_at_end']} messages are left", outcome)
+    return f"{drain['seconds']:.1f} s"
+
+
+def test_phases_without_anything_to_do_are_refused(setting: Setting) -> None:
+    outcome = setting.tool.run(["phases", "--uri", setting.uri], patience_seconds=20)
+    expect(outcome.code == 1 and "--fill" in outcome.err, "the refusal does not speak of --fill", outcome)
+
+
+def test_queues_are_deleted_at_the_end_if_asked(setting: Setting) -> None:
+    queue = setting.queue()
+    outcome = setting.run(["-y", "0", "-C", "10", "-u", queue, "-ad", "false", "--delete-queues"])
+    expect(outcome.code == 0, f"exit code {outcome.code}", outcome)
+    try:
+        left = setting.count(queue)
+    except pika.exceptions.ChannelClosedByBroker as closed:
+        expect(closed.reply_code == 404, f"the queue answers with {closed}", outcome)
+    else:
+        setting.delete(queue)
+        raise Fault(f"the queue is still there, with {left} messages", outcome)

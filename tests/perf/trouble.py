@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
+import struct
 import time
+
+import pika
 
 from harness.broker import Broker
 
@@ -102,7 +105,6 @@ def test_impossible_combinations_are_refused_with_what_to_do(setting: Setting) -
         (["-m", "10", "-c", "10"], ["--ptxsize|-m|transaction", "--confirm|-c"]),
         (["-A", "10", "-q", "5"], ["--multi-ack-every", "--qos"]),
         (["-ei", "2"], ["--id"]),
-        (["-x", "0", "-y", "0"], ["--producers|--consumers"]),
     ):
         one_line(setting.run([*flags, "-z", "1"]), *words)
 
@@ -193,3 +195,18 @@ def test_a_full_disk_ends_a_report_and_not_the_run(setting: Setting) -> None:
     outcome = setting.run(["-r", "50", "-z", "2", "-o", "/dev/full"])
     expect("sending rate avg" in outcome.out, "the run was not told to its end", outcome)
     one_line(outcome, "/dev/full", "space|full")
+
+
+def test_messages_from_a_clock_that_is_ahead_are_told_and_not_measured(setting: Setting) -> None:
+    """A producer elsewhere, whose clock is a minute ahead: PerfTest's messages have the milliseconds behind a number."""
+    queue = setting.queue()
+    with pika.BlockingConnection(pika.ConnectionParameters(host=setting.broker.host, port=setting.broker.port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare(queue, durable=True)
+        for number in range(20):
+            channel.basic_publish("", queue, struct.pack(">iq", number, int(time.time() * 1000) + 60_000))
+        outcome, report = setting.report(["-x", "0", "-u", queue, "-p", "--use-millis", "--exit-when", "idle"])
+        channel.queue_delete(queue)
+    expect(report["total"]["consumed"] == 20, f"{report['total']['consumed']} consumed, of 20", outcome)
+    expect(len(outcome.err.splitlines()) == 1 and "clock" in outcome.err, "nothing says that the clocks differ", outcome)
+    expect(not report["total"]["latency"] or report["total"]["latency"]["count"] == 0, "a latency was measured all the same", outcome)
