@@ -20,6 +20,7 @@ pub fn found(results: &Results) -> String {
         "p99",
         "CPU/msg",
         "RSS peak",
+        "Load",
     ];
     if compared {
         header.extend(["Rate ×", "p99 ×", "CPU ×"]);
@@ -42,7 +43,7 @@ pub fn found(results: &Results) -> String {
     if compared {
         let first = results.targets.first().map_or(NONE, |t| t.name.as_str());
         text.push_str(&format!(
-            "× is how many times {first}'s figure it is, with a 95 % interval over the rounds where there are several.\n"
+            "× is how many times {first}'s figure it is; of CPU with a 95 % interval where there are several rounds.\n"
         ));
     }
     text.push_str(&failures(results));
@@ -60,6 +61,7 @@ fn figures(scenario: &ScenarioResult, target: usize) -> Vec<String> {
         shown::or_none(
             median(|run| run.rss_peak_bytes.map(|b| b as f64)).map(|b| shown::megabytes(b as u64)),
         ),
+        shown::or_none(median(|run| run.load_cpu_percent).map(|percent| format!("{percent:.0} %"))),
     ]
 }
 
@@ -67,16 +69,17 @@ fn ratios(scenario: &ScenarioResult, target: usize) -> Vec<String> {
     if target == 0 {
         return vec![String::new(); 3];
     }
-    let ratio =
-        |figure: fn(&Run) -> Option<f64>| shown::or_none(scenario.ratio(0, target, figure).map(ratio));
+    let ratio = |figure: fn(&Run) -> Option<f64>| scenario.ratio(0, target, figure);
+    let middle = |ratio: Option<Ratio>| shown::or_none(ratio.map(|r| shown::number(r.median)));
+    // The report has all intervals; a terminal has room for the one that matters most.
     vec![
-        ratio(Run::rate),
-        ratio(|run| run.main_latency().map(|l| l.p99)),
-        ratio(|run| run.cpu_us_per_message),
+        middle(ratio(Run::rate)),
+        middle(ratio(|run| run.main_latency().map(|l| l.p99))),
+        shown::or_none(ratio(|run| run.cpu_us_per_message).map(with_interval)),
     ]
 }
 
-fn ratio(ratio: Ratio) -> String {
+fn with_interval(ratio: Ratio) -> String {
     let median = shown::number(ratio.median);
     if ratio.low == ratio.high {
         return median;
@@ -204,6 +207,7 @@ mod tests {
                 ..Latency::default()
             }),
             rss_peak_bytes: Some(9_000_000),
+            load_cpu_percent: Some(97.4),
             ..Run::empty(target, round)
         };
         results.scenarios[0].runs = vec![
