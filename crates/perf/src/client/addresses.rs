@@ -1,0 +1,120 @@
+//! Which broker a connection goes to, and waiting until brokers are there.
+
+use super::client::Client;
+use crate::failure::Failure;
+use crate::oauth2::Tokens;
+use crate::plan::{Allocation, Connecting, Plan};
+use crate::uri::Uri;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long to wait between looks at brokers that are not up, as PerfTest does.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// The plan's addresses, and the way in which connections are shared out among them.
+#[derive(Debug, Clone)]
+pub struct Addresses {
+    uris: Vec<Uri>,
+    allocation: Allocation,
+}
+
+impl Addresses {
+    /// `uris`: at least one, which the plan guarantees.
+    pub fn new(uris: &[Uri], allocation: Allocation) -> Self {
+        Self {
+            uris: uris.to_vec(),
+            allocation,
+        }
+    }
+
+    /// The address that connection `number` takes first.
+    pub fn pick(&self, number: usize) -> &Uri {
+        let at = match self.allocation {
+            Allocation::Random => fastrand::usize(..self.uris.len()),
+            Allocation::RoundRobin => number % self.uris.len(),
+        };
+        &self.uris[at]
+    }
+
+    /// All addresses in the order in which connection `number` tries them.
+    pub fn order(&self, number: usize) -> Vec<&Uri> {
+        let mut order: Vec<&Uri> = self.uris.iter().collect();
+        match self.allocation {
+            Allocation::Random => fastrand::shuffle(&mut order),
+            Allocation::RoundRobin => order.rotate_left(number % self.uris.len()),
+        }
+        order
+    }
+
+    /// Opens connection `number` to the first address that lets it in, as PerfTest's client library does with `--uris`.
+    ///
+    /// # Errors
+    /// The last address's failure.
+    pub fn open(
+        &self,
+        number: usize,
+        how: &Connecting,
+        name: &str,
+        id: &str,
+        token: Option<&str>,
+    ) -> Result<Client, Failure> {
+        let mut failed = Failure::Connect("there is no address to connect to: use --uri".into());
+        for uri in self.order(number) {
+            match Client::open(uri, how, name, id, token) {
+                Ok(client) => return Ok(client),
+                Err(failure) => failed = failure,
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// Waits until as many brokers let us in as `--servers-up-limit` says, or all; at once without `--servers-startup-timeout`.
+///
+/// # Errors
+/// [`Failure::Connect`] when the time is over, with the last broker's reason.
+pub fn wait_for_servers(plan: &Plan) -> Result<(), Failure> {
+    let Some(patience) = plan.connection.startup_timeout else {
+        return Ok(());
+    };
+    let wanted = plan
+        .connection
+        .servers_up_limit
+        .unwrap_or(plan.uris.len())
+        .min(plan.uris.len());
+    let deadline = Instant::now() + patience;
+    let mut missing: Vec<&Uri> = plan.uris.iter().collect();
+    let mut last = None;
+    loop {
+        // The token server may be starting as well.
+        match plan.connection.oauth2.as_ref().map(Tokens::fetch).transpose() {
+            Ok(token) => {
+                let token = token.as_ref().map(|it| it.value.as_str());
+                missing.retain(|uri| {
+                    match Client::open(uri, &plan.connection, "perf-test-test", &plan.id, token) {
+                        Ok(client) => {
+                            client.close();
+                            false
+                        }
+                        Err(failure) => {
+                            last = Some(failure);
+                            true
+                        }
+                    }
+                });
+            }
+            Err(failure) => last = Some(failure),
+        }
+        if plan.uris.len() - missing.len() >= wanted {
+            return Ok(());
+        }
+        if Instant::now() + BETWEEN_LOOKS >= deadline {
+            let why = last.map(|failure| format!(": {failure}")).unwrap_or_default();
+            let seconds = patience.as_secs();
+            return Err(Failure::Connect(format!(
+                "Could not connect to broker(s) in {seconds} second(s), exiting{why}"
+            )));
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
