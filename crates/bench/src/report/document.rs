@@ -1,0 +1,408 @@
+//! What the report says, in order, before it becomes HTML or Markdown.
+
+use super::details;
+use super::drawing::Drawing;
+use super::over_time;
+use super::percentiles;
+use super::summary;
+use super::sweep::Sweep;
+use super::table::{self, Table};
+use crate::results::{PlotKind, Results, ScenarioResult, Target};
+use crate::shown;
+use jiff::Timestamp;
+
+/// A report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    pub title: String,
+    /// The conditions: a name and a text each.
+    pub facts: Vec<(String, String)>,
+    /// The targets' names.
+    pub targets: Vec<String>,
+    pub sections: Vec<Section>,
+}
+
+/// A part of the report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    pub title: String,
+    pub blocks: Vec<Block>,
+}
+
+/// A piece of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    Text(String),
+    List(Vec<String>),
+    Table(Table),
+    /// A table that few want to see.
+    Folded(String, Table),
+    Drawing(Drawing),
+    /// Command lines, each behind a name.
+    Commands(Vec<(String, String)>),
+}
+
+impl Document {
+    pub fn of(results: &Results) -> Self {
+        let groups = grouped(results);
+        let mut sections = vec![summary_section(results, &groups)];
+        sections.extend(details::failures(results).map(|table| Section {
+            title: "Visits that failed".to_owned(),
+            blocks: vec![Block::Table(table)],
+        }));
+        sections.extend(
+            groups
+                .iter()
+                .filter_map(|(name, scenarios)| group_section(results, name, scenarios)),
+        );
+        sections.push(method_section(results));
+        sections.push(command_section(results));
+        Self {
+            title: results.title.clone(),
+            facts: facts(results),
+            targets: results.targets.iter().map(|t| t.name.clone()).collect(),
+            sections,
+        }
+    }
+
+    /// All drawings, in order.
+    pub fn drawings(&self) -> impl Iterator<Item = &Drawing> {
+        let blocks = self.sections.iter().flat_map(|s| &s.blocks);
+        blocks.filter_map(|block| match block {
+            Block::Drawing(drawing) => Some(drawing),
+            _ => None,
+        })
+    }
+}
+
+type Group<'a> = (&'a str, Vec<&'a ScenarioResult>);
+
+/// The scenarios by group, in the order in which they come up.
+fn grouped(results: &Results) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for scenario in &results.scenarios {
+        match groups.iter_mut().find(|(name, _)| *name == scenario.group) {
+            Some((_, scenarios)) => scenarios.push(scenario),
+            None => groups.push((&scenario.group, vec![scenario])),
+        }
+    }
+    groups
+}
+
+fn facts(results: &Results) -> Vec<(String, String)> {
+    let machine = &results.machine;
+    let date = |s: u64| {
+        let second = i64::try_from(s).ok()?;
+        let stamp = Timestamp::from_second(second).ok()?;
+        Some(stamp.strftime("%Y-%m-%d %H:%M UTC").to_string())
+    };
+    let finished = match results.finished_unix_s {
+        Some(end) => {
+            let minutes = end.saturating_sub(results.started_unix_s).div_ceil(60);
+            format!("took {minutes} min")
+        }
+        None => "cut short: not all of it was run".to_owned(),
+    };
+    let started = shown::or_none(date(results.started_unix_s));
+    let disk = machine.disk_sync_us.map_or_else(
+        || "– (the output directory could not be written in that way)".to_owned(),
+        |sync| {
+            format!(
+                "append of 4 KiB with fdatasync: {} (p50), {} (p99), {} (max of {})",
+                shown::time_us(sync.p50),
+                shown::time_us(sync.p99),
+                shown::time_us(sync.max),
+                sync.count
+            )
+        },
+    );
+    let memory = shown::number(machine.memory_bytes as f64 / f64::from(1 << 30));
+    let cores = if machine.cores == 1 { "core" } else { "cores" };
+    let mut facts = vec![
+        ("Measured".to_owned(), format!("{started}; {finished}")),
+        (
+            "Machine".to_owned(),
+            format!(
+                "{}, {} {cores}, {memory} GiB of memory",
+                machine.cpu, machine.cores
+            ),
+        ),
+        ("System".to_owned(), format!("{}; {}", machine.os, machine.kernel)),
+        ("Disk".to_owned(), disk),
+    ];
+    for (index, target) in results.targets.iter().enumerate() {
+        facts.push((format!("Target {}", letter(index)), described(target)));
+    }
+    let windows = details::windows(results).map_or_else(String::new, |w| {
+        format!(
+            ", windows of {} to {} s",
+            shown::number(w.low),
+            shown::number(w.high)
+        )
+    });
+    facts.push((
+        "Order".to_owned(),
+        format!(
+            "in turns, {}; up to {} rounds{windows}",
+            results.order, results.rounds
+        ),
+    ));
+    if !machine.note.is_empty() {
+        facts.push(("Note".to_owned(), machine.note.clone()));
+    }
+    facts
+}
+
+fn letter(index: usize) -> char {
+    u8::try_from(index)
+        .ok()
+        .and_then(|index| b'A'.checked_add(index))
+        .filter(u8::is_ascii_uppercase)
+        .map_or('?', char::from)
+}
+
+fn described(target: &Target) -> String {
+    let process = match target.pid {
+        Some(_) => String::new(),
+        None => "; its process is not known, so there are no figures of CPU, memory and disk".to_owned(),
+    };
+    format!(
+        "{}: {} at {}{process}",
+        target.name, target.version, target.uri_shown
+    )
+}
+
+fn summary_section(results: &Results, groups: &[Group<'_>]) -> Section {
+    let single: Vec<&ScenarioResult> = results.scenarios.iter().filter(|s| s.point.is_none()).collect();
+    let sweeps: Vec<Group<'_>> = groups
+        .iter()
+        .map(|(name, all)| {
+            let points = all.iter().copied().filter(|s| s.point.is_some());
+            (*name, points.collect::<Vec<_>>())
+        })
+        .filter(|(_, points)| !points.is_empty())
+        .collect();
+    let mut blocks = Vec::new();
+    let sentences = summary::sentences(results);
+    if let Some(first) = results.targets.first().filter(|_| !sentences.is_empty()) {
+        blocks.push(Block::Text(format!(
+            "Each target is compared with the first, {}. Figures are medians over the rounds, with the least and the \
+             greatest in brackets; ratios (×) are medians over pairs of rounds, with a bootstrap 95 % interval. Where the \
+             interval includes 1, no difference is shown.",
+            first.name
+        )));
+        blocks.push(Block::List(sentences));
+    }
+    blocks.extend(summary::costs(results, &single).map(Block::Drawing));
+    blocks.extend(summary::rates(results, &single).map(Block::Drawing));
+    if !single.is_empty() {
+        blocks.push(Block::Table(table::figures(results, &single)));
+        blocks.push(Block::Folded(
+            "Each round".to_owned(),
+            details::rounds(results, &single),
+        ));
+    }
+    blocks.extend(summary::sweeps(results, &sweeps).map(Block::Table));
+    Section {
+        title: "Summary".to_owned(),
+        blocks,
+    }
+}
+
+/// None where the summary has said all that there is to say.
+fn group_section(results: &Results, group: &str, all: &[&ScenarioResult]) -> Option<Section> {
+    let points: Vec<&ScenarioResult> = all.iter().copied().filter(|s| s.point.is_some()).collect();
+    let is = |kind| move |s: &&ScenarioResult| s.plot == Some(kind);
+    let mut blocks = Vec::new();
+    if let Some(sweep) = Sweep::of(results, group, all) {
+        blocks.extend(sweep.drawings().into_iter().map(Block::Drawing));
+    }
+    let operations: Vec<&ScenarioResult> = all
+        .iter()
+        .copied()
+        .filter(|s| s.runs.iter().any(|r| r.churn.is_some()))
+        .collect();
+    blocks.extend(percentiles::of_operations(results, group, &operations).map(Block::Drawing));
+    let single: Vec<&ScenarioResult> = all
+        .iter()
+        .copied()
+        .filter(|s| s.point.is_none())
+        .filter(is(PlotKind::LatencyBars))
+        .collect();
+    blocks.extend(percentiles::of_messages(results, group, &single).map(Block::Drawing));
+    for scenario in all.iter().filter(|s| is_timed(s)) {
+        blocks.extend(over_time::drawing(results, scenario).map(Block::Drawing));
+    }
+    blocks.extend(details::phases(results, all).map(Block::Table));
+    blocks.extend(details::churn(results, &operations).map(Block::Table));
+    if !points.is_empty() {
+        blocks.push(Block::Table(table::figures(results, &points)));
+        blocks.push(Block::Folded(
+            "Each round".to_owned(),
+            details::rounds(results, &points),
+        ));
+    }
+    (!blocks.is_empty()).then(|| Section {
+        title: section_title(group, all),
+        blocks,
+    })
+}
+
+fn is_timed(scenario: &ScenarioResult) -> bool {
+    let timed = matches!(scenario.plot, Some(PlotKind::OverTime | PlotKind::Depth));
+    scenario.point.is_none() && (timed || scenario.runs.iter().any(|r| !r.phases.is_empty()))
+}
+
+/// The group and what its scenarios have in common: of points, what stands before the colon.
+fn section_title(group: &str, all: &[&ScenarioResult]) -> String {
+    let mut titles: Vec<&str> = all
+        .iter()
+        .map(|s| match s.point {
+            Some(_) => s.title.split(':').next().unwrap_or(&s.title),
+            None => &s.title,
+        })
+        .collect();
+    titles.dedup();
+    match titles.as_slice() {
+        [one] if !one.is_empty() => format!("{group}: {one}"),
+        _ => group.to_owned(),
+    }
+}
+
+fn method_section(results: &Results) -> Section {
+    let mut lines = vec![
+        "CPU a message is the broker’s user and system time over the measured window, divided by the messages of the \
+         window. It is the figure that carries over to other machines; where load and broker share a small machine, a rate \
+         may say more about the load generator."
+            .to_owned(),
+        "Latencies are taken from the moment at which a message was due to be sent, so a broker that holds the publisher up \
+         does not look fast for it; “from sending” is PerfTest’s definition."
+            .to_owned(),
+        "“p99, worst interval” is the greatest p99 of any single interval: what older articles call Max 99th.".to_owned(),
+        "Targets take turns within each scenario, and every second round goes backwards, so that what slows the machine \
+         down slows all of them."
+            .to_owned(),
+        "– stands where there is no figure; the reason is below the table.".to_owned(),
+    ];
+    if results.rounds < 3 {
+        lines.push(
+            "With fewer than three rounds an interval says little: take the ratios for a first look."
+                .to_owned(),
+        );
+    }
+    Section {
+        title: "How to read it".to_owned(),
+        blocks: vec![Block::List(lines)],
+    }
+}
+
+fn command_section(results: &Results) -> Section {
+    let commands = results
+        .scenarios
+        .iter()
+        .map(|s| (s.name.clone(), format!("leveret perf {}", command_line(&s.flags))))
+        .collect();
+    Section {
+        title: "How to run it again".to_owned(),
+        blocks: vec![
+            Block::Text(
+                "All of it (put the passwords in; add --all or --smoke if it was run so):".to_owned(),
+            ),
+            Block::Commands(vec![(String::new(), rerun(results))]),
+            Block::Text(
+                "One scenario by itself, without the measured window and what else the benchmark adds:"
+                    .to_owned(),
+            ),
+            Block::Commands(commands),
+        ],
+    }
+}
+
+fn rerun(results: &Results) -> String {
+    let mut words = vec!["leveret".to_owned(), "bench".to_owned()];
+    for target in &results.targets {
+        words.push("--target".to_owned());
+        words.push(format!("{}={}", target.name, target.uri_shown));
+    }
+    let mut sweeps: Vec<&str> = Vec::new();
+    for scenario in &results.scenarios {
+        let name = scenario.name.split(['@', '/']).next().unwrap_or_default();
+        if !sweeps.contains(&name) {
+            sweeps.push(name);
+        }
+    }
+    words.extend(["--rounds".to_owned(), results.rounds.to_string()]);
+    words.extend(["--scenarios".to_owned(), sweeps.join(",")]);
+    command_line(&words)
+}
+
+/// Words as a shell takes them.
+fn command_line(words: &[String]) -> String {
+    let quoted = |word: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/@%+{}".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::results;
+    use super::*;
+
+    #[test]
+    fn command_lines_can_be_pasted_into_a_shell() {
+        let words = ["churn", "--background", "--rate 1", "it's"].map(str::to_owned);
+        assert_eq!(command_line(&words), r"churn --background '--rate 1' 'it'\''s'");
+        let line = rerun(&results());
+        assert!(
+            line.starts_with("leveret bench --target 'leveret=amqp://guest:***@"),
+            "{line}"
+        );
+        assert!(
+            line.contains("--scenarios T1,T4,L1,S000-RATE,S000-CONS,"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn the_conditions_name_machine_disk_targets_and_order() {
+        let text: String = facts(&results())
+            .into_iter()
+            .map(|(a, b)| a + b.as_str())
+            .collect();
+        for expected in [
+            "EPYC",
+            "2 cores",
+            "fdatasync",
+            "rabbitmq: RabbitMQ 4.3",
+            "A B B A",
+            "UTC",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+    }
+
+    #[test]
+    fn files_of_drawings_have_different_names() {
+        let results = results();
+        let document = Document::of(&results);
+        let mut names: Vec<&str> = document.drawings().map(|d| d.name.as_str()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(count > 6, "{names:?}");
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_says_so() {
+        let mut results = results();
+        results.finished_unix_s = None;
+        assert!(facts(&results)[0].1.contains("cut short"));
+    }
+}
