@@ -19,7 +19,9 @@ mod login;
 mod operations;
 mod refusal;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod transport;
 
