@@ -106,8 +106,8 @@ impl Runner {
         let Some(broker) = self.brokers.get_mut(visit.target) else {
             return Ok(());
         };
-        let name = broker.spec.name.clone();
-        let text = format!("{} round {}, {name}", scenario.name, visit.round + 1);
+        let spec = broker.spec.clone();
+        let text = format!("{} round {}, {}", scenario.name, visit.round + 1, spec.name);
         progress.begin(&text, schedule::duration(&scenario));
         broker.find_again();
         let run = match self.measure(&scenario, visit, &mut || progress.tick()) {
@@ -303,7 +303,11 @@ pub fn greet(program: &LoadProgram, spec: &TargetSpec, stop: &Stop) -> Result<St
             Some(server) => format!("{} {}", server.product, server.version).trim().to_owned(),
             None => "unknown".to_owned(),
         }),
-        Err(LoadFailure::Failed(reason)) => Err(Failure::Run(format!("target {}: {reason}", spec.name))),
+        Err(LoadFailure::Failed(reason)) => Err(Failure::Run(format!(
+            "target {}: {}",
+            spec.name,
+            spec.hide_secret(&reason)
+        ))),
         Err(LoadFailure::Interrupted) => Err(Failure::Run("stopped before the first visit".to_owned())),
     }
 }

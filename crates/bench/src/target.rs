@@ -67,6 +67,14 @@ impl TargetSpec {
         password(&self.uri).is_some_and(|p| p != "guest")
     }
 
+    /// A text of somebody else's, without our password in it.
+    pub fn hide_secret(&self, text: &str) -> String {
+        match password(&self.uri) {
+            Some(password) if self.has_secret() && !password.is_empty() => text.replace(password, "***"),
+            _ => text.to_owned(),
+        }
+    }
+
     /// Whether somebody accepts connections there.
     ///
     /// # Errors
@@ -230,6 +238,7 @@ mod tests {
         let target = TargetSpec::parse("x=amqp://me:s3@cret@host/vh").unwrap();
         assert_eq!(target.uri_shown(), "amqp://me:***@host/vh");
         assert!(target.has_secret());
+        assert_eq!(target.hide_secret("me:s3@cret refused"), "me:*** refused");
         assert!(
             !TargetSpec::parse("x=amqp://guest:guest@host")
                 .unwrap()
