@@ -1,9 +1,149 @@
-//! The command line: PerfTest's flags, and ours.
+//! The command line of `leveret perf`.
+//!
+//! Reading order: [`flag`] is what a flag is, [`table`] has all of them, [`parse`] reads arguments by it, [`settings`] joins
+//! these with the environment, [`values`] reads the little languages of values, [`build`] makes the plan, [`help`] shows it.
 
+mod build;
+mod flag;
+mod help;
+mod parse;
+#[cfg(test)]
+mod published;
+mod settings;
+mod table;
+mod values;
+
+use crate::failure::Failure;
+use crate::plan::Plan;
+use flag::{Flag, Group};
+use parse::Given;
+use settings::Settings;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs what the arguments (behind the program's name) ask for.
-pub fn main(_args: Vec<OsString>) -> ExitCode {
-    ExitCode::FAILURE
+/// What a command line asks for.
+#[derive(Debug)]
+pub enum Asked {
+    Run(Box<Plan>),
+    /// A text for standard output; then the program is done, with exit code 0.
+    Print(String),
+}
+
+/// Runs `leveret perf` with the arguments behind its name. The exit code is 1 if the command line cannot be followed.
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let arguments: Result<Vec<String>, OsString> = arguments.into_iter().map(OsString::into_string).collect();
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(odd) => {
+            eprintln!(
+                "the argument {} is not UTF-8: write it in UTF-8.",
+                odd.to_string_lossy()
+            );
+            return ExitCode::FAILURE;
+        }
+    };
+    match read(&arguments, &|name| std::env::var(name).ok()) {
+        Ok((Asked::Print(text), _)) => print(&text),
+        Ok((Asked::Run(plan), notes)) => {
+            for note in notes {
+                eprintln!("{note}");
+            }
+            print(&format!("{plan:?}\n"))
+        }
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reads a command line (without the program's name) and the environment.
+///
+/// # Errors
+/// [`Failure::Usage`] or [`Failure::File`], a line that says what to write instead.
+pub fn plan(arguments: &[String], environment: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Failure> {
+    read(arguments, environment).map(|(asked, _)| asked)
+}
+
+fn read(
+    arguments: &[String],
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(Asked, Vec<String>), Failure> {
+    let given = parse::parse(arguments)?;
+    let settings = Settings::new(&given, environment);
+    let text = if settings.has("metrics-help") {
+        Some(if settings.has("environment-variables") {
+            help::environment(true)
+        } else {
+            help::metrics_help()
+        })
+    } else if settings.has("environment-variables") {
+        Some(help::environment(false))
+    } else if settings.has("help") {
+        Some(help::help())
+    } else {
+        settings.has("version").then(help::version)
+    };
+    if let Some(text) = text {
+        return Ok((Asked::Print(text), Vec::new()));
+    }
+    if let Some(stray) = given
+        .strays
+        .iter()
+        .find(|stray| ["churn", "phases"].contains(&stray.as_str()))
+    {
+        return Err(Failure::Usage(format!(
+            "{stray} is a command of its own: write it first, as in 'leveret perf {stray} …'."
+        )));
+    }
+    let plan = build::build(&settings, arguments)?;
+    Ok((Asked::Run(Box::new(plan)), notes(&given, &settings)))
+}
+
+/// What was asked for and has no effect, a line each for flags and for stray arguments.
+fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let void = |flag: &&Flag| {
+        let of_the_jvm = matches!(
+            flag.long,
+            "metrics-class-loader" | "metrics-jvm-gc" | "metrics-jmx"
+        );
+        flag.group == Group::Void || of_the_jvm
+    };
+    let told: Vec<String> = table::flags()
+        .filter(void)
+        .filter(|flag| settings.has(flag.long) || settings.text(flag.long).is_some())
+        .map(|flag| {
+            format!(
+                "--{} ({})",
+                flag.long,
+                flag.text.trim_start_matches("no effect: ")
+            )
+        })
+        .collect();
+    if !told.is_empty() {
+        notes.push(format!(
+            "Without effect, since this load generator is no Java program: {}.",
+            told.join(", ")
+        ));
+    }
+    if !given.strays.is_empty() {
+        let strays = given
+            .strays
+            .iter()
+            .map(|stray| format!("'{stray}'"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        notes.push(format!("Ignored, since no flag stands before it: {strays}."));
+    }
+    notes
+}
+
+/// Whoever reads may stop reading.
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
 }
