@@ -23,6 +23,8 @@ pub struct Axis {
     pub label: String,
     pub quantity: Quantity,
     pub scale: Scale,
+    /// Where the ticks stand, if there is something better than even steps: the values of a sweep.
+    pub at: Vec<f64>,
 }
 
 /// The part of the drawing that a plot's lines may use.
@@ -47,7 +49,14 @@ impl Frame {
 impl Axis {
     /// Ticks with their labels.
     pub fn labelled(&self, about: usize) -> Vec<(f64, String)> {
-        let ticks = self.scale.ticks(about);
+        let ticks = if self.at.is_empty() {
+            self.scale.ticks(about)
+        } else {
+            let mut at = self.at.clone();
+            at.sort_by(f64::total_cmp);
+            at.dedup();
+            at
+        };
         let most = greatest(ticks.iter().map(|t| t.abs())).unwrap_or(0.0);
         let each = matches!(self.scale, Scale::Log { .. });
         ticks
@@ -103,7 +112,7 @@ impl Axis {
             svg.line("fine", [frame.left, y_of(value), frame.right(), y_of(value)]);
         }
         let mut free_below = f64::INFINITY;
-        for (tick, label) in self.labelled((frame.height / 36.0) as usize) {
+        for (tick, label) in self.labelled((frame.height / 28.0) as usize) {
             let y = y_of(tick);
             svg.line("grid", [frame.left, y, frame.right(), y]);
             if y <= free_below {
@@ -115,6 +124,9 @@ impl Axis {
 }
 
 fn time_label(us: f64, size: f64) -> String {
+    if us == 0.0 {
+        return "0".to_owned();
+    }
     let (value, unit) = match size {
         size if size < 999.5 => (us, "µs"),
         size if size < 999_500.0 => (us / 1e3, "ms"),
@@ -125,8 +137,9 @@ fn time_label(us: f64, size: f64) -> String {
 
 fn count_label(value: f64, size: f64) -> String {
     match size {
+        _ if value == 0.0 => "0".to_owned(),
         size if size >= 2e6 || (size >= 1e6 && value % 1e5 == 0.0) => format!("{} M", plain(value / 1e6)),
-        size if size >= 20_000.0 => format!("{} k", plain(value / 1e3)),
+        size if size >= 10_000.0 => format!("{} k", plain(value / 1e3)),
         _ => plain(value),
     }
 }
@@ -157,6 +170,7 @@ mod tests {
             label: "x".to_owned(),
             quantity,
             scale,
+            at: Vec::new(),
         };
         axis.labelled(5).into_iter().map(|(_, label)| label).collect()
     }
@@ -170,9 +184,9 @@ mod tests {
     #[test]
     fn labels_of_a_linear_axis_share_one_unit() {
         let found = labels(Quantity::TimeUs, Scale::from_zero([1_900.0]));
-        assert_eq!(found, ["0 ms", "0.5 ms", "1 ms", "1.5 ms", "2 ms"]);
+        assert_eq!(found, ["0", "0.5 ms", "1 ms", "1.5 ms", "2 ms"]);
         let found = labels(Quantity::Count("msg/s".to_owned()), Scale::from_zero([83_000.0]));
-        assert_eq!(found, ["0 k", "20 k", "40 k", "60 k", "80 k", "100 k"]);
+        assert_eq!(found, ["0", "20 k", "40 k", "60 k", "80 k", "100 k"]);
     }
 
     #[test]
@@ -188,6 +202,7 @@ mod tests {
             label: "x".to_owned(),
             quantity: Quantity::Count(String::new()),
             scale: Scale::Ordinal(places),
+            at: Vec::new(),
         };
         let mut svg = Svg::default();
         let frame = Frame {

@@ -267,10 +267,7 @@ fn with_head(head: &[&str], numbers_from: usize) -> Table {
 
 fn scenario_cell(scenario: &ScenarioResult, first: bool) -> Cell {
     if first {
-        Cell {
-            note: Some(scenario.title.clone()),
-            ..Cell::text(&scenario.name)
-        }
+        Cell::scenario(scenario)
     } else {
         Cell::default()
     }

@@ -1,5 +1,6 @@
 //! What the report says, in order, before it becomes HTML or Markdown.
 
+use super::axis::plain;
 use super::details;
 use super::drawing::Drawing;
 use super::over_time;
@@ -134,11 +135,12 @@ fn facts(results: &Results) -> Vec<(String, String)> {
         facts.push((format!("Target {}", letter(index)), described(target)));
     }
     let windows = details::windows(results).map_or_else(String::new, |w| {
-        format!(
-            ", windows of {} to {} s",
-            shown::number(w.low),
-            shown::number(w.high)
-        )
+        let (low, high) = (plain(w.low), plain(w.high));
+        if low == high {
+            format!(", windows of {low} s")
+        } else {
+            format!(", windows of {low} to {high} s")
+        }
     });
     facts.push((
         "Order".to_owned(),

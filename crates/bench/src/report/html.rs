@@ -182,6 +182,7 @@ fn cell_html(table: &Table, row: &Row, index: usize, cell: &Cell) -> String {
     let class = match head {
         _ if cell.text.starts_with("no difference") => " class=\"n ratio same\"",
         head if head.ends_with(" ×") => " class=\"n ratio\"",
+        "Target" => " class=\"t\"",
         _ => number_class(table, index),
     };
     let text = match (&cell.why, head, row.target) {

@@ -114,11 +114,13 @@ fn panel(results: &Results, scenario: &ScenarioResult, view: &View, end: f64) ->
             label: "since the load began".to_owned(),
             quantity: Quantity::Seconds,
             scale: Scale::to_the_end([end]),
+            at: Vec::new(),
         },
         y: Axis {
             label: view.title.to_owned(),
             quantity: view.quantity.clone(),
             scale: y,
+            at: Vec::new(),
         },
         lines,
         asked: Vec::new(),
@@ -183,7 +185,8 @@ fn phases(target: usize, broker: &str, run: &Run) -> Vec<Span> {
         .map(|phase| {
             let span = Span {
                 target,
-                name: format!("{broker}: {}", phase.name),
+                name: phase.name.clone(),
+                tip: format!("{broker}: {}, {} s", phase.name, plain(phase.seconds)),
                 from,
                 to: from + phase.seconds,
             };

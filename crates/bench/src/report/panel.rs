@@ -45,6 +45,7 @@ pub struct Dot {
 pub struct Span {
     pub target: usize,
     pub name: String,
+    pub tip: String,
     pub from: f64,
     pub to: f64,
 }
@@ -99,9 +100,9 @@ impl Panel {
         if asked.len() > 1 {
             svg.path("line dash sample", &asked);
         }
-        // Markers of one target shall not hide under another's thin lines.
+        // Markers of one target shall not hide under another's thin lines, nor the reference under who equals it.
         for stroke in [Stroke::Thin, Stroke::Dashed, Stroke::Solid] {
-            for line in self.lines.iter().filter(|l| l.stroke == stroke) {
+            for line in self.lines.iter().rev().filter(|l| l.stroke == stroke) {
                 self.draw_line(svg, frame, line);
             }
         }
@@ -131,12 +132,7 @@ impl Panel {
             let (from, to) = (x_of(span.from), x_of(span.to));
             let parity = if index % 2 == 0 { "odd" } else { "even" };
             let class = format!("strip {parity} {}", colour_class(target));
-            let tip = format!(
-                "{}: {} s",
-                span.name,
-                super::axis::plain((span.to - span.from).max(0.0))
-            );
-            svg.open(&format!("pt series {}", series_class(target)), Some(&tip));
+            svg.open(&format!("pt series {}", series_class(target)), Some(&span.tip));
             svg.rect(&class, [from, top, (to - from - 1.0).max(1.0), STRIP - 2.0]);
             if width_of(&span.name, 11.0) + 6.0 <= to - from {
                 svg.label("small", (from + 4.0, top + 10.0), Anchor::Start, &span.name);
@@ -172,7 +168,12 @@ impl Panel {
                 continue;
             };
             svg.open("pt", Some(tip));
-            let size = if line.stroke == Stroke::Solid { 4.2 } else { 3.0 };
+            let crowded = line.dots.len() > 12;
+            let size = if line.stroke == Stroke::Solid && !crowded {
+                4.2
+            } else {
+                3.0
+            };
             svg.marker(line.target, (*x, *y), size);
             svg.rect("hit", [x - 8.0, y - 8.0, 16.0, 16.0]);
             svg.close();
@@ -200,11 +201,13 @@ mod tests {
                 label: "rate".to_owned(),
                 quantity: Quantity::Count("msg/s".to_owned()),
                 scale: Scale::of_sweep(&[100.0, 60_000.0]),
+                at: Vec::new(),
             },
             y: Axis {
                 label: "latency".to_owned(),
                 quantity: Quantity::TimeUs,
                 scale: Scale::log([50.0, 9_000.0]),
+                at: Vec::new(),
             },
             lines: vec![Line {
                 target: 1,
@@ -215,6 +218,7 @@ mod tests {
             spans: vec![Span {
                 target: 1,
                 name: "fill".to_owned(),
+                tip: "b: fill, 2 s".to_owned(),
                 from: 100.0,
                 to: 1_000.0,
             }],

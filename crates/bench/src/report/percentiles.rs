@@ -5,6 +5,7 @@ use super::drawing::{Content, Drawing, slug};
 use super::figure::{Spread, spread_of};
 use super::panel::{Dot, Line, Panel, Stroke};
 use super::scale::Scale;
+use super::words;
 use crate::results::{Latency, Results, Run, ScenarioResult};
 use crate::shown;
 
@@ -115,11 +116,13 @@ fn panel(
             label: "share of the messages or operations that are faster".to_owned(),
             quantity: Quantity::Names(PLACES.iter().map(|(name, _)| (*name).to_owned()).collect()),
             scale: Scale::Ordinal((0..PLACES.len()).map(|i| i as f64).collect()),
+            at: Vec::new(),
         },
         y: Axis {
             label: "latency".to_owned(),
             quantity: Quantity::TimeUs,
             scale: y,
+            at: Vec::new(),
         },
         lines,
         asked: Vec::new(),
@@ -129,12 +132,8 @@ fn panel(
 }
 
 fn dot(index: usize, percentile: &str, broker: &str, spread: Spread) -> Dot {
-    let (low, high) = (shown::time_us(spread.low), shown::time_us(spread.high));
-    let range = if low == high {
-        String::new()
-    } else {
-        format!(" [{low}–{high}], {} rounds", spread.rounds)
-    };
+    let range = words::range(spread.low, spread.high, shown::time_us)
+        .map_or_else(String::new, |range| format!(" {range}, {} rounds", spread.rounds));
     Dot {
         x: index as f64,
         y: spread.median,

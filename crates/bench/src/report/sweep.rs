@@ -5,6 +5,7 @@ use super::drawing::{Content, Drawing, slug};
 use super::figure::{self, Figure, P50, P99, Spread};
 use super::panel::{Dot, Line, Missing, Panel, Stroke};
 use super::scale::Scale;
+use super::words;
 use crate::results::{Outcome, PlotKind, Point, Results, Run, ScenarioResult};
 use crate::shown;
 
@@ -152,11 +153,13 @@ impl<'a> Sweep<'a> {
                 label: points.first().map_or("", |(_, p)| p.x_label.as_str()).to_owned(),
                 quantity: Quantity::Count(points.first().map_or("", |(_, p)| p.x_unit.as_str()).to_owned()),
                 scale: Scale::of_sweep(&xs),
+                at: points.iter().map(|(_, p)| p.x).collect(),
             },
             y: Axis {
                 label: view.title.to_owned(),
                 quantity: view.quantity.clone(),
                 scale,
+                at: Vec::new(),
             },
             lines: Vec::new(),
             asked: Vec::new(),
@@ -204,12 +207,8 @@ impl<'a> Sweep<'a> {
 
     fn tip(&self, point: &Point, target: usize, figure: &Figure, spread: Spread) -> String {
         let name = self.results.targets.get(target).map_or(shown::NONE, |t| &t.name);
-        let (low, high) = ((figure.show)(spread.low), (figure.show)(spread.high));
-        let range = if low == high {
-            String::new()
-        } else {
-            format!(" [{low}–{high}], {} rounds", spread.rounds)
-        };
+        let range = words::range(spread.low, spread.high, figure.show)
+            .map_or_else(String::new, |range| format!(" {range}, {} rounds", spread.rounds));
         format!(
             "{name}, {} {}{}: {} {}{range}",
             point.x_label,

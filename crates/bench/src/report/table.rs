@@ -43,6 +43,18 @@ impl Cell {
         }
     }
 
+    /// A scenario's name and title; of a sweep's point, what is special about it.
+    pub fn scenario(scenario: &ScenarioResult) -> Self {
+        let title = match (&scenario.point, scenario.title.split_once(": ")) {
+            (Some(_), Some((_, point))) => point,
+            _ => &scenario.title,
+        };
+        Self {
+            note: Some(title.to_owned()),
+            ..Self::text(&scenario.name)
+        }
+    }
+
     pub fn missing(why: String) -> Self {
         Self {
             text: shown::NONE.to_owned(),
@@ -53,10 +65,9 @@ impl Cell {
 
     /// The median, and the least and the greatest round where they are not the same.
     pub fn spread(spread: Spread, show: fn(f64) -> String) -> Self {
-        let (low, high) = (show(spread.low), show(spread.high));
         Self {
             text: show(spread.median),
-            note: (low != high).then(|| format!("[{low}–{high}]")),
+            note: words::range(spread.low, spread.high, show),
             why: None,
         }
     }
@@ -140,10 +151,7 @@ fn row(results: &Results, scenario: &ScenarioResult, target: usize, columns: &[&
     let compared = results.targets.len() > 1;
     let name = results.targets.get(target).map_or(shown::NONE, |t| &t.name);
     let first = if target == 0 {
-        Cell {
-            note: Some(scenario.title.clone()),
-            ..Cell::text(&scenario.name)
-        }
+        Cell::scenario(scenario)
     } else {
         Cell::default()
     };

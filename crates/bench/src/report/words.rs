@@ -57,7 +57,20 @@ pub fn factor(value: f64) -> String {
 }
 
 fn interval(ratio: Ratio) -> String {
-    format!("[{}–{}]", factor(ratio.low), factor(ratio.high))
+    let (low, high) = (factor(ratio.low), factor(ratio.high));
+    format!("[{low}–{high}]")
+}
+
+/// `[4.00–4.40 µs]`, with the unit once if it is the same; none where both ends look alike.
+pub fn range(low: f64, high: f64, show: fn(f64) -> String) -> Option<String> {
+    let (low, high) = (show(low), show(high));
+    if low == high {
+        return None;
+    }
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => Some(format!("[{number}–{high}]")),
+        _ => Some(format!("[{low}–{high}]")),
+    }
 }
 
 /// Two digits that mean something, and no zeros behind the point.
@@ -105,6 +118,16 @@ mod tests {
         assert_eq!(words, "no difference shown [90 %–1.5]");
         assert_eq!(short_ratio(of(1.3, 0.9, 1.5), 5).0, "no difference shown");
         assert_eq!(short_ratio(of(1.3, 1.1, 1.5), 5).0, "1.3");
+    }
+
+    #[test]
+    fn a_range_has_its_unit_once_if_it_is_the_same() {
+        assert_eq!(range(4.0, 4.4, shown::time_us).as_deref(), Some("[4.00–4.40 µs]"));
+        assert_eq!(
+            range(900.0, 1_100.0, shown::time_us).as_deref(),
+            Some("[900 µs–1.10 ms]")
+        );
+        assert_eq!(range(4.0, 4.001, shown::time_us), None);
     }
 
     #[test]
