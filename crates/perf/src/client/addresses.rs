@@ -118,3 +118,77 @@ pub fn wait_for_servers(plan: &Plan) -> Result<(), Failure> {
         thread::sleep(BETWEEN_LOOKS);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::scripted::{Offer, connecting, plan, start};
+    use std::net::TcpListener;
+
+    fn uris(hosts: &[&str]) -> Vec<Uri> {
+        hosts
+            .iter()
+            .map(|host| Uri::parse(&format!("amqp://{host}")).unwrap())
+            .collect()
+    }
+
+    /// An address at which nobody is.
+    fn nobody() -> Uri {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        Uri::parse(&format!("amqp://{address}")).unwrap()
+    }
+
+    #[test]
+    fn addresses_take_turns_or_are_drawn() {
+        let all = uris(&["a", "b", "c"]);
+        let turns = Addresses::new(&all, Allocation::RoundRobin);
+        let hosts: Vec<&str> = (0..4).map(|number| turns.pick(number).host.as_str()).collect();
+        assert_eq!(hosts, ["a", "b", "c", "a"]);
+        let order: Vec<&str> = turns.order(1).iter().map(|uri| uri.host.as_str()).collect();
+        assert_eq!(order, ["b", "c", "a"]);
+        let drawn = Addresses::new(&all, Allocation::Random);
+        let seen: std::collections::BTreeSet<&str> = (0..200).map(|_| drawn.pick(0).host.as_str()).collect();
+        assert_eq!(seen.len(), 3);
+        let mut order: Vec<&str> = drawn.order(0).iter().map(|uri| uri.host.as_str()).collect();
+        order.sort_unstable();
+        assert_eq!(order, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_next_address_is_tried_if_one_does_not_answer() {
+        let (there, _broker) = start(|mut peer| peer.log_in(&Offer::default()));
+        let addresses = Addresses::new(&[nobody(), there], Allocation::RoundRobin);
+        assert!(addresses.open(0, &connecting(), "n", "i", None).is_ok());
+        let nowhere = Addresses::new(&[nobody()], Allocation::Random);
+        assert!(matches!(
+            nowhere.open(0, &connecting(), "n", "i", None),
+            Err(Failure::Connect(_))
+        ));
+    }
+
+    #[test]
+    fn as_many_servers_as_the_limit_says_are_waited_for() {
+        let (there, broker) = start(|mut peer| {
+            let seen = peer.log_in(&Offer::default());
+            peer.serve(|_| None);
+            seen
+        });
+        let mut plan = plan("-sst 1 -sul 1");
+        plan.uris = vec![nobody(), there];
+        wait_for_servers(&plan).unwrap();
+        let name = broker.join().unwrap().properties;
+        assert_eq!(
+            name.get("connection_name").and_then(|it| it.as_str()),
+            Some("perf-test-test")
+        );
+        plan.connection.servers_up_limit = None;
+        plan.uris = vec![nobody()];
+        let text = wait_for_servers(&plan).unwrap_err().to_string();
+        assert!(
+            text.starts_with("Could not connect to broker(s) in 1 second(s), exiting: can't connect"),
+            "{text}"
+        );
+        plan.connection.startup_timeout = None;
+        wait_for_servers(&plan).unwrap();
+    }
+}

@@ -110,3 +110,97 @@ fn meet(client: &mut Client, queue: &str, instances: &Instances) -> Result<(), F
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::scripted::{Offer, Peer, plan, start};
+    use protocol::amqp::encode;
+    use protocol::amqp::method::*;
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    /// A broker on which `counts` instances are seen, one count after the other; with `called`, somebody says go after them.
+    /// Gives the name of the queue and how many messages were published.
+    fn broker(mut peer: Peer<TcpStream>, counts: &[u32], called: bool) -> (String, usize) {
+        peer.log_in(&Offer::default());
+        let (mut counts, mut queue_name, mut published) = (counts.iter(), String::new(), 0);
+        loop {
+            let mut out = Vec::new();
+            let more = peer.next(|channel, method| match method {
+                Method::ChannelOpen(_) => encode::method(&mut out, channel, &ChannelOpenOk {}),
+                Method::BasicQos(_) => encode::method(&mut out, channel, &BasicQosOk {}),
+                Method::BasicConsume(_) => {
+                    encode::method(&mut out, channel, &BasicConsumeOk { consumer_tag: "t" })
+                }
+                Method::ConnectionClose(_) => encode::method(&mut out, channel, &ConnectionCloseOk {}),
+                Method::BasicPublish(_) => published += 1,
+                Method::QueueDeclare(declare) => {
+                    queue_name = declare.queue.to_owned();
+                    let next = if declare.passive { counts.next() } else { Some(&0) };
+                    let ok = QueueDeclareOk {
+                        queue: declare.queue,
+                        message_count: 0,
+                        consumer_count: next.copied().unwrap_or(1),
+                    };
+                    encode::method(&mut out, channel, &ok);
+                    if counts.len() == 0 && declare.passive && called {
+                        let deliver = BasicDeliver {
+                            consumer_tag: "t",
+                            ..Default::default()
+                        };
+                        encode::content(&mut out, channel, &deliver, b"\0\0", b"go", 0);
+                    }
+                }
+                other => panic!("{other:?}"),
+            });
+            if more.is_none() || peer.socket.write_all(&out).is_err() {
+                return (queue_name, published);
+            }
+        }
+    }
+
+    fn waited(
+        timeout: Duration,
+        counts: &'static [u32],
+        called: bool,
+    ) -> (Result<(), Failure>, String, usize) {
+        let (uri, thread) = start(move |peer| broker(peer, counts, called));
+        let mut plan = plan("--id run");
+        plan.uris = vec![uri];
+        let instances = Instances {
+            expected: 3,
+            namespace: Some("space".into()),
+            timeout,
+        };
+        let result = barrier(&plan, &instances);
+        let (queue, published) = thread.join().unwrap();
+        (result, queue, published)
+    }
+
+    #[test]
+    fn whoever_sees_that_all_are_there_tells_the_others() {
+        let (result, queue, published) = waited(Duration::from_secs(60), &[1, 2, 3], false);
+        assert_eq!(
+            (result, queue.as_str(), published),
+            (Ok(()), "perf-test-instances-space-run", 3)
+        );
+    }
+
+    #[test]
+    fn whoever_is_told_starts_even_if_others_have_left() {
+        let (result, _, published) = waited(Duration::from_secs(60), &[1, 2], true);
+        assert_eq!((result, published), (Ok(()), 0));
+    }
+
+    #[test]
+    fn too_few_instances_are_counted_in_the_reason() {
+        let (result, _, published) = waited(Duration::ZERO, &[2], false);
+        let text = result.unwrap_err().to_string();
+        assert!(
+            text.starts_with("2 of 3 instances came") && text.contains("--instance-sync-timeout"),
+            "{text}"
+        );
+        assert_eq!(published, 0);
+    }
+}
