@@ -12,6 +12,7 @@ use crate::uri::Uri;
 use model::Limits;
 use model::table::Table;
 use protocol::amqp::handshake::PROTOCOL_HEADER;
+use protocol::amqp::handshake::tune::FRAME_MIN_SIZE;
 use protocol::amqp::method::{ConnectionOpen, ConnectionStartOk, ConnectionTune, ConnectionTuneOk};
 use protocol::amqp::{Arguments, LongStr, Method, RawTable, encode};
 use std::io::ErrorKind;
@@ -31,6 +32,8 @@ struct Login<'a> {
     who: Who<'a>,
     deadline: Instant,
     step: Step,
+    /// What was agreed on, once it was; in bytes.
+    frame_max: u32,
 }
 
 /// How far it has come, since the same silence means different things.
@@ -65,6 +68,7 @@ pub fn open(
         who,
         deadline: Instant::now() + PATIENCE,
         step: Step::Greeting,
+        frame_max: 0,
     };
     login.write(&PROTOCOL_HEADER)?;
     let (server, mechanisms) = login.await_method("connection.start", |method| match method {
@@ -87,6 +91,7 @@ pub fn open(
         _ => None,
     })?;
     let agreed = agree(&tune, how, uri);
+    login.frame_max = agreed.frame_max;
     login.send(&ConnectionTuneOk {
         channel_max: agreed.channel_max,
         frame_max: agreed.frame_max,
@@ -292,7 +297,7 @@ impl Login<'_> {
                 format!("the server at {place} hung up before it said anything: is it a broker's TLS port?")
             }
             (Step::Greeting, _) => format!(
-                "the server at {place} hung up before it said anything: it may be a TLS port (use amqps://) or a broker that is starting or full"
+                "the server at {place} hung up before it said anything: it may be a TLS port (use amqps://), no AMQP port at all, or a broker that is starting or full"
             ),
             (Step::Authentication, Who::User(user)) => format!(
                 "the broker at {place} hung up at the login of the user '{user}': check name and password in --uri amqp://NAME:PASSWORD@HOST; guest may log in from the broker's own machine only"
@@ -300,6 +305,11 @@ impl Login<'_> {
             (Step::Authentication, _) => {
                 format!("the broker at {place} hung up at the login: its log tells why")
             }
+            // RabbitMQ does not say that a frame size is too small, it hangs up.
+            (Step::VirtualHost, _) if self.frame_max != 0 && self.frame_max < FRAME_MIN_SIZE => format!(
+                "the broker at {place} hung up after a frame size of {} bytes was asked for: use --framemax {FRAME_MIN_SIZE} or more, or 0 for the broker's own",
+                self.frame_max
+            ),
             (Step::VirtualHost, _) => {
                 format!("the broker at {place} hung up when the virtual host was opened: its log tells why")
             }

@@ -216,6 +216,23 @@ fn a_missing_virtual_host_is_told_with_how_to_create_it() {
 }
 
 #[test]
+fn a_frame_size_that_the_broker_hangs_up_at_is_named() {
+    let (uri, _broker) = start(|mut peer| peer.until_vhost(&Offer::default()));
+    let how = crate::plan::Connecting {
+        frame_max: 100,
+        ..connecting()
+    };
+    let text = Client::open(&uri, &how, "n", "i", None)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        text.contains("100 bytes") && text.contains("--framemax 8192"),
+        "{text}"
+    );
+}
+
+#[test]
 fn servers_that_speak_something_else_are_recognised() {
     for (greeting, wanted) in [
         (&b"\x15\x03\x01\x00\x02\x02\x46"[..], "use amqps://"),
