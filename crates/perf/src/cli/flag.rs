@@ -96,13 +96,10 @@ impl Flag {
         self.long.replace('-', "_").to_ascii_uppercase()
     }
 
-    /// Whether it asks for a text instead of a run; PerfTest does not read these from the environment either, and a
-    /// variable `VERSION` is common.
-    pub fn asks(&self) -> bool {
-        matches!(
-            self.long,
-            "help" | "version" | "environment-variables" | "metrics-help"
-        )
+    /// Whether it is of the command line alone. PerfTest does not show these as variables either, and a variable
+    /// `VERSION` is common.
+    pub fn is_no_variable(&self) -> bool {
+        matches!(self.long, "help" | "version" | "environment-variables")
     }
 
     /// The value's type, as long as everything that takes a value with this flag asks for it.

@@ -51,7 +51,7 @@ pub fn environment(metrics: bool) -> String {
          RABBITMQ_PERF_TEST_ENV_PREFIX=PT    makes the names begin with PT_, as in PT_RATE\n\
          RABBITMQ_PERF_TEST_LOGGERS          read by PerfTest for its Java loggers; without effect here\n\n",
     );
-    let mut chosen: Vec<&Flag> = flags().filter(|flag| !flag.asks()).collect();
+    let mut chosen: Vec<&Flag> = flags().filter(|flag| !flag.is_no_variable()).collect();
     chosen.retain(|flag| (flag.group == Group::Metrics) == metrics);
     chosen.sort_by_key(|flag| flag.long);
     for flag in chosen {
@@ -101,12 +101,10 @@ fn append(text: &mut String, name: &str, flag: &Flag) {
         text.push('\n');
         line.clear();
     }
-    let mut explained = flag.text.to_owned();
-    if !flag.default.is_empty() {
-        explained.push_str(&format!(" [default: {}]", flag.default));
-    }
+    let default = format!("[default: {}]", flag.default);
+    let default = (!flag.default.is_empty()).then_some(default.as_str());
     let mut width = line.chars().count();
-    for word in explained.split_whitespace() {
+    for word in flag.text.split_whitespace().chain(default) {
         if width > COLUMN && width + 1 + word.chars().count() > WIDTH {
             text.push_str(&line);
             text.push('\n');

@@ -123,10 +123,38 @@ fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
         })
         .collect();
     if !told.is_empty() {
+        let told = told.join(", ");
         notes.push(format!(
-            "Without effect, since this load generator is no Java program: {}.",
-            told.join(", ")
+            "These have no effect, since this load generator is no Java program: {told}."
         ));
+    }
+    let without: [(&str, &str); 5] = [
+        ("oauth2-client-id", "oauth2-token-endpoint"),
+        ("oauth2-client-secret", "oauth2-token-endpoint"),
+        ("oauth2-grant-type", "oauth2-token-endpoint"),
+        ("oauth2-parameters", "oauth2-token-endpoint"),
+        ("servers-up-limit", "servers-startup-timeout"),
+    ];
+    for (long, needed) in without {
+        if settings.text(long).is_some() && settings.text(needed).is_none() {
+            notes.push(format!(
+                "{} has no effect without --{needed}.",
+                settings.name(long)
+            ));
+        }
+    }
+    let beside = [
+        ("rate", "publishing-interval"),
+        ("variable-rate", "publishing-interval"),
+        ("rate", "variable-rate"),
+    ];
+    for (long, stronger) in beside {
+        if settings.text(long).is_some() && settings.text(stronger).is_some() {
+            notes.push(format!(
+                "{} has no effect beside --{stronger}.",
+                settings.name(long)
+            ));
+        }
     }
     if !given.strays.is_empty() {
         let strays = given

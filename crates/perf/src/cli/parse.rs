@@ -163,7 +163,7 @@ fn long_flag(name: &str, token: &str) -> Result<Option<&'static Flag>, Failure> 
         [] => Ok(None),
         [flag] => Ok(Some(flag)),
         _ => {
-            let names: Vec<_> = matching.iter().map(|flag| format!("'{}'", flag.long)).collect();
+            let names: Vec<_> = matching.iter().map(|flag| format!("--{}", flag.long)).collect();
             let text = format!(
                 "Ambiguous option: '{token}' (could be: {}). Write more of it; see --help.",
                 names.join(", ")
@@ -313,7 +313,7 @@ mod tests {
             ),
             (
                 "--auto 1",
-                "Ambiguous option: '--auto' (could be: 'auto-delete', 'autoack'). Write more of it; see --help.",
+                "Ambiguous option: '--auto' (could be: --auto-delete, --autoack). Write more of it; see --help.",
             ),
         ];
         for (line, wanted) in table {

@@ -331,7 +331,6 @@ fn what_does_not_go_together_is_refused_with_what_to_do() {
             "-P x",
             "Invalid value for --publishing-interval: Must be a number",
         ),
-        ("-P 1 -r 5", "--publishing-interval and a rate contradict"),
         (
             "-qp q-%d -qpf 1",
             "Queue pattern, from, and to options should all be set or none should be set",
@@ -379,7 +378,7 @@ fn what_does_not_go_together_is_refused_with_what_to_do() {
         ),
         (
             "-mf nice",
-            "Unknown metrics formatter: nice. Possible values are compact, default.",
+            "Unknown metrics formatter: nice. Possible values are compact, default: write one of them",
         ),
         (
             "-vr 5",
@@ -393,7 +392,6 @@ fn what_does_not_go_together_is_refused_with_what_to_do() {
             "-o2uri http://x -o2id i",
             "-o2sec/--oauth2-client-secret is mandatory when OAuth2 is used",
         ),
-        ("-o2id i", "--oauth2-client-id has no effect alone"),
         ("-mda", "--metrics-datadog needs a key"),
         (
             "-f durable",
@@ -402,7 +400,6 @@ fn what_does_not_go_together_is_refused_with_what_to_do() {
         ("-x 0 -y 0", "--producers 0 and --consumers 0 leave nothing to do"),
         ("-y 0 --max-in-flight 5", "--max-in-flight waits for consumers"),
         ("-y 0 -ew idle", "--exit-when waits for consumers"),
-        ("-p", "--predeclared uses queues that exist"),
         (
             "-B /no/such/file",
             "the message file /no/such/file cannot be read",
@@ -509,8 +506,15 @@ fn flags_of_the_jvm_and_strays_are_told_once() {
     ] {
         assert!(notes[0].contains(long), "{}", notes[0]);
     }
-    assert!(notes[1].contains("'stray'"));
+    assert!(notes[0].contains("no effect") && notes[1].contains("'stray'"));
     assert!(read(&words("-x 1"), &none).unwrap().1.is_empty());
+    let (asked, notes) = read(&words("-P 1 -r 5 -o2id me"), &none).unwrap();
+    assert!(matches!(asked, Asked::Run(plan) if plan.producing.schedule == Schedule::Interval(seconds(1))));
+    assert_eq!(
+        notes[0],
+        "--oauth2-client-id has no effect without --oauth2-token-endpoint."
+    );
+    assert_eq!(notes[1], "--rate has no effect beside --publishing-interval.");
 }
 
 /// Arguments as people and accidents make them: known flags with values of every kind.

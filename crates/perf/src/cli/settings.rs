@@ -157,7 +157,7 @@ impl<'a> Settings<'a> {
     }
 
     fn of_environment(&self, long: &str) -> Option<String> {
-        let flag: &Flag = by_long(long).filter(|flag| !flag.asks())?;
+        let flag: &Flag = by_long(long).filter(|flag| !flag.is_no_variable())?;
         (self.environment)(&format!("{}{}", self.prefix, flag.variable()))
     }
 }

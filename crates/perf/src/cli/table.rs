@@ -124,7 +124,7 @@ const PRODUCING: &[Flag] = {
         row(G, "X", "producer-channel-count", One("N"), "1", "channels on each, with a producer on each channel"),
         row(G, "r", "rate", One("RATE"), "-1", "messages a second from each producer; below 0: no limit; 0: connect and publish nothing"),
         row(G, "vr", "variable-rate", Many("RATE:SECONDS"), "", "rate and how long it holds, several in turn and for ever; wins over --rate"),
-        row(G, "P", "publishing-interval", One("SECONDS"), "", "time between two messages of a producer; a decimal number"),
+        row(G, "P", "publishing-interval", One("SECONDS"), "", "time between two messages of a producer, decimals allowed; wins over the rates"),
         row(G, "prsd", "producer-random-start-delay", One("SECONDS"), "0", "each producer waits for a random time up to this before its first message"),
         row(G, "c", "confirm", One("N"), "-1", "use publisher confirms and have at most N messages unconfirmed on a channel; 0: no limit; below 0: no confirms"),
         row(G, "ct", "confirm-timeout", One("SECONDS"), "30", "how long a producer waits for a confirm before the run fails"),

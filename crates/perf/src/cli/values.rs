@@ -13,7 +13,7 @@ fn usage<T>(text: String) -> Result<T, Failure> {
 /// A dead-letter exchange of `amq.default` is the default exchange. PerfTest cuts a value at a second `=`; it is kept here.
 ///
 /// # Errors
-/// For a value without a name.
+/// For an entry without a name or without `=`, which PerfTest reads as an empty text.
 pub fn pairs(long: &str, lists: &[String]) -> Result<Table, Failure> {
     let mut table = Table::new();
     for entry in lists
@@ -21,12 +21,13 @@ pub fn pairs(long: &str, lists: &[String]) -> Result<Table, Failure> {
         .flat_map(|list| list.split(','))
         .filter(|entry| !entry.trim().is_empty())
     {
-        let (name, text) = entry.split_once('=').unwrap_or((entry, ""));
-        if name.is_empty() || name.len() > 255 {
-            return usage(format!(
-                "--{long} has the entry '{entry}': write NAME=VALUE, the name of 1 to 255 bytes."
-            ));
-        }
+        let (name, text) = match entry.split_once('=') {
+            Some((name, text)) if (1..=255).contains(&name.len()) => (name, text),
+            _ => {
+                let write = "write NAME=VALUE, the name of 1 to 255 bytes.";
+                return usage(format!("--{long} has the entry '{entry}': {write}"));
+            }
+        };
         table.insert(name, typed(name, text));
     }
     Ok(table)
@@ -154,11 +155,11 @@ pub fn stream_offset(text: &str) -> Result<Value, Failure> {
     }
 }
 
-/// `VALUE:SECONDS`, several.
+/// `VALUE:SECONDS`, several, of the flag with this long name.
 ///
 /// # Errors
 /// If one of them is anything else.
-pub fn variable(list: &[String]) -> Result<Vec<(u32, Duration)>, Failure> {
+pub fn variable(long: &str, list: &[String]) -> Result<Vec<(u32, Duration)>, Failure> {
     let read = |text: &String| {
         let (value, seconds) = text.split_once(':')?;
         let value = value.parse::<i32>().ok().and_then(|it| u32::try_from(it).ok())?;
@@ -170,7 +171,7 @@ pub fn variable(list: &[String]) -> Result<Vec<(u32, Duration)>, Failure> {
         Some(all) => Ok(all),
         None => usage(format!(
             "Invalid variable value definition: {}. Should be [VALUE]:[DURATION] with VALUE integer >= 0 and DURATION \
-             integer > 0",
+             integer > 0: correct --{long}.",
             list.iter()
                 .find(|text| read(text).is_none())
                 .map_or("", String::as_str)
@@ -265,7 +266,7 @@ mod tests {
     fn arguments_are_typed_as_by_perftest() {
         let lists = strings(&[
             "x-max-length=10,x-a=true,x-b=false,x-c=1.5,x-d=",
-            "x-max-length=20,e",
+            "x-max-length=20,e=",
             "x-k=a=b",
         ]);
         let table = pairs("queue-args", &lists).unwrap();
@@ -285,6 +286,7 @@ mod tests {
             .with("x-n", -5_i64);
         assert_eq!(pairs("queue-args", &lists).unwrap(), wanted);
         assert!(pairs("queue-args", &strings(&["=5"])).is_err());
+        assert!(pairs("queue-args", &strings(&["5"])).is_err());
     }
 
     #[test]
@@ -370,13 +372,15 @@ mod tests {
 
     #[test]
     fn variable_values_hold_for_seconds() {
-        let all = variable(&strings(&["200:60", "0:20"])).unwrap();
+        let all = variable("variable-rate", &strings(&["200:60", "0:20"])).unwrap();
         assert_eq!(
             all,
             [(200, Duration::from_secs(60)), (0, Duration::from_secs(20))]
         );
         for text in ["", "5", ":5", "5:", "5:0", "-1:5", "1:2:3", "9999999999:1"] {
-            let told = variable(&strings(&["1:1", text])).unwrap_err().to_string();
+            let told = variable("variable-rate", &strings(&["1:1", text]))
+                .unwrap_err()
+                .to_string();
             assert!(
                 told.starts_with(&format!("Invalid variable value definition: {text}. Should be")),
                 "{told}"
@@ -430,7 +434,7 @@ mod tests {
         fn no_text_makes_a_reader_panic(text in "\\PC{0,12}|[%0-9:,=.PTDHMSptkmgb-]{0,12}") {
             let list = [text.clone()];
             let _ = (pairs("x", &list), texts("x", &list), bytes(&text), max_age(&text));
-            let _ = (stream_offset(&text), variable(&list), pause(&text), numbered(&text, 3));
+            let _ = (stream_offset(&text), variable("x", &list), pause(&text), numbered(&text, 3));
         }
     }
 }

@@ -25,11 +25,6 @@ pub fn check(plan: &Plan, settings: &Settings<'_>) -> Result<(), Failure> {
     if plan.stopping.exit_when.is_some() && consumers == 0 {
         return refuse("--exit-when waits for consumers and there are none: leave it or --consumers 0 away.");
     }
-    if plan.queues.predeclared && plan.queues.names == QueueNames::ServerNamed && consumers > 0 {
-        return refuse(
-            "--predeclared uses queues that exist: name them by --queue, --queue-pattern or --queue-file.",
-        );
-    }
     if plan.verify {
         verify(plan, settings)?;
     }

@@ -50,24 +50,7 @@ pub fn connecting(settings: &Settings<'_>) -> Result<Connecting, Failure> {
 
 fn oauth2(settings: &Settings<'_>) -> Result<Option<OAuth2>, Failure> {
     let Some(endpoint) = settings.text("oauth2-token-endpoint") else {
-        let lonely = [
-            "oauth2-client-id",
-            "oauth2-client-secret",
-            "oauth2-grant-type",
-            "oauth2-parameters",
-        ]
-        .into_iter()
-        .find(|long| settings.text(long).is_some());
-        return match lonely {
-            None => Ok(None),
-            Some(long) => {
-                let text = format!(
-                    "{} has no effect alone: add --oauth2-token-endpoint URI.",
-                    settings.name(long)
-                );
-                Err(Failure::Usage(text))
-            }
-        };
+        return Ok(None);
     };
     if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
         return Err(settings.refuse(

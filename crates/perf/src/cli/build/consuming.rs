@@ -51,7 +51,7 @@ pub fn consuming(settings: &Settings<'_>) -> Result<Consuming, Failure> {
 /// A fixed time is a variable one that never changes.
 fn latency(settings: &Settings<'_>) -> Result<Vec<(Duration, Duration)>, Failure> {
     let micros = |number: u32| Duration::from_micros(number.into());
-    let variable = values::variable(&settings.list("variable-latency"))?;
+    let variable = values::variable("variable-latency", &settings.list("variable-latency"))?;
     if !variable.is_empty() {
         return Ok(variable
             .into_iter()

@@ -38,7 +38,7 @@ fn body(settings: &Settings<'_>) -> Result<BodyPlan, Failure> {
     if settings.has("json-body") {
         return Ok(BodyPlan::Json { size, fields, bodies });
     }
-    let sizes = values::variable(&settings.list("variable-size"))?;
+    let sizes = values::variable("variable-size", &settings.list("variable-size"))?;
     if let Some((size, _)) = sizes.iter().find(|(size, _)| *size > LARGEST) {
         return Err(settings.refuse(
             "variable-size",

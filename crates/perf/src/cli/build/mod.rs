@@ -123,7 +123,9 @@ fn reporting(settings: &Settings<'_>) -> Result<Reporting, Failure> {
         None | Some("default") => Format::Default,
         Some("compact") => Format::Compact,
         Some(other) => {
-            let text = format!("Unknown metrics formatter: {other}. Possible values are compact, default.");
+            let text = format!(
+                "Unknown metrics formatter: {other}. Possible values are compact, default: write one of them behind --metrics-format."
+            );
             return Err(Failure::Usage(text));
         }
     };

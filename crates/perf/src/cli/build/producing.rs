@@ -65,15 +65,12 @@ pub fn producing(settings: &Settings<'_>) -> Result<Producing, Failure> {
     })
 }
 
+/// An interval wins over rates, a variable rate over a fixed one, as in PerfTest.
 fn schedule(settings: &Settings<'_>) -> Result<Schedule, Failure> {
     let rate = settings.decimal("rate")?;
-    let variable = values::variable(&settings.list("variable-rate"))?;
+    let variable = values::variable("variable-rate", &settings.list("variable-rate"))?;
     let interval = interval(settings)?;
     if let Some(interval) = interval {
-        if rate.is_some_and(|rate| rate >= 0.0) || !variable.is_empty() {
-            let text = "--publishing-interval and a rate contradict each other: leave one of them away.";
-            return Err(Failure::Usage(text.to_owned()));
-        }
         return Ok(Schedule::Interval(interval));
     }
     if !variable.is_empty() {
