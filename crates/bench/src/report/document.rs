@@ -8,6 +8,7 @@ use super::percentiles;
 use super::summary;
 use super::sweep::Sweep;
 use super::table::{self, Table};
+use crate::flags;
 use crate::results::{PlotKind, Results, ScenarioResult, Target};
 use crate::shown;
 use jiff::Timestamp;
@@ -302,7 +303,7 @@ fn command_section(results: &Results) -> Section {
     let commands = results
         .scenarios
         .iter()
-        .map(|s| (s.name.clone(), format!("leveret perf {}", command_line(&s.flags))))
+        .map(|s| (s.name.clone(), format!("leveret perf {}", s.flags.join(" "))))
         .collect();
     Section {
         title: "How to run it again".to_owned(),
@@ -311,10 +312,7 @@ fn command_section(results: &Results) -> Section {
                 "All of it (put the passwords in; add --all or --smoke if it was run so):".to_owned(),
             ),
             Block::Commands(vec![(String::new(), rerun(results))]),
-            Block::Text(
-                "One scenario by itself, without the measured window and what else the benchmark adds:"
-                    .to_owned(),
-            ),
+            Block::Text("One scenario by itself; add --uri, and --json FILE for all its figures:".to_owned()),
             Block::Commands(commands),
         ],
     }
@@ -335,20 +333,11 @@ fn rerun(results: &Results) -> String {
     }
     words.extend(["--rounds".to_owned(), results.rounds.to_string()]);
     words.extend(["--scenarios".to_owned(), sweeps.join(",")]);
-    command_line(&words)
-}
-
-/// Words as a shell takes them.
-fn command_line(words: &[String]) -> String {
-    let quoted = |word: &String| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/@%+{}".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .map(|w| flags::quoted(w))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]
@@ -358,9 +347,17 @@ mod tests {
 
     #[test]
     fn command_lines_can_be_pasted_into_a_shell() {
-        let words = ["churn", "--background", "--rate 1", "it's"].map(str::to_owned);
-        assert_eq!(command_line(&words), r"churn --background '--rate 1' 'it'\''s'");
-        let line = rerun(&results());
+        let mut results = results();
+        // The runner leaves them quoted.
+        results.scenarios[0].flags = ["churn", "--background", "'--rate 1'"]
+            .map(str::to_owned)
+            .to_vec();
+        let text = super::super::markdown(&results);
+        assert!(
+            text.contains("leveret perf churn --background '--rate 1'\n"),
+            "{text}"
+        );
+        let line = rerun(&results);
         assert!(
             line.starts_with("leveret bench --target 'leveret=amqp://guest:***@"),
             "{line}"

@@ -103,7 +103,7 @@ pub const COLUMNS: [Figure; 11] = [
         "written a message",
         None,
         |r| r.written_bytes_per_message,
-        |b| format!("{} B", shown::number(b)),
+        bytes,
         Source::Process,
     ),
     figure(
@@ -125,6 +125,12 @@ fn p50(run: &Run) -> Option<f64> {
 
 fn p99(run: &Run) -> Option<f64> {
     latency(run, |l| l.p99)
+}
+
+/// Less than a tenth of a byte a message is what the broker writes anyway.
+fn bytes(value: f64) -> String {
+    let value = if value < 0.05 { 0.0 } else { value };
+    format!("{} B", shown::number(value))
 }
 
 /// Syncs are few: `1/69` reads better than `0.0145`.

@@ -144,7 +144,9 @@ fn block_html(block: &Block, targets: &[String]) -> String {
 }
 
 fn table_html(table: &Table) -> String {
-    let mut out = String::from("<div class=\"wide\" tabindex=\"0\"><table><thead><tr>");
+    let mut out = String::from(
+        "<div class=\"wide\" role=\"region\" aria-label=\"Table\" tabindex=\"0\"><table><thead><tr>",
+    );
     for (index, head) in table.head.iter().enumerate() {
         let class = number_class(table, index);
         out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escape(head)));

@@ -135,7 +135,7 @@ impl Panel {
             svg.open(&format!("pt series {}", series_class(target)), Some(&span.tip));
             svg.rect(&class, [from, top, (to - from - 1.0).max(1.0), STRIP - 2.0]);
             if width_of(&span.name, 11.0) + 6.0 <= to - from {
-                svg.label("small", (from + 4.0, top + 10.0), Anchor::Start, &span.name);
+                svg.label("inside", (from + 4.0, top + 10.0), Anchor::Start, &span.name);
             }
             svg.close();
         }

@@ -124,14 +124,18 @@ pub fn sentences(results: &Results) -> Vec<String> {
                 continue;
             };
             let what = if noun == "CPU" { "CPU a message" } else { noun };
+            let range = match spread.rounds {
+                1 => " in one scenario".to_owned(),
+                count => format!(
+                    " in the median over {count} scenarios; from {} to {}",
+                    words::factor(spread.low),
+                    words::factor(spread.high)
+                ),
+            };
+            let times = words::multiple(spread.median);
             sentences.push(format!(
-                "{}, {what}: {} {}’s in the median over {} scenarios; from {} to {}.",
-                broker.name,
-                words::multiple(spread.median),
-                first.name,
-                spread.rounds,
-                words::factor(spread.low),
-                words::factor(spread.high),
+                "{}, {what}: {times} {}’s{range}.",
+                broker.name, first.name
             ));
         }
     }

@@ -174,7 +174,7 @@ pub fn series_class(target: usize) -> String {
 pub fn style() -> String {
     let mut text = format!(
         ".plot text{{font-family:{FONTS};font-size:12px;fill:#1f2328}}\
-         .plot .small{{font-size:11px;fill:#57606a}}.plot .bold{{font-weight:600;font-size:13px}}\
+         .plot .small{{font-size:11px;fill:#57606a}}.plot .inside{{font-size:11px}}.plot .bold{{font-weight:600;font-size:13px}}\
          .plot .head{{font-weight:600;font-size:15px}}\
          .plot .bg{{fill:#ffffff}}.plot .area{{fill:#f6f8fa}}\
          .plot .grid{{stroke:#d0d7de;stroke-width:1}}.plot .fine{{stroke:#e6eaef;stroke-width:1}}\

@@ -19,7 +19,7 @@ pub fn ratio(ratio: Ratio, pairs: usize, noun: &str) -> String {
 /// The same for a narrow column whose heading names the figure.
 pub fn short_ratio(ratio: Ratio, pairs: usize) -> (String, Option<String>) {
     if pairs < 2 {
-        return (factor(ratio.median), Some("one round".to_owned()));
+        return (factor(ratio.median), Some("(one round)".to_owned()));
     }
     let interval = Some(interval(ratio));
     if ratio.low <= 1.0 && ratio.high >= 1.0 {
@@ -136,7 +136,7 @@ mod tests {
             ratio(of(2.5, 2.5, 2.5), 1, "p99"),
             "2.5 times the p99 (one round)"
         );
-        assert_eq!(short_ratio(of(0.25, 0.25, 0.25), 1).1.unwrap(), "one round");
+        assert_eq!(short_ratio(of(0.25, 0.25, 0.25), 1).1.unwrap(), "(one round)");
     }
 
     #[test]
