@@ -8,6 +8,11 @@ use std::collections::BTreeMap;
 /// The number of the format; a reader refuses another one.
 pub const FORMAT: u32 = 1;
 
+/// What churns are about, as the load generator names it. Of deleting queues with bindings (`bind-all`) it is the deletion.
+const MAIN_OPERATIONS: [&str; 7] = [
+    "acquire", "bind", "connect", "consume", "declare", "dispatch", "open",
+];
+
 /// All of a benchmark: one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
@@ -213,26 +218,32 @@ impl Run {
         }
     }
 
-    /// Messages a second, in or out, whichever the load is about; operations a second where there are no messages.
+    /// What the load is about: of a churn, pairs of operations a second, else messages a second, in or out.
     pub fn rate(&self) -> Option<f64> {
         let messages = if self.consume_rate > 0.0 {
             self.consume_rate
         } else {
             self.publish_rate
         };
-        let operations = || {
-            self.churn
-                .as_ref()
-                .map(|churn| churn.values().map(|o| o.rate).sum())
-        };
-        Some(messages).filter(|rate| *rate > 0.0).or_else(operations)
+        let operation = self.main_operation().map(|operation| operation.rate);
+        operation.or(Some(messages)).filter(|rate| *rate > 0.0)
     }
 
-    /// The latency that the load is about: until the consumer has it, else until it is confirmed, else of the operation that
-    /// comes first in the alphabet (`bind`, `close`, `declare`: each has a partner that undoes it).
+    /// The latency that the load is about: of a churn, its operation's, else until the consumer has the message, else until
+    /// it is confirmed.
     pub fn main_latency(&self) -> Option<Latency> {
-        let operation = || self.churn.as_ref()?.values().next()?.latency;
-        self.latency.or(self.confirm_latency).or_else(operation)
+        let operation = self.main_operation().and_then(|operation| operation.latency);
+        operation.or(self.latency).or(self.confirm_latency)
+    }
+
+    /// The operation that a churn is about; the others undo it or come with it.
+    fn main_operation(&self) -> Option<&Operation> {
+        let churn = self.churn.as_ref()?;
+        if churn.contains_key("bind-all") {
+            return churn.get("delete");
+        }
+        let main = MAIN_OPERATIONS.iter().find_map(|name| churn.get(*name));
+        main.or_else(|| churn.values().next())
     }
 
     /// Whether its figures count.
@@ -345,6 +356,28 @@ mod tests {
         assert_eq!(scenario.ratio(0, 1, cpu).map(|r| r.median), Some(4.0));
         assert_eq!(scenario.median(0, cpu), Some(2.0));
         assert_eq!(scenario.ratio(0, 2, cpu), None);
+    }
+
+    #[test]
+    fn a_churn_is_about_what_is_made_and_not_what_undoes_it() {
+        let operation = |rate| Operation {
+            count: 10,
+            rate,
+            latency: None,
+        };
+        let churn = |names: [(&str, f64); 2]| Run {
+            churn: Some(
+                names
+                    .map(|(name, rate)| (name.to_owned(), operation(rate)))
+                    .into(),
+            ),
+            ..Run::empty(0, 0)
+        };
+        assert_eq!(churn([("close", 1.0), ("open", 2.0)]).rate(), Some(2.0));
+        assert_eq!(churn([("bind", 3.0), ("unbind", 4.0)]).rate(), Some(3.0));
+        assert_eq!(churn([("other", 5.0), ("unknown", 6.0)]).rate(), Some(5.0));
+        let filled = churn([("bind-all", 1.0), ("delete", 7.0)]);
+        assert_eq!(filled.rate(), Some(7.0));
     }
 
     #[test]

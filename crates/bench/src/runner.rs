@@ -116,8 +116,9 @@ impl Runner {
                 return Err(Failure::Interrupted(self.store.directory().to_owned()));
             }
             Err(LoadFailure::Failed(reason)) => {
-                self.store
-                    .keep_failure(&format!("{text}: {reason}"), &self.program.printed());
+                let reason = spec.hide_secret(&reason);
+                let printed = spec.hide_secret(&self.program.printed());
+                self.store.keep_failure(&format!("{text}: {reason}"), &printed);
                 Run::failed(visit.target, visit.round, reason)
             }
         };
