@@ -17,7 +17,7 @@ pub enum Who<'a> {
 pub fn on_channel(code: u16, text: &str, cause: MethodId) -> String {
     let name = cause.name().unwrap_or_default();
     let advice = match (code, name) {
-        (406, "queue.declare") => {
+        (406, "queue.declare") if text.contains("inequivalent") => {
             "the queue exists with other properties: use --predeclared to take it as it is, or delete it"
         }
         (406 | 503, "exchange.declare") => {
@@ -120,5 +120,56 @@ pub fn strange_greeting(place: &str, bytes: &[u8]) -> Option<String> {
             "the server at {place} is no AMQP broker: check host and port in --uri"
         )),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::amqp::Arguments;
+    use protocol::amqp::method::{ExchangeDeclare, QueueBind, QueueDeclare};
+
+    #[test]
+    fn refusals_keep_the_brokers_words_and_say_what_to_do() {
+        let table = [
+            (
+                406,
+                "inequivalent arg 'durable'",
+                QueueDeclare::ID,
+                "--predeclared",
+            ),
+            (404, "no queue 'q'", QueueBind::ID, "declare it"),
+            (
+                405,
+                "cannot obtain exclusive access",
+                QueueDeclare::ID,
+                "--exclusive",
+            ),
+            (
+                403,
+                "access to queue refused",
+                QueueDeclare::ID,
+                "set_permissions",
+            ),
+            (
+                541,
+                "`transient_nonexcl_queues` is deprecated",
+                QueueDeclare::ID,
+                "--flag persistent",
+            ),
+            (
+                503,
+                "unknown exchange type 'x'",
+                ExchangeDeclare::ID,
+                "--exchange",
+            ),
+        ];
+        for (code, said, cause, advice) in table {
+            let text = on_channel(code, said, cause);
+            assert!(text.contains(said) && text.contains(advice), "{text}");
+        }
+        let text = on_channel(406, "invalid arg 'x-expires'", QueueDeclare::ID);
+        assert_eq!(text, "invalid arg 'x-expires' (queue.declare)");
+        assert_eq!(on_channel(501, "odd", MethodId::NONE), "odd");
     }
 }

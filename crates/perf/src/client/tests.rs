@@ -530,6 +530,15 @@ fn tls_to_a_plain_port_is_recognised() {
 }
 
 #[test]
+fn a_server_that_hangs_up_in_the_tls_handshake_is_told_of() {
+    let (mut uri, broker) = start(|mut peer| peer.socket.read(&mut [0; 4096]).unwrap());
+    uri.tls = true;
+    let text = refused(&uri);
+    assert!(text.contains("is it a broker's TLS port?"), "{text}");
+    assert!(broker.join().unwrap() > 0);
+}
+
+#[test]
 fn certificates_that_are_missing_are_named() {
     let mut uri = Uri::parse("amqps://localhost:1").unwrap();
     uri.query.certificate = Some("/nowhere/me.pem".into());

@@ -10,15 +10,13 @@ use crate::client::{Addresses, Client};
 use crate::failure::Failure;
 use crate::oauth2::Tokens;
 use crate::plan::{Instances, Plan};
-use model::table::{Table, Value};
+use model::table::Table;
 use protocol::amqp::method::QueueDeclare;
 use protocol::amqp::{Method, RawTable};
 use std::time::{Duration, Instant};
 
 /// How often an instance counts.
 const BETWEEN_COUNTS: Duration = Duration::from_millis(100);
-/// If all instances die, the broker deletes the queue after this time without use.
-const EXPIRY: Duration = Duration::from_secs(60);
 const CHANNEL: u16 = 1;
 
 /// Waits until `instances.expected` processes wait here, on the same broker and virtual host, with the same id and namespace.
@@ -48,10 +46,9 @@ fn queue_name(plan: &Plan, instances: &Instances) -> String {
 fn meet(client: &mut Client, queue: &str, instances: &Instances) -> Result<(), Failure> {
     let deadline = Instant::now() + instances.timeout;
     let mut arguments = Vec::new();
-    // A classic queue, whatever the virtual host's default is: it can be deleted with its last consumer.
+    // A classic queue, whatever the virtual host's default is: the broker deletes it with its last consumer.
     Table::new()
         .with("x-queue-type", "classic")
-        .with("x-expires", Value::Long(EXPIRY.as_millis() as i64))
         .encode(&mut arguments);
     client.open_channel(CHANNEL)?;
     let declare = QueueDeclare {
