@@ -10,8 +10,8 @@ const COLUMN: usize = 40;
 
 const USAGE: &str = "\
 Usage: leveret perf [FLAGS]
-       leveret perf churn --what bind|queue|connection|channel|consumer [FLAGS]   (see churn --help)
-       leveret perf phases [FLAGS]                                                (see phases --help)
+       leveret perf churn --what WHAT [FLAGS]    how long single operations take; see churn --help
+       leveret perf phases [FLAGS]               fill a queue, then drain it; see phases --help
 
 Puts an AMQP 0-9-1 broker under load and measures it. Command lines of PerfTest work unchanged; without
 flags one producer publishes as fast as it can to one consumer on amqp://localhost, until Ctrl-C.
@@ -155,6 +155,25 @@ mod tests {
         }
         assert!(!shown.contains("--metrics-prometheus-port"));
         assert!(metrics_help().contains("[default: 8080]"));
+    }
+
+    #[test]
+    fn the_page_for_users_names_every_flag() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/perf.md");
+        let page = std::fs::read_to_string(page).expect("the page");
+        for flag in flags() {
+            let short = if flag.short.is_empty() {
+                String::new()
+            } else {
+                format!("`-{}`, ", flag.short)
+            };
+            let row = format!("\n| {short}`--{}", flag.long);
+            let ends = |rest: &str| rest.starts_with('`') || rest.starts_with(' ');
+            assert!(
+                page.split(&row).skip(1).any(ends),
+                "docs/perf.md lacks the row {row}"
+            );
+        }
     }
 
     #[test]
