@@ -152,10 +152,13 @@ fn table_html(table: &Table) -> String {
         out.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escape(head)));
     }
     out.push_str("</tr></thead><tbody>\n");
-    for row in &table.rows {
+    for (at, row) in table.rows.iter().enumerate() {
         out.push_str(if row.first { "<tr class=\"first\">" } else { "<tr>" });
+        let rows = spanned(table, at);
         for (index, cell) in row.cells.iter().enumerate() {
-            out.push_str(&cell_html(table, row, index, cell));
+            if index > 0 || rows > 0 {
+                out.push_str(&cell_html(table, row, index, cell, rows));
+            }
         }
         out.push_str("</tr>\n");
     }
@@ -171,6 +174,15 @@ fn table_html(table: &Table) -> String {
     out
 }
 
+/// How many rows the first cell of a row spans: its own and those below that leave it empty. 0 for those.
+fn spanned(table: &Table, at: usize) -> usize {
+    let is_empty = |row: &Row| !row.first && row.cells.first().is_some_and(|c| c.text.is_empty());
+    if table.rows.get(at).is_some_and(is_empty) {
+        return 0;
+    }
+    1 + table.rows.iter().skip(at + 1).take_while(|r| is_empty(r)).count()
+}
+
 fn number_class(table: &Table, index: usize) -> &'static str {
     if index >= table.numbers_from {
         " class=\"n\""
@@ -179,7 +191,7 @@ fn number_class(table: &Table, index: usize) -> &'static str {
     }
 }
 
-fn cell_html(table: &Table, row: &Row, index: usize, cell: &Cell) -> String {
+fn cell_html(table: &Table, row: &Row, index: usize, cell: &Cell, rows: usize) -> String {
     let head = table.head.get(index).map_or("", String::as_str);
     let class = match head {
         _ if cell.text.starts_with("no difference") => " class=\"n ratio same\"",
@@ -207,7 +219,12 @@ fn cell_html(table: &Table, row: &Row, index: usize, cell: &Cell) -> String {
         .note
         .as_ref()
         .map_or_else(String::new, |note| format!("<small>{}</small>", escape(note)));
-    format!("<td{class}>{text}{note}</td>")
+    let span = if index == 0 && rows > 1 {
+        format!(" rowspan=\"{rows}\"")
+    } else {
+        String::new()
+    };
+    format!("<td{class}{span}>{text}{note}</td>")
 }
 
 fn marker(target: usize) -> String {

@@ -7,13 +7,22 @@ use crate::statistics::Ratio;
 /// difference was shown where the interval includes 1.
 pub fn ratio(ratio: Ratio, pairs: usize, noun: &str) -> String {
     if pairs < 2 {
-        return format!("{} the {noun} (one round)", times(ratio.median));
+        return format!("{} {noun} (one round)", of_the(ratio.median));
     }
     let interval = interval(ratio);
     if ratio.low <= 1.0 && ratio.high >= 1.0 {
         return format!("no difference shown {interval}");
     }
-    format!("{} the {noun} {interval}", times(ratio.median))
+    format!("{} {noun} {interval}", of_the(ratio.median))
+}
+
+/// `5.3 times the`, or `about the same` where the digits show no more.
+fn of_the(value: f64) -> String {
+    if factor(value) == "1" {
+        "about the same".to_owned()
+    } else {
+        times(value) + " the"
+    }
 }
 
 /// The same for a narrow column whose heading names the figure.
@@ -135,6 +144,10 @@ mod tests {
         assert_eq!(
             ratio(of(2.5, 2.5, 2.5), 1, "p99"),
             "2.5 times the p99 (one round)"
+        );
+        assert_eq!(
+            ratio(of(1.0, 1.0, 1.0), 1, "p99"),
+            "about the same p99 (one round)"
         );
         assert_eq!(short_ratio(of(0.25, 0.25, 0.25), 1).1.unwrap(), "(one round)");
     }
