@@ -115,7 +115,8 @@ pub fn wait_for_servers(plan: &Plan) -> Result<(), Failure> {
                 "Could not connect to broker(s) in {seconds} second(s), exiting{why}"
             )));
         }
-        thread::sleep(BETWEEN_LOOKS);
+        // No event tells that a broker is up: all one can do is to look again.
+        thread::park_timeout(BETWEEN_LOOKS);
     }
 }
 
