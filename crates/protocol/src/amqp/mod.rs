@@ -10,7 +10,7 @@
 //! 5. [`reply`]: [`ReplyCode`] and [`Exception`], the errors of the protocol with RabbitMQ's texts.
 //! 6. [`assembler`]: per channel, puts method, header and body frames together; the general way in.
 //! 7. [`publish`]: [`PublishScanner`], the fast way in: a whole `basic.publish` in one pass over the buffer.
-//!    [`mod@scan_ack`] does the same for a consumer's `basic.ack`.
+//!    [`mod@scan_ack`] does the same for a consumer's `basic.ack`, [`mod@scan_deliver`] on a client's side for a delivery.
 //! 8. [`encode`] and [`deliver`]: the way out; [`DeliverTemplate`] is its fast lane.
 //! 9. [`handshake`]: from the protocol header to an open connection, the server's side.
 //!
@@ -36,6 +36,7 @@ pub mod method;
 pub mod publish;
 pub mod reply;
 pub mod scan_ack;
+pub mod scan_deliver;
 
 pub use assembler::{Assembler, Content, Step};
 pub use deliver::DeliverTemplate;
@@ -47,3 +48,4 @@ pub use method::{Arguments, Method, MethodError, MethodId};
 pub use publish::{Publish, PublishScanner};
 pub use reply::{Exception, ReplyCode};
 pub use scan_ack::{Ack, scan_ack};
+pub use scan_deliver::{Delivery, scan_deliver};
