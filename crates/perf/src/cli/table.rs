@@ -94,7 +94,7 @@ const TOPOLOGY: &[Flag] = {
     &[
         row(G, "t", "type", One("TYPE"), "direct", "exchange type"),
         row(G, "e", "exchange", Optional("NAME"), "the type's name", "exchange; amq.default means the default exchange"),
-        row(G, "u", "queue", One("NAME,NAME"), "named by the broker", "queue, or several separated by commas; each consumer consumes from all of them"),
+        row(G, "u", "queue", One("NAME,NAME"), "named by the broker", "queue, or several separated by commas; each consumer consumes from all of them; without it each has its own"),
         row(G, "qp", "queue-pattern", One("PATTERN"), "", "pattern of queue names such as perf-%d; the queues are dealt out to producers and consumers in turn"),
         row(G, "qpf", "queue-pattern-from", One("N"), "", "first number of the pattern"),
         row(G, "qpt", "queue-pattern-to", One("N"), "", "last number of the pattern, included"),
@@ -105,7 +105,7 @@ const TOPOLOGY: &[Flag] = {
         row(G, "sb", "skip-binding-queues", Nothing, "", "bind nothing"),
         row(G, "p", "predeclared", Nothing, "", "use an exchange and queues that exist; declare nothing"),
         row(G, "ad", "auto-delete", One("BOOL"), "true", "whether queues go away with their last consumer"),
-        row(G, "E", "exclusive", Nothing, "", "exclusive queues named by the broker; only the connection that declared one can use it"),
+        row(G, "E", "exclusive", Nothing, "", "exclusive queues: only the connection that declared one can use it; mostly named by the broker"),
         row(G, "qa", "queue-args", Many("KEY=VALUE,..."), "", "queue arguments; true and false become booleans, whole numbers become longs; may come several times"),
         row(G, "qq", "quorum-queue", Nothing, "", "declare quorum queues: persistent messages and no auto-delete follow"),
         row(G, "sq", "stream-queue", Nothing, "", "declare streams: persistent messages, no auto-delete, --qos 200, 20 GB of 500 MB segments follow"),

@@ -62,7 +62,7 @@ fn verify(plan: &Plan, settings: &Settings<'_>) -> Result<(), Failure> {
             "--verify would count each message once for each consumer of a stream: give it one consumer.",
         );
     }
-    if copied(plan) {
+    if copied(plan, readers) {
         return refuse(
             "--verify would count each message several times, since several queues get it: name one queue, or use a direct \
              exchange and --queue-pattern without --routing-key.",
@@ -72,12 +72,13 @@ fn verify(plan: &Plan, settings: &Settings<'_>) -> Result<(), Failure> {
 }
 
 /// Whether one message goes to several queues.
-fn copied(plan: &Plan) -> bool {
+fn copied(plan: &Plan, readers: usize) -> bool {
     if plan.exchange.name.is_empty() || plan.queues.skip_binding {
         return false;
     }
     match &plan.queues.names {
-        QueueNames::ServerNamed => plan.queues.exclusive && plan.consuming.consumers > 1,
+        // Each consumer has a queue of its own then.
+        QueueNames::ServerNamed => readers > 1,
         QueueNames::Fixed(names) => names.len() > 1,
         QueueNames::Sequence(names) => {
             let by_key =

@@ -30,18 +30,11 @@ pub fn replicated(settings: &Settings<'_>) -> bool {
 }
 
 pub fn queues(settings: &Settings<'_>) -> Result<Queues, Failure> {
-    let exclusive = settings.has("exclusive");
-    let names = names(settings)?;
-    if exclusive && names != QueueNames::ServerNamed {
-        let text = "--exclusive makes queues that the broker names, and a named one would be locked to a single connection: \
-                    leave --queue, --queue-pattern and --queue-file away.";
-        return Err(Failure::Usage(text.to_owned()));
-    }
     Ok(Queues {
-        names,
+        names: names(settings)?,
         durable: super::producing::flags(settings)?.persistent,
         auto_delete: settings.boolean("auto-delete", true)? && !replicated(settings),
-        exclusive,
+        exclusive: settings.has("exclusive"),
         arguments: arguments(settings)?,
         predeclared: settings.has("predeclared"),
         skip_binding: settings.has("skip-binding-queues"),
