@@ -11,6 +11,8 @@ pub enum Quantity {
     TimeUs,
     /// Anything counted or a second; in thousands or millions where the numbers are long.
     Count(String),
+    /// Shown as MB.
+    Bytes,
     /// Seconds since something began.
     Seconds,
     /// A name for each place of an ordinal scale.
@@ -67,6 +69,7 @@ impl Axis {
                 let size = if each { tick.abs() } else { most };
                 let label = match &self.quantity {
                     Quantity::TimeUs => time_label(*tick, size),
+                    Quantity::Bytes => format!("{} MB", plain(*tick / 1e6)),
                     Quantity::Count(_) => count_label(*tick, size),
                     Quantity::Seconds => plain(*tick),
                     Quantity::Names(names) => names.get(index).cloned().unwrap_or_default(),

@@ -58,6 +58,14 @@ pub const ACHIEVED: Figure = figure(
 pub const P50: Figure = figure("p50", None, p50, shown::time_us, Source::Latency);
 pub const P99: Figure = figure("p99", Some("p99"), p99, shown::time_us, Source::Latency);
 
+pub const RSS: Figure = figure(
+    "RSS peak",
+    None,
+    |run| run.rss_peak_bytes.map(|b| b as f64),
+    |b| shown::megabytes(b as u64),
+    Source::Process,
+);
+
 /// The columns of the tables, the main figure first.
 pub const COLUMNS: [Figure; 11] = [
     CPU,
@@ -92,13 +100,7 @@ pub const COLUMNS: [Figure; 11] = [
         shown::time_us,
         Source::Latency,
     ),
-    figure(
-        "RSS peak",
-        None,
-        |r| r.rss_peak_bytes.map(|b| b as f64),
-        |b| shown::megabytes(b as u64),
-        Source::Process,
-    ),
+    RSS,
     figure(
         "written a message",
         None,

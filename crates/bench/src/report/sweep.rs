@@ -96,6 +96,19 @@ impl<'a> Sweep<'a> {
             logarithmic: true,
             asked: false,
         });
+        if !self.knows(figure::RATE.of) {
+            // A load that carries nothing, such as idle connections, is about memory.
+            views.push(View {
+                name: "memory",
+                title: "broker’s peak memory",
+                reading: "The whiskers span all rounds, the line joins their medians.".to_owned(),
+                quantity: Quantity::Bytes,
+                lines: vec![(figure::RSS, Stroke::Solid)],
+                strokes: Vec::new(),
+                logarithmic: false,
+                asked: false,
+            });
+        }
         views.into_iter().filter_map(|view| self.drawing(view)).collect()
     }
 
@@ -241,6 +254,11 @@ impl<'a> Sweep<'a> {
         missing
     }
 
+    fn knows(&self, of: fn(&Run) -> Option<f64>) -> bool {
+        let mut runs = self.points.iter().flat_map(|(s, _)| s.runs.iter());
+        runs.any(|run| run.is_ok() && of(run).is_some())
+    }
+
     fn misses_what_was_asked(&self) -> bool {
         self.points.iter().any(|(scenario, _)| {
             let Some(asked) = asked(scenario) else {
@@ -322,6 +340,19 @@ mod tests {
             "{:?}",
             panels[0].asked
         );
+    }
+
+    #[test]
+    fn a_sweep_that_carries_nothing_is_about_memory() {
+        let mut results = results();
+        results.scenarios.retain(|s| s.group == "S000-RATE");
+        for run in results.scenarios.iter_mut().flat_map(|s| &mut s.runs) {
+            (run.publish_rate, run.consume_rate) = (0.0, 0.0);
+            (run.latency, run.cpu_us_per_message) = (None, None);
+        }
+        let scenarios: Vec<&ScenarioResult> = results.scenarios.iter().collect();
+        let all = Sweep::of(&results, "S000-RATE", &scenarios).unwrap().drawings();
+        assert!(all.iter().any(|d| d.name == "s000-rate-memory"), "{all:?}");
     }
 
     #[test]
