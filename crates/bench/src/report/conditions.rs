@@ -1,0 +1,123 @@
+//! Under which conditions it was measured, for the head of the report.
+
+use super::axis::plain;
+use super::details;
+use crate::results::{Results, Target};
+use crate::shown;
+use jiff::Timestamp;
+
+/// The conditions: a name and a text each.
+pub fn facts(results: &Results) -> Vec<(String, String)> {
+    let machine = &results.machine;
+    let date = |s: u64| {
+        let second = i64::try_from(s).ok()?;
+        let stamp = Timestamp::from_second(second).ok()?;
+        Some(stamp.strftime("%Y-%m-%d %H:%M UTC").to_string())
+    };
+    let finished = match results.finished_unix_s {
+        Some(end) => {
+            let minutes = end.saturating_sub(results.started_unix_s).div_ceil(60);
+            format!("took {minutes} min")
+        }
+        None => "cut short: not all of it was run".to_owned(),
+    };
+    let started = shown::or_none(date(results.started_unix_s));
+    let disk = machine.disk_sync_us.map_or_else(
+        || "– (the output directory could not be written in that way)".to_owned(),
+        |sync| {
+            format!(
+                "append of 4 KiB with fdatasync: {} (p50), {} (p99), {} (max of {})",
+                shown::time_us(sync.p50),
+                shown::time_us(sync.p99),
+                shown::time_us(sync.max),
+                sync.count
+            )
+        },
+    );
+    let memory = shown::number(machine.memory_bytes as f64 / f64::from(1 << 30));
+    let cores = if machine.cores == 1 { "core" } else { "cores" };
+    let mut facts = vec![
+        ("Measured".to_owned(), format!("{started}; {finished}")),
+        (
+            "Machine".to_owned(),
+            format!(
+                "{}, {} {cores}, {memory} GiB of memory",
+                machine.cpu, machine.cores
+            ),
+        ),
+        ("System".to_owned(), format!("{}; {}", machine.os, machine.kernel)),
+        ("Disk".to_owned(), disk),
+    ];
+    for (index, target) in results.targets.iter().enumerate() {
+        facts.push((format!("Target {}", letter(index)), described(target)));
+    }
+    let windows = details::windows(results).map_or_else(String::new, |w| {
+        let (low, high) = (plain(w.low), plain(w.high));
+        if low == high {
+            format!(", windows of {low} s")
+        } else {
+            format!(", windows of {low} to {high} s")
+        }
+    });
+    facts.push((
+        "Order".to_owned(),
+        format!(
+            "in turns, {}; up to {} rounds{windows}",
+            results.order, results.rounds
+        ),
+    ));
+    if !machine.note.is_empty() {
+        facts.push(("Note".to_owned(), machine.note.clone()));
+    }
+    facts
+}
+
+fn letter(index: usize) -> char {
+    u8::try_from(index)
+        .ok()
+        .and_then(|index| b'A'.checked_add(index))
+        .filter(u8::is_ascii_uppercase)
+        .map_or('?', char::from)
+}
+
+fn described(target: &Target) -> String {
+    let process = match target.pid {
+        Some(_) => String::new(),
+        None => "; its process is not known, so there are no figures of CPU, memory and disk".to_owned(),
+    };
+    format!(
+        "{}: {} at {}{process}",
+        target.name, target.version, target.uri_shown
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::results;
+    use super::*;
+
+    #[test]
+    fn the_conditions_name_machine_disk_targets_and_order() {
+        let text: String = facts(&results())
+            .into_iter()
+            .map(|(a, b)| a + b.as_str())
+            .collect();
+        for expected in [
+            "EPYC",
+            "2 cores",
+            "fdatasync",
+            "rabbitmq: RabbitMQ 4.3",
+            "A B B A",
+            "UTC",
+        ] {
+            assert!(text.contains(expected), "{expected} is missing in {text}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_says_so() {
+        let mut results = results();
+        results.finished_unix_s = None;
+        assert!(facts(&results)[0].1.contains("cut short"));
+    }
+}
