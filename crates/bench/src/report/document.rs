@@ -127,8 +127,8 @@ fn summary_section(results: &Results, groups: &[Group<'_>]) -> Section {
         )));
         blocks.push(Block::List(sentences));
     }
-    blocks.extend(summary::costs(results, &single).map(Block::Drawing));
-    blocks.extend(summary::rates(results, &single).map(Block::Drawing));
+    blocks.extend(summary::costs(results, &single).into_iter().map(Block::Drawing));
+    blocks.extend(summary::rates(results, &single).into_iter().map(Block::Drawing));
     if !single.is_empty() {
         blocks.push(Block::Table(table::figures(results, &single)));
         blocks.push(Block::Folded(

@@ -9,7 +9,7 @@ use crate::results::{Results, ScenarioResult};
 use crate::shown;
 
 /// Bars of the rates of those scenarios that run as fast as they can.
-pub fn rates(results: &Results, scenarios: &[&ScenarioResult]) -> Option<Drawing> {
+pub fn rates(results: &Results, scenarios: &[&ScenarioResult]) -> Vec<Drawing> {
     let unlimited: Vec<&ScenarioResult> = scenarios.iter().copied().filter(|s| is_unlimited(s)).collect();
     bars(
         results,
@@ -22,7 +22,7 @@ pub fn rates(results: &Results, scenarios: &[&ScenarioResult]) -> Option<Drawing
 }
 
 /// Bars of the broker's CPU time a message.
-pub fn costs(results: &Results, scenarios: &[&ScenarioResult]) -> Option<Drawing> {
+pub fn costs(results: &Results, scenarios: &[&ScenarioResult]) -> Vec<Drawing> {
     bars(
         results,
         scenarios,
@@ -46,7 +46,7 @@ fn bars(
     name: &str,
     title: &str,
     reading: &str,
-) -> Option<Drawing> {
+) -> Vec<Drawing> {
     let groups: Vec<BarGroup> = scenarios
         .iter()
         // A scenario without a figure of any target is told of in the tables.
@@ -59,13 +59,31 @@ fn bars(
                 .collect(),
         })
         .collect();
-    (!groups.is_empty()).then(|| Drawing {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        reading: reading.to_owned(),
-        strokes: Vec::new(),
-        content: Content::Bars(groups),
-    })
+    let parts: Vec<&[BarGroup]> = groups.chunks(fitting(results.targets.len())).collect();
+    let count = parts.len();
+    parts
+        .iter()
+        .enumerate()
+        .map(|(index, groups)| {
+            let title = if count > 1 {
+                format!("{title} ({} of {count})", index + 1)
+            } else {
+                title.to_owned()
+            };
+            Drawing {
+                name: name.to_owned(),
+                title,
+                reading: reading.to_owned(),
+                strokes: Vec::new(),
+                content: Content::Bars(groups.to_vec()),
+            }
+        })
+        .collect()
+}
+
+/// So many scenarios fit on a screen or a printed page, which cannot break a drawing.
+fn fitting(targets: usize) -> usize {
+    (36 / (targets + 2)).max(2)
 }
 
 fn bar(results: &Results, scenario: &ScenarioResult, figure: &Figure, target: usize) -> Bar {
@@ -195,7 +213,7 @@ mod tests {
     fn each_scenario_without_a_limit_has_its_bars() {
         let results = results();
         let all: Vec<&ScenarioResult> = results.scenarios.iter().filter(|s| s.point.is_none()).collect();
-        let Content::Bars(groups) = rates(&results, &all).unwrap().content else {
+        let Content::Bars(groups) = rates(&results, &all).remove(0).content else {
             panic!("no bars");
         };
         let names: Vec<&str> = groups.iter().map(|g| g.name.as_str()).collect();
@@ -207,10 +225,19 @@ mod tests {
     }
 
     #[test]
+    fn many_scenarios_are_drawn_in_parts() {
+        let results = results();
+        let t1 = results.scenarios.iter().find(|s| s.name == "T1").unwrap();
+        let parts = costs(&results, &[t1; 20]);
+        assert_eq!(parts.len(), 3);
+        assert!(parts[2].title.ends_with("(3 of 3)"), "{}", parts[2].title);
+    }
+
+    #[test]
     fn a_failed_target_keeps_its_place_among_the_bars() {
         let results = results();
         let failed = results.scenarios.iter().find(|s| s.name == "T4").unwrap();
-        let Content::Bars(groups) = rates(&results, &[failed]).unwrap().content else {
+        let Content::Bars(groups) = rates(&results, &[failed]).remove(0).content else {
             panic!("no bars");
         };
         assert!(groups[0].bars[1].text.starts_with("– failed: "), "{groups:?}");
