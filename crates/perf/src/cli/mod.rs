@@ -15,6 +15,7 @@ mod values;
 
 use crate::failure::Failure;
 use crate::plan::Plan;
+use crate::{churn, phases, run};
 use flag::{Flag, Group};
 use parse::Given;
 use settings::Settings;
@@ -43,13 +44,18 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    match arguments.split_first() {
+        Some((first, rest)) if first == "churn" => return churn::main(rest.to_vec()),
+        Some((first, rest)) if first == "phases" => return phases::main(rest.to_vec()),
+        _ => {}
+    }
     match read(&arguments, &|name| std::env::var(name).ok()) {
         Ok((Asked::Print(text), _)) => print(&text),
         Ok((Asked::Run(plan), notes)) => {
             for note in notes {
                 eprintln!("{note}");
             }
-            print(&format!("{plan:?}\n"))
+            run::execute(&plan)
         }
         Err(failure) => {
             eprintln!("{failure}");
