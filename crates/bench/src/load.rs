@@ -86,7 +86,8 @@ pub fn words(scenario: &Scenario, visit: &str) -> Vec<String> {
     if !scenario.ends_itself {
         words.extend(["--time".to_owned(), format!("{}", scenario.load_seconds().ceil())]);
     }
-    if subcommand(&words) != Some("churn") {
+    // The subcommands clear up by themselves.
+    if subcommand(&words).is_none() {
         words.push("--delete-queues".to_owned());
     }
     words
