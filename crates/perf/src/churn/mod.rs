@@ -1,1 +1,44 @@
-//! What cannot be expressed as a load: how long single operations take.
+//! `leveret perf churn`: how long single operations take, which no load of messages can express.
+//!
+//! What never happens here: a latency that leaves out waiting. A turn that was due while all workers were busy counts from
+//! the moment it was due.
+//!
+//! Reading order: [`options`] is what was asked for, [`what`] the kinds of churn. A [`course`] runs from beginning to end: each
+//! [`worker`] has a thread and a connection, takes its [`turns`], makes and deletes things on the [`site`] and counts in a
+//! [`tally`]; a [`background`] publishes beside. [`lines`] is how it is told, [`screen`] where.
+
+mod background;
+mod course;
+pub(crate) mod footprint;
+pub(crate) mod lines;
+mod options;
+mod pool;
+mod publisher;
+pub(crate) mod screen;
+mod site;
+mod tally;
+mod turns;
+mod what;
+pub(crate) mod words;
+mod worker;
+
+use options::{Asked, Options};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Runs `leveret perf churn` with the arguments behind its name.
+pub fn main(arguments: Vec<String>) -> ExitCode {
+    let done = match Options::read(&arguments) {
+        Ok(Asked::Run(options)) => course::run(*options, &arguments),
+        Ok(Asked::Print(text)) => {
+            // Whoever reads may stop reading.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
+        Err(failure) => Err(failure),
+    };
+    done.unwrap_or_else(|failure| {
+        eprintln!("{failure}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,123 @@
+//! What the workers of a churn count: a histogram for each operation, and what went wrong.
+
+use crate::failure::Failure;
+use crate::measure::LONGEST_NS;
+use hdrhistogram::Histogram;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Workers share this many sets of histograms, so that few wait for each other and memory stays small.
+const LANES: usize = 8;
+
+/// Shared by all workers.
+pub struct Tally {
+    operations: usize,
+    lanes: Vec<Mutex<Vec<Histogram<u64>>>>,
+    errors: Mutex<Errors>,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Default)]
+pub struct Errors {
+    pub count: u64,
+    pub first: Option<Failure>,
+}
+
+impl Tally {
+    pub fn new(operations: usize, workers: usize) -> Self {
+        let lane = || Mutex::new(histograms(operations));
+        Self {
+            operations,
+            lanes: (0..workers.clamp(1, LANES)).map(|_| lane()).collect(),
+            errors: Mutex::new(Errors::default()),
+        }
+    }
+
+    /// An operation took this many nanoseconds.
+    pub fn record(&self, worker: usize, operation: usize, ns: u64) {
+        let lane = &self.lanes[worker % self.lanes.len()];
+        if let Some(histogram) = lock(lane).get_mut(operation) {
+            histogram.saturating_record(ns);
+        }
+    }
+
+    /// An operation failed.
+    pub fn failed(&self, failure: &Failure) {
+        let mut errors = lock(&self.errors);
+        errors.count += 1;
+        errors.first.get_or_insert_with(|| failure.clone());
+    }
+
+    /// All that failed so far.
+    pub fn errors(&self) -> Errors {
+        lock(&self.errors).clone()
+    }
+
+    /// What was recorded since the last time.
+    pub fn take(&self) -> Vec<Histogram<u64>> {
+        let mut all = histograms(self.operations);
+        for lane in &self.lanes {
+            for (sum, part) in all.iter_mut().zip(lock(lane).iter_mut()) {
+                add(sum, part);
+                part.reset();
+            }
+        }
+        all
+    }
+}
+
+/// Empty ones, to three digits from 1 ns to [`LONGEST_NS`].
+pub fn histograms(operations: usize) -> Vec<Histogram<u64>> {
+    let empty = || {
+        Histogram::new_with_bounds(1, LONGEST_NS, 3).unwrap_or_else(|_| unreachable!("an hour with 3 digits"))
+    };
+    (0..operations).map(|_| empty()).collect()
+}
+
+/// Histograms of the same bounds always fit into each other.
+pub fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
+    if !from.is_empty() {
+        let added = to.add(from);
+        debug_assert!(added.is_ok(), "{added:?}");
+    }
+}
+
+/// A worker that panicked left counters behind that are still good to read.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_workers_recorded_comes_out_once() {
+        let tally = Tally::new(2, 100);
+        for worker in 0..100 {
+            tally.record(worker, worker % 2, 1_000);
+        }
+        tally.record(0, 7, 1);
+        let taken = tally.take();
+        assert_eq!((taken[0].len(), taken[1].len()), (50, 50));
+        assert!(tally.take().iter().all(Histogram::is_empty));
+    }
+
+    #[test]
+    fn the_first_error_is_kept_and_all_are_counted() {
+        let tally = Tally::new(1, 1);
+        tally.failed(&Failure::Lost("first".into()));
+        tally.failed(&Failure::Lost("second".into()));
+        let errors = tally.errors();
+        assert_eq!(
+            (errors.count, errors.first),
+            (2, Some(Failure::Lost("first".into())))
+        );
+    }
+
+    #[test]
+    fn a_latency_beyond_an_hour_counts_as_an_hour() {
+        let tally = Tally::new(1, 1);
+        tally.record(0, 0, u64::MAX);
+        assert_eq!(tally.take()[0].len(), 1);
+    }
+}

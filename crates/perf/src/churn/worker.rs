@@ -1,0 +1,348 @@
+//! One connection that makes things and takes them away.
+
+use super::options::Options;
+use super::pool::Pool;
+use super::publisher::Publisher;
+use super::site::{Site, is_short};
+use super::tally::Tally;
+use super::turns::{Turns, begin};
+use super::what::{BIND_ALL, What};
+use crate::client::Client;
+use crate::engine::clock;
+use crate::failure::Failure;
+use crate::plan::Plan;
+use model::table::Table;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// The channel of a worker, and one that comes and goes.
+pub const CHANNEL: u16 = 1;
+const COMING_AND_GOING: u16 = 2;
+/// After an error a connection is opened anew, after a pause; so often in a row.
+const PAUSE: Duration = Duration::from_millis(200);
+const PATIENCE: u32 = 10;
+/// How often a waiting worker looks whether it should stop.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What all workers share.
+pub struct Job {
+    pub options: Options,
+    /// Address, properties of connections, id.
+    pub plan: Plan,
+    pub site: Site,
+    pub tally: Tally,
+    pub pool: Pool,
+    pub stop: AtomicBool,
+    /// Deletions under way, and begun so far.
+    pub deleting: AtomicUsize,
+    pub deletions: AtomicUsize,
+    /// Workers that have failed too often.
+    pub gave_up: AtomicUsize,
+}
+
+impl Job {
+    pub fn stops(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// If the broker can't be reached or lets us not in.
+    pub fn connect(&self, name: &str) -> Result<Client, Failure> {
+        let plan = &self.plan;
+        let uri = plan
+            .uris
+            .first()
+            .ok_or_else(|| Failure::Usage("there is no address".into()))?;
+        Client::open(uri, &plan.connection, name, &plan.id, None)
+    }
+}
+
+/// See the module.
+pub struct Worker {
+    number: usize,
+    job: Arc<Job>,
+    publisher: Option<Publisher>,
+    queue: String,
+    /// Two keys that its queue is bound with, for events.
+    keys: [String; 2],
+    /// Queues that it has made so far.
+    queues: u64,
+    /// A queue with bindings, ready to be deleted.
+    filled: Option<String>,
+}
+
+impl Worker {
+    /// Connects and makes what it needs, with its share of the preload.
+    ///
+    /// # Errors
+    /// If the broker can't be reached or refuses.
+    pub fn prepare(number: usize, job: Arc<Job>) -> Result<Self, Failure> {
+        let keys = [job.site.key(number), job.site.key(number)];
+        let queue = job.site.worker_queue(number);
+        let mut worker = Self {
+            number,
+            job,
+            publisher: None,
+            queue,
+            keys,
+            queues: 0,
+            filled: None,
+        };
+        worker.open()?;
+        worker.preload()?;
+        Ok(worker)
+    }
+
+    /// What is needed anew after a connection was lost.
+    fn open(&mut self) -> Result<(), Failure> {
+        let job = self.job.clone();
+        let what = job.options.what();
+        if what == What::Connection && !self.has_queue() {
+            return Ok(());
+        }
+        let mut publisher = Publisher::new(
+            job.connect(&format!("perf-churn-{}", self.number))?,
+            what.publishes(),
+        )?;
+        if self.has_queue() {
+            job.site
+                .declare_queue(&mut publisher.client, CHANNEL, &self.queue, is_short(what))?;
+        }
+        if what.publishes() {
+            for key in &self.keys {
+                publisher
+                    .client
+                    .bind_queue(CHANNEL, &self.queue, &job.site.exchange, key)?;
+            }
+        }
+        self.publisher = Some(publisher);
+        Ok(())
+    }
+
+    fn has_queue(&self) -> bool {
+        let options = &self.job.options;
+        options.what().needs_queue() || (options.preload > 0 && !options.fills_queues())
+    }
+
+    fn preload(&mut self) -> Result<(), Failure> {
+        let job = self.job.clone();
+        if job.options.fills_queues() {
+            return self.fill_queue(false);
+        }
+        let workers = u64::from(job.options.concurrency);
+        let all = job.options.preload;
+        let share = all / workers + u64::from((self.number as u64) < all % workers);
+        if share > 0
+            && let Some(publisher) = &mut self.publisher
+        {
+            let client = &mut publisher.client;
+            job.site
+                .bind_many(client, CHANNEL, &self.queue, share, &|| job.stops())?;
+        }
+        Ok(())
+    }
+
+    /// Takes turns until there is none left.
+    pub fn work(mut self, turns: &Turns) {
+        let job = self.job.clone();
+        let mut failures = 0;
+        while !job.stops() {
+            let free = clock::now();
+            let Some(due) = turns.next(free) else { break };
+            let Some(woke) = sleep_until(due, &job) else { break };
+            let from = begin(due, free, woke, job.options.fills_queues());
+            match self.turn(from) {
+                Ok(()) => failures = 0,
+                Err(failure) => {
+                    job.tally.failed(&failure);
+                    failures += 1;
+                    if !self.recover(&mut failures) {
+                        job.gave_up.fetch_add(1, Relaxed);
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(publisher) = self.publisher.take() {
+            publisher.client.close();
+        }
+    }
+
+    /// Opens a connection in place of one that failed; false if that failed too often.
+    fn recover(&mut self, failures: &mut u32) -> bool {
+        while *failures < PATIENCE && !self.job.stops() {
+            self.publisher = None;
+            self.filled = None;
+            thread::sleep(PAUSE);
+            let again = self.open().and_then(|()| match self.job.options.fills_queues() {
+                true => self.fill_queue(true),
+                false => Ok(()),
+            });
+            match again {
+                Ok(()) => return true,
+                Err(failure) => {
+                    self.job.tally.failed(&failure);
+                    *failures += 1;
+                }
+            }
+        }
+        false
+    }
+
+    fn turn(&mut self, due: u64) -> Result<(), Failure> {
+        match self.job.options.what() {
+            What::Bind => self.bind(due),
+            What::Queue if self.job.options.fills_queues() => self.delete_filled(due),
+            What::Queue => self.declare_and_delete(due),
+            What::Connection => self.connect_and_close(due),
+            What::Channel => {
+                self.timed(0, due, |client| client.open_channel(COMING_AND_GOING))?;
+                self.timed(1, clock::now(), |client| client.close_channel(COMING_AND_GOING))
+            }
+            What::Consumer => {
+                let queue = self.queue.clone();
+                let none = Table::new();
+                let tag = self.timed(0, due, |client| client.consume(CHANNEL, &queue, "", true, &none))?;
+                self.timed(1, clock::now(), |client| client.cancel(CHANNEL, &tag))
+            }
+            What::Acquire => self.acquire(due),
+            What::Dispatch => {
+                let publisher = self.publisher.as_mut().ok_or_else(gone)?;
+                publisher.dispatch(&self.job.site.exchange, &self.keys, self.job.options.size)?;
+                self.job.tally.record(self.number, 0, since(due));
+                Ok(())
+            }
+        }
+    }
+
+    fn bind(&mut self, due: u64) -> Result<(), Failure> {
+        let (queue, key) = (self.queue.clone(), self.job.site.key(self.number));
+        let job = self.job.clone();
+        let exchange = &job.site.exchange;
+        self.timed(0, due, |client| {
+            client.bind_queue(CHANNEL, &queue, exchange, &key)
+        })?;
+        self.timed(1, clock::now(), |client| {
+            client.unbind_queue(CHANNEL, &queue, exchange, &key)
+        })
+    }
+
+    fn declare_and_delete(&mut self, due: u64) -> Result<(), Failure> {
+        let job = self.job.clone();
+        let name = job.site.fresh_queue(self.number, self.queues);
+        self.queues += 1;
+        self.timed(0, due, |client| {
+            job.site.declare_queue(client, CHANNEL, &name, false)
+        })?;
+        self.timed(1, clock::now(), |client| {
+            job.site.delete_queue(client, CHANNEL, &name)
+        })
+    }
+
+    /// Makes the queue that the next turn deletes; `timed` if that belongs to the run.
+    fn fill_queue(&mut self, timed: bool) -> Result<(), Failure> {
+        let job = self.job.clone();
+        let name = job.site.fresh_queue(self.number, self.queues);
+        self.queues += 1;
+        let client = &mut self.publisher.as_mut().ok_or_else(gone)?.client;
+        let before = clock::now();
+        job.site.declare_queue(client, CHANNEL, &name, false)?;
+        let declared = clock::now();
+        job.site
+            .bind_many(client, CHANNEL, &name, job.options.preload, &|| job.stops())?;
+        if timed && !job.stops() {
+            job.tally.record(self.number, 0, declared - before);
+            job.tally.record(self.number, BIND_ALL, since(declared));
+        }
+        self.filled = Some(name);
+        Ok(())
+    }
+
+    fn delete_filled(&mut self, due: u64) -> Result<(), Failure> {
+        let job = self.job.clone();
+        let name = self.filled.take().ok_or_else(gone)?;
+        job.deletions.fetch_add(1, Relaxed);
+        job.deleting.fetch_add(1, Relaxed);
+        let deleted = self.timed(1, due, |client| job.site.delete_queue(client, CHANNEL, &name));
+        job.deleting.fetch_sub(1, Relaxed);
+        deleted?;
+        self.fill_queue(true)
+    }
+
+    fn connect_and_close(&mut self, due: u64) -> Result<(), Failure> {
+        let client = self.job.connect("perf-churn")?;
+        self.job.tally.record(self.number, 0, since(due));
+        let before = clock::now();
+        client.close();
+        self.job.tally.record(self.number, 1, since(before));
+        Ok(())
+    }
+
+    fn acquire(&mut self, due: u64) -> Result<(), Failure> {
+        let job = self.job.clone();
+        let Some(mut borrowed) = job.pool.acquire(|| job.stops()) else {
+            return Ok(());
+        };
+        job.tally.record(self.number, 0, since(due));
+        let before = clock::now();
+        let dispatched = match &mut borrowed {
+            Some(publisher) => publisher.dispatch(&job.site.exchange, &self.keys, job.options.size),
+            // A place in the pool whose connection was lost; it is filled again.
+            None => Err(gone()),
+        };
+        match dispatched {
+            Ok(()) => {
+                job.tally.record(self.number, 1, since(before));
+                job.pool.release(borrowed);
+                Ok(())
+            }
+            Err(failure) => {
+                drop(borrowed);
+                let fresh = job
+                    .connect("perf-churn-pool")
+                    .and_then(|client| Publisher::new(client, true));
+                job.pool.release(fresh.ok());
+                Err(failure)
+            }
+        }
+    }
+
+    /// Does something on the worker's connection and records how long it took.
+    fn timed<T>(
+        &mut self,
+        operation: usize,
+        from: u64,
+        act: impl FnOnce(&mut Client) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let client = &mut self.publisher.as_mut().ok_or_else(gone)?.client;
+        let answer = act(client)?;
+        self.job.tally.record(self.number, operation, since(from));
+        Ok(answer)
+    }
+}
+
+fn since(before: u64) -> u64 {
+    clock::now().saturating_sub(before)
+}
+
+fn gone() -> Failure {
+    Failure::Lost("the connection is gone, and could not be opened again".into())
+}
+
+/// Sleeps until the moment, and says when it woke; `None` if it should stop.
+fn sleep_until(due: u64, job: &Job) -> Option<u64> {
+    loop {
+        let now = clock::now();
+        if now >= due {
+            return Some(now);
+        }
+        if job.stops() {
+            return None;
+        }
+        thread::sleep(Duration::from_nanos(due - now).min(GLANCE));
+    }
+}

@@ -1,1 +1,0 @@
-//! Fill, then drain.
