@@ -5,15 +5,16 @@ use super::console::Console;
 use super::csv;
 use super::figures::Figures;
 use super::hdr::HdrLog;
-use super::json;
+use super::json::Results;
 use super::parts::Parts;
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::measure::{Latency, Recorder, Sample};
 use crate::plan::{Format, Plan};
+use crate::verify::Verdict;
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value};
-use std::fs::{self, File};
+use serde_json::Value;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -28,7 +29,7 @@ pub struct Reports {
     progress: Option<Progress>,
     csv: Option<(PathBuf, File)>,
     hdr: Option<HdrLog>,
-    json: Option<Json>,
+    json: Option<Results>,
     /// All samples so far.
     total: Recorder,
     started_unix_us: u64,
@@ -41,15 +42,6 @@ pub struct Reports {
     warned_early: bool,
     /// The first file that could not be written to the end.
     broken: Option<Failure>,
-}
-
-/// The JSON object while it grows.
-struct Json {
-    path: PathBuf,
-    /// Holds the place until the object is whole, so that there is never half of one under `path`.
-    part: PathBuf,
-    object: Map<String, Value>,
-    intervals: Vec<Value>,
 }
 
 impl Reports {
@@ -75,7 +67,7 @@ impl Reports {
         let json = reporting
             .json
             .clone()
-            .map(|path| Json::create(path, plan))
+            .map(|path| Results::create(path, plan))
             .transpose()?;
         let now = unix_us();
         Ok(Self {
@@ -154,12 +146,16 @@ impl Reports {
 
     /// What `leveret perf churn` measured, for the JSON object.
     pub fn churn(&mut self, measured: Value) {
-        self.section("churn", measured);
+        if let Some(json) = &mut self.json {
+            json.section("churn", measured);
+        }
     }
 
     /// What `leveret perf phases` measured, for the JSON object.
     pub fn phases(&mut self, measured: Value) {
-        self.section("phases", measured);
+        if let Some(json) = &mut self.json {
+            json.section("phases", measured);
+        }
     }
 
     /// Everything told so far.
@@ -184,11 +180,20 @@ impl Reports {
         for line in self.console.summary(&figures, sent.as_ref()) {
             self.line(&line);
         }
+        let id = self.line_beginning();
+        for line in end.verdict.iter().flat_map(Verdict::text) {
+            self.line(&format!("{id}{line}"));
+        }
         if let Some(why) = &end.cut_short {
-            let id = self.line_beginning();
             self.line(&format!("{id}cut short: {why}"));
         }
-        self.finish_json(end);
+        if let Some(json) = self.json.take() {
+            let path = json.path().to_path_buf();
+            let run = (self.started_unix_us, self.finished_unix_us);
+            if let Err(error) = json.finish(end, run, &self.total, self.elapsed) {
+                self.broke(&path, &error);
+            }
+        }
         self.broken.take().map_or(Ok(()), Err)
     }
 
@@ -219,7 +224,7 @@ impl Reports {
             self.broke(&path, &error);
         }
         if let Some(json) = &mut self.json {
-            json.intervals.push(json::interval(sample));
+            json.interval(sample);
         }
     }
 
@@ -246,28 +251,6 @@ impl Reports {
         }
     }
 
-    fn section(&mut self, name: &str, measured: Value) {
-        if let Some(json) = &mut self.json {
-            json.object.insert(name.into(), measured);
-        }
-    }
-
-    fn finish_json(&mut self, end: &End) {
-        let Some(mut json) = self.json.take() else { return };
-        json.object
-            .insert("started_unix_us".into(), self.started_unix_us.into());
-        json.object
-            .insert("finished_unix_us".into(), self.finished_unix_us.into());
-        let total = json::total(&self.total, self.elapsed);
-        json::close(&mut json.object, end, json.intervals, total);
-        let mut text = Value::Object(json.object).to_string();
-        text.push('\n');
-        let written = fs::write(&json.part, text).and_then(|()| fs::rename(&json.part, &json.path));
-        if let Err(error) = written {
-            self.broke(&json.path, &error);
-        }
-    }
-
     /// A full disk ends a report and not the run: what was measured is worth more.
     fn broke(&mut self, path: &std::path::Path, error: &io::Error) {
         let text = format!(
@@ -278,21 +261,6 @@ impl Reports {
         let id = self.line_beginning();
         self.line(&format!("{id}{text}"));
         self.broken.get_or_insert(Failure::File(text));
-    }
-}
-
-impl Json {
-    fn create(path: PathBuf, plan: &Plan) -> Result<Self, Failure> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let part = path.with_file_name(name);
-        super::create(&part)?;
-        Ok(Self {
-            path,
-            part,
-            object: json::opening(plan),
-            intervals: Vec::new(),
-        })
     }
 }
 
@@ -315,46 +283,9 @@ fn unix_us() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::trial::{START_UNIX_US, plan, second};
+    use crate::report::trial::{end, plan, reports, second};
+    use std::fs;
     use std::path::Path;
-    use std::sync::{Arc, Mutex};
-
-    /// What was printed.
-    #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Paper {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Paper {
-        fn lines(&self) -> Vec<String> {
-            String::from_utf8(self.0.lock().unwrap().clone())
-                .unwrap()
-                .lines()
-                .map(str::to_owned)
-                .collect()
-        }
-    }
-
-    fn reports(plan: &Plan) -> (Reports, Paper) {
-        let paper = Paper::default();
-        let reports = Reports::to(plan, false, Box::new(paper.clone()), TimeZone::UTC).unwrap();
-        (reports, paper)
-    }
-
-    fn end() -> End {
-        End {
-            reasons: vec![("Reached time limit".into(), 1)],
-            ..End::default()
-        }
-    }
 
     #[test]
     fn a_run_reads_like_perftests() {
@@ -452,67 +383,6 @@ mod tests {
     }
 
     #[test]
-    fn the_json_object_tells_everything() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("run.json");
-        let mut plan = plan();
-        plan.report.json = Some(path.clone());
-        let (mut reports, _) = reports(&plan);
-        assert!(!path.exists(), "there is never half an object");
-        reports.started();
-        let mut first = second(1, 100, &[1_000]);
-        first.recorder.latency_both(2_000_000, 500_000);
-        reports.interval(&first);
-        reports.interval(&second(2, 0, &[]));
-        let mut rest = second(3, 0, &[]);
-        rest.recorder.confirmed = 9;
-        rest.recorder.confirm_latency_n(1_500, 9);
-        reports.remainder(&rest);
-        reports.churn(serde_json::json!({ "what": "bind" }));
-        let cut = End {
-            cut_short: Some("the broker closed the connection".into()),
-            exit_code: 1,
-            ..end()
-        };
-        reports.finish(&cut).unwrap();
-        let run: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        assert_eq!(
-            (run["format"].as_u64(), run["id"].as_str()),
-            (Some(1), Some("abc"))
-        );
-        assert_eq!(run["arguments"][0], "--rate");
-        assert_eq!(
-            (run["exit_code"].as_i64(), run["clock"].as_str()),
-            (Some(1), Some("monotonic"))
-        );
-        assert_eq!(run["stop_reasons"], serde_json::json!(["Reached time limit"]));
-        assert_eq!(run["cut_short"], "the broker closed the connection");
-        assert_eq!(run["latency_from"], "intended");
-        assert_eq!(run["churn"]["what"], "bind");
-        assert!(run["phases"].is_null());
-        assert!(run["started_unix_us"].as_u64() > Some(START_UNIX_US));
-        assert_eq!(run["finished_unix_us"], START_UNIX_US + 3_000_000);
-        let intervals = run["intervals"].as_array().unwrap();
-        assert_eq!(intervals.len(), 3);
-        assert_eq!(
-            (&intervals[0]["from_unix_us"], &intervals[0]["elapsed_s"]),
-            (&START_UNIX_US.into(), &1.0.into())
-        );
-        assert_eq!(intervals[0]["published"], 100);
-        assert_eq!(intervals[0]["latency"]["count"], 2);
-        assert!(intervals[1]["latency"].is_null());
-        let total = &run["total"];
-        assert_eq!(
-            (&total["seconds"], &total["published"], &total["publish_rate"]),
-            (&3.0.into(), &100.into(), &33.333.into())
-        );
-        assert_eq!(total["latency"]["p99_99"], 2000.4);
-        assert_eq!(total["latency_sent"]["min"], 500.1);
-        assert_eq!(total["confirm_latency"]["mean"], 1.5);
-        assert!(!folder.path().join("run.json.part").exists());
-    }
-
-    #[test]
     fn a_folder_that_is_missing_is_told_before_the_run() {
         let path = Path::new("/no/such/folder/file");
         for choose in [
@@ -568,6 +438,44 @@ mod tests {
             ]
         );
         assert_eq!(lines.last().unwrap(), "id: abc, cut short: the broker is gone");
+    }
+
+    #[test]
+    fn what_verification_found_stands_below_the_summary_and_in_the_json() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut plan = plan();
+        plan.report.json = Some(folder.path().join("run.json"));
+        let (mut reports, paper) = reports(&plan);
+        reports.interval(&second(1, 20, &[]));
+        let verdict = Verdict {
+            published: 20,
+            consumed: 19,
+            lost: 1,
+            ..Verdict::default()
+        };
+        reports
+            .finish(&End {
+                verdict: Some(verdict.clone()),
+                exit_code: 1,
+                ..end()
+            })
+            .unwrap();
+        let below: Vec<_> = verdict
+            .text()
+            .iter()
+            .map(|line| format!("id: abc, {line}"))
+            .collect();
+        assert!(
+            !below.is_empty() && paper.lines().ends_with(&below),
+            "{:?}",
+            paper.lines()
+        );
+        let run: Value = serde_json::from_slice(&fs::read(folder.path().join("run.json")).unwrap()).unwrap();
+        let told = &run["verify"];
+        assert_eq!(
+            (&told["published"], &told["lost"], &told["ok"]),
+            (&20.into(), &1.into(), &false.into())
+        );
     }
 
     #[test]

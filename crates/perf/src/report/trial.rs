@@ -2,6 +2,10 @@
 
 use crate::measure::{Recorder, Sample};
 use crate::plan::*;
+use crate::report::{End, Reports};
+use jiff::tz::TimeZone;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// One producer, one consumer, everything else as PerfTest's defaults. No broker: reports never ask for one.
@@ -133,3 +137,41 @@ pub fn second(second: u32, messages: u64, latencies_us: &[u64]) -> Sample {
 
 /// When runs of tests begin: 2025/04/08 16:54:18 UTC.
 pub const START_UNIX_US: u64 = 1_744_131_258_000_000;
+
+/// What was printed.
+#[derive(Clone, Default)]
+pub struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Paper {
+    pub fn lines(&self) -> Vec<String> {
+        String::from_utf8(self.0.lock().unwrap().clone())
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+pub fn reports(plan: &Plan) -> (Reports, Paper) {
+    let paper = Paper::default();
+    let reports = Reports::to(plan, false, Box::new(paper.clone()), TimeZone::UTC).unwrap();
+    (reports, paper)
+}
+
+/// The end of a run whose time is over.
+pub fn end() -> End {
+    End {
+        reasons: vec![("Reached time limit".into(), 1)],
+        ..End::default()
+    }
+}
