@@ -89,19 +89,13 @@ pub fn run(options: Options, arguments: &[String]) -> Result<ExitCode, Failure> 
 
 /// A plan with nothing but a broker to connect to. A client at rest sends no heartbeats, so none are agreed on.
 fn connecting(options: &Options, id: &str) -> Result<Plan, Failure> {
-    let arguments = [
-        "--uri",
-        &options.uri,
-        "--id",
-        id,
-        "--producers",
-        "0",
-        "--consumers",
-        "0",
-        "--heartbeat",
-        "0",
-    ];
-    match cli::plan(&arguments.map(str::to_owned), &|_| None)? {
+    // Somebody has to do something, says the command line; nobody starts what it asks for.
+    let nobody = ["--producers", "0", "--consumers", "1", "--heartbeat", "0"];
+    let arguments = [&["--uri", &options.uri, "--id", id][..], &nobody].concat();
+    match cli::plan(
+        &arguments.into_iter().map(str::to_owned).collect::<Vec<_>>(),
+        &|_| None,
+    )? {
         Asked::Run(plan) => Ok(*plan),
         Asked::Print(text) => Err(Failure::Usage(text)),
     }

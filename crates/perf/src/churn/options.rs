@@ -79,9 +79,9 @@ pub struct Options {
     /// Ends after this many turns, over all connections
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
-    /// Bindings made before the clock starts, shared out among the workers' queues on the same exchange. With --what
-    /// queue: bindings that each queue gets before it is deleted
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    /// Bindings made before the clock starts, shared out among the workers' queues.
+    /// With --what queue: bindings that each queue has when it is deleted
+    #[arg(long, default_value_t = 0, value_name = "N", verbatim_doc_comment)]
     pub preload: u64,
     /// Short for --what queue --preload N, once if neither --count nor --time say otherwise
     #[arg(long, value_name = "N", conflicts_with_all = ["what", "preload"], value_parser = clap::value_parser!(u64).range(1..))]
@@ -89,17 +89,25 @@ pub struct Options {
     /// How routing keys are made
     #[arg(long, value_enum, default_value = "random")]
     pub keys: Keys,
-    /// The exchange to bind to; made and deleted if it isn't there. Otherwise the background's exchange, or one of its own
-    #[arg(long, value_name = "NAME")]
+    /// The exchange to bind to; made, and deleted at the end, if it isn't there
+    /// [default: the background's exchange, or one of its own]
+    #[arg(long, value_name = "NAME", verbatim_doc_comment)]
     pub exchange: Option<String>,
     /// The type of the exchange, if it has to be made [default: direct]
     #[arg(long, value_name = "TYPE")]
     pub exchange_type: Option<String>,
-    /// Whether exchange, queues and thereby bindings survive a restart of the broker. Queues that don't are exclusive
-    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "true|false")]
+    /// Whether exchange, queues and bindings survive a restart of the broker.
+    /// Queues that don't are exclusive
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "true|false", verbatim_doc_comment)]
     pub durable: bool,
-    /// Flags of a load that runs beside, in one argument; its rates and latencies are told apart, also from before the churn
-    #[arg(long, value_name = "\"PERFTEST FLAGS\"", allow_hyphen_values = true)]
+    /// Flags of a load that runs beside, in one argument.
+    /// Its rates and latencies are told apart, and compared with those from before the churn
+    #[arg(
+        long,
+        value_name = "\"PERFTEST FLAGS\"",
+        allow_hyphen_values = true,
+        verbatim_doc_comment
+    )]
     pub background: Option<String>,
     /// Seconds that the background runs alone first, to compare with
     #[arg(long, default_value_t = 3.0, value_name = "S")]

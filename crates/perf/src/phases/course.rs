@@ -26,6 +26,8 @@ const CHANNEL: u16 = 1;
 const TIME_LIMIT: &str = "Reached time limit";
 /// What was published is in the queue when its depth has not changed for this long.
 const SETTLED: Duration = Duration::from_millis(500);
+/// What was delivered and is not counted yet has this long to come.
+const UNDER_WAY: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A phase that is ready to run.
@@ -377,6 +379,9 @@ struct Watch {
     way: Option<u64>,
     time: Option<Duration>,
     fills: bool,
+    /// Nobody publishes.
+    drains: bool,
+    met_since: Option<Instant>,
 }
 
 impl Watch {
@@ -410,6 +415,8 @@ impl Watch {
             way,
             time,
             fills,
+            drains: plan.producing.producers == 0,
+            met_since: None,
         }
     }
 
@@ -425,7 +432,7 @@ impl Watch {
             self.gauge.unanswered(now);
             return None;
         };
-        self.met = self.gauge.answered(now, totals, depth);
+        self.met = self.gauge.answered(now, totals, depth) && !self.is_under_way(now, totals);
         if self.met || now.duration_since(self.told) >= Duration::from_secs(1) {
             self.told = now;
             let seconds = now.duration_since(self.started).as_secs_f64();
@@ -436,6 +443,16 @@ impl Watch {
         }
         let wanted = self.wanted.filter(|_| self.met)?;
         Some(format!("Reached depth {}", wanted.messages()))
+    }
+
+    /// Whether messages that are delivered and not counted yet are awaited: where nobody publishes they belong to the drain.
+    /// Messages that others took never come, so this has an end.
+    fn is_under_way(&mut self, now: Instant, (_, consumed): (u64, u64)) -> bool {
+        let Some(Depth::AtMost(wanted)) = self.wanted.filter(|_| self.drains) else {
+            return false;
+        };
+        let since = *self.met_since.get_or_insert(now);
+        self.gauge.start.saturating_sub(consumed) > wanted && now.duration_since(since) < UNDER_WAY
     }
 
     fn show(&self, now: Instant, totals: (u64, u64)) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The broker is asked this often.
 const EVERY: Duration = Duration::from_secs(1);
 /// It is asked at most this often when the counters say that a phase may be over.
-const EAGER: Duration = Duration::from_millis(100);
+const EAGER: Duration = Duration::from_millis(20);
 
 /// The depth during one phase.
 pub struct Gauge {
@@ -85,9 +85,9 @@ mod tests {
         let gauge = Gauge::new(start, Some(Depth::AtMost(10)), 1_000);
         assert!(!gauge.asks(after(start, 999), (0, 500)));
         assert!(gauge.asks(after(start, 1_000), (0, 500)));
-        assert!(gauge.asks(after(start, 100), (0, 990)));
+        assert!(gauge.asks(after(start, 20), (0, 990)));
         assert!(
-            !gauge.asks(after(start, 99), (0, 990)),
+            !gauge.asks(after(start, 19), (0, 990)),
             "not more often than that"
         );
     }
