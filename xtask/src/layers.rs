@@ -18,8 +18,9 @@ const WALLS: &[(&str, &[&str])] = &[
     ("broker", &["model", "queue", "catalog", "storage", "cluster"]),
     ("gateway", &["broker", "protocol", "model"]),
     ("management", &["broker", "model"]),
-    ("server", &["gateway", "management", "broker", "model"]),
+    ("server", &["gateway", "management", "broker", "model", "perf", "bench"]),
     ("perf", &["protocol", "model"]),
+    ("bench", &[]),
     ("ctl", &[]),
     (
         "sim",

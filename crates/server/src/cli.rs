@@ -1,7 +1,8 @@
 //! The command line of the binary `leveret`.
 
 use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// A message broker that speaks RabbitMQ's protocols.
 #[derive(Debug, Parser)]
@@ -15,6 +16,32 @@ pub struct Cli {
 pub enum Command {
     /// Run the broker in the foreground, until SIGINT or SIGTERM.
     Server(ServerArgs),
+    /// Put a load on any broker and measure it: a drop-in for PerfTest. `leveret perf --help` lists its flags.
+    #[command(disable_help_flag = true)]
+    Perf(Passed),
+    /// Measure brokers side by side with named scenarios. `leveret bench --help` lists its options.
+    #[command(disable_help_flag = true)]
+    Bench(Passed),
+}
+
+/// Arguments that the subcommand's own crate understands.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub args: Vec<OsString>,
+}
+
+impl Cli {
+    /// The subcommand of a command line. A program called `perf-test` or `perftest` (through a link) is `leveret perf`.
+    pub fn command(line: impl IntoIterator<Item = OsString>) -> Command {
+        let mut line = line.into_iter().peekable();
+        let called = line.peek().map(Path::new).and_then(Path::file_stem);
+        if called.is_some_and(|name| name == "perf-test" || name == "perftest") {
+            let args = line.skip(1).collect();
+            return Command::Perf(Passed { args });
+        }
+        Self::parse_from(line).command
+    }
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -40,13 +67,15 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        <Cli as CommandFactory>::command().debug_assert();
     }
 
     #[test]
     fn every_option_is_read() {
         let line = "leveret server --config f --data-dir d --listen 1 --listen [::1]:2 -s a=1 --set b=2";
-        let Command::Server(args) = Cli::try_parse_from(line.split(' ')).unwrap().command;
+        let Command::Server(args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
+            panic!("another command");
+        };
         assert_eq!((args.config, args.data_dir), (Some("f".into()), Some("d".into())));
         assert_eq!(
             (args.listen, args.set),
@@ -55,5 +84,19 @@ mod tests {
                 vec!["a=1".into(), "b=2".into()]
             )
         );
+    }
+
+    #[test]
+    fn the_load_generator_gets_its_flags_as_they_are() {
+        for line in [
+            "leveret perf -x 1 --help -qpf 3",
+            "/bin/perf-test -x 1 --help -qpf 3",
+            "perftest -x 1 --help -qpf 3",
+        ] {
+            let Command::Perf(passed) = Cli::command(line.split(' ').map(OsString::from)) else {
+                panic!("{line}: another command");
+            };
+            assert_eq!(passed.args, ["-x", "1", "--help", "-qpf", "3"], "{line}");
+        }
     }
 }
