@@ -32,7 +32,7 @@ impl Results {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".part");
         let part = path.with_file_name(name);
-        super::create(&part)?;
+        fs::write(&part, "").map_err(|error| super::cannot_write(&path, &error))?;
         Ok(Self {
             path,
             part,

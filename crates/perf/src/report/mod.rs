@@ -23,14 +23,17 @@ pub use reports::Reports;
 
 use crate::failure::Failure;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Creates or empties a file for results.
 fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| {
-        Failure::File(format!(
-            "cannot write {}: {error}. Name a file in a folder that exists and can be written to",
-            path.display()
-        ))
-    })
+    File::create(path).map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::File(format!(
+        "cannot write {}: {error}. Name a file in a folder that exists and can be written to",
+        path.display()
+    ))
 }

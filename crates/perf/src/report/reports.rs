@@ -394,7 +394,7 @@ mod tests {
             choose(&mut plan, path.into());
             let failure = Reports::new(&plan, false).map(|_| ()).unwrap_err();
             assert!(
-                matches!(&failure, Failure::File(text) if text.contains("/no/such/folder/file")),
+                matches!(&failure, Failure::File(text) if text.contains("/no/such/folder/file: ")),
                 "{failure}"
             );
         }
