@@ -313,14 +313,15 @@ impl Course {
         let mut cut_short = Ok(());
         while !threads.iter().all(JoinHandle::is_finished) && self.interrupt.came().is_none() {
             let now = Instant::now();
+            let due = now >= next;
             if let Some(background) = background {
-                self.slice(background, false);
+                self.slice(background, due);
                 if let Some(failure) = background.failure() {
                     cut_short = Err(failure);
                     break;
                 }
             }
-            if now >= next {
+            if due {
                 self.sample(true);
                 next += options.interval();
             }
@@ -367,12 +368,11 @@ impl Course {
 
     /// What the background did since the last look. It belongs to a deletion if one was under way, or the look before had
     /// one: confirms that it held up come right behind it. Without deletions to tell apart, looks are as rare as lines.
-    fn slice(&mut self, background: &Background, last: bool) {
-        let now = Instant::now();
-        let due = now.duration_since(self.sampled) + GLANCE >= self.job.options.interval();
-        if self.spans.deletions.is_none() && !due && !last {
+    fn slice(&mut self, background: &Background, due: bool) {
+        if self.spans.deletions.is_none() && !due {
             return;
         }
+        let now = Instant::now();
         for line in background.told() {
             self.screen.line(&line);
         }

@@ -31,6 +31,12 @@ impl Turns {
         }
     }
 
+    /// Whether there is none any more.
+    pub fn is_over(&self, now: u64) -> bool {
+        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.left == Some(0) || self.end.is_some_and(|end| now >= end)
+    }
+
     /// Takes the next turn and says when it is due; `None`: there is none any more.
     pub fn next(&self, now: u64) -> Option<u64> {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,6 +150,7 @@ mod tests {
         let taken: Vec<_> = std::iter::from_fn(|| turns.next(0)).collect();
         assert_eq!(taken.len(), 3);
         assert_eq!(turns.next(u64::MAX), None);
+        assert!(turns.is_over(0));
     }
 
     #[test]

@@ -151,25 +151,42 @@ impl Worker {
         let job = self.job.clone();
         let mut failures = 0;
         while !job.stops() {
-            let free = clock::now();
-            let Some(due) = turns.next(free) else { break };
-            let Some(woke) = sleep_until(due, &job) else { break };
-            let from = begin(due, free, woke, job.options.fills_queues());
-            match self.turn(from) {
-                Ok(()) => failures = 0,
-                Err(failure) => {
-                    job.tally.failed(&failure);
-                    failures += 1;
-                    if !self.recover(&mut failures) {
-                        job.gave_up.fetch_add(1, Relaxed);
-                        break;
-                    }
-                }
+            let done = match self.next_turn(turns) {
+                Some(done) => done,
+                None => break,
+            };
+            let Err(failure) = done else {
+                failures = 0;
+                continue;
+            };
+            job.tally.failed(&failure);
+            failures += 1;
+            if !self.recover(&mut failures) {
+                job.gave_up.fetch_add(1, Relaxed);
+                break;
             }
         }
         if let Some(publisher) = self.publisher.take() {
             publisher.client.close();
         }
+    }
+
+    /// Takes a turn; `None`: there is none any more, or the run is over.
+    fn next_turn(&mut self, turns: &Turns) -> Option<Result<(), Failure>> {
+        let job = self.job.clone();
+        let fills = job.options.fills_queues();
+        if fills && self.filled.is_none() {
+            if turns.is_over(clock::now()) {
+                return None;
+            }
+            if let Err(failure) = self.fill_queue(true) {
+                return Some(Err(failure));
+            }
+        }
+        let free = clock::now();
+        let due = turns.next(free)?;
+        let woke = sleep_until(due, &job)?;
+        Some(self.turn(begin(due, free, woke, fills)))
     }
 
     /// Opens a connection in place of one that failed; false if that failed too often.
@@ -178,11 +195,7 @@ impl Worker {
             self.publisher = None;
             self.filled = None;
             thread::sleep(PAUSE);
-            let again = self.open().and_then(|()| match self.job.options.fills_queues() {
-                true => self.fill_queue(true),
-                false => Ok(()),
-            });
-            match again {
+            match self.open() {
                 Ok(()) => return true,
                 Err(failure) => {
                     self.job.tally.failed(&failure);
@@ -269,8 +282,7 @@ impl Worker {
         job.deleting.fetch_add(1, Relaxed);
         let deleted = self.timed(1, due, |client| job.site.delete_queue(client, CHANNEL, &name));
         job.deleting.fetch_sub(1, Relaxed);
-        deleted?;
-        self.fill_queue(true)
+        deleted
     }
 
     fn connect_and_close(&mut self, due: u64) -> Result<(), Failure> {
