@@ -192,6 +192,7 @@ const REPORTING: &[Flag] = {
     &[
         row(G, "i", "interval", One("SECONDS"), "1", "time between two lines of figures"),
         row(G, "mf", "metrics-format", One("FORMAT"), "default", "form of these lines: default or compact"),
+        row(G, "em", "exposed-metrics", Many("NAME=NUMBER,..."), "", "metrics that never change; expected_published and expected_consumed also give a ratio"),
         row(G, "o", "output-file", One("FILE"), "", "write the figures of each interval to this file as CSV"),
         row(G, "ms", "use-millis", Nothing, "", "take latency from the wall clock in milliseconds; for producers and consumers on different machines"),
         row(G, "", "verbose", Nothing, "", "print messages received; for low rates"),
@@ -220,7 +221,6 @@ const METRICS: &[Flag] = {
         row(G, "mjp", "metrics-processor", Nothing, "", "metrics about processors"),
         row(G, "mjm", "metrics-jvm-memory", Nothing, "", "metrics about memory, as far as a process without a JVM has them"),
         row(G, "mjt", "metrics-jvm-thread", Nothing, "", "metrics about threads, as far as a process without a JVM has them"),
-        row(G, "em", "exposed-metrics", Many("NAME=NUMBER,..."), "", "gauges that never change; expected_published and expected_consumed also give a ratio"),
         row(G, "mpr", "metrics-prometheus", Nothing, "", "serve metrics to Prometheus"),
         row(G, "mpe", "metrics-prometheus-endpoint", One("PATH"), "/metrics", "path they are served at"),
         row(G, "mpp", "metrics-prometheus-port", One("PORT"), "8080", "port they are served at"),
