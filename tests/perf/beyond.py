@@ -9,7 +9,7 @@ from .setting import Fault, Setting, alone, expect
 CHURN = {
     "bind": ("bind", "unbind"),
     "queue": ("declare", "delete"),
-    "connection": ("open", "close"),
+    "connection": ("connect", "close"),
     "channel": ("open", "close"),
     "consumer": ("consume", "cancel"),
 }
@@ -27,12 +27,14 @@ def test_the_JSON_agrees_with_the_console(setting: Setting) -> None:
     outcome, report = setting.report(["-r", "200", "-z", "3", "-c", "50", "--hdr", "/dev/null"])
     total = report["total"]
     expect(report["format"] == 1 and report["stop_reasons"] == ["Reached time limit"] and report["cut_short"] is None, "how it ended is not told", outcome)
-    expect(total["published"] == total["confirmed"] and total["nacked"] == total["returned"] == 0, f"not all was confirmed: {total}", outcome)
-    expect(0 <= total["published"] - total["consumed"] <= 20, f"{total['published']} published and {total['consumed']} consumed", outcome)
+    # What was on its way at the end is at most the window.
+    expect(0 <= total["published"] - total["confirmed"] <= 50 and total["nacked"] == total["returned"] == 0, f"not all was confirmed: {total}", outcome)
+    expect(0 <= total["published"] - total["consumed"] <= 50, f"{total['published']} published and {total['consumed']} consumed", outcome)
     for key in ("published", "consumed", "confirmed"):
         parts = sum(interval[key] for interval in report["intervals"])
         expect(0 <= total[key] - parts <= 250, f"{key}: the intervals have {parts}, the whole {total[key]}", outcome)
-    expect(total["published"] / 3 > 190 and total["published"] / 3 < 210, f"{total['published']} messages in 3 s at 200 msg/s", outcome)
+    rate = total["published"] / total["seconds"]
+    expect(180 < rate < 220, f"{total['published']} messages in {total['seconds']:.1f} s at 200 msg/s", outcome)
     for key in ("latency", "latency_sent", "confirm_latency"):
         sound(total[key], key, outcome)
     told = int(next(line for line in outcome.lines() if "sending rate avg" in line).split("avg: ")[1].split()[0])
@@ -40,13 +42,22 @@ def test_the_JSON_agrees_with_the_console(setting: Setting) -> None:
 
 
 def test_verify_accounts_for_every_message(setting: Setting) -> str:
-    outcome, report = setting.report(["--verify", "-x", "3", "-y", "2", "-C", "3000", "-u", setting.queue(), "--exit-when", "idle", "-c", "100", "-q", "100"])
+    outcome, report = setting.report(["--verify", "-x", "3", "-C", "3000", "-u", setting.queue(), "--exit-when", "idle", "-c", "100", "-q", "100"])
     verdict = report["verify"]
     expect(verdict and verdict["ok"], f"the verdict is {verdict}", outcome)
     expect(verdict["published"] == verdict["consumed"] == 9000, f"the verdict counts {verdict}", outcome)
     counts = ("lost", "duplicates", "redelivered", "out_of_order", "corrupt", "unconfirmed_missing")
     expect(all(verdict[count] == 0 for count in counts), f"the verdict is {verdict}", outcome)
+    sound(report["total"]["latency"], "the latency", outcome)
+    expect(report["total"]["latency"]["max"] < outcome.seconds * 1e6, f"a latency of {report['total']['latency']['max'] / 1e6:.0f} s in {outcome.seconds:.0f} s", outcome)
     return f"{verdict['published']} messages"
+
+
+def test_verify_finds_nothing_wrong_with_consumers_that_share_a_queue(setting: Setting) -> None:
+    """Each gets a part, so that together they see another order; that alone is no fault."""
+    outcome, report = setting.report(["--verify", "-x", "2", "-y", "3", "-C", "3000", "-u", setting.queue(), "--exit-when", "idle", "-q", "10"])
+    verdict = report["verify"]
+    expect(verdict["ok"] and verdict["published"] == verdict["consumed"] == 6000 and verdict["lost"] == verdict["duplicates"] == 0, f"the verdict is {verdict}", outcome)
 
 
 def test_verify_reports_messages_that_a_full_queue_dropped(setting: Setting) -> None:
@@ -60,10 +71,10 @@ def test_verify_reports_messages_that_a_full_queue_dropped(setting: Setting) -> 
 
 def test_max_in_flight_keeps_the_queue_short(setting: Setting) -> None:
     queue = setting.queue()
-    run = setting.start(["-z", "3", "-u", queue, "--max-in-flight", "500", "-q", "100", "-c", "1000", "--json", "JSON"])
+    run = setting.start(["-z", "6", "-u", queue, "--max-in-flight", "500", "-q", "100", "-c", "1000", "--json", "JSON"])
     deepest = 0
     if run.await_output(lambda out: " time 1." in out):
-        deepest = max(setting.count(queue) for _ in range(10))
+        deepest = max(setting.count(queue) for _ in range(5))
     outcome = run.finish()
     expect(outcome.code == 0, f"exit code {outcome.code}", outcome)
     expect(deepest <= 500, f"{deepest} messages were in the queue", outcome)
@@ -144,11 +155,11 @@ def test_phases_fill_and_drain(setting: Setting) -> str:
 
 
 def test_phases_drain_under_load(setting: Setting) -> str:
-    flags = ["phases", "--fill", str(FILL), "--drain-under-load", "--rate", "1000", "--qos", "100", "--multi-ack-every", "10", "--uri", setting.uri, "--queue", setting.queue(), "--json", "JSON"]
+    flags = ["phases", "--fill", "2000", "--drain-under-load", "--rate", "1000", "--qos", "100", "--multi-ack-every", "10", "--uri", setting.uri, "--queue", setting.queue(), "--json", "JSON"]
     outcome = setting.tool.run(flags, patience_seconds=60)
     expect(outcome.code == 0 and outcome.report, f"exit code {outcome.code}", outcome)
     fill, drain = outcome.report["phases"][0], outcome.report["phases"][-1]
-    expect(fill["depth_at_end"] >= FILL and drain["consumed"] >= FILL, f"the JSON says {outcome.report['phases']}", outcome)
+    expect(fill["depth_at_end"] >= 2000 and drain["consumed"] >= 2000, f"the JSON says {outcome.report['phases']}", outcome)
     expect(drain["depth_at_end"] <= 1000, f"{drain['depth_at_end']} messages are left", outcome)
     return f"{drain['seconds']:.1f} s"
 
@@ -160,7 +171,7 @@ def test_phases_without_anything_to_do_are_refused(setting: Setting) -> None:
 
 def test_queues_are_deleted_at_the_end_if_asked(setting: Setting) -> None:
     queue = setting.queue()
-    outcome = setting.run(["-y", "0", "-C", "10", "-u", queue, "-ad", "false", "--delete-queues"])
+    outcome = setting.run(["-y", "0", "-C", "10", "-u", queue, "-e", f"{queue}-exchange", "-ad", "false", "--delete-queues"])
     expect(outcome.code == 0, f"exit code {outcome.code}", outcome)
     try:
         left = setting.count(queue)

@@ -24,8 +24,11 @@ class Fact:
     environment: dict[str, str] = field(default_factory=dict)
     # Queues that stay behind, to be deleted.
     leaves: list[str] = field(default_factory=list)
-    # PerfTest needs its queue to stay for the next one, or wants RabbitMQ.
+    # What it wants of the broker.
     quorum: bool = False
+    transactions: bool = False
+    # We tell something about the flags on stderr.
+    noted: bool = False
 
 
 def starts(consumers: int = 1, producers: int = 1, consumer_channels: int = 1, producer_channels: int = 1) -> list[Line]:
@@ -105,7 +108,7 @@ def facts() -> list[Fact]:
         Fact("until the queue is empty", ["-x", "0", "-ew", "empty", "-u", "facts-e"], [*starts(1, 0), *summary("consumer", reason="Consumer queue(s) empty")]),
         Fact("an interval of two seconds", ["-z", "5", "-r", "20", "-i", "2"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")]),
         Fact("rates and sizes that change", ["-z", "3", "-vr", "100:1", "-vr", "10:1", "-vs", "10:1", "-vs", "1000:1"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")]),
-        Fact("transactions", [*slow, "-m", "5", "-n", "5"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")]),
+        Fact("transactions", [*slow, "-m", "5", "-n", "5"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")], transactions=True),
         Fact("polling", [*slow, "-po", "-pi", "10"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")]),
         Fact("CSV with everything", [*slow, "-c", "10", "-f", "mandatory", "-o", "CSV"], [*starts(), interval(*ALL, latencies=LATENCIES), *summary("consumer", "confirm")], csv=csv("rrrrr" + "l" * 10)),
         Fact("CSV in milliseconds", [*slow, "-ms", "-o", "CSV"], [*starts(), interval(*BOTH, latencies="consumer", unit="ms"), *summary("consumer", unit="ms")], csv=csv("r---rlllll-----", "ms")),
@@ -113,6 +116,6 @@ def facts() -> list[Fact]:
         Fact("environment variables", [], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")], environment={"TIME": "2", "RATE": "20", "ID": "fromenv", "AUTOACK": "true"}),
         Fact("environment variables with a prefix", [], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")],
              environment={"RABBITMQ_PERF_TEST_ENV_PREFIX": "PT_", "PT_TIME": "2", "PT_RATE": "20", "TIME": "1000", "METRICS_FORMAT": "compact"}),
-        Fact("arguments that are none of its own", [*slow, "foo", "bar"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")]),
+        Fact("arguments that are none of its own", [*slow, "foo", "bar"], [*starts(), interval(*BOTH, latencies="consumer"), *summary("consumer")], noted=True),
         Fact("a quorum queue", [*slow, "-qq", "-u", "facts-q", "-c", "10"], [*starts(), interval(*CONFIRMED, latencies=LATENCIES), *summary("consumer", "confirm")], leaves=["facts-q"], quorum=True),
     ]  # fmt: skip

@@ -218,10 +218,11 @@ def judge_version(tool: Tool) -> None:
         expect(outcome.code == 0 and re.search(r"\d+\.\d+\.\d+", outcome.out), f"{flag} tells no version", outcome)
 
 
-def accepts(tool: Tool, option: Option, name: str, file: str) -> str | None:
+def accepts(tool: Tool, option: Option, name: str, folder: str) -> str | None:
     """Why an option is not taken: with one that is, the run ends for want of a broker."""
     flags = [name, *([option.value] if option.value else []), *option.beside.split()]
-    flags = [file if flag == "FILE" else flag for flag in flags]
+    file = option.long if option.value == "FILE" else "body"
+    flags = [f"{folder}/{file}" if flag == "FILE" else flag for flag in flags]
     if not {"-h", "--uri", "-H", "--uris"} & set(flags):
         flags += ["--uri", NOWHERE]
     outcome = tool.run(flags, patience_seconds=20)
@@ -248,11 +249,11 @@ def test_the_version_is_told(setting: Setting) -> None:
 
 def test_each_option_is_taken_by_its_short_and_its_long_name(setting: Setting) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "file"
-        file.write_text("a\nb\n")
+        for name in ("body", "queue-file", "output-file"):
+            (Path(folder) / name).write_text("a\nb\n")
         jobs = [(option, name) for option in OPTIONS + NEWER + METRICS for name in ([f"-{option.short}"] if option.short else []) + [f"--{option.long}"]]
         with ThreadPoolExecutor(8) as pool:
-            faults = list(filter(None, pool.map(lambda job: accepts(setting.tool, *job, str(file)), jobs)))
+            faults = list(filter(None, pool.map(lambda job: accepts(setting.tool, *job, folder), jobs)))
     expect(not faults, "\n".join(faults))
 
 

@@ -90,7 +90,7 @@ def test_values_that_are_none_are_told_with_their_flag(setting: Setting) -> None
         (["-mf", "wrong"], ["--metrics-format|-mf", "wrong", "compact"]),
         (["-vr", "abc"], ["--variable-rate|-vr|abc"]),
         (["-vs", "0"], ["--variable-size|-vs"]),
-        (["-P", "0.01"], ["--publishing-interval|-P", r"0\.1"]),
+        (["-P", "-1"], ["--publishing-interval|-P"]),
         (["--latency-from", "there"], ["--latency-from", "intended", "sent"]),
         (["-i", "0"], ["--interval|-i"]),
         (["-r"], ["-r|--rate"]),
@@ -116,10 +116,6 @@ def test_a_flag_of_the_JVM_is_explained_and_changes_nothing(setting: Setting) ->
     expect("no effect" not in outcome.out, "the explanation stands among the results", outcome)
 
 
-def own_broker(setting: Setting) -> Broker:
-    return Broker(setting.binary).start()
-
-
 def flags_for(broker: Broker) -> list[str]:
     return ["--uri", f"amqp://127.0.0.1:{broker.port}", "--json", "JSON", "-o", "CSV"]
 
@@ -133,7 +129,7 @@ def under_way(setting: Setting, broker: Broker, *flags: str):
 
 def test_a_broker_that_dies_leaves_the_results_so_far(setting: Setting) -> None:
     """Without recovery: marked as cut short, exit code 1."""
-    with own_broker(setting) as broker:
+    with Broker(setting.binary) as broker:
         run = under_way(setting, broker, "-r", "100", "-z", "30", "-dcr")
         broker.kill()
         outcome = run.finish(20)
@@ -148,7 +144,7 @@ def test_a_broker_that_dies_leaves_the_results_so_far(setting: Setting) -> None:
 
 
 def test_with_recovery_a_run_goes_on_when_the_broker_comes_back(setting: Setting) -> None:
-    with own_broker(setting) as broker:
+    with Broker(setting.binary) as broker:
         run = under_way(setting, broker, "-r", "100", "-z", "8", "-cri", "1")
         broker.kill()
         run.await_output(lambda _: False, 0.7)
@@ -164,7 +160,7 @@ def test_with_recovery_a_run_goes_on_when_the_broker_comes_back(setting: Setting
 
 def test_an_outage_is_seen_in_the_latency_from_the_intended_moment(setting: Setting) -> None:
     """A broker that stands still for a second delays what was due meanwhile; whoever counts from the sending hides it."""
-    with own_broker(setting) as broker:
+    with Broker(setting.binary) as broker:
         run = under_way(setting, broker, "-r", "1000", "-z", "5", "-c", "100")
         broker.process.send_signal(signal.SIGSTOP)
         time.sleep(1)
@@ -180,7 +176,7 @@ def test_an_outage_is_seen_in_the_latency_from_the_intended_moment(setting: Sett
 
 
 def test_a_broker_that_comes_late_is_waited_for(setting: Setting) -> None:
-    with own_broker(setting) as broker:
+    with Broker(setting.binary) as broker:
         broker.kill()
         run = setting.tool.start([*flags_for(broker), "-r", "100", "-z", "2", "-sst", "20"])
         run.await_output(lambda _: False, 0.8)
