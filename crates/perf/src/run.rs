@@ -82,7 +82,6 @@ pub fn execute(plan: &Plan) -> ExitCode {
     match attempt(plan, &mut reports) {
         Ok(code) => code,
         Err(failure) => {
-            reports.line(&format!("id: {}, the run could not start: {failure}", plan.id));
             eprintln!("{failure}");
             ExitCode::FAILURE
         }
@@ -106,15 +105,16 @@ fn attempt(plan: &Plan, reports: &mut Reports) -> Result<ExitCode, Failure> {
     if let Some(reason) = &measured.cut_short {
         eprintln!("The run was cut short: {reason}");
     }
-    reports.finish(&End {
+    let told = reports.finish(&End {
         reasons: measured.reasons,
         cut_short: measured.cut_short,
         verdict: measured.verdict,
         exit_code: i32::from(exit_code),
-    })?;
+    });
     if let Some(exporter) = exporter {
         exporter.stop();
     }
+    told?;
     Ok(ExitCode::from(exit_code))
 }
 
@@ -210,7 +210,7 @@ impl<'a> Course<'a> {
                 return Ended::Until(reason);
             }
             self.look(now);
-            thread::sleep(self.pause(now));
+            thread::park_timeout(self.pause(now));
         }
     }
 
@@ -293,14 +293,14 @@ impl<'a> Course<'a> {
         self.load.stop_producers();
         let mut last = (self.load.totals(), Instant::now());
         while last.1.elapsed() < STRAGGLERS && self.load.depth_estimate() > 0 {
-            thread::sleep(GLANCE);
+            thread::park_timeout(GLANCE);
             let totals = self.load.totals();
             if totals != last.0 {
                 last = (totals, Instant::now());
             }
         }
         // Duplicates and confirms may still be on their way.
-        thread::sleep(GLANCE * 10);
+        thread::park_timeout(GLANCE * 10);
     }
 
     fn end(mut self, ended: Ended, signal: Option<u8>) -> Measured {

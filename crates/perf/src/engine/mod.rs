@@ -168,7 +168,7 @@ impl Load {
             && since.elapsed() < CONSUMERS_START
             && self.shared.ended().1.is_none()
         {
-            thread::sleep(GLANCE);
+            thread::park_timeout(GLANCE);
         }
     }
 
@@ -347,7 +347,7 @@ impl Load {
         let until = Instant::now() + self.plan.stopping.shutdown_timeout;
         for thread in self.threads.drain(..) {
             while !thread.is_finished() && Instant::now() < until {
-                thread::sleep(GLANCE);
+                thread::park_timeout(GLANCE);
             }
             if thread.is_finished() {
                 // A thread that panicked has said so on stderr.
@@ -360,7 +360,7 @@ impl Load {
 /// `--consumer-start-delay`, then `--slow-start`: a second between consumers.
 fn start_later(mailboxes: &[Mailbox], shared: &Shared) {
     let consuming = &shared.plan.consuming;
-    thread::sleep(consuming.start_delay);
+    pause(consuming.start_delay);
     let start = |number| {
         for mailbox in mailboxes {
             mailbox.send(Order::Start {
@@ -376,6 +376,14 @@ fn start_later(mailboxes: &[Mailbox], shared: &Shared) {
     for number in 0..consuming.consumers {
         start(Some(number));
         shared.tell("Delaying start by 1 second because -S/--slow-start was requested".into());
-        thread::sleep(Duration::from_secs(1));
+        pause(Duration::from_secs(1));
+    }
+}
+
+/// Lets time pass; nobody has anything to say meanwhile.
+fn pause(time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        thread::park_timeout(until.saturating_duration_since(Instant::now()));
     }
 }

@@ -212,6 +212,7 @@ impl Producer {
         let mut ledger = shared.ledger.as_ref().map(lock);
         let (index, from) = (self.index, self.tagged_from);
         let mut run = Run::default();
+        let before = confirms.open();
         confirms.settle(tag, multiple, |tag, stamp| {
             if let Some(ledger) = &mut ledger {
                 let sequence = from + tag - 1;
@@ -233,6 +234,7 @@ impl Producer {
         if let Some((stamp, times)) = run.end() {
             recorder.confirm_latency_n(now.saturating_sub(stamp), times);
         }
+        recorder.confirm_size((before - confirms.open()) as u64);
         self.stuck_since = 0;
     }
 

@@ -31,16 +31,13 @@ pub fn bodies(plan: &Plan) -> Result<Vec<Body>, Failure> {
     }
 }
 
-/// Zeros, as PerfTest's are; something that shows damage if messages are to be verified.
+/// Zeros, as PerfTest's are; behind the stamp something that shows damage if messages are to be verified.
 fn blank(size: usize, verify: bool) -> Body {
-    let size = size.max(stamp::SMALLEST);
-    let bytes = if verify {
-        (0..size)
-            .map(|at| (at as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0])
-            .collect()
-    } else {
-        vec![0; size]
-    };
+    let mut bytes = vec![0; size.max(stamp::SMALLEST)];
+    if verify {
+        let filler = bytes.iter_mut().enumerate().skip(stamp::WITH_LAG);
+        filler.for_each(|(at, byte)| *byte = (at as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]);
+    }
     Body { bytes, stamped: true }
 }
 

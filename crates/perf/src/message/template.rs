@@ -113,7 +113,14 @@ impl Writing<'_> {
                 })*
             };
         }
-        given!(content_encoding, correlation_id, reply_to, expiration, message_id, timestamp);
+        given!(
+            content_encoding,
+            correlation_id,
+            reply_to,
+            expiration,
+            message_id,
+            timestamp
+        );
         given!(kind, user_id, app_id, cluster_id, priority);
         if let Some(mode) = given
             .delivery_mode
