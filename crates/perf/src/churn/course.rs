@@ -41,7 +41,7 @@ const GOODBYE: Duration = Duration::from_secs(10);
 pub fn run(options: Options, arguments: &[String]) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::catch();
     let now = Zoned::now();
-    let own = || format!("churn-{}-{:03}", now.strftime("%H%M%S"), now.millisecond());
+    let own = || format!("test-{}-{:03}", now.strftime("%H%M%S"), now.millisecond());
     let id = options.id.clone().unwrap_or_else(own);
     let plan = connecting(&options, &id)?;
     let read = |flags: &String| background::plan(flags, &options.uri, &id);

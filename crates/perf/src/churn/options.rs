@@ -124,7 +124,7 @@ pub struct Options {
     /// Writes the results as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Stands at the beginning of each line and in the names of what is made [default: churn-HHMMSS-mmm]
+    /// Stands at the beginning of each line and in the names of what is made [default: test-HHMMSS-mmm]
     #[arg(long)]
     pub id: Option<String>,
 }

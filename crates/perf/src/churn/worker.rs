@@ -358,3 +358,127 @@ fn sleep_until(due: u64, job: &Job) -> Option<u64> {
         thread::sleep(Duration::from_nanos(due - now).min(GLANCE));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::churn::options::Asked;
+    use crate::client::scripted::{Offer, Peer, plan};
+    use protocol::amqp::Method;
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    /// A broker for so many clients, one after the other, that refuses to declare the queue of this name. Gives what each
+    /// asked for.
+    fn broker(clients: usize, refused: &'static str) -> (String, JoinHandle<Vec<Vec<String>>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("amqp://{}", listener.local_addr().unwrap());
+        let refuse = move |method: &Method<'_>| match method {
+            Method::QueueDeclare(it) if it.queue == refused => Some((403, "ACCESS_REFUSED".to_owned())),
+            _ => None,
+        };
+        let serve = move |_| {
+            let mut peer = Peer::new(listener.accept().unwrap().0);
+            peer.log_in(&Offer::default());
+            peer.serve(refuse)
+        };
+        (uri, thread::spawn(move || (0..clients).map(serve).collect()))
+    }
+
+    /// Lets one worker do what the flags say; gives the job afterwards.
+    fn work(uri: &str, flags: &str) -> Arc<Job> {
+        let words: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
+        let Ok(Asked::Run(options)) = Options::read(&words) else {
+            panic!("{flags}")
+        };
+        let plan = plan(&format!("--uri {uri} --id x --heartbeat 0"));
+        let operations = options.what().operations(options.fills_queues()).len();
+        let job = Arc::new(Job {
+            site: Site::new(&options, "x", None),
+            tally: Tally::new(operations, 1),
+            options: *options,
+            plan,
+            pool: Pool::default(),
+            stop: AtomicBool::new(false),
+            deleting: AtomicUsize::new(0),
+            deletions: AtomicUsize::new(0),
+            gave_up: AtomicUsize::new(0),
+        });
+        let worker = Worker::prepare(0, job.clone()).unwrap();
+        worker.work(&Turns::new(
+            job.options.rate,
+            clock::now(),
+            None,
+            job.options.count,
+        ));
+        job
+    }
+
+    fn counts(job: &Job) -> Vec<u64> {
+        job.tally
+            .take()
+            .iter()
+            .map(hdrhistogram::Histogram::len)
+            .collect()
+    }
+
+    #[test]
+    fn a_turn_declares_a_queue_and_deletes_it() {
+        let (uri, broker) = broker(1, "");
+        let job = work(&uri, "--what queue --count 2");
+        let lines = broker.join().unwrap().concat();
+        assert_eq!(
+            lines,
+            [
+                "channel",
+                "queue 'perf-churn-x-0-0' durable",
+                "delete queue perf-churn-x-0-0",
+                "queue 'perf-churn-x-0-1' durable",
+                "delete queue perf-churn-x-0-1",
+            ]
+        );
+        assert_eq!((counts(&job), job.site.left()), (vec![2, 2], 0));
+    }
+
+    #[test]
+    fn a_queue_with_bindings_is_filled_before_its_turn_and_not_after_the_last_one() {
+        let (uri, broker) = broker(1, "");
+        let job = work(&uri, "--delete-with-bindings 3 --count 2 --keys sequential");
+        let lines = broker.join().unwrap().concat();
+        let verbs: Vec<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
+        let queue = ["queue", "bind", "bind", "bind", "delete"];
+        assert_eq!(verbs, [&["channel"][..], &queue, &queue].concat());
+        // The first filling came before the clock started.
+        assert_eq!(counts(&job), [1, 2, 1]);
+    }
+
+    #[test]
+    fn after_an_error_the_worker_goes_on_with_a_new_connection() {
+        let (uri, broker) = broker(2, "perf-churn-x-0-1");
+        let job = work(&uri, "--what queue --count 3");
+        let clients = broker.join().unwrap();
+        assert_eq!(
+            clients[1][1..],
+            [
+                "queue 'perf-churn-x-0-2' durable",
+                "delete queue perf-churn-x-0-2"
+            ]
+        );
+        assert_eq!(counts(&job), [2, 2]);
+        let errors = job.tally.errors();
+        assert_eq!((errors.count, job.gave_up.load(Relaxed)), (1, 0));
+        assert!(errors.first.unwrap().to_string().contains("ACCESS_REFUSED"));
+        // It may have been made all the same, so it is deleted at the end.
+        assert_eq!(job.site.left(), 1);
+    }
+
+    #[test]
+    fn channels_and_connections_come_and_go() {
+        let (uri, broker) = broker(1, "");
+        let job = work(&uri, "--what channel --count 3 --rate 1000");
+        assert_eq!((broker.join().unwrap()[0].len(), counts(&job)), (4, vec![3, 3]));
+        let (uri, broker) = self::broker(3, "");
+        let job = work(&uri, "--what connection --count 3");
+        assert_eq!((broker.join().unwrap().len(), counts(&job)), (3, vec![3, 3]));
+    }
+}
