@@ -161,7 +161,8 @@ def test_with_recovery_a_run_goes_on_when_the_broker_comes_back(setting: Setting
 def test_an_outage_is_seen_in_the_latency_from_the_intended_moment(setting: Setting) -> None:
     """A broker that stands still for a second delays what was due meanwhile; whoever counts from the sending hides it."""
     with Broker(setting.binary) as broker:
-        run = under_way(setting, broker, "-r", "1000", "-z", "5", "-c", "100")
+        # A body must have room for both moments.
+        run = under_way(setting, broker, "-r", "1000", "-z", "5", "-c", "100", "-s", "100")
         broker.process.send_signal(signal.SIGSTOP)
         time.sleep(1)
         broker.process.send_signal(signal.SIGCONT)
