@@ -10,6 +10,7 @@ use super::site::Site;
 use super::tally::{Tally, add, histograms};
 use super::turns::{Turns, all_gave_up};
 use super::what::What;
+use super::words;
 use super::worker::{CHANNEL, Job, Worker};
 use crate::cli::{self, Asked};
 use crate::client::Client;
@@ -112,9 +113,9 @@ fn reports(
     let mut told = beside.unwrap_or(plan).clone();
     told.report.json = options.json.clone();
     told.report.interval = options.interval();
-    told.arguments = std::iter::once("churn".to_owned())
-        .chain(arguments.iter().cloned())
-        .collect();
+    told.arguments = vec!["churn".to_owned()];
+    told.arguments
+        .extend(arguments.iter().map(|it| words::masked(it)));
     Reports::to(&told, false, Box::new(screen.clone()), TimeZone::system())
 }
 

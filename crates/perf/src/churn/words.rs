@@ -38,6 +38,26 @@ fn quoted(letters: &mut std::str::Chars<'_>, quote: char, word: &mut String) -> 
     }
 }
 
+/// An argument without the logins of addresses in it: `amqp://user:password@host` becomes `amqp://***@host`, also in the
+/// middle of a command line in one argument.
+pub fn masked(argument: &str) -> String {
+    let mut parts = argument.split("://");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str("://");
+        let end = part
+            .find(|letter: char| letter.is_whitespace() || letter == ',')
+            .unwrap_or(part.len());
+        let (address, rest) = part.split_at(end);
+        match address.rsplit_once('@') {
+            Some((_, place)) => text.extend(["***@", place]),
+            None => text.push_str(address),
+        }
+        text.push_str(rest);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +76,25 @@ mod tests {
         }
         assert!(split("--queue 'a").unwrap_err().contains("not closed"));
         assert!(split(r#"a "b\"#).is_err());
+    }
+
+    #[test]
+    fn no_password_is_kept() {
+        for (argument, shown) in [
+            ("amqp://u:p/@ss@h/%2F", "amqp://***@h/%2F"),
+            ("--uri=amqp://u:p@h", "--uri=amqp://***@h"),
+            (
+                "a: --uris amqp://u:p@x,amqps://y until empty",
+                "a: --uris amqp://***@x,amqps://y until empty",
+            ),
+            (
+                "-x 1 --uri 'amqp://u:p@h' -y 1@2",
+                "-x 1 --uri 'amqp://***@h' -y 1@2",
+            ),
+            ("--queue q@x", "--queue q@x"),
+        ] {
+            assert_eq!(masked(argument), shown);
+        }
     }
 
     proptest! {

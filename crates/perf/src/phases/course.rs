@@ -1,14 +1,14 @@
 //! One phase after the other on the same queues.
 
-use super::gauge::Gauge;
 use super::options::{Asked, How, Options};
 use super::outcome::{Outcome, json, table};
-use super::script::{Depth, Until};
+use super::script::Until;
+use super::watch::Watch;
 use crate::churn::footprint::Footprint;
 use crate::churn::screen::Screen;
+use crate::churn::words;
 use crate::cli;
 use crate::client::{self, Addresses, Client};
-use crate::engine::Load;
 use crate::exporter::Exporter;
 use crate::failure::Failure;
 use crate::plan::{Plan, QueueNames};
@@ -26,8 +26,6 @@ const CHANNEL: u16 = 1;
 const TIME_LIMIT: &str = "Reached time limit";
 /// What was published is in the queue when its depth has not changed for this long.
 const SETTLED: Duration = Duration::from_millis(500);
-/// What was delivered and is not counted yet has this long to come.
-const UNDER_WAY: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A phase that is ready to run.
@@ -52,9 +50,9 @@ pub fn run(options: &Options, arguments: &[String]) -> Result<ExitCode, Failure>
         }
     };
     settle(&mut base)?;
-    base.arguments = std::iter::once("phases".to_owned())
-        .chain(arguments.iter().cloned())
-        .collect();
+    base.arguments = vec!["phases".to_owned()];
+    base.arguments
+        .extend(arguments.iter().map(|it| words::masked(it)));
     let phases = options
         .phases
         .iter()
@@ -252,7 +250,11 @@ impl Course<'_> {
             "id: {id}, phase {}: {producers} producers, {consumers} consumers, depth {start}, {what}",
             phase.name
         ));
-        let mut watch = Watch::new(phase, &plan, wanted, start, self.screen.clone(), id);
+        let fill = match phase.how {
+            How::Fill(messages) => Some(messages),
+            _ => None,
+        };
+        let mut watch = Watch::new(&phase.name, fill, &plan, wanted, start, self.screen.clone());
         let measured = measure(
             &plan,
             &mut self.reports,
@@ -365,113 +367,9 @@ fn depth(client: &mut Client, topology: &Topology) -> Result<u64, Failure> {
     Ok(sum)
 }
 
-/// Looks whether a phase is over.
-struct Watch {
-    gauge: Gauge,
-    wanted: Option<Depth>,
-    met: bool,
-    screen: Screen,
-    /// What the line of a reading begins with.
-    beginning: String,
-    started: Instant,
-    told: Instant,
-    /// Messages that a fill publishes, or that go until the depth is reached.
-    way: Option<u64>,
-    time: Option<Duration>,
-    fills: bool,
-    /// Nobody publishes.
-    drains: bool,
-    met_since: Option<Instant>,
-}
-
-impl Watch {
-    fn new(
-        phase: &Phase,
-        plan: &Plan,
-        wanted: Option<Depth>,
-        start: u64,
-        mut screen: Screen,
-        id: &str,
-    ) -> Self {
-        let fills = matches!(phase.how, How::Fill(_));
-        let way = match phase.how {
-            How::Fill(messages) => Some(messages),
-            _ => wanted.map(|depth| depth.messages().abs_diff(start)),
-        };
-        let time = plan.stopping.time;
-        let whole = way.or_else(|| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
-        if let Some(whole) = whole {
-            screen.bar(whole, &phase.name);
-        }
-        let now = Instant::now();
-        Self {
-            gauge: Gauge::new(now, wanted, start),
-            wanted,
-            met: false,
-            screen,
-            beginning: format!("id: {id}, phase {}", phase.name),
-            started: now,
-            told: now,
-            way,
-            time,
-            fills,
-            drains: plan.producing.producers == 0,
-            met_since: None,
-        }
-    }
-
-    /// A reason when the phase is over.
-    fn look(&mut self, load: &mut Load) -> Option<String> {
-        let now = Instant::now();
-        let totals = load.totals();
-        self.show(now, totals);
-        if !self.gauge.asks(now, totals) {
-            return None;
-        }
-        let Ok(depth) = load.ready_messages() else {
-            self.gauge.unanswered(now);
-            return None;
-        };
-        self.met = self.gauge.answered(now, totals, depth) && !self.is_under_way(now, totals);
-        if self.met || now.duration_since(self.told) >= Duration::from_secs(1) {
-            self.told = now;
-            let seconds = now.duration_since(self.started).as_secs_f64();
-            self.screen.line(&format!(
-                "{}, time {seconds:.3} s, depth: {depth} messages",
-                self.beginning
-            ));
-        }
-        let wanted = self.wanted.filter(|_| self.met)?;
-        Some(format!("Reached depth {}", wanted.messages()))
-    }
-
-    /// Whether messages that are delivered and not counted yet are awaited: where nobody publishes they belong to the drain.
-    /// Messages that others took never come, so this has an end.
-    fn is_under_way(&mut self, now: Instant, (_, consumed): (u64, u64)) -> bool {
-        let Some(Depth::AtMost(wanted)) = self.wanted.filter(|_| self.drains) else {
-            return false;
-        };
-        let since = *self.met_since.get_or_insert(now);
-        self.gauge.start.saturating_sub(consumed) > wanted && now.duration_since(since) < UNDER_WAY
-    }
-
-    fn show(&self, now: Instant, totals: (u64, u64)) {
-        let elapsed = now.duration_since(self.started);
-        let depth = self.gauge.estimate(totals);
-        let done = match self.way {
-            Some(way) if self.fills => totals.0.min(way),
-            Some(way) => self.gauge.start.abs_diff(depth).min(way),
-            None if self.time.is_some() => u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            None => return,
-        };
-        self.screen.advance(done, elapsed, &format!("depth {depth}"));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::churn::words;
 
     fn phases(line: &str) -> Result<Vec<Phase>, String> {
         let words = words::split(line).unwrap();
