@@ -284,7 +284,7 @@ impl Course {
                 if let Some(failure) = background.failure() {
                     return Err(failure);
                 }
-                thread::sleep(GLANCE.min(part));
+                thread::park_timeout(GLANCE.min(part));
             }
             let recorder = background.take();
             if counts {
@@ -330,12 +330,12 @@ impl Course {
             if end.is_some_and(|end| clock::now() > end.saturating_add(GOODBYE.as_nanos() as u64)) {
                 break;
             }
-            thread::sleep(GLANCE.min(next.saturating_duration_since(Instant::now())));
+            thread::park_timeout(GLANCE.min(next.saturating_duration_since(Instant::now())));
         }
         job.stop.store(true, Relaxed);
         let until = Instant::now() + GOODBYE;
         while !threads.iter().all(JoinHandle::is_finished) && Instant::now() < until {
-            thread::sleep(GLANCE);
+            thread::park_timeout(GLANCE);
         }
         if let Some(background) = background {
             self.slice(background, true);

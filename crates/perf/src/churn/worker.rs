@@ -194,7 +194,7 @@ impl Worker {
         while *failures < PATIENCE && !self.job.stops() {
             self.publisher = None;
             self.filled = None;
-            thread::sleep(PAUSE);
+            thread::park_timeout(PAUSE);
             match self.open() {
                 Ok(()) => return true,
                 Err(failure) => {
@@ -355,7 +355,7 @@ fn sleep_until(due: u64, job: &Job) -> Option<u64> {
         if job.stops() {
             return None;
         }
-        thread::sleep(Duration::from_nanos(due - now).min(GLANCE));
+        thread::park_timeout(Duration::from_nanos(due - now).min(GLANCE));
     }
 }
 

@@ -301,7 +301,7 @@ impl Course<'_> {
         let mut client = connect(self.base)?;
         let (mut last, mut since) = (depth(&mut client, &self.topology)?, Instant::now());
         while since.elapsed() < SETTLED && self.interrupt.came().is_none() {
-            thread::sleep(GLANCE);
+            thread::park_timeout(GLANCE);
             let now = depth(&mut client, &self.topology)?;
             if now != last {
                 (last, since) = (now, Instant::now());

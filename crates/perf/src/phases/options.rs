@@ -137,7 +137,12 @@ fn read(arguments: &[String]) -> Result<Option<Options>, String> {
             _ => options.common.push(argument.clone()),
         }
     }
-    let shorts = short.phases()?;
+    complete(&mut options, short.phases()?)?;
+    Ok(Some(options))
+}
+
+/// Adds the phases of the short flags, and refuses what does not go together.
+fn complete(options: &mut Options, shorts: Vec<Asked>) -> Result<(), String> {
     if !shorts.is_empty() && !options.phases.is_empty() {
         return Err(
             "--fill, --drain and --steady don't go with --phase: write all of them as --phase.".into(),
@@ -162,7 +167,7 @@ fn read(arguments: &[String]) -> Result<Option<Options>, String> {
             twice[0]
         ));
     }
-    Ok(Some(options))
+    Ok(())
 }
 
 impl Short {
