@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// What a generator that was asked to end has for its results.
 const GRACE: Duration = Duration::from_secs(10);
+/// A thousand connections have a thousand lines; what went wrong stands at the end.
+const LINES_KEPT: usize = 30;
 /// A load may take so many times its own time beside its patience: a slow broker fills a queue slowly.
 const ALLOWANCE: u32 = 6;
 
@@ -141,10 +143,16 @@ impl LoadProgram {
         }
     }
 
-    /// What the last run printed, for a file of failures.
+    /// The end of what the last run printed, for a file of failures.
     pub fn printed(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.scratch.join(name)).unwrap_or_default();
-        format!("{}{}", read("stdout"), read("stderr"))
+        let text = format!("{}{}", read("stdout"), read("stderr"));
+        let lines: Vec<&str> = text.lines().collect();
+        lines
+            .iter()
+            .skip(lines.len().saturating_sub(LINES_KEPT))
+            .map(|line| format!("{line}\n"))
+            .collect()
     }
 
     fn arguments(&self, load: &Load, json: &Path) -> Vec<String> {
