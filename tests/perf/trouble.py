@@ -145,7 +145,7 @@ def test_a_broker_that_dies_leaves_the_results_so_far(setting: Setting) -> None:
 
 def test_with_recovery_a_run_goes_on_when_the_broker_comes_back(setting: Setting) -> None:
     with Broker(setting.binary) as broker:
-        run = under_way(setting, broker, "-r", "100", "-z", "8", "-cri", "1")
+        run = under_way(setting, broker, "-r", "100", "-z", "12", "-cri", "1")
         broker.kill()
         run.await_output(lambda _: False, 0.7)
         before = run.out().count(" time ")
