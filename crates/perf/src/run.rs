@@ -132,6 +132,8 @@ pub fn measure(
 ) -> Result<Measured, Failure> {
     let mut lines = |line: String| reports.line(&line);
     let load = Load::start(plan, topology, &mut lines)?;
+    let (product, version) = load.server();
+    reports.server(product, version);
     let mut course = Course::new(plan, load, reports, exporter);
     let ended = course.go_on_until(interrupt, until);
     Ok(course.end(ended, interrupt.came()))

@@ -2,8 +2,8 @@
 //!
 //! A message is *lost* if it was published, nobody took responsibility away from the broker (a return, a nack), and it never came.
 //! With confirms the broker is responsible once it has confirmed: what was on its way when a connection broke, and did not
-//! come, is told apart. A message that comes twice is a *duplicate*, unless the broker marks it as redelivered. Order is
-//! checked for each producer; it is a fault only with a single consumer, since several share a queue's messages in any order.
+//! come, is told apart. A message that comes twice is a *duplicate*, unless the broker marks it as redelivered, or the consumer
+//! lost its connection, and with it perhaps its acknowledgement, after it came. Order is checked for each producer; it is a fault only with a single consumer, since several share a queue's messages in any order.
 
 use crate::message::seal;
 use model::Ranges;
@@ -35,6 +35,8 @@ struct Producer {
     /// On their way when a connection was lost.
     doubtful: Ranges,
     seen: Ranges,
+    /// Seen before a consumer lost its connection: these may come again.
+    repeatable: Ranges,
     /// The highest number that came, and one.
     next: u64,
 }
@@ -116,6 +118,14 @@ impl Ledger {
         }
     }
 
+    /// A consumer's connection broke. What it had taken and not acknowledged comes again, and a broker that was killed
+    /// cannot know what it had delivered.
+    pub fn lost_consumer(&mut self) {
+        for it in &mut self.producers {
+            it.repeatable = it.seen.clone();
+        }
+    }
+
     /// A consumer got a message.
     pub fn consumed(&mut self, body: &[u8], redelivered: bool) {
         let Some(sealed) = seal::read(body) else {
@@ -133,7 +143,9 @@ impl Ledger {
         self.consumed += 1;
         self.redelivered += u64::from(redelivered);
         if it.seen.contains(sealed.sequence) {
-            self.duplicates += u64::from(!redelivered);
+            let again = redelivered || it.repeatable.contains(sealed.sequence);
+            self.duplicates += u64::from(!again);
+            self.redelivered += u64::from(again && !redelivered);
             return;
         }
         it.seen.push(sealed.sequence);
@@ -307,6 +319,18 @@ mod tests {
         let it = ledger.report(true);
         assert_eq!((it.lost, it.unconfirmed_missing), (1, 1));
         assert_eq!(it.examples, [(0, 1)]);
+    }
+
+    #[test]
+    fn a_message_that_came_before_its_consumer_was_cut_off_may_come_again() {
+        let mut ledger = published(2);
+        ledger.consumed(&body(0, 0), false);
+        ledger.lost_consumer();
+        for it in [0, 1, 1] {
+            ledger.consumed(&body(0, it), false);
+        }
+        let it = ledger.report(true);
+        assert_eq!((it.duplicates, it.redelivered), (1, 1));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::clock;
 use super::consumer::{Consumer, Next, Received};
 use super::producer::{Producer, Wants};
-use super::shared::Shared;
+use super::shared::{Shared, lock};
 use crate::client::{Agreed, Transport};
 use crate::failure::Failure;
 use crate::measure::Recorder;
@@ -115,6 +115,9 @@ impl Link {
         match &mut self.role {
             Role::Producers(producers) => producers.iter_mut().for_each(|it| it.reconnected(turn.shared)),
             Role::Consumers(consumers) => {
+                if let Some(ledger) = &turn.shared.ledger {
+                    lock(ledger).lost_consumer();
+                }
                 for (consumer, queues) in consumers.iter_mut().zip(queues) {
                     consumer.consumes_from(queues);
                 }

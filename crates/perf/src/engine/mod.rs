@@ -52,6 +52,8 @@ pub struct Load {
     /// For looking at queues and deleting them; opened anew if it is lost.
     configuration: Option<Client>,
     token: Option<(Token, Instant)>,
+    /// Product and version.
+    server: (String, String),
 }
 
 impl Load {
@@ -77,6 +79,9 @@ impl Load {
             Some(topology) => topology,
             None => Arc::new(Topology::declare(&plan, &mut client, 1)?),
         };
+        let property = |name| client.server_properties().get(name).and_then(|it| it.as_str());
+        let property = |name| property(name).unwrap_or("unknown").to_owned();
+        let server = (property("product"), property("version"));
         let opener = Arc::new(Opener::new(plan.clone(), topology.clone(), addresses, secret));
         let mut load = Self {
             shared: Arc::new(Shared::new(plan.clone(), plan.threads.max(1))),
@@ -87,6 +92,7 @@ impl Load {
             threads: Vec::new(),
             configuration: Some(client),
             token: token.map(|it| (it, Instant::now())),
+            server,
         };
         load.opener.tell_to(load.shared.clone());
         match load.begin(listen) {
@@ -199,6 +205,11 @@ impl Load {
     pub fn depth_estimate(&self) -> u64 {
         let (published, consumed) = self.totals();
         published.saturating_sub(consumed)
+    }
+
+    /// What the broker calls itself: product and version.
+    pub fn server(&self) -> (&str, &str) {
+        (&self.server.0, &self.server.1)
     }
 
     /// What users should read now: connections lost and back, alarms.

@@ -13,7 +13,7 @@ use crate::measure::{Latency, Recorder, Sample};
 use crate::plan::{Format, Plan};
 use crate::verify::Verdict;
 use jiff::tz::TimeZone;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -155,6 +155,13 @@ impl Reports {
     pub fn phases(&mut self, measured: Value) {
         if let Some(json) = &mut self.json {
             json.section("phases", measured);
+        }
+    }
+
+    /// Which broker it is, by its own words, for the JSON object.
+    pub fn server(&mut self, product: &str, version: &str) {
+        if let Some(json) = &mut self.json {
+            json.section("server", json!({ "product": product, "version": version }));
         }
     }
 
