@@ -17,5 +17,5 @@ test: ## run every test: the gate of the workspace, then the real binary with fo
 	cargo build --release --locked --bin leveret
 	tests/run $(BINARY)
 
-bench: build ## measure CPU per message beside RabbitMQ (needs PEER_RABBITMQ or ../shared/peers/rabbitmq; about 8 minutes)
-	tests/bench/run --markdown
+bench: build ## compare brokers that are running: make bench TARGETS="--target leveret=amqp://localhost:5672 --target rabbitmq=amqp://localhost:5673"
+	$(BINARY) bench $(TARGETS)

@@ -300,7 +300,7 @@ impl Login<'_> {
                 "the server at {place} hung up before it said anything: it may be a TLS port (use amqps://), no AMQP port at all, or a broker that is starting or full"
             ),
             (Step::Authentication, Who::User(user)) => format!(
-                "the broker at {place} hung up at the login of the user '{user}': check name and password in --uri amqp://NAME:PASSWORD@HOST; guest may log in from the broker's own machine only"
+                "the broker at {place} hung up at the login of the user '{user}': check name and password in --uri amqp://NAME:PASSWORD@HOST (guest may log in from the broker's own machine only), or whether the broker is just stopping"
             ),
             (Step::Authentication, _) => {
                 format!("the broker at {place} hung up at the login: its log tells why")

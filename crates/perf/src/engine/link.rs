@@ -352,8 +352,10 @@ impl Link {
         let Some(consumer) = consumers.get_mut(usize::from(channel).wrapping_sub(1)) else {
             return;
         };
-        if let Next::Pause(until) =
-            consumer.received(message, turn.now, &mut self.out, turn.recorder, turn.shared)
+        let next = consumer.received(message, turn.now, &mut self.out, turn.recorder, turn.shared);
+        // Nobody takes his time any more once the goodbye is said: its answer comes behind these messages.
+        if let Next::Pause(until) = next
+            && self.started
         {
             self.paused_until = until;
         }

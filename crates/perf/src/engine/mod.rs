@@ -29,6 +29,7 @@ use crate::plan::{ExitWhen, Plan};
 use crate::topology::Topology;
 use crate::verify::Verdict;
 use driver::{Driver, Mailbox, Order};
+use model::table::Table;
 use opener::Opener;
 use shared::{Shared, lock};
 use std::sync::Arc;
@@ -79,9 +80,7 @@ impl Load {
             Some(topology) => topology,
             None => Arc::new(Topology::declare(&plan, &mut client, 1)?),
         };
-        let property = |name| client.server_properties().get(name).and_then(|it| it.as_str());
-        let property = |name| property(name).unwrap_or("unknown").to_owned();
-        let server = (property("product"), property("version"));
+        let server = server(client.server_properties());
         let opener = Arc::new(Opener::new(plan.clone(), topology.clone(), addresses, secret));
         let mut load = Self {
             shared: Arc::new(Shared::new(plan.clone(), plan.threads.max(1))),
@@ -389,6 +388,19 @@ fn start_later(mailboxes: &[Mailbox], shared: &Shared) {
         shared.tell("Delaying start by 1 second because -S/--slow-start was requested".into());
         pause(Duration::from_secs(1));
     }
+}
+
+/// What a broker calls itself. Leveret answers to RabbitMQ's name, for clients that insist on it, and says who it is beside.
+fn server(properties: &Table) -> (String, String) {
+    let text = |name: &str| properties.get(name).and_then(|it| it.as_str()).map(str::to_owned);
+    if let Some(version) = text("leveret_version") {
+        return ("Leveret".to_owned(), version);
+    }
+    let unknown = || "unknown".to_owned();
+    (
+        text("product").unwrap_or_else(unknown),
+        text("version").unwrap_or_else(unknown),
+    )
 }
 
 /// Lets time pass; nobody has anything to say meanwhile.
