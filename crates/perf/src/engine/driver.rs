@@ -77,6 +77,8 @@ struct Slot {
     queued: bool,
     /// The earliest entry in `moments`; 0: none.
     moment: u64,
+    /// Waits in `starved`.
+    starved: bool,
     lost: bool,
 }
 
@@ -167,6 +169,7 @@ impl Driver {
         if !self.starved.is_empty() && self.shared.room(true) > 0 {
             self.shared.waiting.fetch_sub(1, Relaxed);
             for link in std::mem::take(&mut self.starved) {
+                self.links[link].starved = false;
                 self.enqueue(link);
             }
         }
@@ -226,7 +229,7 @@ impl Driver {
         if self.starved.is_empty() {
             self.shared.waiting.fetch_add(1, Relaxed);
         }
-        if !self.starved.contains(&link) {
+        if !std::mem::replace(&mut self.links[link].starved, true) {
             self.starved.push(link);
         }
         // Consumers on another thread may have made room before they saw that somebody waits.
@@ -309,6 +312,7 @@ impl Driver {
             link,
             queued: false,
             moment: 0,
+            starved: false,
             lost: false,
         });
         self.enqueue(at);
