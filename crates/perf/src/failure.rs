@@ -17,10 +17,19 @@ pub enum Failure {
     File(String),
 }
 
+/// Writes a line to standard error. Unlike `eprintln!` it does not panic where nothing can be written, such as on a full disk.
+pub fn complain(line: impl fmt::Display) {
+    use std::io::Write;
+    // There is nowhere left to say that it failed.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(text) | Self::Connect(text) | Self::Lost(text) | Self::File(text) => f.write_str(text),
+            Self::Usage(text) | Self::Connect(text) | Self::Lost(text) | Self::File(text) => {
+                f.write_str(text)
+            }
             Self::Refused { code, text } => write!(f, "{code} {text}"),
         }
     }

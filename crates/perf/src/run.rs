@@ -3,7 +3,7 @@
 use crate::client;
 use crate::engine::{Load, clock};
 use crate::exporter::Exporter;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::instances;
 use crate::measure::{Recorder, Sample};
 use crate::plan::{ExitWhen, Plan};
@@ -75,14 +75,14 @@ pub fn execute(plan: &Plan) -> ExitCode {
     let mut reports = match Reports::new(plan, std::io::stderr().is_terminal()) {
         Ok(reports) => reports,
         Err(failure) => {
-            eprintln!("{failure}");
+            complain(&failure);
             return ExitCode::FAILURE;
         }
     };
     match attempt(plan, &mut reports) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("{failure}");
+            complain(&failure);
             ExitCode::FAILURE
         }
     }
@@ -103,7 +103,7 @@ fn attempt(plan: &Plan, reports: &mut Reports) -> Result<ExitCode, Failure> {
         None => u8::from(measured.cut_short.is_some() || lost),
     };
     if let Some(reason) = &measured.cut_short {
-        eprintln!("The run was cut short: {reason}");
+        complain(format_args!("The run was cut short: {reason}"));
     }
     let told = reports.finish(&End {
         reasons: measured.reasons,

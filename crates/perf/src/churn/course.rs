@@ -15,7 +15,7 @@ use super::worker::{CHANNEL, Job, Worker};
 use crate::cli::{self, Asked};
 use crate::client::Client;
 use crate::engine::clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::measure::{Recorder, Sample};
 use crate::plan::Plan;
 use crate::report::{End, Reports};
@@ -472,7 +472,7 @@ impl Course {
             self.screen.line(&line);
         }
         if let Some(reason) = cut_short {
-            eprintln!("The run was cut short: {reason}");
+            complain(format_args!("The run was cut short: {reason}"));
         }
         written.map(|()| code)
     }

@@ -22,6 +22,7 @@ mod what;
 pub(crate) mod words;
 mod worker;
 
+use crate::failure::complain;
 use options::{Asked, Options};
 use std::io::Write;
 use std::process::ExitCode;
@@ -38,7 +39,7 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
         Err(failure) => Err(failure),
     };
     done.unwrap_or_else(|failure| {
-        eprintln!("{failure}");
+        complain(&failure);
         ExitCode::FAILURE
     })
 }

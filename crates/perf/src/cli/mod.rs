@@ -13,7 +13,7 @@ mod settings;
 mod table;
 mod values;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::plan::Plan;
 use crate::{churn, phases, run};
 use flag::{Flag, Group};
@@ -37,10 +37,10 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let arguments = match arguments {
         Ok(arguments) => arguments,
         Err(odd) => {
-            eprintln!(
+            complain(format_args!(
                 "the argument {} is not UTF-8: write it in UTF-8.",
                 odd.to_string_lossy()
-            );
+            ));
             return ExitCode::FAILURE;
         }
     };
@@ -53,12 +53,12 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Ok((Asked::Print(text), _)) => print(&text),
         Ok((Asked::Run(plan), notes)) => {
             for note in notes {
-                eprintln!("{note}");
+                complain(note);
             }
             run::execute(&plan)
         }
         Err(failure) => {
-            eprintln!("{failure}");
+            complain(&failure);
             ExitCode::FAILURE
         }
     }

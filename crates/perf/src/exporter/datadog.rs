@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::meter::{Kind, Meter, Summary};
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::plan::Datadog;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,10 +177,10 @@ impl Account {
             return;
         }
         self.complained = Some(Instant::now());
-        eprintln!(
+        complain(format_args!(
             "Datadog did not take the metrics: {}. Check --metrics-datadog-uri and --metrics-datadog-api-key",
             told(error)
-        );
+        ));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::churn::words;
 use crate::cli;
 use crate::client::{self, Addresses, Client};
 use crate::exporter::Exporter;
-use crate::failure::Failure;
+use crate::failure::{Failure, complain};
 use crate::plan::{Plan, QueueNames};
 use crate::report::{End, Reports};
 use crate::run::{Interrupt, Measured, measure};
@@ -340,7 +340,7 @@ impl Course<'_> {
             exporter.stop();
         }
         if let Some(reason) = cut_short {
-            eprintln!("The run was cut short: {reason}");
+            complain(format_args!("The run was cut short: {reason}"));
         }
         written.map(|()| ExitCode::from(number))
     }

@@ -13,6 +13,7 @@ mod outcome;
 mod script;
 mod watch;
 
+use crate::failure::complain;
 use options::{HELP, Options};
 use std::io::Write;
 use std::process::ExitCode;
@@ -29,7 +30,7 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
         Err(failure) => Err(failure),
     };
     done.unwrap_or_else(|failure| {
-        eprintln!("{failure}");
+        complain(&failure);
         ExitCode::FAILURE
     })
 }
