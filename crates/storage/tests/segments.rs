@@ -118,6 +118,28 @@ fn a_large_file_being_written_goes_too_once_nothing_in_it_is_needed() {
     assert_eq!(segments.read(1, next).unwrap(), b"next");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_deleted_file_is_closed_even_if_its_owner_is_never_synced() {
+    let dir = std::env::temp_dir().join(format!("leveret-unsynced-{}", std::process::id()));
+    let segments = Segments::open(Arc::new(Disk), &dir, small()).unwrap();
+    // A backlog that runs through: something new behind, something old away in front, many files long.
+    let mut waiting = std::collections::VecDeque::new();
+    for _ in 0..200 {
+        waiting.push_back(put(&segments, 3, &[7; 1000]));
+        if waiting.len() > 20 {
+            segments.free(3, waiting.pop_front().unwrap());
+        }
+    }
+    let held = std::fs::read_dir("/proc/self/fd").unwrap().filter(|fd| {
+        let target = fd.as_ref().ok().and_then(|fd| std::fs::read_link(fd.path()).ok());
+        target.is_some_and(|it| it.starts_with(&dir) && it.to_string_lossy().ends_with("(deleted)"))
+    });
+    let held = held.count();
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(held, 0);
+}
+
 #[test]
 fn a_sparse_segment_is_named_and_can_be_rewritten() {
     let fs = FaultyFs::new();

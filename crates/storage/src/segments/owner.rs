@@ -293,6 +293,10 @@ impl Owner {
                 empty && books.of(place.segment).1 >= RETIRE_BYTES,
             )
         };
+        if dead {
+            // An owner that is never synced would keep the file open, and with it its space on disk.
+            self.tail().dirty.retain(|(dirty, _)| *dirty != place.segment);
+        }
         if dead || (large && self.retire(place.segment)) {
             return around.descriptors.remove(self.key(place.segment));
         }
