@@ -18,7 +18,10 @@ const WALLS: &[(&str, &[&str])] = &[
     ("broker", &["model", "queue", "catalog", "storage", "cluster"]),
     ("gateway", &["broker", "protocol", "model"]),
     ("management", &["broker", "model"]),
-    ("server", &["gateway", "management", "broker", "model", "perf", "bench"]),
+    (
+        "server",
+        &["gateway", "management", "broker", "model", "perf", "bench"],
+    ),
     ("perf", &["protocol", "model"]),
     ("bench", &[]),
     ("ctl", &[]),

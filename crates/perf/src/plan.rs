@@ -84,7 +84,11 @@ pub struct OAuth2 {
 
 impl std::fmt::Debug for OAuth2 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "OAuth2 {{ endpoint: {:?}, client_id: {:?} }}", self.endpoint, self.client_id)
+        write!(
+            f,
+            "OAuth2 {{ endpoint: {:?}, client_id: {:?} }}",
+            self.endpoint, self.client_id
+        )
     }
 }
 
@@ -198,7 +202,11 @@ pub enum BodyPlan {
     /// `--body`: files, in turn; the time stamp goes into a header.
     Files(Vec<PathBuf>),
     /// `--json-body` of about this many bytes; the time stamp goes into a header.
-    Json { size: usize, fields: usize, bodies: usize },
+    Json {
+        size: usize,
+        fields: usize,
+        bodies: usize,
+    },
 }
 
 /// `--message-properties` and `--body-content-type`.
