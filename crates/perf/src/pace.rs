@@ -7,6 +7,9 @@
 use crate::plan::Schedule;
 use std::time::Duration;
 
+/// A message each nanosecond is the most that moments can tell apart.
+const FASTEST: f64 = 1e9;
+
 /// When the next message is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
@@ -32,7 +35,7 @@ pub struct Pacer {
     began: u64,
     /// Messages taken in it.
     taken: u64,
-    /// Where in its period this producer publishes, from 0 to below 1.
+    /// Where in its period this producer publishes its first message of the part, from 0 to 1.
     place: f64,
 }
 
@@ -48,6 +51,10 @@ impl Pacer {
                 .map(|(rate, time)| (*rate, nanoseconds(*time).max(1)))
                 .collect(),
         };
+        let parts: Vec<(f64, u64)> = parts
+            .into_iter()
+            .map(|(rate, time)| (rate.min(FASTEST), time))
+            .collect();
         Self {
             parts: if parts.is_empty() {
                 vec![(-1.0, u64::MAX)]
@@ -113,6 +120,10 @@ impl Pacer {
             let over = now >= self.began.saturating_add(length) && length < u64::MAX;
             if !over || (rate > 0.0 && self.scheduled(length) > self.taken) {
                 return;
+            }
+            if rate > 0.0 {
+                // What is left of a period is waited for at the next rate, so that no part rounds up its messages.
+                self.place = (self.place + self.taken as f64 - rate * (length as f64 / 1e9)).max(0.0);
             }
             self.began += length;
             self.part = (self.part + 1) % self.parts.len();
@@ -283,6 +294,39 @@ mod tests {
     }
 
     #[test]
+    fn parts_shorter_than_a_period_publish_no_more_than_their_rate_says() {
+        let parts = vec![(0.5, Duration::from_secs(1)), (0.25, Duration::from_secs(1))];
+        let mut pacer = Pacer::new(&Schedule::Variable(parts), 0, 0, 1);
+        // Two parts together are three quarters of a message.
+        let (mut now, mut taken) = (0, Vec::new());
+        while now <= 16 * SECOND {
+            if pacer.due(now) > 0 {
+                taken.push(pacer.take(now));
+            }
+            now = match pacer.next() {
+                Due::At(moment) => moment.max(now + 1),
+                other => panic!("{other:?}"),
+            };
+        }
+        let halves: Vec<u64> = taken.iter().map(|at| at * 2 / SECOND).collect();
+        assert_eq!(halves, [0, 5, 10, 16, 21, 26, 32]);
+    }
+
+    #[test]
+    fn no_schedule_is_too_fast_to_be_looked_at() {
+        let schedules = [
+            Schedule::Interval(Duration::ZERO),
+            Schedule::Rate(f64::MAX),
+            Schedule::Rate(f64::NAN),
+        ];
+        for schedule in schedules {
+            let mut pacer = Pacer::new(&schedule, 0, 0, 1);
+            assert_eq!(pacer.due(999), 1000, "{schedule:?}");
+            assert_eq!((pacer.take(999), pacer.take(999)), (0, 1));
+        }
+    }
+
+    #[test]
     fn phases_hold_for_their_time_in_turn() {
         let phases = Phases::new(vec![(10, Duration::from_secs(2)), (100, Duration::from_secs(1))]);
         let at = |ms| *phases.at(Duration::from_millis(ms)).unwrap();
@@ -293,7 +337,73 @@ mod tests {
         assert_eq!(Phases::<u8>::new(vec![]).at(Duration::ZERO), None);
     }
 
+    /// The moments of producer `index` of `of` up to `until`, in whole numbers: rates and seconds are whole, so a message is due
+    /// exactly where a fraction says.
+    fn naive(parts: &[(u32, u32)], index: u64, of: u64, until: u64) -> Vec<u64> {
+        let (mut moments, mut began) = (Vec::new(), 0);
+        for &(rate, seconds) in parts.iter().cycle() {
+            let (rate, end) = (u64::from(rate), began + u64::from(seconds) * SECOND);
+            moments.extend((0..rate * u64::from(seconds)).map(|k| {
+                let exact = u128::from(k * of + index) * u128::from(SECOND) / u128::from(of * rate);
+                began + exact as u64
+            }));
+            if end > until {
+                break;
+            }
+            began = end;
+        }
+        moments.retain(|at| *at <= until);
+        moments
+    }
+
+    fn variable(parts: &[(u32, u32)]) -> Schedule {
+        let parts = parts
+            .iter()
+            .map(|(rate, seconds)| (f64::from(*rate), Duration::from_secs(u64::from(*seconds))));
+        Schedule::Variable(parts.collect())
+    }
+
     proptest! {
+        #[test]
+        fn a_variable_rate_does_what_a_list_of_moments_says(
+            parts in prop::collection::vec((0u32..40, 1u32..4), 1..5),
+            index in 0u64..4,
+            steps in prop::collection::vec(1u64..2 * SECOND, 1..20),
+        ) {
+            let mut pacer = Pacer::new(&variable(&parts), 0, index, 4);
+            let until = steps.iter().sum::<u64>();
+            let expected = naive(&parts, index, 4, until + 1);
+            let (mut now, mut taken) = (0, Vec::new());
+            for step in steps {
+                now += step;
+                while pacer.due(now) > 0 {
+                    taken.push(pacer.take(now));
+                }
+                // Fractions of a nanosecond may be rounded to either side.
+                let least = expected.partition_point(|at| at + 1 < now);
+                let most = expected.partition_point(|at| *at <= now + 1);
+                prop_assert!((least..=most).contains(&taken.len()), "{} at {now}: {least}..={most}", taken.len());
+                if let Due::At(next) = pacer.next() {
+                    prop_assert!(next > now);
+                    prop_assert!(expected.get(taken.len()).is_none_or(|at| next <= at + 1));
+                }
+            }
+            for (moment, exact) in taken.iter().zip(&expected) {
+                prop_assert!(moment.abs_diff(*exact) <= 1, "{moment}, not {exact}");
+            }
+        }
+
+        #[test]
+        fn after_days_a_message_is_due_where_a_fraction_says(
+            rate in 1u64..1_000_000, seconds in 0u64..10 * 86_400, part in 0u64..1_000_000, index in 0u64..9,
+        ) {
+            let mut pacer = Pacer::new(&Schedule::Rate(rate as f64), 0, index, 9);
+            pacer.taken = seconds * rate + part % rate;
+            let moment = pacer.take(u64::MAX);
+            let exact = u128::from((seconds * rate + part % rate) * 9 + index) * u128::from(SECOND) / u128::from(9 * rate);
+            prop_assert!(u128::from(moment).abs_diff(exact) <= 1, "{moment}, not {exact}");
+        }
+
         #[test]
         fn over_any_time_as_many_are_due_as_the_rate_says(
             rate in 0.1f64..1e6, seconds in 0u64..1_000_000, index in 0u64..50, of in 50u64..100,

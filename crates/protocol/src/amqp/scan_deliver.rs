@@ -89,15 +89,37 @@ mod tests {
     use crate::amqp::method::{BasicDeliver, Method};
     use crate::amqp::{Assembler, Content, Step, encode, next_frame};
     use model::Limits;
+    use model::properties::Properties;
     use proptest::prelude::*;
+    use proptest::test_runner::TestCaseError;
 
-    /// What the general way makes of the first message of `bytes`, and how many bytes it takes.
-    fn assembled(bytes: &[u8]) -> Option<(Vec<u8>, u64, Vec<u8>, Vec<u8>, usize)> {
+    /// A delivery as the general way sees it, with copies of what it points to.
+    #[derive(Debug, PartialEq)]
+    struct Assembled {
+        channel: u16,
+        consumer_tag: Vec<u8>,
+        delivery_tag: u64,
+        redelivered: bool,
+        exchange: Vec<u8>,
+        routing_key: Vec<u8>,
+        properties: Vec<u8>,
+        body: Vec<u8>,
+        used: usize,
+        frames: usize,
+    }
+
+    /// What the general way makes of the first message of `bytes`: `None` if that is no flawless delivery of one channel.
+    fn assembled(bytes: &[u8]) -> Option<Assembled> {
         let mut assembler = Assembler::new();
-        let mut at = 0;
+        let channel = u16::from_be_bytes([*bytes.get(1)?, *bytes.get(2)?]);
+        let (mut used, mut frames) = (0, 0);
         loop {
-            let (frame, used) = next_frame(&bytes[at..], 0).ok()??;
-            at += used;
+            let (frame, length) = next_frame(&bytes[used..], 0).ok()??;
+            if frame.channel != channel {
+                return None;
+            }
+            used += length;
+            frames += 1;
             match assembler.feed(&frame, &Limits::default()).ok()? {
                 Step::More => {}
                 Step::Content(Content {
@@ -105,12 +127,52 @@ mod tests {
                     properties,
                     body,
                 }) => {
-                    let (key, properties) = (it.routing_key.to_vec(), properties.to_vec());
-                    return Some((key, it.delivery_tag, properties, body.to_vec(), at));
+                    return Some(Assembled {
+                        channel,
+                        consumer_tag: it.consumer_tag.as_bytes().to_vec(),
+                        delivery_tag: it.delivery_tag,
+                        redelivered: it.redelivered,
+                        exchange: it.exchange.to_vec(),
+                        routing_key: it.routing_key.to_vec(),
+                        properties: properties.to_vec(),
+                        body: body.to_vec(),
+                        used,
+                        frames,
+                    });
                 }
                 _ => return None,
             }
         }
+    }
+
+    /// Makes sure that both ways see the same in `bytes`.
+    fn compare(bytes: &[u8]) -> Result<(), TestCaseError> {
+        match (scan_deliver(bytes), assembled(bytes)) {
+            (Some((it, used)), Some(general)) => {
+                let fast = Assembled {
+                    channel: it.channel,
+                    consumer_tag: it.consumer_tag.to_vec(),
+                    delivery_tag: it.delivery_tag,
+                    redelivered: it.redelivered,
+                    exchange: it.exchange.to_vec(),
+                    routing_key: it.routing_key.to_vec(),
+                    properties: it.properties.to_vec(),
+                    body: it.body.to_vec(),
+                    used,
+                    frames: if it.body.is_empty() { 2 } else { 3 },
+                };
+                prop_assert_eq!(fast, general);
+            }
+            (Some((it, _)), None) => {
+                // Names and properties are all that the fast way does not look at.
+                let flawless = std::str::from_utf8(it.consumer_tag).is_ok()
+                    && Properties::check(it.properties, &Limits::default()).is_ok();
+                prop_assert!(!flawless, "only the fast way sees {it:?}");
+            }
+            (None, Some(it)) => prop_assert!(it.frames > 3, "only the general way sees {it:?}"),
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     fn message(tag: u64, key: &[u8], body: &[u8]) -> Vec<u8> {
@@ -164,33 +226,44 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_fast_way_reads_what_the_general_way_reads(
-            tag: u64,
-            key in prop::collection::vec(any::<u8>(), 0..200),
+        fn the_fast_way_sees_what_the_general_way_sees(
+            (channel, tag, redelivered) in (1u16.., any::<u64>(), any::<bool>()),
+            consumer_tag in "[a-zé]{0,20}",
+            names in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..=255), 2),
+            persistent: bool,
             body in prop::collection::vec(any::<u8>(), 0..600),
-            change in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+            frame_max in prop_oneof![Just(0u32), Just(4096), 30u32..300],
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            more in prop::collection::vec(any::<u8>(), 0..30),
         ) {
-            let mut bytes = message(tag, &key, &body);
-            if let Some((at, value)) = change {
+            let deliver = BasicDeliver {
+                consumer_tag: &consumer_tag,
+                delivery_tag: tag,
+                redelivered,
+                exchange: &names[0],
+                routing_key: &names[1],
+            };
+            let properties: &[u8] = if persistent { &[0x10, 0, 2] } else { &[0, 0] };
+            let mut bytes = Vec::new();
+            encode::content(&mut bytes, channel, &deliver, properties, &body, frame_max);
+            for cut in 0..bytes.len() {
+                prop_assert_eq!(scan_deliver(&bytes[..cut]), None);
+            }
+            let in_scope = frame_max == 0 || body.len() <= frame_max as usize - 8;
+            prop_assert_eq!(scan_deliver(&bytes).is_some(), in_scope);
+            compare(&bytes)?;
+            for (at, value) in changes {
                 let at = at.index(bytes.len());
                 bytes[at] = value;
+                compare(&bytes)?;
             }
-            if let Some((fast, used)) = scan_deliver(&bytes)
-                && let Some((key, tag, properties, body, general)) = assembled(&bytes)
-            {
-                prop_assert_eq!(used, general);
-                prop_assert_eq!(fast.routing_key, &key[..]);
-                prop_assert_eq!(fast.delivery_tag, tag);
-                prop_assert_eq!(fast.properties, &properties[..]);
-                prop_assert_eq!(fast.body, &body[..]);
-            } else if change.is_none() {
-                prop_assert!(false, "a message was not read");
-            }
+            bytes.extend_from_slice(&more);
+            compare(&bytes)?;
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = scan_deliver(&bytes);
+            compare(&bytes)?;
         }
     }
 }
