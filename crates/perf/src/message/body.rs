@@ -26,7 +26,10 @@ pub fn bodies(plan: &Plan) -> Result<Vec<Body>, Failure> {
         }
         BodyPlan::Files(paths) => paths.iter().map(|path| file(path)).collect(),
         BodyPlan::Json { size, fields, bodies } => {
-            Ok((0..(*bodies).max(1)).map(|_| json(*size, *fields)).collect())
+            // All producers together have as many as were asked for: thousands of them would fill the memory otherwise.
+            let producers = plan.producing.producers * plan.producing.channels;
+            let share = bodies.div_ceil(producers.max(1)).max(1);
+            Ok((0..share).map(|_| json(*size, *fields)).collect())
         }
     }
 }

@@ -305,6 +305,17 @@ mod tests {
     }
 
     #[test]
+    fn producers_share_the_json_bodies_that_were_asked_for() {
+        let bodies = |line: &str| messages(line, Some("k")).templates.len();
+        assert_eq!(bodies("--json-body --size 100 --body-count 30"), 30);
+        assert_eq!(bodies("--json-body --size 100 --body-count 30 --producers 4"), 8);
+        assert_eq!(
+            bodies("--json-body --size 100 --producers 50 --producer-channel-count 9"),
+            1
+        );
+    }
+
+    #[test]
     fn a_sealed_message_names_its_producer_and_number() {
         let mut it = messages("--verify --size 100", Some("k"));
         let mut out = Vec::new();

@@ -33,14 +33,14 @@ pub struct Writing<'a> {
 
 impl Writing<'_> {
     /// The method frame for a key.
-    fn method(&self, key: &str) -> Vec<u8> {
+    fn method(&self, key: &[u8]) -> Vec<u8> {
         let mut frame = Vec::new();
         encode::method(
             &mut frame,
             self.channel,
             &BasicPublish {
                 exchange: self.route.exchange.as_bytes(),
-                routing_key: key.as_bytes(),
+                routing_key: key,
                 mandatory: self.plan.producing.mandatory,
                 immediate: false,
             },
@@ -64,7 +64,7 @@ impl Writing<'_> {
     fn frames(&self, body: &Body, properties: &[u8], fixed: bool) -> Template {
         let key = self.route.routing_key.as_deref().unwrap_or_default();
         let mut bytes = Vec::new();
-        let method = self.method(key);
+        let method = self.method(key.as_bytes());
         let publish = BasicPublish::default();
         encode::content(
             &mut bytes,
@@ -202,25 +202,26 @@ impl Keys {
                 *next = (*next + 1) % frames.len().max(1);
             }
             Self::Random { frame, key_at } => {
-                put(frame, *key_at, uuid().as_bytes());
+                put(frame, *key_at, &uuid());
                 out.extend_from_slice(frame);
             }
         }
     }
 }
 
-/// A random UUID (version 4), which is what PerfTest's random keys are.
-fn uuid() -> String {
+/// Where each byte of a UUID stands in its text; hyphens are in between.
+const BYTES_AT: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/// A random UUID (version 4) as text, which is what PerfTest's random keys are.
+fn uuid() -> [u8; UUID] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let bits = (fastrand::u128(..) & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{bits:032x}");
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
+    let mut text = [b'-'; UUID];
+    for (byte, at) in bits.to_be_bytes().into_iter().zip(BYTES_AT) {
+        text[at] = DIGITS[usize::from(byte >> 4)];
+        text[at + 1] = DIGITS[usize::from(byte & 15)];
+    }
+    text
 }
 
 #[cfg(test)]
@@ -230,10 +231,20 @@ mod tests {
     #[test]
     fn a_uuid_has_its_version_and_variant() {
         for _ in 0..100 {
-            let it = uuid();
-            assert_eq!(it.len(), UUID);
-            assert_eq!(it.as_bytes()[14], b'4');
-            assert!(b"89ab".contains(&it.as_bytes()[19]), "{it}");
+            let it = String::from_utf8(uuid().to_vec()).unwrap();
+            let parts: Vec<&str> = it.split('-').collect();
+            assert_eq!(
+                parts.iter().map(|part| part.len()).collect::<Vec<_>>(),
+                [8, 4, 4, 4, 12]
+            );
+            assert!(
+                parts.concat().bytes().all(|digit| digit.is_ascii_hexdigit()),
+                "{it}"
+            );
+            assert!(
+                parts[2].starts_with('4') && parts[3].starts_with(['8', '9', 'a', 'b']),
+                "{it}"
+            );
         }
     }
 }
