@@ -224,6 +224,36 @@ mod tests {
         assert_eq!(scan_deliver(&message(1, b"key", &[7; 5000])), None);
     }
 
+    #[test]
+    fn with_any_byte_changed_both_ways_still_see_the_same() {
+        for body in [&b""[..], b"hello"] {
+            let flawless = message(6, b"key", body);
+            for at in 0..flawless.len() {
+                for value in 0..=255 {
+                    let mut bytes = flawless.clone();
+                    bytes[at] = value;
+                    compare(&bytes).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_without_flags_goes_the_general_way() {
+        for properties in [&[][..], &[0]] {
+            let mut bytes = Vec::new();
+            encode::content(
+                &mut bytes,
+                3,
+                &BasicDeliver::default(),
+                properties,
+                b"hello",
+                4096,
+            );
+            assert_eq!(scan_deliver(&bytes), None);
+        }
+    }
+
     proptest! {
         #[test]
         fn the_fast_way_sees_what_the_general_way_sees(
