@@ -32,7 +32,7 @@ def loads() -> list[Load]:
         Load("1 to 1, 1 kB, automatic acks, 1,000 msg/s", 1000, ["-r", "1000", *table]),
         Load("1 to 1, 1 kB, automatic acks, 5,000 msg/s", 5000, ["-r", "5000", *table]),
         Load("10 to 1, 1 kB, automatic acks, 5,000 msg/s", 5000, ["-x", "10", "-r", "500", *table]),
-        Load("1 to 10, 1 kB, automatic acks, 5,000 msg/s", 5000, ["-y", "10", "-r", "5000", *table]),
+        Load("1 to 10, 1 kB, automatic acks, 500 msg/s to each", 500, ["-y", "10", "-r", "500", *table]),
         Load("1 to 1, topic exchange, 1,000 msg/s", 1000, ["-t", "topic", "-r", "1000", *table]),
         Load("1 to 1, confirms in windows, persistent, 5,000 msg/s", 5000, ["-r", "5000", *windows]),
         Load("1 to 1, a confirm each, 500 msg/s", 500, ["-r", "500", "-c", "1", "-f", "persistent"]),
