@@ -36,8 +36,8 @@ def loads() -> list[Load]:
         Load("1 to 1, topic exchange, 1,000 msg/s", 1000, ["-t", "topic", "-r", "1000", *table]),
         Load("1 to 1, confirms in windows, persistent, 5,000 msg/s", 5000, ["-r", "5000", *windows]),
         Load("1 to 1, a confirm each, 500 msg/s", 500, ["-r", "500", "-c", "1", "-f", "persistent"]),
-        Load("100 to 100 on 100 queues, every 0.1 s", 1000,
-             ["-x", "100", "-y", "100", "-P", "0.1", "-c", "10", "-A", "100", "-q", "100", "-qp", "agree-%d", "-qpf", "1", "-qpt", "100"]),
+        Load("20 to 20 on 20 queues, every 0.1 s", 200,
+             ["-x", "20", "-y", "20", "-P", "0.1", "-c", "10", "-A", "100", "-q", "100", "-qp", "agree-%d", "-qpf", "1", "-qpt", "20"]),
     ]  # fmt: skip
 
 
