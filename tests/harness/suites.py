@@ -41,6 +41,7 @@ def client_suites() -> list[Suite]:
             [python, "-m", "pytest", "-p", "no:terminal", "-p", "no:cacheprovider"],
             {"PYTHONDONTWRITEBYTECODE": "1"},
         ),
+        Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("node", TESTS / "node", [["npm", "ci", "--silent", "--no-progress"]], ["node", "suite.js"]),
         Suite(
             "go",

@@ -1,0 +1,20 @@
+"""What is known to differ from RabbitMQ: `differences.toml`, by the names of the cases."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+FILE = Path(__file__).with_name("differences.toml")
+
+
+def listed(names: set[str]) -> dict[str, str]:
+    """Each listed case with the reason, checked against the names that exist."""
+    found: dict[str, str] = {}
+    for kind, groups in tomllib.loads(FILE.read_text()).items():
+        for group in groups:
+            for name in group["cases"]:
+                assert name in names, f"{FILE.name} lists {name!r}, which is no case"
+                assert name not in found, f"{FILE.name} lists {name!r} twice"
+                found[name] = f"{kind}: {group['reason']}"
+    return found
