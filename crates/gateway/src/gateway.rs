@@ -1,6 +1,7 @@
 //! Starting and stopping the doors for messages.
 
 use crate::amqp::connection::Hall;
+use crate::balance::Rules;
 use crate::connections::Connections;
 use crate::options::{Options, StartError};
 use crate::threads::Threads;
@@ -52,8 +53,8 @@ impl Gateway {
             .map_err(StartError::Thread)?;
         let connections = Arc::new(Connections::default());
         let hall = Arc::new(Hall { broker, options });
-        let threads =
-            Threads::start(runtimes, listeners, hall, connections.clone()).map_err(StartError::Thread)?;
+        let threads = Threads::start(runtimes, listeners, hall, connections.clone(), Rules::default())
+            .map_err(StartError::Thread)?;
         Ok(Self {
             addresses,
             connections,

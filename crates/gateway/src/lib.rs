@@ -5,12 +5,14 @@
 //! under `amqp/connection` and `amqp/channel` knows no socket, no clock and no async; no task is spawned outside
 //! [`threads`](self).
 //!
-//! Reading order: [`Gateway`] (start and stop), `threads` (which thread serves whom), `amqp/serve` (the loop around one
+//! Reading order: [`Gateway`] (start and stop), `threads`, `balance`, `load` (which thread serves whom), `amqp/serve` (the loop around one
 //! socket), `amqp/connection` (bytes in, bytes out), `amqp/channel` (methods), `pool` (whose memory they use meanwhile).
 
 mod amqp;
+mod balance;
 mod connections;
 mod gateway;
+mod load;
 mod options;
 mod pool;
 mod threads;

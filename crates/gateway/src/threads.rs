@@ -1,16 +1,16 @@
 //! The threads that serve connections, and everything that is ever spawned on them.
 //!
-//! Each has a runtime of its own; a connection stays on its thread. So connections of one thread need no locks among each
-//! other that anybody waits for, and a wake-up mostly stays at home.
+//! Each has a runtime of its own; a connection is on one of them at a time. So connections of one thread need no locks among
+//! each other that anybody waits for, and a wake-up mostly stays at home. While there is little to do, all connections sit on
+//! the first thread; see `balance`.
 
 use crate::amqp::connection::{Core, Hall, Name};
-use crate::amqp::serve::serve;
-use crate::connections::Connections;
+use crate::amqp::serve::{Ended, Served, serve};
+use crate::balance::{Rules, newcomers_seat};
+use crate::connections::{Connections, Entry};
+use crate::load::{Loads, measure};
 use std::net::SocketAddr;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,18 +25,19 @@ enum Order {
         socket: std::net::TcpStream,
         peer: SocketAddr,
     },
+    /// Go on with a connection of another thread.
+    Take {
+        served: Box<Served<std::net::TcpStream>>,
+        entry: Entry,
+    },
     Stop,
-}
-
-/// One thread, as the others see it.
-struct Server {
-    orders: UnboundedSender<Order>,
-    connections: AtomicUsize,
 }
 
 /// What all threads share.
 struct Shared {
-    servers: Vec<Server>,
+    /// The threads' ears.
+    orders: Vec<UnboundedSender<Order>>,
+    loads: Arc<Loads>,
     hall: Arc<Hall>,
     connections: Arc<Connections>,
     epoch: Instant,
@@ -49,7 +50,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts as many threads as there are `runtimes`; the first one accepts.
+    /// Starts as many threads as there are `runtimes`; the first one accepts. Connections move between them by `rules`.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -58,22 +59,12 @@ impl Threads {
         listeners: Vec<TcpListener>,
         hall: Arc<Hall>,
         connections: Arc<Connections>,
+        rules: Rules,
     ) -> std::io::Result<Self> {
-        let (servers, receivers): (Vec<_>, Vec<_>) = runtimes
-            .iter()
-            .map(|_| {
-                let (orders, receiver) = unbounded_channel();
-                (
-                    Server {
-                        orders,
-                        connections: AtomicUsize::new(0),
-                    },
-                    receiver,
-                )
-            })
-            .unzip();
+        let (orders, receivers): (Vec<_>, Vec<_>) = runtimes.iter().map(|_| unbounded_channel()).unzip();
         let shared = Arc::new(Shared {
-            servers,
+            loads: Arc::new(Loads::new(rules, orders.len())),
+            orders,
             hall,
             connections,
             epoch: Instant::now(),
@@ -101,9 +92,9 @@ impl Threads {
 
     /// Ends all threads. Connections that are left are dropped; they give back what they hold.
     pub fn stop(self) {
-        for server in &self.shared.servers {
+        for orders in &self.shared.orders {
             // A thread that is gone already needs no order.
-            let _ = server.orders.send(Order::Stop);
+            let _ = orders.send(Order::Stop);
         }
         for handle in self.handles {
             if handle.join().is_err() {
@@ -113,21 +104,21 @@ impl Threads {
     }
 }
 
-/// Accepts connections and hands each to the thread with the fewest.
+impl Shared {
+    fn now(&self) -> u64 {
+        self.epoch.elapsed().as_millis() as u64
+    }
+}
+
+/// Accepts connections and hands each to a thread that has room.
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((socket, peer)) => {
-                let Some(server) = shared
-                    .servers
-                    .iter()
-                    .min_by_key(|it| it.connections.load(Ordering::Relaxed))
-                else {
-                    return;
-                };
                 let Ok(socket) = socket.into_std() else { continue };
-                server.connections.fetch_add(1, Ordering::Relaxed);
-                if server.orders.send(Order::Serve { socket, peer }).is_err() {
+                let shares = shared.loads.shares(shared.now());
+                let seat = newcomers_seat(&shared.loads.rules, &shares);
+                if shared.orders[seat].send(Order::Serve { socket, peer }).is_err() {
                     return;
                 }
             }
@@ -141,17 +132,38 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 /// A thread's life.
 async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number: usize) {
-    while let Some(Order::Serve { socket, peer }) = orders.recv().await {
-        let shared = shared.clone();
-        tokio::spawn(async move {
-            if let Err(error) = serve_socket(socket, peer, &shared).await {
-                tracing::warn!(
-                    area = "connection",
-                    "a connection from {peer} could not be served: {error}"
-                );
+    measure(shared.loads.clone(), number, shared.now());
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Serve { socket, peer } => {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = serve_socket(socket, peer, &shared).await {
+                        tracing::warn!(
+                            area = "connection",
+                            "a connection from {peer} could not be served: {error}"
+                        );
+                    }
+                });
             }
-            shared.servers[number].connections.fetch_sub(1, Ordering::Relaxed);
-        });
+            Order::Take { served, entry } => {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    let arrived = served.with_socket(TcpStream::from_std);
+                    let gone = match arrived {
+                        Ok(served) => attend(served, entry, &shared).await.err(),
+                        Err(error) => Some(error),
+                    };
+                    if let Some(error) = gone {
+                        tracing::warn!(
+                            area = "connection",
+                            "a connection could not change its thread: {error}"
+                        );
+                    }
+                });
+            }
+            Order::Stop => return,
+        }
     }
 }
 
@@ -162,15 +174,18 @@ async fn serve_socket(socket: std::net::TcpStream, peer: SocketAddr, shared: &Sh
         peer,
         local: stream.local_addr()?,
     };
-    let core = Core::new(
-        shared.hall.clone(),
-        name,
-        shared.epoch.elapsed().as_millis() as u64,
-    );
+    let core = Core::new(shared.hall.clone(), name, shared.now());
     let Some(entry) = shared.connections.enter(core.outbox().clone()) else {
         return Ok(());
     };
-    serve(stream, core, shared.epoch).await;
-    drop(entry);
+    attend(Served::new(stream, core, shared.epoch), entry, shared).await
+}
+
+/// Serves a connection for as long as it is this thread's.
+async fn attend(served: Served, entry: Entry, shared: &Shared) -> std::io::Result<()> {
+    if let Ended::Elsewhere(to, served) = serve(served).await? {
+        // A thread that is gone takes nobody: the gateway stops.
+        let _ = shared.orders[to].send(Order::Take { served, entry });
+    }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! at once: a wake-up costs as much as a hundred messages.
 
 use super::connection::{Core, Millis, Output};
-use crate::pool;
+use crate::{load, pool};
 use protocol::amqp::frame::frame_length;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -33,10 +33,10 @@ const PATIENCE: Millis = 10_000;
 /// How long the peer may take to hang up after we did. Closing at once could take from it what was just written.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A connection with its socket.
-struct Served {
+/// A connection with its socket: one of this thread's, or one that is on its way to another thread.
+pub struct Served<S = TcpStream> {
     core: Core,
-    stream: TcpStream,
+    stream: S,
     out: Output,
     /// The beginning of a frame; all of `small`, or the first `kept` bytes of `large`.
     small: Vec<u8>,
@@ -50,6 +50,18 @@ struct Served {
     give_up_at: Option<Millis>,
     timer: Option<Pin<Box<Sleep>>>,
     timer_at: Millis,
+    /// When the last round began.
+    now: Millis,
+    /// The window of [`load`] in which it had its last turn.
+    window: u32,
+}
+
+/// How serving ended.
+pub enum Ended {
+    /// The connection is over.
+    Over,
+    /// It goes on, on the thread of this number.
+    Elsewhere(usize, Box<Served<std::net::TcpStream>>),
 }
 
 struct Large {
@@ -67,24 +79,22 @@ enum Round {
     Over,
 }
 
-/// Serves a connection until it is over. `epoch` is the moment from which its clock counts.
-pub async fn serve(stream: TcpStream, core: Core, epoch: Instant) {
-    let mut served = Served {
-        core,
-        stream,
-        out: Output::default(),
-        small: Vec::new(),
-        large: None,
-        refused: false,
-        satisfied: false,
-        epoch,
-        give_up_at: None,
-        timer: None,
-        timer_at: Millis::MAX,
-    };
-    poll_fn(|cx| served.poll(cx)).await;
+/// Serves a connection until it is over or must go on elsewhere.
+///
+/// # Errors
+/// The system does not let go of the socket; the connection is gone then.
+pub async fn serve(mut served: Served) -> std::io::Result<Ended> {
+    if let Some(to) = poll_fn(|cx| served.poll(cx)).await {
+        let served = served.with_socket(TcpStream::into_std)?;
+        return Ok(Ended::Elsewhere(to, Box::new(served)));
+    }
     served.forget_input();
-    let Served { core, mut stream, .. } = served;
+    end(served.core, served.stream, served.epoch).await;
+    Ok(Ended::Over)
+}
+
+/// Hangs up, and gives back what is left.
+async fn end(core: Core, mut stream: TcpStream, epoch: Instant) {
     let settling = async {
         if !core.is_over() {
             settle_remains(core, epoch).await;
@@ -109,26 +119,72 @@ pub async fn serve(stream: TcpStream, core: Core, epoch: Instant) {
     .await;
 }
 
-impl Served {
-    fn now(&self) -> Millis {
-        self.epoch.elapsed().as_millis() as Millis
+impl<S> Served<S> {
+    /// A new connection. `epoch` is the moment from which its clock counts.
+    pub fn new(stream: S, core: Core, epoch: Instant) -> Self {
+        Self {
+            core,
+            stream,
+            out: Output::default(),
+            small: Vec::new(),
+            large: None,
+            refused: false,
+            satisfied: false,
+            epoch,
+            give_up_at: None,
+            timer: None,
+            timer_at: Millis::MAX,
+            now: 0,
+            window: 0,
+        }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// The same connection with its socket in another form, and without a timer: both belong to a thread. Its first round
+    /// there takes what the hall sent meanwhile, which woke nobody.
+    ///
+    /// # Errors
+    /// What `change` says.
+    pub fn with_socket<T>(self, change: impl FnOnce(S) -> std::io::Result<T>) -> std::io::Result<Served<T>> {
+        let fresh = Served::new(change(self.stream)?, self.core, self.epoch);
+        Ok(Served {
+            out: self.out,
+            small: self.small,
+            large: self.large,
+            refused: self.refused,
+            satisfied: self.satisfied,
+            give_up_at: self.give_up_at,
+            ..fresh
+        })
+    }
+}
+
+impl Served {
+    /// Ready once the connection is over, or with the number of the thread that it must go to.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
+        let mut waits = false;
         for _ in 0..ROUNDS {
             match self.round(cx) {
                 Round::Again => {}
-                Round::Wait => return Poll::Pending,
+                Round::Wait => {
+                    waits = true;
+                    break;
+                }
                 Round::Yield => break,
-                Round::Over => return Poll::Ready(()),
+                Round::Over => return Poll::Ready(None),
             }
         }
-        cx.waker().wake_by_ref();
+        if let Some(to) = load::turned(self.now, &mut self.window, self.core.take_published()) {
+            return Poll::Ready(Some(to));
+        }
+        if !waits {
+            cx.waker().wake_by_ref();
+        }
         Poll::Pending
     }
 
     fn round(&mut self, cx: &mut Context<'_>) -> Round {
-        let now = self.now();
+        let now = self.epoch.elapsed().as_millis() as Millis;
+        self.now = now;
         if self.timer_is_due(now) {
             self.core.tick(now, &mut self.out);
         }
@@ -332,5 +388,66 @@ async fn settle_remains(mut core: Core, epoch: Instant) {
         })
         .await;
         core.tick(now(), &mut Output::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amqp::connection::{Hall, Name};
+    use crate::balance::Moves;
+    use crate::options::Options;
+    use protocol::amqp::handshake::PROTOCOL_HEADER;
+    use std::io::{Read, Write};
+    use std::sync::Arc;
+    use tokio::runtime::{Builder, Runtime};
+
+    fn thread() -> Runtime {
+        Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    #[test]
+    fn a_connection_takes_with_it_what_came_on_the_way_to_another_thread() {
+        let data = tempfile::tempdir().unwrap();
+        let broker = broker::Broker::open(broker::Options::new(data.path())).unwrap();
+        let hall = Arc::new(Hall {
+            broker,
+            options: Options::new(Vec::new()),
+        });
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, peer) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let name = Name { peer, local: peer };
+
+        let first = thread();
+        let ended = first.block_on(async {
+            let core = Core::new(hall, name, 0);
+            let served = Served::new(TcpStream::from_std(socket).unwrap(), core, Instant::now());
+            load::order(Moves { to: 1, left: 1 });
+            serve(served).await.unwrap()
+        });
+        drop(first);
+        let Ended::Elsewhere(1, served) = ended else {
+            panic!("it stayed");
+        };
+        client.write_all(&PROTOCOL_HEADER).unwrap();
+        let client = std::thread::spawn(move || {
+            let mut start = [0; 11];
+            client.read_exact(&mut start).unwrap();
+            start
+        });
+        let ended = thread().block_on(async {
+            serve(served.with_socket(TcpStream::from_std).unwrap())
+                .await
+                .unwrap()
+        });
+        assert!(matches!(ended, Ended::Over));
+        let start = client.join().unwrap();
+        assert_eq!(
+            (start[0], &start[7..]),
+            (1, &[0, 10, 0, 10][..]),
+            "connection.start"
+        );
     }
 }

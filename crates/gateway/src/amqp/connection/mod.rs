@@ -124,6 +124,14 @@ impl Core {
         }
     }
 
+    /// True if it published since this was asked last.
+    pub fn take_published(&mut self) -> bool {
+        match &mut self.stage {
+            Stage::Open(open) => std::mem::take(&mut open.published),
+            _ => false,
+        }
+    }
+
     /// Takes what it can of `bytes` and says how many it took: all but the beginning of a frame that is not whole, unless it
     /// does not want more now.
     pub fn input(&mut self, bytes: &[u8], now: Millis, out: &mut Output) -> usize {

@@ -53,6 +53,8 @@ pub struct Open {
     /// Somebody in the hall wants the connection closed, for this reason.
     pub(super) close_request: Option<String>,
     pub(super) now: Millis,
+    /// It published since somebody asked.
+    pub(super) published: bool,
 }
 
 /// Who waits for the answer to a `basic.get`.
@@ -105,6 +107,7 @@ impl Open {
             finishing: None,
             close_request: None,
             now,
+            published: false,
         }
     }
 
@@ -175,6 +178,7 @@ impl Open {
         if channel.state != State::Open || !channel.assembler.is_idle() {
             return (0, None);
         }
+        self.published = true;
         if !channel.dirty {
             channel.dirty = true;
             self.dirty.push(number);
