@@ -1,6 +1,6 @@
 //! The one gate: everything that must hold before a change lands, each step with its time.
 
-use crate::{layers, licences, tidy, workspace};
+use crate::{instructions, layers, licences, tidy, workspace};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -46,6 +46,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         run: || cargo(&["test", "--workspace", "--locked"]),
+    },
+    Step {
+        name: "instructions",
+        run: || instructions::check(false),
     },
     Step {
         name: "fuzz targets compile",

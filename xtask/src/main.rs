@@ -1,11 +1,12 @@
 //! Every chore of the house: `cargo xtask CHORE`. Nothing of the product imports this room.
 //!
 //! Reading order: [`gate`] (what CI runs), [`layers`] (the walls between the rooms), [`tidy`] (sizes, names, dead
-//! links), [`licences`], [`numbers`], [`fuzz`].
+//! links), [`licences`], [`instructions`] (what a message costs), [`numbers`], [`fuzz`].
 
 mod findings;
 mod fuzz;
 mod gate;
+mod instructions;
 mod layers;
 mod licences;
 mod numbers;
@@ -22,6 +23,8 @@ const USAGE: &str = "cargo xtask CHORE
   layers    who may import whom
   tidy      sizes, names, leftovers, dead links in the documents
   licences  every dependency under a licence that deny.toml allows
+  instructions [--accept]
+            what a message costs, in instructions, against xtask/instructions.txt; --accept writes that file anew
   numbers   lines, functions, tests and dependencies by crate
   fuzz TARGET [--runs N]
             run one fuzz target of fuzz/ (nightly compiler, cargo-fuzz)
@@ -37,6 +40,8 @@ fn main() -> ExitCode {
         ["layers"] => layers::check().and_then(|f| f.report("layers")),
         ["tidy"] => tidy::check().and_then(|f| f.report("tidy")),
         ["licences"] => licences::check().and_then(|f| f.report("licences")),
+        ["instructions"] => instructions::check(false),
+        ["instructions", "--accept"] => instructions::check(true),
         ["numbers"] => numbers::print(),
         ["fuzz"] => fuzz::list(),
         ["fuzz", target] => fuzz::run(target, fuzz::RUNS),

@@ -9,6 +9,8 @@ mod departed;
 mod events;
 mod greeting;
 mod heartbeat;
+#[cfg(test)]
+mod instructions;
 mod open;
 mod output;
 #[cfg(test)]

@@ -14,9 +14,11 @@
 
 mod language;
 
+pub(super) use language::{encode_line, opening};
+
 use super::*;
 use broker::{Broker, Options as BrokerOptions};
-use language::{describe, encode_line, opening};
+use language::describe;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Condvar, Mutex};
@@ -25,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Woken by the hall.
 #[derive(Default)]
-struct Bell {
+pub(super) struct Bell {
     rung: Mutex<bool>,
     changed: Condvar,
 }
@@ -34,6 +36,18 @@ impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         *self.rung.lock().unwrap() = true;
         self.changed.notify_all();
+    }
+}
+
+impl Bell {
+    /// Waits until it has rung since the last time, but not longer than `patience`.
+    pub(super) fn wait(&self, patience: Duration) {
+        let rung = self.rung.lock().unwrap();
+        let (mut rung, _) = self
+            .changed
+            .wait_timeout_while(rung, patience, |rung| !*rung)
+            .unwrap();
+        *rung = false;
     }
 }
 
@@ -144,13 +158,7 @@ impl World {
             if let Some(line) = self.clients.get_mut(&letter).unwrap().seen.pop_front() {
                 return line;
             }
-            let rung = self.bell.rung.lock().unwrap();
-            let (mut rung, _) = self
-                .bell
-                .changed
-                .wait_timeout_while(rung, Duration::from_millis(100), |rung| !*rung)
-                .unwrap();
-            *rung = false;
+            self.bell.wait(Duration::from_millis(100));
             if Instant::now() > until {
                 return "nothing".into();
             }
