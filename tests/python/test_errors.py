@@ -221,7 +221,7 @@ def test_a_property_that_does_not_work_yet_is_refused(wire, properties):
 
 
 NOT_YET = [
-    {"x-message-ttl": 60000}, {"x-expires": 60000}, {"x-max-priority": 5}, {"x-single-active-consumer": True},
+    {"x-message-ttl": 60000}, {"x-expires": 60000}, {"x-max-priority": 5},
     {"x-dead-letter-exchange": "amq.fanout"}, {"x-overflow": "reject-publish"},
 ]  # fmt: skip
 

@@ -85,7 +85,7 @@ def test_server_properties():
     assert start.server_properties["product"] in ("RabbitMQ", b"RabbitMQ")
     assert {"PLAIN", "AMQPLAIN"} <= set(start.mechanisms.split() if isinstance(start.mechanisms, str) else start.mechanisms.decode().split())
     assert "en_US" in str(start.locales)
-    for capability in ("publisher_confirms", "exchange_exchange_bindings", "basic.nack", "consumer_cancel_notify", "connection.blocked", "authentication_failure_close", "per_consumer_qos"):
+    for capability in ("publisher_confirms", "exchange_exchange_bindings", "basic.nack", "consumer_cancel_notify", "connection.blocked", "consumer_priorities", "authentication_failure_close", "per_consumer_qos"):
         assert start.server_properties["capabilities"][capability] is True, capability
     for key in ("version", "platform", "copyright", "information", "cluster_name"):
         assert start.server_properties[key], key

@@ -74,6 +74,14 @@ impl Subscription {
         });
     }
 
+    /// From now on the consumer may hold so many unsettled messages; 0 is no limit.
+    pub fn limit(&self, prefetch: u32) {
+        self.queue.0.submit(Request::Limit {
+            consumer: self.consumer,
+            prefetch,
+        });
+    }
+
     /// No deliveries until [`Subscription::resume`].
     pub fn pause(&self) {
         self.queue.0.submit(Request::Pause {

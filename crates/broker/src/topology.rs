@@ -234,6 +234,7 @@ pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
     QueueSettings {
         durable: known.survives_restart(),
         auto_delete: known.auto_delete,
+        single_active: known.settings.single_active,
         max_length: known.settings.max_length,
         max_length_bytes: known.settings.max_length_bytes,
     }

@@ -146,6 +146,7 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
         no_ack: true,
         exclusive: false,
         prefetch: 0,
+        priority: 0,
         window: 1 << 20,
     };
     let _subscription = door.session.consume(CHANNEL, "q", settings).unwrap();
@@ -199,6 +200,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
             no_ack: false,
             exclusive: false,
             prefetch: 100,
+            priority: 0,
             window: 1 << 20,
         };
         let subscription = door.session.consume(CHANNEL, queue, settings).unwrap();

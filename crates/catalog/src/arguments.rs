@@ -18,8 +18,8 @@ enum Rule {
     Type,
     /// A number or word as here, but not supported by this version.
     Unsupported(Option<i64>),
-    /// False; true is not supported by this version.
-    False,
+    /// True or false.
+    Bool,
     /// An argument of quorum queues or streams, which RabbitMQ refuses for classic queues.
     Foreign,
 }
@@ -62,7 +62,7 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
         Rule::Word(&["default", "lazy"], Complaint::Text("unsupported queue mode")),
     ),
     ("x-queue-version", Rule::Version),
-    ("x-single-active-consumer", Rule::False),
+    ("x-single-active-consumer", Rule::Bool),
     ("x-queue-type", Rule::Type),
     ("x-quorum-initial-group-size", Rule::Foreign),
     ("x-quorum-target-group-size", Rule::Foreign),
@@ -151,6 +151,7 @@ pub fn queue_settings(arguments: &Table) -> QueueSettings {
             .and_then(|it| u64::try_from(it).ok())
     };
     QueueSettings {
+        single_active: arguments.get("x-single-active-consumer") == Some(&Value::Bool(true)),
         max_length: number("x-max-length"),
         max_length_bytes: number("x-max-length-bytes"),
     }
@@ -254,9 +255,8 @@ impl Rule {
             }
             // Not for its value, but at all: see `check_queue`.
             Self::Foreign => Ok(()),
-            Self::False => match value {
-                Value::Bool(false) => Ok(()),
-                Value::Bool(true) => Err(UNSUPPORTED.into()),
+            Self::Bool => match value {
+                Value::Bool(_) => Ok(()),
                 other => Err(format!("{{unacceptable_type,{}}}", other.type_name())),
             },
         }

@@ -62,6 +62,8 @@ pub fn server_name(unique: &[u8; 16]) -> String {
 /// Queue arguments that the queue machine acts on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSettings {
+    /// `x-single-active-consumer`: one consumer gets everything until it is gone.
+    pub single_active: bool,
     /// `x-max-length`: at most so many ready messages; the oldest are dropped.
     pub max_length: Option<u64>,
     /// `x-max-length-bytes`: at most so many bytes of ready bodies.

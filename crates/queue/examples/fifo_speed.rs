@@ -37,6 +37,7 @@ fn consumer(fifo: &mut Fifo<Plain>, id: u64, no_ack: bool, prefetch: u32, out: &
         no_ack,
         exclusive: false,
         prefetch,
+        priority: 0,
         window: 1 << 20,
     };
     fifo.handle(
@@ -274,6 +275,7 @@ fn consumer_with_backlog(fifo: &mut Fifo<Plain>, out: &mut Out) {
         no_ack: false,
         exclusive: false,
         prefetch: 3000,
+        priority: 0,
         window: 1 << 18,
     };
     let request = Request::Consume {

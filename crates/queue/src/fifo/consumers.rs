@@ -14,7 +14,8 @@ impl<E: Ends> Fifo<E> {
         outcome: &mut FifoOutcome<E>,
     ) {
         let ring = &mut self.dispatch.ring;
-        if ring.is_exclusive() || (settings.exclusive && ring.len() > 0) {
+        // RabbitMQ has the same words for an exclusive consumer of a queue with a single active one.
+        if ring.is_exclusive() || (settings.exclusive && (ring.len() > 0 || ring.is_single())) {
             outcome.effects.push(Effect::Reply(reply, Answer::InExclusiveUse));
             return;
         }
@@ -29,6 +30,10 @@ impl<E: Ends> Fifo<E> {
         let removed = self.dispatch.ring.remove(id).is_some();
         if let Some(reply) = reply {
             outcome.effects.push(Effect::Reply(reply, Answer::Cancelled));
+        }
+        // Another one may be active now.
+        if removed && self.dispatch.ring.is_single() && self.dispatch.ready > 0 {
+            self.deliver(outcome);
         }
         // Like RabbitMQ, a queue that never had a consumer is not deleted.
         if removed && self.dispatch.ring.len() == 0 && self.settings.auto_delete {

@@ -93,9 +93,9 @@ impl<E: Ends> Fifo<E> {
     /// An empty queue. To bring one back, `apply` its records and then call [`Fifo::recovered`].
     pub fn new(settings: QueueSettings) -> Self {
         Self {
+            dispatch: Dispatch::new(settings.single_active),
             settings,
             contents: Contents::default(),
-            dispatch: Dispatch::default(),
             paging: Paging::default(),
             next_index: 1,
             retired: false,
@@ -225,6 +225,9 @@ impl<E: Ends> Machine for Fifo<E> {
                 failed,
             } => self.take_back(consumer, &seqs, failed, outcome),
             Request::Flow { consumer, bytes } => self.change(consumer, outcome, |it| it.refill(bytes)),
+            Request::Limit { consumer, prefetch } => {
+                self.change(consumer, outcome, |it| it.settings.prefetch = prefetch);
+            }
             Request::Pause { consumer } => self.change(consumer, outcome, |it| it.paused = true),
             Request::Resume { consumer } => self.change(consumer, outcome, |it| it.paused = false),
             Request::Purge { reply } => self.purge(reply, outcome),

@@ -37,6 +37,7 @@ impl<E: Ends> Fifo<E> {
             durable: self.settings.durable,
             ..settings
         };
+        self.dispatch.ring.set_single(self.settings.single_active);
         self.overflow(outcome);
     }
 

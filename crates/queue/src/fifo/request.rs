@@ -42,6 +42,8 @@ pub enum Request<E: Ends> {
     /// The consumer's door has written so many bytes to its socket (counted as [`super::Delivery::bytes`] does): as many
     /// more may be delivered to it.
     Flow { consumer: ConsumerId, bytes: u32 },
+    /// From now on this consumer may hold so many unacknowledged messages; 0 is no limit.
+    Limit { consumer: ConsumerId, prefetch: u32 },
     /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up).
     Pause { consumer: ConsumerId },
     /// Undo `Pause`.
@@ -80,6 +82,8 @@ pub struct ConsumerSettings {
     pub exclusive: bool,
     /// How many unacknowledged messages it may hold; 0 is no limit. Ignored with `no_ack`.
     pub prefetch: u32,
+    /// `x-priority`: those of a higher one are served first, as long as they may get messages.
+    pub priority: i64,
     /// How many bytes may be on their way to its socket: the window that `Request::Flow` replenishes. Once used up it must
     /// be open again by a quarter before anything is delivered. With 0 nothing ever is.
     pub window: u32,
@@ -101,6 +105,8 @@ pub struct QueueSettings {
     pub durable: bool,
     /// Retire when the last consumer is gone.
     pub auto_delete: bool,
+    /// `x-single-active-consumer`: one consumer gets everything until it is gone.
+    pub single_active: bool,
     /// `x-max-length`: at most so many ready messages; the oldest are dropped.
     pub max_length: Option<u64>,
     /// `x-max-length-bytes`: at most so many bytes of ready bodies.

@@ -84,6 +84,7 @@ fn consumer_settings() -> impl Strategy<Value = ConsumerSettings> {
             no_ack,
             exclusive: false,
             prefetch,
+            priority: 0,
             window,
         }
     })
@@ -182,7 +183,7 @@ proptest! {
         max_length_bytes in prop::option::weighted(0.2, 0u64..5_000),
         steps in prop::collection::vec(step(), 1..80),
     ) {
-        let settings = QueueSettings { durable, auto_delete: false, max_length, max_length_bytes };
+        let settings = QueueSettings { durable, max_length, max_length_bytes, ..QueueSettings::default() };
         let mut careful = Careful::new(settings);
         careful.simply(Request::Shrink { memory });
         for step in steps {
@@ -200,30 +201,36 @@ proptest! {
     }
 
     #[test]
-    fn consumers_take_turns_like_a_line_of_people(
-        consumers in prop::collection::vec((any::<bool>(), 0u32..6), 1..6),
+    fn consumers_take_turns_like_lines_of_people(
+        single_active in prop::bool::weighted(0.3),
+        consumers in prop::collection::vec((any::<bool>(), 0u32..6, -1i64..2), 1..6),
         blocks in prop::collection::vec(1usize..30, 1..12),
-        acks in prop::collection::vec((1u64..6, 1usize..4), 0..12),
+        then in prop::collection::vec((1u64..6, 1usize..4, prop::bool::weighted(0.2)), 0..12),
     ) {
-        let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings::default());
-        let mut line = Line::default();
-        for (id, (no_ack, prefetch)) in (1..).zip(consumers) {
-            let settings = ConsumerSettings { no_ack, exclusive: false, prefetch, window: 1 << 30 };
+        let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { single_active, ..QueueSettings::default() });
+        let mut line = Line { single: single_active, next: 1, ..Line::default() };
+        for (id, (no_ack, prefetch, priority)) in (1..).zip(consumers) {
+            let settings = ConsumerSettings { no_ack, exclusive: false, prefetch, priority, window: 1 << 30 };
             let consumer = ConsumerId(id);
             run(&mut fifo, Request::Consume { consumer, outlet: (), settings, reply: 0 });
-            line.join(id, if no_ack || prefetch == 0 { usize::MAX } else { prefetch as usize }, no_ack);
+            let limit = if no_ack || prefetch == 0 { usize::MAX } else { prefetch as usize };
+            line.join(id, Person { limit, no_ack, priority, held: Vec::new() });
         }
-        let mut acks = acks.into_iter();
+        let mut then = then.into_iter();
         for count in blocks {
             let first = line.next;
             let mut got = run(&mut fifo, Request::Enqueue { block: block(first, &vec![8; count], false), receipt: None });
             let mut want = line.publish(count as u64);
-            if let Some((id, count)) = acks.next() {
-                let done = line.ack(id, count);
-                let consumer = Some(ConsumerId(id));
-                let seqs = done.into_iter().collect();
-                let disposal = queue::fifo::Disposal::Accepted;
-                got.extend(run(&mut fifo, Request::Settle { consumer, seqs, disposal }));
+            if let Some((id, count, leaves)) = then.next() {
+                let consumer = ConsumerId(id);
+                if leaves {
+                    line.leave(id);
+                    got.extend(run(&mut fifo, Request::Cancel { consumer, reply: None }));
+                } else {
+                    let seqs = line.ack(id, count).into_iter().collect();
+                    let disposal = queue::fifo::Disposal::Accepted;
+                    got.extend(run(&mut fifo, Request::Settle { consumer: Some(consumer), seqs, disposal }));
+                }
                 want.extend(line.deal());
             }
             prop_assert_eq!(got, want);
@@ -265,23 +272,54 @@ fn run(fifo: &mut Fifo<Plain>, request: Request<Plain>) -> BTreeMap<Seq, u64> {
     went
 }
 
-/// RabbitMQ's way of taking turns, one message at a time: who got one goes to the end of the line; who is full leaves it
-/// when its turn comes, and comes back to its end.
+/// RabbitMQ's way of taking turns, one message at a time: the highest priority's line first; who got one goes to the end of
+/// the line; who is full leaves it when its turn comes, and comes back to its end. With `single` only one stands in line.
 #[derive(Default)]
 struct Line {
-    waiting: VecDeque<u64>,
-    limits: BTreeMap<u64, (usize, bool)>,
-    held: BTreeMap<u64, Vec<Seq>>,
+    single: bool,
+    active: Option<u64>,
+    waiting: Vec<u64>,
+    people: BTreeMap<u64, Person>,
     ready: VecDeque<Seq>,
     next: Seq,
 }
 
+struct Person {
+    limit: usize,
+    no_ack: bool,
+    priority: i64,
+    held: Vec<Seq>,
+}
+
 impl Line {
-    fn join(&mut self, id: u64, limit: usize, no_ack: bool) {
-        self.next = 1;
-        self.waiting.push_back(id);
-        self.limits.insert(id, (limit, no_ack));
-        self.held.insert(id, Vec::new());
+    fn join(&mut self, id: u64, person: Person) {
+        self.people.insert(id, person);
+        if self.active.is_none() {
+            self.active = Some(id);
+        }
+        self.line_up(id);
+    }
+
+    fn leave(&mut self, id: u64) {
+        self.people.remove(&id);
+        self.waiting.retain(|other| *other != id);
+        if self.active == Some(id) {
+            let highest = self.people.values().map(|person| person.priority).max();
+            let next = self
+                .people
+                .iter()
+                .find(|(_, person)| Some(person.priority) == highest);
+            self.active = next.map(|(id, _)| *id);
+            self.active.into_iter().for_each(|id| self.line_up(id));
+        }
+    }
+
+    fn line_up(&mut self, id: u64) {
+        let person = &self.people[&id];
+        let mine = !self.single || self.active == Some(id);
+        if mine && person.held.len() < person.limit && !self.waiting.contains(&id) {
+            self.waiting.push(id);
+        }
     }
 
     fn publish(&mut self, count: u64) -> BTreeMap<Seq, u64> {
@@ -293,31 +331,31 @@ impl Line {
     fn deal(&mut self) -> BTreeMap<Seq, u64> {
         let mut went = BTreeMap::new();
         while !self.ready.is_empty()
-            && let Some(id) = self.waiting.pop_front()
+            && let Some(highest) = self.waiting.iter().map(|id| self.people[id].priority).max()
         {
-            let (limit, no_ack) = self.limits[&id];
-            let held = self.held.get_mut(&id).unwrap();
-            if held.len() >= limit {
+            let turn = |id: &u64| self.people[id].priority == highest;
+            let at = self.waiting.iter().position(turn).unwrap();
+            let id = self.waiting.remove(at);
+            let person = self.people.get_mut(&id).unwrap();
+            if person.held.len() >= person.limit {
                 continue;
             }
             let seq = self.ready.pop_front().unwrap();
             went.insert(seq, id);
-            if !no_ack {
-                held.push(seq);
+            if !person.no_ack {
+                person.held.push(seq);
             }
-            self.waiting.push_back(id);
+            self.waiting.push(id);
         }
         went
     }
 
     fn ack(&mut self, id: u64, count: usize) -> Vec<Seq> {
-        let Some(held) = self.held.get_mut(&id) else {
+        let Some(person) = self.people.get_mut(&id) else {
             return Vec::new();
         };
-        let done: Vec<Seq> = held.drain(..count.min(held.len())).collect();
-        if held.len() < self.limits[&id].0 && !self.waiting.contains(&id) {
-            self.waiting.push_back(id);
-        }
+        let done: Vec<Seq> = person.held.drain(..count.min(person.held.len())).collect();
+        self.line_up(id);
         done
     }
 }

@@ -1,11 +1,11 @@
 //! Runs the stories in `tests/stories`: what is asked of a queue stands at the margin, what comes of it is indented.
 //!
 //! ```text
-//! queue [durable] [auto-delete] [max-length N] [max-length-bytes N]      (first, once)
+//! queue [durable] [auto-delete] [single-active] [max-length N] [max-length-bytes N]      (first, once)
 //! publish [persistent] COUNT [of BYTES bytes] [confirm NAME]            (one block, as one read from a socket brings it)
-//! consume NAME [no-ack] [exclusive] [prefetch N] [window N]     cancel NAME     get [no-ack]
+//! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
-//! flow NAME BYTES    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
+//! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
 //! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT    restart
 //! ```
 //!
@@ -106,6 +106,7 @@ impl Story {
                     no_ack: words.contains(&"no-ack"),
                     exclusive: words.contains(&"exclusive"),
                     prefetch: after(words, "prefetch").unwrap_or(0) as u32,
+                    priority: after(words, "priority").unwrap_or(0) as i64,
                     window: after(words, "window").unwrap_or(1_000_000) as u32,
                 };
                 Request::Consume {
@@ -144,6 +145,10 @@ impl Story {
             "flow" => Request::Flow {
                 consumer: self.consumer(who),
                 bytes: words[2].parse().unwrap(),
+            },
+            "limit" => Request::Limit {
+                consumer: self.consumer(who),
+                prefetch: words[2].parse().unwrap(),
             },
             "pause" => Request::Pause {
                 consumer: self.consumer(who),
@@ -378,6 +383,7 @@ fn settings(words: &[&str]) -> QueueSettings {
     QueueSettings {
         durable: words.contains(&"durable"),
         auto_delete: words.contains(&"auto-delete"),
+        single_active: words.contains(&"single-active"),
         max_length: after(words, "max-length"),
         max_length_bytes: after(words, "max-length-bytes"),
     }

@@ -28,11 +28,12 @@ impl Channel {
             return Err(no_direct_reply_to::<BasicConsume<'_>>());
         }
         let queue = self.queue_name(it.queue, BasicConsume::ID)?;
-        check_arguments(&arguments, &queue, cx.session.vhost())?;
+        let priority = check_arguments(&arguments, &queue, cx.session.vhost())?;
         let settings = ConsumerSettings {
             no_ack: it.no_ack,
             exclusive: it.exclusive,
             prefetch: self.prefetch.to_ask(self.prefetch.each),
+            priority,
             window: WINDOW,
         };
         let subscription = cx
@@ -55,7 +56,6 @@ impl Channel {
             tag,
             subscription,
             no_ack: it.no_ack,
-            exclusive: it.exclusive,
             own_prefetch: self.prefetch.each,
             asked_prefetch: settings.prefetch,
             holder,
@@ -86,39 +86,15 @@ impl Channel {
         )
     }
 
-    /// The channel's own prefetch has changed: consumers whose queues know another one subscribe anew. The new subscription
-    /// comes first, so that no auto-delete queue is left alone; an exclusive one cannot be had twice and stays as it is.
-    pub(super) fn resubscribe(&mut self, cx: &mut Context<'_>) {
-        for at in 0..self.consumers.len() {
-            let consumer = &self.consumers[at];
+    /// The channel's own prefetch has changed: queues are told what they may now send to its consumers.
+    pub(super) fn limit_consumers(&mut self) {
+        for consumer in self.consumers.iter_mut().filter(|consumer| !consumer.no_ack) {
             let prefetch = self.prefetch.to_ask(consumer.own_prefetch);
-            if consumer.no_ack || consumer.exclusive || consumer.asked_prefetch == prefetch {
-                continue;
+            if consumer.asked_prefetch != prefetch {
+                consumer.subscription.limit(prefetch);
+                consumer.asked_prefetch = prefetch;
             }
-            let queue = consumer.subscription.queue().clone();
-            let settings = ConsumerSettings {
-                no_ack: false,
-                exclusive: false,
-                prefetch,
-                window: WINDOW,
-            };
-            let Ok(subscription) = cx.session.consume(self.id, queue.name(), settings) else {
-                continue;
-            };
-            if self.prefetch.is_paused() {
-                subscription.pause();
-            }
-            self.return_all_pending(at);
-            let holder = self.holders.consumer(queue, subscription.consumer());
-            let consumer = &mut self.consumers[at];
-            self.holders
-                .cancelled(std::mem::replace(&mut consumer.holder, holder));
-            let old = std::mem::replace(&mut consumer.subscription, subscription);
-            (consumer.asked_prefetch, consumer.owed) = (prefetch, 0);
-            old.cancel();
-            self.departed.push((old.consumer(), old.queue().clone()));
         }
-        self.consumers.sort_by_key(Consumer::id);
     }
 
     /// Ends the consumer of this tag in its queue, before [`Channel::basic_cancel`] answers: what was delivered until then
@@ -194,8 +170,8 @@ impl Channel {
     }
 }
 
-/// RabbitMQ ignores what it does not know, and refuses what belongs to other queue types.
-fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Exception> {
+/// Returns the consumer's priority. RabbitMQ ignores what it does not know, and refuses what belongs to other queue types.
+fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<i64, Exception> {
     let refuse = |name: &str, why: &str| {
         let text = format!("invalid arg '{name}' for queue '{queue}' in vhost '{vhost}'{why}");
         Err(Exception::new(
@@ -204,18 +180,22 @@ fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Ex
             BasicConsume::ID,
         ))
     };
-    if arguments.contains("x-priority") {
-        return refuse("x-priority", ": consumer priorities are not supported yet");
-    }
+    let expected = |name: &str, kind: &str, value: &Value| {
+        refuse(name, &format!(": \"expected {kind}, got {}\"", value.type_name()))
+    };
     if arguments.contains("x-stream-offset") {
         return refuse("x-stream-offset", " of queue type rabbit_classic_queue");
     }
+    let priority = match arguments.get("x-priority") {
+        None => 0,
+        Some(value) => match value.as_integer() {
+            Some(priority) => priority,
+            None => return expected("x-priority", "integer", value),
+        },
+    };
     match arguments.get("x-cancel-on-ha-failover") {
-        None | Some(Value::Bool(_)) => Ok(()),
-        Some(other) => refuse(
-            "x-cancel-on-ha-failover",
-            &format!(": \"expected boolean, got {}\"", other.type_name()),
-        ),
+        None | Some(Value::Bool(_)) => Ok(priority),
+        Some(other) => expected("x-cancel-on-ha-failover", "boolean", other),
     }
 }
 
@@ -247,11 +227,12 @@ mod tests {
     #[test]
     fn arguments_of_other_queue_types_are_refused() {
         let check = |table: Table| check_arguments(&table, "q", "/").map_err(|error| error.reply_text());
-        assert_eq!(check(Table::new().with("x-anything", 1)), Ok(()));
-        assert_eq!(check(Table::new().with("x-cancel-on-ha-failover", true)), Ok(()));
+        assert_eq!(check(Table::new().with("x-anything", 1)), Ok(0));
+        assert_eq!(check(Table::new().with("x-cancel-on-ha-failover", true)), Ok(0));
+        assert_eq!(check(Table::new().with("x-priority", -5)), Ok(-5));
         assert_eq!(
-            check(Table::new().with("x-priority", 5)).unwrap_err(),
-            "PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': consumer priorities are not supported yet"
+            check(Table::new().with("x-priority", true)).unwrap_err(),
+            "PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': \"expected integer, got bool\""
         );
     }
 }

@@ -17,8 +17,6 @@ pub struct Consumer {
     pub subscription: Subscription,
     /// Deliveries count as settled.
     pub no_ack: bool,
-    /// Nobody else may consume from its queue.
-    pub exclusive: bool,
     /// The prefetch that held for new consumers when it started; 0 is no limit.
     pub own_prefetch: u16,
     /// The prefetch that its queue knows, which the channel's own may have lowered.

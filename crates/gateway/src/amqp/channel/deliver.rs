@@ -110,18 +110,6 @@ impl Channel {
             .give_back(Some(pending.consumer), seqs, false);
     }
 
-    /// Gives back whatever was not written to a consumer.
-    pub(super) fn return_all_pending(&mut self, at: usize) {
-        let id = self.consumers[at].id();
-        for pending in std::mem::take(&mut self.pending) {
-            if pending.consumer == id {
-                self.return_pending(&pending);
-            } else {
-                self.pending.push_back(pending);
-            }
-        }
-    }
-
     /// Takes a consumer from the list. Its unwritten deliveries are written if they would be lost otherwise, else given
     /// back.
     pub(super) fn remove_consumer(&mut self, at: usize, out: &mut Vec<u8>) -> Consumer {

@@ -131,7 +131,7 @@ impl Channel {
             self.prefetch.each = it.prefetch_count;
         } else {
             let pause = self.prefetch.limit_channel(it.prefetch_count);
-            self.resubscribe(cx);
+            self.limit_consumers();
             if pause {
                 self.pause_consumers();
             }

@@ -261,6 +261,7 @@ fn server_properties(hall: &Hall) -> Table {
         "basic.nack",
         "consumer_cancel_notify",
         "connection.blocked",
+        "consumer_priorities",
         "authentication_failure_close",
         "per_consumer_qos",
     ]

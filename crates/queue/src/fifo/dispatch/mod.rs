@@ -4,10 +4,12 @@
 //! alive is with a consumer.
 
 mod consumer;
+mod lines;
 mod returned;
 mod ring;
 
 pub(crate) use consumer::Consumer;
+pub(crate) use lines::Lines;
 pub(crate) use returned::Returned;
 pub(crate) use ring::{Ring, Span};
 
@@ -39,8 +41,11 @@ pub(crate) struct PendingGet<E: Ends> {
     pub reply: E::Reply,
 }
 
-impl<E: Ends> Default for Dispatch<E> {
-    fn default() -> Self {
+impl<E: Ends> Dispatch<E> {
+    /// Of an empty queue; `single_active` says whether one consumer at a time is served.
+    pub(crate) fn new(single_active: bool) -> Self {
+        let mut ring = Ring::default();
+        ring.set_single(single_active);
         Self {
             cursor: 1,
             returned: Returned::default(),
@@ -48,12 +53,10 @@ impl<E: Ends> Default for Dispatch<E> {
             ready_bytes: 0,
             suspect_below: 0,
             gets: VecDeque::new(),
-            ring: Ring::default(),
+            ring,
         }
     }
-}
 
-impl<E: Ends> Dispatch<E> {
     /// `first..=last`, all of it ready and on one side of the cursor, is ready no more.
     pub(crate) fn take(&mut self, first: Seq, last: Seq, bytes: u64) {
         match first < self.cursor {

@@ -1,21 +1,27 @@
-//! The consumers, and whose turn it is: one message each among those that may get one.
+//! The consumers, and whose turn it is: one message each among those of the highest priority that may get one.
 
-use super::Consumer;
+use super::{Consumer, Lines};
 use crate::fifo::{ConsumerSettings, Delivery, Effect, Ends};
 use model::{Block, ConsumerId, Ranges, Seq};
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All consumers of a queue. Those who may get a message stand in line; who got one goes to the end of it, as does who
-/// may get some again.
+/// All consumers of a queue. Those who may get a message stand in line, one line for each priority; who got one goes to the
+/// end of it, as does who may get some again.
+///
+/// In a queue with a single active consumer only that one ever stands in line.
 pub(crate) struct Ring<E: Ends> {
     slots: Vec<Option<Consumer<E>>>,
     vacant: Vec<u32>,
     index: BTreeMap<ConsumerId, u32>,
     /// Slots in line. Who may not get anything any more leaves when its turn comes.
-    line: VecDeque<u32>,
+    lines: Lines,
     /// How many in line acknowledge.
     acking: usize,
+    /// Only one consumer is active, and this one; the others wait for it to go.
+    single: bool,
+    active: Option<u32>,
     /// Slots with a batch, in order of their first message.
     dealt: Vec<u32>,
 }
@@ -36,8 +42,10 @@ impl<E: Ends> Default for Ring<E> {
             slots: Vec::new(),
             vacant: Vec::new(),
             index: BTreeMap::new(),
-            line: VecDeque::new(),
+            lines: Lines::default(),
             acking: 0,
+            single: false,
+            active: None,
             dealt: Vec::new(),
         }
     }
@@ -59,7 +67,19 @@ impl<E: Ends> Ring<E> {
                 .any(|consumer| consumer.settings.exclusive)
     }
 
-    /// Adds a consumer at the end of the line.
+    /// Says whether only one consumer may be active. A queue is declared so; a recovered one learns it before anybody
+    /// consumes.
+    pub(crate) fn set_single(&mut self, single: bool) {
+        self.single = single;
+    }
+
+    /// True if only one consumer may be active.
+    pub(crate) fn is_single(&self) -> bool {
+        self.single
+    }
+
+    /// Adds a consumer at the end of its priority's line. As in RabbitMQ's classic queues it does not replace an active
+    /// single one, whatever its priority is.
     pub(crate) fn add(&mut self, id: ConsumerId, outlet: E::Outlet, settings: ConsumerSettings) {
         let consumer = Some(Consumer::new(id, outlet, settings));
         let slot = match self.vacant.pop() {
@@ -73,6 +93,9 @@ impl<E: Ends> Ring<E> {
             }
         };
         self.index.insert(id, slot);
+        if self.single && self.active.is_none() {
+            self.active = Some(slot);
+        }
         self.line_up(slot);
     }
 
@@ -81,11 +104,26 @@ impl<E: Ends> Ring<E> {
         let slot = self.index.remove(&id)?;
         let consumer = self.slots[slot as usize].take()?;
         if consumer.in_turn {
-            self.line.retain(|other| *other != slot);
+            self.lines.remove(consumer.settings.priority, slot);
             self.acking -= usize::from(!consumer.settings.no_ack);
         }
         self.vacant.push(slot);
+        if self.active == Some(slot) {
+            self.take_over();
+        }
         Some(consumer)
+    }
+
+    /// The active consumer is gone: of the others the one of the highest priority that came first is the next.
+    fn take_over(&mut self) {
+        let next = self.index.values().min_by_key(|slot| {
+            let consumer = self.slots[**slot as usize].as_ref();
+            Reverse(consumer.map(|consumer| consumer.settings.priority))
+        });
+        self.active = next.copied();
+        if let Some(slot) = self.active {
+            self.line_up(slot);
+        }
     }
 
     /// Removes all, in the order of their ids.
@@ -121,8 +159,8 @@ impl<E: Ends> Ring<E> {
     pub(crate) fn deal(&mut self, span: Span<'_>, settled: &mut Ranges, effects: &mut Vec<Effect<E>>) -> u64 {
         let mut seq = span.first;
         while seq <= span.last {
-            let Some(slot) = self.front() else { break };
-            let alone = self.line.len() == 1;
+            let Some((line, slot)) = self.front() else { break };
+            let alone = self.lines.length(line) == 1;
             let Some(consumer) = &mut self.slots[slot as usize] else {
                 break;
             };
@@ -142,7 +180,7 @@ impl<E: Ends> Ring<E> {
             }
             seq += count;
             if !alone {
-                self.line.rotate_left(1);
+                self.lines.rotate(line);
             }
         }
         for slot in self.dealt.drain(..) {
@@ -163,31 +201,34 @@ impl<E: Ends> Ring<E> {
         seq - span.first
     }
 
-    /// Whose turn it is. Those who may not get anything leave the line.
-    fn front(&mut self) -> Option<u32> {
+    /// Whose turn it is, and in which line. Those who may not get anything leave theirs.
+    fn front(&mut self) -> Option<(usize, u32)> {
         loop {
-            let slot = *self.line.front()?;
+            let (line, slot) = self.lines.front()?;
             let Some(consumer) = &mut self.slots[slot as usize] else {
-                self.line.pop_front();
+                self.lines.leave(line);
                 continue;
             };
             if consumer.is_eligible() {
-                return Some(slot);
+                return Some((line, slot));
             }
             consumer.in_turn = false;
             self.acking -= usize::from(!consumer.settings.no_ack);
-            self.line.pop_front();
+            self.lines.leave(line);
         }
     }
 
     fn line_up(&mut self, slot: u32) {
+        if self.single && self.active != Some(slot) {
+            return;
+        }
         let Some(consumer) = &mut self.slots[slot as usize] else {
             return;
         };
         if !consumer.in_turn && consumer.is_eligible() {
             consumer.in_turn = true;
             self.acking += usize::from(!consumer.settings.no_ack);
-            self.line.push_back(slot);
+            self.lines.join(consumer.settings.priority, slot);
         }
     }
 }
