@@ -3,13 +3,19 @@
 
 use crate::broker::Broker;
 use crate::ends::Reply;
-use crate::outbox::ChannelId;
+use crate::outbox::{ChannelId, Ticket};
+use crate::pager::Job;
+use crate::pressure::{Pressure, Relief};
 use crate::session::Session;
-use crate::topology::{Asker, Done};
-use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb};
+use crate::topology::{Asker, Deletion, Done};
+use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb, View};
 use model::QueueId;
 use model::table::Table;
 use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
+use std::sync::Arc;
+
+/// From so many bindings on, a queue is deleted in parts, apart from the connection's thread.
+const MANY_BINDINGS: usize = 256;
 
 /// What `exchange.declare` says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +49,18 @@ pub struct QueueDeclared {
     /// Ready messages.
     pub ready: u64,
     pub consumers: u64,
+}
+
+/// What became of `queue.delete`.
+#[derive(Clone, Debug, Default)]
+pub struct QueueDeleted {
+    /// Ready messages that went with it.
+    pub ready: u64,
+    /// What the reply waits for.
+    pub durable: Option<Ticket>,
+    /// The queue has many bindings and is still there: nothing more is taken from this client until there is relief, so that
+    /// its next request does not find the queue.
+    pub pause: Option<Pressure>,
 }
 
 /// What bind and unbind say.
@@ -201,7 +219,7 @@ impl Session {
         })
     }
 
-    /// Deletes a queue; done if there is none. Returns how many ready messages went with it.
+    /// Deletes a queue; done if there is none.
     ///
     /// # Errors
     /// No permission, another connection's exclusive queue, or in use or not empty if that was asked.
@@ -211,22 +229,16 @@ impl Session {
         name: &str,
         if_unused: bool,
         if_empty: bool,
-    ) -> Result<Done<u64>, Refusal> {
+    ) -> Result<QueueDeleted, Refusal> {
         self.check(Verb::Configure, ObjectKind::Queue, name)?;
         let view = self.broker().view();
         let Some(known) = view.queue(self.vhost(), name) else {
-            return Ok(Done {
-                value: 0,
-                durable: None,
-            });
+            return Ok(QueueDeleted::default());
         };
         known.check_owner(self.id())?;
         let id: QueueId = known.id;
         let Some(queue) = self.broker().registry().get(id) else {
-            return Ok(Done {
-                value: 0,
-                durable: None,
-            });
+            return Ok(QueueDeleted::default());
         };
         let question = self.broker().node().number();
         let reply = Reply {
@@ -235,7 +247,7 @@ impl Session {
             question,
         };
         let (name, vhost) = (name.to_string(), self.vhost().to_string());
-        let count = match queue.ask(
+        let ready = match queue.ask(
             question,
             QueueRequest::Retire {
                 if_unused,
@@ -248,8 +260,43 @@ impl Session {
             Some(QueueAnswer::NotEmpty) => return Err(Refusal::QueueNotEmpty { queue: name, vhost }),
             _ => 0,
         };
+        if has_many_bindings(&view, known) {
+            return Ok(self.delete_in_parts(channel, id, ready));
+        }
         let done = self.decide(channel, |reply| Request::DeleteQueue { id, reply })?;
-        Ok(done.map(|_| count))
+        Ok(QueueDeleted {
+            ready,
+            durable: done.durable,
+            pause: None,
+        })
+    }
+
+    /// Has the pager delete a queue, since that takes longer than a connection's thread should be busy with it.
+    fn delete_in_parts(&self, channel: ChannelId, queue: QueueId, ready: u64) -> QueueDeleted {
+        let node = self.broker().node();
+        let ticket = Ticket(node.number());
+        let relief = Arc::<Relief>::default();
+        node.pager.send(Job::DeleteInParts {
+            broker: node.broker(),
+            deletion: Deletion {
+                queue,
+                asker: self.asker(channel),
+                ticket,
+                relief: relief.clone(),
+            },
+        });
+        QueueDeleted {
+            ready,
+            durable: Some(ticket),
+            pause: Some(Pressure(relief)),
+        }
+    }
+
+    fn asker(&self, channel: ChannelId) -> Asker {
+        Asker {
+            outbox: self.outbox().clone(),
+            channel,
+        }
     }
 
     /// The connection is gone: so are the queues that it owned.
@@ -318,11 +365,8 @@ impl Session {
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: impl FnOnce(u64) -> Request<u64>,
     ) -> Result<Done<Answer>, Refusal> {
-        let asker = Asker {
-            outbox: self.outbox().clone(),
-            channel,
-        };
-        self.broker().topology().decide_if(Some(asker), permit, request)
+        let asker = Some(self.asker(channel));
+        self.broker().topology().decide_if(asker, permit, request)
     }
 
     /// A declaration needs `configure`; a passive one any permission at all on the object (RabbitMQ 4.3.1).
@@ -348,6 +392,12 @@ impl Broker {
             tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
         }
     }
+}
+
+fn has_many_bindings(view: &View, queue: &catalog::Queue) -> bool {
+    let destination = Destination::Queue(queue.name.clone());
+    view.vhost(&queue.vhost)
+        .is_some_and(|vhost| vhost.bindings_to(&destination).nth(MANY_BINDINGS - 1).is_some())
 }
 
 fn no_answer() -> Refusal {

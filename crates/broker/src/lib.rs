@@ -49,7 +49,7 @@ mod topology;
 pub use alarms::AlarmReason;
 pub use broker::{Broker, LoginRefusal};
 pub use consume::{Getting, QueueRef, Subscription};
-pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared};
+pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared, QueueDeleted};
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
 pub use pressure::Pressure;

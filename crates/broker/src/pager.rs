@@ -7,6 +7,7 @@
 use crate::broker::Broker;
 use crate::journal::entry;
 use crate::queues::Queue;
+use crate::topology::Deletion;
 use model::{Block, QueueId, Seq, Timestamp};
 use queue::fifo::{Place, Record, Request, Stored};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -41,6 +42,11 @@ pub enum Job {
     Free { queue: QueueId, places: Vec<Place> },
     /// The queue is deleted: so are its segments.
     Remove { queue: QueueId },
+    /// Delete a queue that has many bindings.
+    DeleteInParts {
+        broker: Weak<Broker>,
+        deletion: Deletion,
+    },
     /// Handle what waits in the queue's mailbox.
     Turn { queue: Arc<Queue> },
     /// Have the queue move what it needs of the log before this position, so that the log may use the file again.
@@ -166,6 +172,11 @@ impl Shelves {
                             area = "storage",
                             "segments of deleted queue {queue} remain: {error}"
                         );
+                    }
+                }
+                Job::DeleteInParts { broker, deletion } => {
+                    if let Some(broker) = broker.upgrade() {
+                        broker.topology().delete_in_parts(deletion);
                     }
                 }
                 Job::Turn { queue } => queue.turn_mail(),

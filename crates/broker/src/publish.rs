@@ -41,13 +41,22 @@ pub struct Publisher {
     session: Arc<Session>,
     channel: ChannelId,
     view: Arc<View>,
-    routes: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    /// How many queues had been deleted when this was last looked at.
+    removals: u64,
+    routes: HashMap<Box<[u8]>, Route, foldhash::fast::RandomState>,
     last: Option<(Vec<u8>, Vec<u8>, usize)>,
     targets: Vec<Target>,
     sets: HashMap<SmallVec<[QueueId; 8]>, usize, foldhash::fast::RandomState>,
     /// Targets that hold messages, in the order in which they got the first.
     open: SmallVec<[usize; 4]>,
     scratch: Vec<u8>,
+}
+
+/// Where a message went when the catalog's view was of this generation.
+#[derive(Clone, Copy)]
+struct Route {
+    target: usize,
+    generation: u64,
 }
 
 /// A set of queues that some route leads to, and what is on its way there.
@@ -62,6 +71,7 @@ impl Publisher {
     pub(crate) fn new(session: Arc<Session>, channel: ChannelId) -> Self {
         let view = session.broker().view();
         Self {
+            removals: session.broker().queues().removals(),
             session,
             channel,
             view,
@@ -221,9 +231,17 @@ impl Publisher {
         }
     }
 
+    /// Every route is looked up again when it is next used; where bindings come and go all the time, most lead where they
+    /// led. What is ready for a set of queues is kept until one of them may be gone: ids are not used again.
     fn routes_changed(&mut self) {
-        self.view = self.session.broker().view();
-        self.forget_routes();
+        let broker = self.session.broker();
+        self.view = broker.view();
+        self.last = None;
+        let removals = broker.queues().removals();
+        if removals != self.removals {
+            self.removals = removals;
+            self.forget_routes();
+        }
     }
 
     fn forget_routes(&mut self) {
@@ -239,9 +257,13 @@ impl Publisher {
         self.scratch.push(publish.exchange.len() as u8);
         self.scratch.extend_from_slice(publish.exchange);
         self.scratch.extend_from_slice(publish.routing_key);
-        if let Some(at) = self.routes.get(&self.scratch[..]) {
-            self.last = Some((publish.exchange.to_vec(), publish.routing_key.to_vec(), *at));
-            return Ok(*at);
+        let generation = self.view.generation();
+        if let Some(route) = self.routes.get(&self.scratch[..])
+            && route.generation == generation
+        {
+            let target = route.target;
+            self.last = Some((publish.exchange.to_vec(), publish.routing_key.to_vec(), target));
+            return Ok(target);
         }
         let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
         let mut ids = SmallVec::new();
@@ -259,10 +281,18 @@ impl Publisher {
         }
         let at = self.target(ids);
         if !looked_at_headers {
-            if self.routes.len() >= ROUTES {
-                self.routes.clear();
+            let route = Route {
+                target: at,
+                generation,
+            };
+            if let Some(known) = self.routes.get_mut(&self.scratch[..]) {
+                *known = route;
+            } else {
+                if self.routes.len() >= ROUTES {
+                    self.routes.clear();
+                }
+                self.routes.insert(self.scratch.clone().into_boxed_slice(), route);
             }
-            self.routes.insert(self.scratch.clone().into_boxed_slice(), at);
             self.last = Some((publish.exchange.to_vec(), publish.routing_key.to_vec(), at));
         }
         Ok(at)

@@ -127,10 +127,11 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     log_events.belong_to(&node);
     let queues = Arc::new(Registry::default());
     let Replay {
-        catalog,
+        mut catalog,
         queues: replayed,
         ..
     } = replay;
+    catalog.machine.recovered();
     let view = catalog.machine.view();
     restore_queues(&view, replayed, &node, &queues).map_err(OpenError::Storage)?;
     if let Err(error) = node.segments.sweep() {

@@ -3,16 +3,21 @@
 //! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. The doors' calls are in
 //! `declare`.
 
+mod journal;
+
 use crate::ends::Ends;
 use crate::host::Host;
-use crate::journal::{Journal, Journaled, LocalJournal};
+use crate::journal::LocalJournal;
 use crate::node::Node;
 use crate::options::Options;
 use crate::outbox::{ChannelId, Outbox, Ticket};
 use crate::pager::Job;
+use crate::pressure::Relief;
 use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Record, Refusal, Request, View};
+use journal::CatalogJournal;
+use model::QueueId;
 use queue::fifo::{Fifo, QueueSettings, Request as QueueRequest};
 use std::collections::VecDeque;
 use std::sync::{
@@ -20,6 +25,12 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 use storage::JournalId;
+
+/// How many facts a snapshot of the catalog writes at a time: some hundred kilobytes, during which others wait.
+const SNAPSHOT_PART: usize = 1000;
+
+/// How many bindings of a queue are taken away at a time.
+const BINDINGS_PART: usize = 64;
 
 /// A change that was made; if there is a ticket, the reply waits for its `Event::Durable`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +57,16 @@ pub struct Asker {
     pub channel: ChannelId,
 }
 
+/// A queue that is deleted in parts, and who waits for that.
+pub struct Deletion {
+    pub queue: QueueId,
+    /// Who gets the ticket when the queue is gone for good.
+    pub asker: Asker,
+    pub ticket: Ticket,
+    /// Comes when the queue is gone: the asker's later requests must not find it.
+    pub relief: Arc<Relief>,
+}
+
 /// The catalog's host and the published view.
 pub struct Topology {
     host: Mutex<Host<Catalog<u64>, CatalogJournal>>,
@@ -68,16 +89,7 @@ impl Topology {
         Self {
             generation: AtomicU64::new(view.generation()),
             view: RwLock::new(view),
-            host: Mutex::new(Host::new(
-                machine,
-                CatalogJournal {
-                    journal,
-                    node: node.clone(),
-                    asker: None,
-                    ticket: None,
-                    unsynced: Arc::default(),
-                },
-            )),
+            host: Mutex::new(Host::new(machine, CatalogJournal::new(journal, node.clone()))),
             queue_memory: AtomicUsize::new(0),
             registry,
             node,
@@ -158,11 +170,64 @@ impl Topology {
 }
 
 impl Topology {
-    /// Has the catalog write everything down again, so that the log may use its oldest file again.
+    /// Has the catalog write everything down again, so that the log may use its oldest file again. Takes as long as the disk
+    /// does; others may ask the catalog meanwhile.
     pub fn checkpoint(&self) {
-        if let Err(refusal) = self.decide(None, |reply| Request::Checkpoint { reply }) {
-            tracing::error!(area = "catalog", "no checkpoint of the catalog: {refusal}");
+        if let Err(reason) = self.write_snapshot() {
+            tracing::error!(area = "catalog", "no checkpoint of the catalog: {reason}");
         }
+    }
+
+    fn write_snapshot(&self) -> Result<(), String> {
+        let text = |refusal: Refusal| refusal.to_string();
+        let started = self.decide(None, |reply| Request::StartSnapshot { reply });
+        let Answer::Snapshot(view) = started.map_err(text)?.value else {
+            return Err("the catalog has nothing to write down".into());
+        };
+        let mut all = view.facts();
+        loop {
+            let facts: Vec<Record> = all.by_ref().take(SNAPSHOT_PART).collect();
+            if facts.is_empty() {
+                break;
+            }
+            self.decide(None, |reply| Request::ContinueSnapshot { facts, reply })
+                .map_err(text)?;
+            // No faster than the disk: what others append must not wait behind all of it.
+            self.node.log.sync().map_err(|error| error.to_string())?;
+        }
+        self.decide(None, |reply| Request::FinishSnapshot { reply })
+            .map(|_| ())
+            .map_err(text)
+    }
+
+    /// Deletes a queue with many bindings: some of these at a time, so that nobody who asks the catalog waits long. A crash
+    /// in between leaves the queue with fewer bindings; nobody was told that it is gone.
+    pub fn delete_in_parts(&self, deletion: Deletion) {
+        let (id, at_most) = (deletion.queue, BINDINGS_PART);
+        let outcome = loop {
+            match self.decide(None, |reply| Request::ClearBindings { id, at_most, reply }) {
+                Ok(done) if done.value == Answer::Cleared(at_most) => {}
+                Ok(_) => break self.decide(None, |reply| Request::DeleteQueue { id, reply }),
+                Err(refusal) => break Err(refusal),
+            }
+        };
+        if let Err(refusal) = outcome {
+            tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+        }
+        let Deletion {
+            asker: Asker { outbox, channel },
+            ticket,
+            relief,
+            ..
+        } = deletion;
+        self.node.log.append(|batch| {
+            batch.promise(Promise::Durable {
+                outbox,
+                channel,
+                ticket,
+            });
+        });
+        relief.relieve();
     }
 
     /// A node without users gets its default virtual host and user.
@@ -240,71 +305,62 @@ pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
     }
 }
 
-/// The catalog's journal: this node's log, for what is durable.
-pub struct CatalogJournal {
-    journal: LocalJournal,
-    node: Arc<Node>,
-    asker: Option<Asker>,
-    ticket: Option<Ticket>,
-    /// How many batches are not durable yet.
-    unsynced: Arc<AtomicUsize>,
-}
+#[cfg(test)]
+mod tests {
+    use crate::broker::Broker;
+    use crate::{Binding, ChannelId, DeclareQueue, Options, Outbox, Session};
+    use model::table::Table;
+    use std::sync::Arc;
 
-impl CatalogJournal {
-    /// A request that changed nothing found what it asked for; if somebody's change is not durable yet, this may be what it
-    /// found, and its reply waits as well.
-    fn wait_for_earlier(&mut self) {
-        if self.unsynced.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        let promises: Vec<Promise> = self.take_ticket().into_iter().collect();
-        if !promises.is_empty() {
-            self.journal.append(std::iter::empty::<Record>(), promises);
-        }
+    const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+
+    fn session(broker: &Arc<Broker>) -> Arc<Session> {
+        let local = "127.0.0.1".parse().unwrap();
+        let user = broker.authenticate("guest", b"guest", local).unwrap();
+        broker.connect(user, "/", Arc::new(Outbox::new())).unwrap()
     }
 
-    /// A ticket for whoever asks and has none yet, and the promise that makes it good.
-    fn take_ticket(&mut self) -> Option<Promise> {
-        let Asker { outbox, channel } = self.asker.take()?;
-        let ticket = Ticket(self.node.number());
-        self.ticket = Some(ticket);
-        Some(Promise::Durable {
-            outbox,
-            channel,
-            ticket,
-        })
-    }
-}
-
-impl Journal<Catalog<u64>> for CatalogJournal {
-    /// Journals the durable records. Replies are not kept back: the caller has the answer at once and a ticket for when it may
-    /// be told to the client.
-    fn append(&mut self, records: &mut Vec<Record>, _promises: &mut Vec<Effect<u64>>) {
-        records.retain(Record::is_durable);
-        if records.is_empty() {
-            return;
-        }
-        self.unsynced.fetch_add(1, Ordering::AcqRel);
-        let mut promises = vec![Promise::Synced(self.unsynced.clone())];
-        promises.extend(self.take_ticket());
-        let snapshot = records
-            .iter()
-            .position(|record| matches!(record, Record::SnapshotStarted));
-        let release = snapshot.map(|at| self.journal.next_index() + at as u64);
-        self.journal.append(records.drain(..), promises);
-        if let Some(before) = release {
-            self.journal.release(before);
+    fn binding(key: &str) -> Binding<'_> {
+        Binding {
+            source: "amq.direct",
+            destination: "q",
+            routing_key: key.as_bytes(),
+            arguments: Table::new(),
         }
     }
-}
 
-impl Journaled for Record {
-    fn encode(&self, out: &mut Vec<u8>) {
-        Record::encode(self, out);
+    fn keys(broker: &Broker) -> usize {
+        broker.view().bindings("/").count()
     }
 
-    /// Nothing of the catalog is read again, but a snapshot's place must be known to cut the log there.
-    fn place_is_kept(&self) -> bool {
-        matches!(self, Record::SnapshotStarted)
+    #[test]
+    fn a_snapshot_in_parts_holds_what_exists_and_what_is_changed_after_it_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Broker::open(Options::new(dir.path())).unwrap();
+        {
+            let broker = open();
+            let session = session(&broker);
+            let queue = DeclareQueue {
+                name: "q".into(),
+                durable: true,
+                ..DeclareQueue::default()
+            };
+            session.declare_queue(CHANNEL, queue).unwrap();
+            for at in 0..2_500 {
+                session.bind_queue(CHANNEL, binding(&format!("k{at}"))).unwrap();
+            }
+            broker.topology().checkpoint();
+            session.unbind_queue(CHANNEL, binding("k7")).unwrap();
+            session.close();
+            broker.close();
+        }
+        let broker = open();
+        assert_eq!(keys(&broker), 2_499);
+        broker.topology().checkpoint();
+        broker.close();
+        drop(broker);
+        let broker = open();
+        assert_eq!(keys(&broker), 2_499);
+        broker.close();
     }
 }

@@ -2,109 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-use broker::{
-    AlarmReason, Broker, ChannelId, ConsumerSettings, DeclareQueue, Disposal, Event, Getting, Options,
-    Outbox, Publish, Publisher, Session,
-};
-use model::Ranges;
-use std::sync::{Arc, Condvar, Mutex};
-use std::task::{Wake, Waker};
-use std::time::{Duration, Instant};
+#[path = "support/door.rs"]
+mod door;
 
-const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+use broker::{
+    AlarmReason, Broker, ConsumerSettings, DeclareQueue, Disposal, Event, Getting, Options, Publisher,
+};
+use door::{CHANNEL, Door, options};
+use model::Ranges;
+
 /// Property flags with nothing but delivery mode 2.
 const PERSISTENT: &[u8] = &[0x10, 0x00, 2];
 const TRANSIENT: &[u8] = &[0, 0];
-
-/// A door that waits for events.
-struct Door {
-    outbox: Arc<Outbox>,
-    session: Arc<Session>,
-    bell: Arc<Bell>,
-}
-
-#[derive(Default)]
-struct Bell(Mutex<bool>, Condvar);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        *self.0.lock().unwrap() = true;
-        self.1.notify_all();
-    }
-}
-
-impl Door {
-    fn open(broker: &Arc<Broker>) -> Self {
-        let outbox = Arc::new(Outbox::new());
-        let user = broker
-            .authenticate("guest", b"guest", "127.0.0.1".parse().unwrap())
-            .unwrap();
-        let session = broker.connect(user, "/", outbox.clone()).unwrap();
-        Self {
-            outbox,
-            session,
-            bell: Arc::default(),
-        }
-    }
-
-    /// Waits until some event satisfies `found`; gives back what it found.
-    fn wait<T>(&self, mut found: impl FnMut(Event) -> Option<T>) -> T {
-        let waker = Waker::from(self.bell.clone());
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
-            let mut events = Vec::new();
-            self.outbox.take(&mut events, &waker);
-            if let Some(answer) = events.into_iter().find_map(&mut found) {
-                return answer;
-            }
-            let mut rung = self.bell.0.lock().unwrap();
-            while !*rung {
-                let left = deadline.saturating_duration_since(Instant::now());
-                assert!(!left.is_zero(), "nothing came within 20 seconds");
-                rung = self.bell.1.wait_timeout(rung, left).unwrap().0;
-            }
-            *rung = false;
-        }
-    }
-
-    fn declare(&self, name: &str, durable: bool) {
-        let declare = DeclareQueue {
-            name: name.into(),
-            durable,
-            ..DeclareQueue::default()
-        };
-        let done = self.session.declare_queue(CHANNEL, declare).unwrap();
-        if let Some(expected) = done.durable {
-            self.wait(|event| {
-                matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(())
-            });
-        }
-    }
-
-    fn publish(
-        &self,
-        publisher: &mut Publisher,
-        queue: &str,
-        properties: &[u8],
-        body: &[u8],
-        number: Option<u64>,
-    ) -> u32 {
-        let publish = Publish {
-            exchange: b"",
-            routing_key: queue.as_bytes(),
-            properties,
-            body,
-        };
-        publisher.publish(&publish, number).unwrap()
-    }
-}
-
-fn options(dir: &tempfile::TempDir) -> Options {
-    Options {
-        disk_free_limit: 0,
-        ..Options::new(dir.path())
-    }
-}
 
 #[test]
 fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
@@ -183,16 +92,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
             if number % 20 == 0
                 && let Some(pressure) = publisher.flush()
             {
-                let bell: Arc<Bell> = Arc::default();
-                let waker = Waker::from(bell.clone());
-                while !pressure.poll(&waker) {
-                    let rung = bell.0.lock().unwrap();
-                    drop(
-                        bell.1
-                            .wait_timeout_while(rung, Duration::from_secs(1), |rung| !*rung)
-                            .unwrap(),
-                    );
-                }
+                door::relief(&pressure);
             }
         }
         publisher.flush();
@@ -224,7 +124,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
             door.session
                 .delete_queue(CHANNEL, queue, true, true)
                 .unwrap()
-                .value,
+                .ready,
             0
         );
     }

@@ -1,6 +1,6 @@
 //! What the catalog orders its host to do. Imperative.
 
-use crate::{Name, Queue, Refusal};
+use crate::{Name, Queue, Refusal, View};
 use model::QueueId;
 use std::sync::Arc;
 
@@ -24,4 +24,8 @@ pub enum Answer {
     Done,
     /// The queue that was declared, new or not.
     Queue(Arc<Queue>),
+    /// So many bindings were taken away; fewer than asked for means that none is left.
+    Cleared(usize),
+    /// What the snapshot that was started is of.
+    Snapshot(View),
 }

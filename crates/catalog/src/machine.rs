@@ -30,6 +30,8 @@ pub struct Catalog<R> {
     next_queue: u64,
     /// Ids below this one are on record as used; `next_queue` never passes it.
     reserved: u64,
+    /// During replay between a snapshot's start and its end: what was changed meanwhile.
+    deferred: Option<Vec<Record>>,
     replies: PhantomData<fn(R)>,
 }
 
@@ -48,6 +50,7 @@ impl<R> Catalog<R> {
             exclusive: BTreeMap::new(),
             next_queue: 1,
             reserved: 1,
+            deferred: None,
             replies: PhantomData,
         }
     }
@@ -121,11 +124,18 @@ impl<R> Machine for Catalog<R> {
     }
 
     fn apply(&mut self, _index: Index, record: Record) {
-        if let Record::QueueIdsReserved { below } = record {
-            // Some of these may have been used by queues that left no record.
-            self.next_queue = self.next_queue.max(below);
+        match record {
+            Record::SnapshotStarted => {
+                self.recovered();
+                self.deferred = Some(Vec::new());
+            }
+            Record::SnapshotFinished => self.recovered(),
+            Record::Snapshotted(fact) => self.replay(&fact),
+            record => match &mut self.deferred {
+                Some(deferred) => deferred.push(record),
+                None => self.replay(&record),
+            },
         }
-        self.take(&record);
     }
 }
 
@@ -169,7 +179,10 @@ impl<R> Catalog<R> {
             Request::CloseConnection { connection, reply } => {
                 (reply, self.close_connection(connection, turn))
             }
-            Request::Checkpoint { reply } => (reply, self.checkpoint(turn)),
+            Request::ClearBindings { id, at_most, reply } => (reply, self.clear_bindings(id, at_most, turn)),
+            Request::StartSnapshot { reply } => (reply, self.start_snapshot(turn)),
+            Request::ContinueSnapshot { facts, reply } => (reply, Self::continue_snapshot(facts, turn)),
+            Request::FinishSnapshot { reply } => (reply, Self::finish_snapshot(turn)),
             other => self.decide_objects(other, turn),
         }
     }

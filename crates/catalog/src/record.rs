@@ -68,8 +68,11 @@ pub enum Record {
     },
     /// Queue ids below this one may have been used, for queues that left no record. Written ahead, many at a time.
     QueueIdsReserved { below: u64 },
-    /// The records up to `SnapshotFinished` say everything durable that exists: replay may start here.
+    /// Everything durable that exists at this moment follows, as `Snapshotted` records up to `SnapshotFinished`: replay may
+    /// start here. Changes go on meanwhile; they stand between the snapshot's records and count after all of these.
     SnapshotStarted,
+    /// This was so when the snapshot started. Never a record of a snapshot itself.
+    Snapshotted(Box<Record>),
     /// See `SnapshotStarted`. Without this one the snapshot is not complete, and replay needs what came before it.
     SnapshotFinished,
 }

@@ -1,7 +1,7 @@
 //! What may be asked of the catalog. Imperative.
 
 use crate::exchange::is_reserved;
-use crate::{Destination, ExchangeKind, Name, ObjectKind, PasswordHash, Refusal};
+use crate::{Destination, ExchangeKind, Name, ObjectKind, PasswordHash, Record, Refusal};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 
@@ -96,9 +96,16 @@ pub enum Request<R> {
     },
     /// A connection is gone: its exclusive queues are deleted.
     CloseConnection { connection: ConnectionId, reply: R },
-    /// Write everything durable down again, from `Record::SnapshotStarted` to `Record::SnapshotFinished`, so that the
-    /// journal can be cut before the first of these.
-    Checkpoint { reply: R },
+    /// Take away so many bindings of a queue that is about to be deleted, so that no turn is long. Answered with
+    /// `Answer::Cleared`.
+    ClearBindings { id: QueueId, at_most: usize, reply: R },
+    /// Begin to write everything durable down again, so that the journal can be cut before `Record::SnapshotStarted`.
+    /// Answered with `Answer::Snapshot`. One at a time.
+    StartSnapshot { reply: R },
+    /// Go on with it: with the next of its view's facts ([`crate::View::facts`]). Other requests may come in between.
+    ContinueSnapshot { facts: Vec<Record>, reply: R },
+    /// End it: all facts are written down.
+    FinishSnapshot { reply: R },
 }
 
 impl<R> Request<R> {
@@ -166,7 +173,10 @@ impl<R> Request<R> {
             | Self::Bind { reply, .. }
             | Self::Unbind { reply, .. }
             | Self::CloseConnection { reply, .. }
-            | Self::Checkpoint { reply } => reply,
+            | Self::ClearBindings { reply, .. }
+            | Self::StartSnapshot { reply }
+            | Self::ContinueSnapshot { reply, .. }
+            | Self::FinishSnapshot { reply } => reply,
         }
     }
 }

@@ -146,6 +146,13 @@ impl View {
     }
 }
 
+/// Views of one catalog are the same if they are of one generation.
+impl PartialEq for View {
+    fn eq(&self, other: &Self) -> bool {
+        self.generation == other.generation
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -289,12 +289,40 @@ fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Catalog<()> {
     for (at, record) in records.into_iter().enumerate() {
         catalog.apply(at as u64 + 1, record.clone());
     }
+    catalog.recovered();
     catalog
 }
 
 /// Everything durable, in order.
-fn snapshot(catalog: &mut Catalog<()>) -> Vec<Record> {
-    turn(catalog, Request::Checkpoint { reply: () })
+fn facts(catalog: &Catalog<()>) -> Vec<Record> {
+    catalog.view().facts().collect()
+}
+
+/// A snapshot that is written a few records at a time.
+struct Snapshot {
+    facts: std::vec::IntoIter<Record>,
+    finished: bool,
+}
+
+impl Snapshot {
+    fn start(catalog: &mut Catalog<()>) -> (Self, Vec<Record>) {
+        let snapshot = Self {
+            facts: facts(catalog).into_iter(),
+            finished: false,
+        };
+        (snapshot, turn(catalog, Request::StartSnapshot { reply: () }))
+    }
+
+    fn go_on(&mut self, catalog: &mut Catalog<()>, count: usize) -> Vec<Record> {
+        let facts: Vec<Record> = self.facts.by_ref().take(count).collect();
+        if !facts.is_empty() {
+            return turn(catalog, Request::ContinueSnapshot { facts, reply: () });
+        }
+        if std::mem::replace(&mut self.finished, true) {
+            return Vec::new();
+        }
+        turn(catalog, Request::FinishSnapshot { reply: () })
+    }
 }
 
 fn matches(pattern: &[&str], key: &[&str]) -> bool {
@@ -370,27 +398,33 @@ proptest! {
     fn replay_is_live_and_a_snapshot_with_its_tail_is_the_whole_log(
         steps in prop::collection::vec(step(), 1..60),
         cut in 0..60usize,
+        at_a_time in 1..8usize,
     ) {
         let (mut live, mut journal) = new();
-        let mut tail = Vec::new();
+        let mut snapshot: Option<(usize, Snapshot)> = None;
         for (at, step) in steps.iter().enumerate() {
             if at == cut {
-                tail = snapshot(&mut live);
-                journal.extend(tail.iter().cloned());
+                let (started, records) = Snapshot::start(&mut live);
+                snapshot = Some((journal.len(), started));
+                journal.extend(records);
             }
-            let Some(request) = request(step, &live.view()) else { continue };
-            let records = turn(&mut live, request);
-            if at >= cut {
-                tail.extend(records.iter().cloned());
+            if let Some(request) = request(step, &live.view()) {
+                journal.extend(turn(&mut live, request));
             }
-            journal.extend(records);
+            if let Some((_, snapshot)) = &mut snapshot {
+                journal.extend(snapshot.go_on(&mut live, at_a_time));
+            }
         }
-        let expected = snapshot(&mut live);
-        prop_assert_eq!(snapshot(&mut replay(&journal)), expected.clone());
-        if cut < steps.len() {
-            prop_assert_eq!(snapshot(&mut replay(&tail)), expected.clone());
+        let expected = facts(&live);
+        prop_assert_eq!(facts(&replay(&journal)), expected.clone());
+        if let Some((from, mut snapshot)) = snapshot {
+            while !snapshot.finished {
+                journal.extend(snapshot.go_on(&mut live, at_a_time));
+            }
+            prop_assert_eq!(facts(&replay(&journal)), expected.clone());
+            prop_assert_eq!(facts(&replay(&journal[from..])), expected.clone());
         }
-        prop_assert_eq!(snapshot(&mut replay(&expected)), expected);
+        prop_assert_eq!(facts(&replay(&expected)), expected);
     }
 
     #[test]
@@ -420,7 +454,13 @@ proptest! {
     fn bytes_that_are_no_record_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..64), tag in 0..20u8) {
         let _ = Record::decode(&bytes);
         let _ = Record::decode(&[&[1, tag], &bytes[..]].concat());
+        let _ = Record::decode(&[&[1, 16, 1, tag], &bytes[..]].concat());
     }
+}
+
+#[test]
+fn a_snapshot_within_a_snapshot_is_refused_however_deep() {
+    assert_eq!(Record::decode(&[1, 16].repeat(1_000_000)), None);
 }
 
 #[test]

@@ -3,12 +3,16 @@
 use super::Queue;
 use model::QueueId;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{
+    Arc, PoisonError, RwLock,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// All queues of this node.
 #[derive(Default)]
 pub struct Registry {
     queues: RwLock<HashMap<QueueId, Arc<Queue>>>,
+    removals: AtomicU64,
 }
 
 impl Registry {
@@ -29,8 +33,14 @@ impl Registry {
             .insert(queue.id, queue);
     }
 
+    /// How many queues have been taken out: what refers to queues may have to let go of some when it has risen.
+    pub fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Acquire)
+    }
+
     /// Takes a queue out.
     pub fn remove(&self, id: QueueId) -> Option<Arc<Queue>> {
+        self.removals.fetch_add(1, Ordering::AcqRel);
         self.queues
             .write()
             .unwrap_or_else(PoisonError::into_inner)

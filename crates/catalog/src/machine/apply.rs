@@ -97,7 +97,7 @@ impl<R> Catalog<R> {
                 }
             }
             Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
-            Record::SnapshotStarted | Record::SnapshotFinished => {}
+            Record::SnapshotStarted | Record::Snapshotted(_) | Record::SnapshotFinished => {}
         }
     }
 

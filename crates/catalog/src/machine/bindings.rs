@@ -5,8 +5,8 @@ use crate::binding::{Binding, BySource};
 use crate::request::strip;
 use crate::routing::{HeaderMatch, topic};
 use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal};
-use model::ConnectionId;
 use model::table::Table;
+use model::{ConnectionId, QueueId};
 use std::sync::Arc;
 
 /// How many `#` a topic pattern may have: RabbitMQ 4.3.5's limit.
@@ -94,17 +94,32 @@ impl<R> Catalog<R> {
             at.queue(name)
                 .map_or(Ok(()), |queue| queue.check_owner(wanted.connection))?;
         }
-        let record = Record::Unbound {
-            vhost: vhost.clone(),
-            source: binding.source.clone(),
-            destination,
-            routing_key: binding.routing_key.clone(),
-            arguments: binding.arguments.clone(),
-            durable: binding.durable,
-        };
-        self.record(record, turn);
+        self.record(unbound(vhost, &binding), turn);
         self.delete_unused(vhost, vec![binding.source.clone()], turn);
         Ok(Answer::Done)
+    }
+
+    /// Unbinds a queue from up to so many exchanges; nothing if there is no such queue.
+    pub(super) fn clear_bindings(
+        &mut self,
+        id: QueueId,
+        at_most: usize,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let Some((vhost, name)) = self.queues.get(&id).cloned() else {
+            return Ok(Answer::Cleared(0));
+        };
+        let destination = Destination::Queue(name);
+        let some = self.vhost(&vhost)?.incoming(&destination).take(at_most);
+        let some: Vec<Arc<Binding>> = some.cloned().collect();
+        let mut sources: Vec<Name> = some.iter().map(|binding| binding.source.clone()).collect();
+        // Those of one source stand side by side.
+        sources.dedup();
+        for binding in &some {
+            self.record(unbound(&vhost, binding), turn);
+        }
+        self.delete_unused(&vhost, sources, turn);
+        Ok(Answer::Cleared(some.len()))
     }
 
     fn known(
@@ -124,6 +139,17 @@ impl<R> Catalog<R> {
             durable,
         )?;
         Some(BySource(Arc::new(binding)))
+    }
+}
+
+fn unbound(vhost: &Name, binding: &Binding) -> Record {
+    Record::Unbound {
+        vhost: vhost.clone(),
+        source: binding.source.clone(),
+        destination: binding.destination.clone(),
+        routing_key: binding.routing_key.clone(),
+        arguments: binding.arguments.clone(),
+        durable: binding.durable,
     }
 }
 

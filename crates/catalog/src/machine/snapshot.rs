@@ -1,61 +1,99 @@
-//! Writing everything durable down again.
+//! Writing everything durable down again, and reading it back.
+//!
+//! With a million bindings this takes seconds, so it is done in parts, and other requests are decided in between. What the
+//! parts say is what was so at the start; replay puts off what was changed meanwhile until it has seen the last part. Were
+//! it not put off, a part could bring back what was deleted before it was written.
 
 use super::{Catalog, Turn};
 use crate::exchange::is_predeclared;
-use crate::{Answer, Binding, Name, Record, Refusal, Vhost};
+use crate::{Answer, Binding, Name, Record, Refusal, Vhost, View};
 
 impl<R> Catalog<R> {
-    /// Emits the snapshot's records. They change nothing here, so they are not applied; replayed after what came before
-    /// they change nothing either, and replayed alone they are everything.
-    pub(super) fn checkpoint(&mut self, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
-        let records = &mut turn.records;
-        records.push(Record::SnapshotStarted);
-        records.push(Record::QueueIdsReserved { below: self.reserved });
-        for user in self.view.users() {
-            records.push(Record::UserPut {
-                name: user.name.as_str().into(),
-                password: user.password.clone(),
-                tags: user.tags.clone(),
-            });
-        }
-        for vhost in self.view.vhosts() {
-            records.push(Record::VhostCreated {
-                name: vhost.name.clone(),
-            });
-            snapshot_objects(vhost, records);
-            let durable = vhost.bindings().filter(|binding| binding.durable);
-            records.extend(durable.map(|binding| bound(&vhost.name, binding)));
-        }
-        for permission in self.view.permissions() {
-            records.push(Record::PermissionsSet {
-                user: permission.user.clone(),
-                vhost: permission.vhost.clone(),
-                configure: permission.configure.source().into(),
-                write: permission.write.source().into(),
-                read: permission.read.source().into(),
-            });
-        }
-        records.push(Record::SnapshotFinished);
+    /// The records of a snapshot change nothing here, so they are not applied; replayed after what came before they change
+    /// nothing either, and replayed alone they are everything.
+    pub(super) fn start_snapshot(&mut self, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        turn.records.push(Record::SnapshotStarted);
+        let below = self.reserved;
+        turn.records
+            .push(Record::Snapshotted(Box::new(Record::QueueIdsReserved { below })));
+        Ok(Answer::Snapshot(self.view()))
+    }
+
+    pub(super) fn continue_snapshot(facts: Vec<Record>, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        let facts = facts.into_iter().map(|fact| Record::Snapshotted(Box::new(fact)));
+        turn.records.extend(facts);
         Ok(Answer::Done)
+    }
+
+    pub(super) fn finish_snapshot(turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        turn.records.push(Record::SnapshotFinished);
+        Ok(Answer::Done)
+    }
+
+    /// The journal has been replayed to its end, or to that of a snapshot: nothing is put off any longer.
+    pub fn recovered(&mut self) {
+        for record in self.deferred.take().into_iter().flatten() {
+            self.replay(&record);
+        }
+    }
+
+    pub(super) fn replay(&mut self, record: &Record) {
+        if let Record::QueueIdsReserved { below } = record {
+            // Some of these may have been used by queues that left no record.
+            self.next_queue = self.next_queue.max(*below);
+        }
+        self.take(record);
     }
 }
 
-fn snapshot_objects(vhost: &Vhost, records: &mut Vec<Record>) {
-    for exchange in vhost.exchanges() {
-        if exchange.durable && !is_predeclared(&exchange.name) {
-            records.push(Record::ExchangeDeclared {
-                vhost: vhost.name.clone(),
-                name: exchange.name.clone(),
-                kind: exchange.kind,
-                durable: true,
-                auto_delete: exchange.auto_delete,
-                internal: exchange.internal,
-                arguments: exchange.arguments.clone(),
-            });
-        }
+impl View {
+    /// Everything durable that exists, as records: what a snapshot says.
+    pub fn facts(&self) -> impl Iterator<Item = Record> {
+        let users = self.users().map(|user| Record::UserPut {
+            name: user.name.as_str().into(),
+            password: user.password.clone(),
+            tags: user.tags.clone(),
+        });
+        let permissions = self.permissions().map(|permission| Record::PermissionsSet {
+            user: permission.user.clone(),
+            vhost: permission.vhost.clone(),
+            configure: permission.configure.source().into(),
+            write: permission.write.source().into(),
+            read: permission.read.source().into(),
+        });
+        let vhosts = self.vhosts().flat_map(|vhost| facts_of(vhost));
+        users.chain(vhosts).chain(permissions)
     }
-    let durable = vhost.queues().filter(|queue| queue.survives_restart());
-    records.extend(durable.map(|queue| Record::QueueDeclared(queue.clone())));
+}
+
+fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {
+    let created = Record::VhostCreated {
+        name: vhost.name.clone(),
+    };
+    let exchanges = vhost
+        .exchanges()
+        .filter(|exchange| exchange.durable && !is_predeclared(&exchange.name))
+        .map(|exchange| Record::ExchangeDeclared {
+            vhost: vhost.name.clone(),
+            name: exchange.name.clone(),
+            kind: exchange.kind,
+            durable: true,
+            auto_delete: exchange.auto_delete,
+            internal: exchange.internal,
+            arguments: exchange.arguments.clone(),
+        });
+    let queues = vhost
+        .queues()
+        .filter(|queue| queue.survives_restart())
+        .map(|queue| Record::QueueDeclared(queue.clone()));
+    let bindings = vhost
+        .bindings()
+        .filter(|binding| binding.durable)
+        .map(|binding| bound(&vhost.name, binding));
+    std::iter::once(created)
+        .chain(exchanges)
+        .chain(queues)
+        .chain(bindings)
 }
 
 fn bound(vhost: &Name, binding: &Binding) -> Record {

@@ -26,6 +26,7 @@ mod tag {
     pub const QUEUE_IDS_RESERVED: u8 = 13;
     pub const SNAPSHOT_STARTED: u8 = 14;
     pub const SNAPSHOT_FINISHED: u8 = 15;
+    pub const SNAPSHOTTED: u8 = 16;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -117,6 +118,10 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
         Record::QueueIdsReserved { below } => out.tag(tag::QUEUE_IDS_RESERVED).number(*below),
         Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
         Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
+        Record::Snapshotted(fact) => {
+            out.byte(tag::SNAPSHOTTED);
+            encode(fact, out.0);
+        }
     }
 }
 
@@ -231,6 +236,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         },
         tag::SNAPSHOT_STARTED => Record::SnapshotStarted,
         tag::SNAPSHOT_FINISHED => Record::SnapshotFinished,
+        tag::SNAPSHOTTED => reader.snapshotted()?,
         _ => return None,
     };
     reader.0.is_empty().then_some(record)
@@ -290,6 +296,15 @@ impl<'a> Reader<'a> {
         } else {
             Destination::Queue(self.name()?)
         })
+    }
+
+    /// A fact within a snapshot. Snapshots have no snapshots in them, so this goes no deeper, whatever the bytes say.
+    fn snapshotted(&mut self) -> Option<Record> {
+        let fact = std::mem::take(&mut self.0);
+        match fact.get(1)? {
+            &(tag::SNAPSHOT_STARTED | tag::SNAPSHOT_FINISHED | tag::SNAPSHOTTED) => None,
+            _ => decode(fact).map(|fact| Record::Snapshotted(Box::new(fact))),
+        }
     }
 
     fn user(&mut self) -> Option<Record> {

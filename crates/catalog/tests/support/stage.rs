@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 pub struct Stage {
     catalog: Catalog<()>,
     journal: Vec<Vec<u8>>,
+    /// A snapshot under way: where it began, and the facts that are not written yet.
+    snapshot: Option<(usize, Vec<Record>)>,
     /// Counts server-named queues.
     unique: u8,
 }
@@ -19,6 +21,7 @@ impl Stage {
         let mut stage = Self {
             catalog: Catalog::new(),
             journal: Vec::new(),
+            snapshot: None,
             unique: 0,
         };
         for line in [
@@ -77,8 +80,17 @@ impl Stage {
     fn request(&mut self, verb: &str, mut words: Vec<String>, connection: ConnectionId) -> Request<()> {
         let vhost = Name::from("/");
         let reply = ();
-        if verb == "checkpoint" {
-            return Request::Checkpoint { reply };
+        if verb == "snapshot" {
+            return match (words[0].as_str(), &mut self.snapshot) {
+                ("starts", _) => Request::StartSnapshot { reply },
+                ("goes", Some((_, facts))) => {
+                    // With "on by 3" only so many.
+                    let most = words.get(3).map_or(facts.len(), |word| word.parse().unwrap());
+                    let facts = facts.drain(..most.min(facts.len())).collect();
+                    Request::ContinueSnapshot { facts, reply }
+                }
+                _ => Request::FinishSnapshot { reply },
+            };
         }
         let subject = words.remove(0);
         match (verb, subject.as_str()) {
@@ -140,6 +152,15 @@ impl Stage {
                 let queue = view.queue("/", &bare(&words[0])).expect("a queue to delete");
                 Request::DeleteQueue { id: queue.id, reply }
             }
+            ("clear", "bindings") => {
+                let view = self.catalog.view();
+                let queue = view.queue("/", &bare(&words[0])).expect("a queue to clear");
+                Request::ClearBindings {
+                    id: queue.id,
+                    at_most: words[1].parse().unwrap(),
+                    reply,
+                }
+            }
             ("bind" | "unbind", source) => bind(verb == "bind", bare(source), words, connection),
             ("close", _) => Request::CloseConnection { connection, reply },
             other => panic!("a story asks for {other:?}"),
@@ -149,14 +170,14 @@ impl Stage {
     fn ask(&mut self, request: Request<()>) -> Vec<String> {
         let mut outcome = Outcome::default();
         self.catalog.handle(Timestamp(0), request, &mut outcome);
-        if let Some(at) = outcome
-            .records
-            .iter()
-            .position(|record| *record == Record::SnapshotStarted)
-        {
-            assert_eq!(at, 0, "a snapshot is a turn of its own");
+        if outcome.records.contains(&Record::SnapshotStarted) {
+            self.snapshot = Some((self.journal.len(), self.catalog.view().facts().collect()));
+        }
+        if outcome.records.contains(&Record::SnapshotFinished) {
             // What the host does once the snapshot is durable.
-            self.journal.clear();
+            let (from, left) = self.snapshot.take().expect("a snapshot to finish");
+            assert!(left.is_empty(), "facts that were not written: {left:?}");
+            self.journal.drain(..from);
         }
         for record in outcome.records.iter().filter(|record| record.is_durable()) {
             let mut bytes = Vec::new();
@@ -179,6 +200,8 @@ impl Stage {
             let record = Record::decode(bytes).expect("a record that was just written");
             self.catalog.apply(at as u64 + 1, record);
         }
+        self.catalog.recovered();
+        self.snapshot = None;
     }
 
     fn route(&self, mut words: Vec<String>) -> String {
@@ -316,6 +339,8 @@ fn bind(bind: bool, source: String, mut words: Vec<String>, connection: Connecti
 fn tell(effect: Effect<()>, when: &str) -> String {
     match effect {
         Effect::Reply((), Ok(Answer::Done)) => format!("ok{when}"),
+        Effect::Reply((), Ok(Answer::Cleared(count))) => format!("{count} taken away{when}"),
+        Effect::Reply((), Ok(Answer::Snapshot(_))) => format!("started{when}"),
         Effect::Reply((), Ok(Answer::Queue(queue))) => format!("ok, queue '{}'{when}", queue.name),
         Effect::Reply((), Err(refusal)) => format!("{} - {refusal}", code(&refusal)),
         Effect::QueueCreated(queue) => format!("queue '{}' is created", queue.name),

@@ -17,6 +17,9 @@ Examples:
   Binds and unbinds as fast as the broker answers, on four connections, for ten seconds:
     leveret perf churn --what bind --concurrency 4 --time 10
 
+  100,000 durable queues declared by four connections, then deleted:
+    leveret perf churn --what queue --concurrency 4 --at-once 25000 --count 100000
+
   100 binds and 100 unbinds a second beside 100,000 other bindings while messages flow:
     leveret perf churn --what bind --rate 100 --preload 100000 --time 60 \\
       --background '--producers 4 --consumers 4 --size 700 --flag persistent --confirm 1 --rate 200'
@@ -70,6 +73,17 @@ pub struct Options {
     /// Connections that work at the same time, each in a thread of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "N")]
     pub concurrency: u16,
+    /// Turns that a connection takes at once, with --what bind and --what queue: it binds with so many keys, then unbinds
+    /// them, up to 200 of these under way. Without it each answer is waited for
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=100_000),
+        value_name = "N",
+        conflicts_with_all = ["rate", "preload", "delete_with_bindings"],
+        verbatim_doc_comment
+    )]
+    pub at_once: u32,
     /// Turns a second, over all connections; without it as fast as the broker answers
     #[arg(long, value_name = "TURNS/S")]
     pub rate: Option<f64>,
@@ -194,6 +208,13 @@ impl Options {
         if !(0.0..=LONGEST_S).contains(&self.baseline) {
             return refuse("baseline", self.baseline, "seconds, 0 or more");
         }
+        if self.at_once > 1 && !matches!(self.what(), What::Bind | What::Queue) {
+            return refuse(
+                "at-once",
+                self.at_once.into(),
+                "it with --what bind or --what queue",
+            );
+        }
         if self.count == Some(0) {
             return refuse("count", 0.0, "turns, at least 1");
         }
@@ -278,6 +299,8 @@ mod tests {
             ("--what bind --time 1e300", "--time"),
             ("--what bind --interval 0", "--interval"),
             ("--what bind --count 0", "at least 1"),
+            ("--what channel --at-once 5", "--what bind or --what queue"),
+            ("--what bind --at-once 5 --rate 100", "cannot be used with"),
             ("--what bind --concurrency 257", "1..=256"),
             ("--what bind --delete-with-bindings 5", "cannot be used with"),
             ("--what bind --durable maybe", "true, false"),

@@ -115,14 +115,34 @@ impl Site {
             Table::new().with("x-max-length", KEPT).encode(&mut arguments);
         }
         let declare = QueueDeclare {
-            queue: name,
-            durable: self.durable,
-            exclusive: !self.durable,
             arguments: RawTable(&arguments),
-            ..Default::default()
+            ..self.declaration(name)
         };
         self.made().insert(name.to_owned());
         client.declare_queue(channel, &declare).map(drop)
+    }
+
+    /// Writes the frame that declares a queue.
+    pub fn encode_declare(&self, frames: &mut Vec<u8>, channel: u16, name: &str) {
+        self.made().insert(name.to_owned());
+        encode::method(frames, channel, &self.declaration(name));
+    }
+
+    fn declaration<'a>(&self, queue: &'a str) -> QueueDeclare<'a> {
+        QueueDeclare {
+            queue,
+            durable: self.durable,
+            exclusive: !self.durable,
+            ..Default::default()
+        }
+    }
+
+    /// These queues are deleted.
+    pub fn forget(&self, names: &[String]) {
+        let mut made = self.made();
+        for name in names {
+            made.remove(name);
+        }
     }
 
     /// Deletes a queue.

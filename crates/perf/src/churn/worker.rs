@@ -63,10 +63,10 @@ impl Job {
 
 /// See the module.
 pub struct Worker {
-    number: usize,
-    job: Arc<Job>,
+    pub(super) number: usize,
+    pub(super) job: Arc<Job>,
     publisher: Option<Publisher>,
-    queue: String,
+    pub(super) queue: String,
     /// Two keys that its queue is bound with, for events.
     keys: [String; 2],
     /// Queues that it has made so far.
@@ -183,6 +183,11 @@ impl Worker {
                 return Some(Err(failure));
             }
         }
+        if job.options.at_once > 1 {
+            let most = job.options.at_once as usize;
+            let taken = std::iter::from_fn(|| turns.next(clock::now())).take(most).count();
+            return (taken > 0).then(|| self.group(taken));
+        }
         let free = clock::now();
         let due = turns.next(free)?;
         let woke = sleep_until(due, &job)?;
@@ -246,8 +251,7 @@ impl Worker {
 
     fn declare_and_delete(&mut self, due: u64) -> Result<(), Failure> {
         let job = self.job.clone();
-        let name = job.site.fresh_queue(self.number, self.queues);
-        self.queues += 1;
+        let name = self.fresh_queue();
         self.timed(0, due, |client| {
             job.site.declare_queue(client, CHANNEL, &name, false)
         })?;
@@ -259,9 +263,8 @@ impl Worker {
     /// Makes the queue that the next turn deletes; `timed` if that belongs to the run.
     fn fill_queue(&mut self, timed: bool) -> Result<(), Failure> {
         let job = self.job.clone();
-        let name = job.site.fresh_queue(self.number, self.queues);
-        self.queues += 1;
-        let client = &mut self.publisher.as_mut().ok_or_else(gone)?.client;
+        let name = self.fresh_queue();
+        let client = self.client()?;
         let before = clock::now();
         job.site.declare_queue(client, CHANNEL, &name, false)?;
         let declared = clock::now();
@@ -330,14 +333,23 @@ impl Worker {
         from: u64,
         act: impl FnOnce(&mut Client) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let client = &mut self.publisher.as_mut().ok_or_else(gone)?.client;
-        let answer = act(client)?;
+        let answer = act(self.client()?)?;
         self.job.tally.record(self.number, operation, since(from));
         Ok(answer)
     }
+
+    /// The name of a queue that comes and goes.
+    pub(super) fn fresh_queue(&mut self) -> String {
+        self.queues += 1;
+        self.job.site.fresh_queue(self.number, self.queues - 1)
+    }
+
+    pub(super) fn client(&mut self) -> Result<&mut Client, Failure> {
+        Ok(&mut self.publisher.as_mut().ok_or_else(gone)?.client)
+    }
 }
 
-fn since(before: u64) -> u64 {
+pub(super) fn since(before: u64) -> u64 {
     clock::now().saturating_sub(before)
 }
 
@@ -450,6 +462,24 @@ mod tests {
         assert_eq!(verbs, [&["channel"][..], &queue, &queue].concat());
         // The first filling came before the clock started.
         assert_eq!(counts(&job), [1, 2, 1]);
+    }
+
+    #[test]
+    fn turns_at_once_are_asked_for_together_and_undone_together() {
+        let (uri, broker) = broker(1, "");
+        let job = work(&uri, "--what queue --at-once 2 --count 3");
+        let lines = broker.join().unwrap().concat();
+        let verbs: Vec<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(
+            verbs,
+            ["channel", "queue", "queue", "delete", "delete", "queue", "delete"]
+        );
+        assert_eq!((counts(&job), job.site.left()), (vec![3, 3], 0));
+        let (uri, broker) = self::broker(1, "");
+        let job = work(&uri, "--what bind --at-once 3 --count 3");
+        let lines = broker.join().unwrap().concat();
+        let count = |verb: &str| lines.iter().filter(|line| line.starts_with(verb)).count();
+        assert_eq!((count("bind"), count("unbind"), counts(&job)), (3, 3, vec![3, 3]));
     }
 
     #[test]

@@ -187,9 +187,22 @@ impl Client {
         let mut frame = Vec::new();
         encode::method(&mut frame, channel, arguments);
         self.write(&frame)?;
+        self.answer(channel, A::NAME, pick)
+    }
+
+    /// Waits for the answer that `pick` picks, to a `method` that was written before.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn answer<T>(
+        &mut self,
+        channel: u16,
+        method: &str,
+        pick: impl FnMut(&Method<'_>) -> Option<T>,
+    ) -> Result<T, Failure> {
         match self.wait(channel, Instant::now() + ANSWER, pick)? {
             Some(answer) => Ok(answer),
-            None => Err(self.silent(A::NAME)),
+            None => Err(self.silent(method)),
         }
     }
 

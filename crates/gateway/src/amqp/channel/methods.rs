@@ -2,7 +2,7 @@
 
 use super::settle::Verdict;
 use super::{Channel, Confirms, Context};
-use broker::{QueueRef, Ticket};
+use broker::{Pressure, QueueRef, Ticket};
 use protocol::amqp::method::{
     AccessRequestOk, BasicAck, BasicNack, BasicQos, BasicQosOk, BasicRecover, BasicRecoverAsync,
     BasicRecoverOk, BasicReject, ChannelFlow, ChannelFlowOk, ChannelOpen, ConfirmSelectOk, TxCommit,
@@ -17,6 +17,8 @@ pub enum Next {
     Go,
     /// Closes the channel, as its client asked.
     Close,
+    /// Takes another frame when there is relief.
+    Pause(Pressure),
     /// Waits for the answer to a `basic.get` from this queue before it takes another frame.
     WaitForGet {
         /// The queue that was asked.

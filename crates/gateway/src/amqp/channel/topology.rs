@@ -1,6 +1,6 @@
 //! `exchange.*` and `queue.*`.
 
-use super::methods::Answer;
+use super::methods::{Answer, Next};
 use super::{Channel, Context};
 use broker::{Binding, DeclareExchange, DeclareQueue};
 use model::table::Table;
@@ -137,14 +137,15 @@ impl Channel {
 
     pub(super) fn queue_delete(&mut self, it: &QueueDelete<'_>, cx: &mut Context<'_>) -> Answer {
         let queue = self.queue_name(&without_line_ends(it.queue), QueueDelete::ID)?;
-        let done = cx
+        let deleted = cx
             .session
             .delete_queue(self.id, &queue, it.if_unused, it.if_empty)
             .map_err(|refusal| Self::refused::<QueueDelete<'_>>(&refusal))?;
         let reply = QueueDeleteOk {
-            message_count: count(done.value),
+            message_count: count(deleted.ready),
         };
-        self.answer(cx, it.no_wait, done.durable, &reply)
+        let answered = self.answer(cx, it.no_wait, deleted.durable, &reply)?;
+        Ok(deleted.pause.map_or(answered, Next::Pause))
     }
 
     /// An empty name stands for the queue that was declared last on this channel.

@@ -425,6 +425,7 @@ impl Open {
         match next {
             Next::Go => {}
             Next::Close => self.finish_channel(number, out),
+            Next::Pause(pause) => self.pressure = Some(pause),
             Next::WaitForGet { queue, no_ack } => {
                 let channel = channel.id();
                 self.getting = Some(Box::new(Waiting {

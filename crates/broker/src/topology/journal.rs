@@ -1,0 +1,103 @@
+//! The catalog's journal, and the tickets of those who wait for it.
+
+use super::Asker;
+use crate::journal::{Journal, Journaled, LocalJournal};
+use crate::node::Node;
+use crate::outbox::Ticket;
+use crate::promise::Promise;
+use catalog::{Catalog, Effect, Record};
+use model::Index;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// The catalog's journal: this node's log, for what is durable.
+pub struct CatalogJournal {
+    journal: LocalJournal,
+    node: Arc<Node>,
+    /// Who asks in the turn under way.
+    pub asker: Option<Asker>,
+    /// What the reply to that waits for.
+    pub ticket: Option<Ticket>,
+    /// How many batches are not durable yet.
+    unsynced: Arc<AtomicUsize>,
+    /// Where the snapshot that is being written started.
+    snapshot: Option<Index>,
+}
+
+impl CatalogJournal {
+    /// On a journal that was made new or replayed.
+    pub fn new(journal: LocalJournal, node: Arc<Node>) -> Self {
+        Self {
+            journal,
+            node,
+            asker: None,
+            ticket: None,
+            unsynced: Arc::default(),
+            snapshot: None,
+        }
+    }
+
+    /// A request that changed nothing found what it asked for; if somebody's change is not durable yet, this may be what it
+    /// found, and its reply waits as well.
+    pub fn wait_for_earlier(&mut self) {
+        if self.unsynced.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let promises: Vec<Promise> = self.take_ticket().into_iter().collect();
+        if !promises.is_empty() {
+            self.journal.append(std::iter::empty::<Record>(), promises);
+        }
+    }
+
+    /// A ticket for whoever asks and has none yet, and the promise that makes it good.
+    fn take_ticket(&mut self) -> Option<Promise> {
+        let Asker { outbox, channel } = self.asker.take()?;
+        let ticket = Ticket(self.node.number());
+        self.ticket = Some(ticket);
+        Some(Promise::Durable {
+            outbox,
+            channel,
+            ticket,
+        })
+    }
+}
+
+impl Journal<Catalog<u64>> for CatalogJournal {
+    /// Journals the durable records. Replies are not kept back: the caller has the answer at once and a ticket for when it may
+    /// be told to the client.
+    fn append(&mut self, records: &mut Vec<Record>, _promises: &mut Vec<Effect<u64>>) {
+        records.retain(Record::is_durable);
+        if records.is_empty() {
+            return;
+        }
+        self.unsynced.fetch_add(1, Ordering::AcqRel);
+        let mut promises = vec![Promise::Synced(self.unsynced.clone())];
+        promises.extend(self.take_ticket());
+        let next = self.journal.next_index();
+        let mut release = None;
+        for (index, record) in (next..).zip(records.iter()) {
+            match record {
+                Record::SnapshotStarted => self.snapshot = Some(index),
+                Record::SnapshotFinished => release = self.snapshot.take(),
+                _ => {}
+            }
+        }
+        self.journal.append(records.drain(..), promises);
+        if let Some(before) = release {
+            self.journal.release(before);
+        }
+    }
+}
+
+impl Journaled for Record {
+    fn encode(&self, out: &mut Vec<u8>) {
+        Record::encode(self, out);
+    }
+
+    /// Nothing of the catalog is read again, but a snapshot's place must be known to cut the log there.
+    fn place_is_kept(&self) -> bool {
+        matches!(self, Record::SnapshotStarted)
+    }
+}

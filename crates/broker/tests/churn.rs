@@ -1,0 +1,100 @@
+//! Bindings and queues that come and go while messages are published.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
+#[path = "support/door.rs"]
+mod door;
+
+use broker::{Binding, Broker, DeclareQueue, Event, Publish, Publisher};
+use door::{CHANNEL, Door, options, relief};
+use model::table::Table;
+
+const TRANSIENT: &[u8] = &[0, 0];
+
+fn binding<'a>(queue: &'a str, key: &'a str) -> Binding<'a> {
+    Binding {
+        source: "amq.direct",
+        destination: queue,
+        routing_key: key.as_bytes(),
+        arguments: Table::new(),
+    }
+}
+
+/// How many queues take a message.
+fn taken(publisher: &mut Publisher, key: &str) -> u32 {
+    let publish = Publish {
+        exchange: b"amq.direct",
+        routing_key: key.as_bytes(),
+        properties: TRANSIENT,
+        body: b"x",
+    };
+    publisher.publish(&publish, None).unwrap()
+}
+
+fn ready(door: &Door, queue: &str) -> u64 {
+    let declare = DeclareQueue {
+        name: queue.into(),
+        passive: true,
+        ..DeclareQueue::default()
+    };
+    door.session.declare_queue(CHANNEL, declare).unwrap().value.ready
+}
+
+#[test]
+fn a_publisher_follows_bindings_and_queues_that_come_and_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(options(&dir)).unwrap();
+    let (door, other) = (Door::open(&broker), Door::open(&broker));
+    door.declare("a", false);
+    door.declare("b", false);
+    let mut publisher = door.session.publisher(CHANNEL);
+    assert_eq!(taken(&mut publisher, "k"), 0);
+    other.session.bind_queue(CHANNEL, binding("a", "k")).unwrap();
+    assert_eq!(taken(&mut publisher, "k"), 1);
+    // Somebody else's binding changes nothing, and what is on its way is not lost.
+    other.session.bind_queue(CHANNEL, binding("b", "else")).unwrap();
+    assert_eq!(taken(&mut publisher, "k"), 1);
+    other.session.bind_queue(CHANNEL, binding("b", "k")).unwrap();
+    assert_eq!(taken(&mut publisher, "k"), 2);
+    other.session.unbind_queue(CHANNEL, binding("a", "k")).unwrap();
+    assert_eq!(taken(&mut publisher, "k"), 1);
+    publisher.flush();
+    assert_eq!((ready(&door, "a"), ready(&door, "b")), (3, 2));
+    other.session.delete_queue(CHANNEL, "b", false, false).unwrap();
+    assert_eq!(taken(&mut publisher, "k"), 0);
+    door.declare("b", false);
+    other.session.bind_queue(CHANNEL, binding("b", "k")).unwrap();
+    assert_eq!(taken(&mut publisher, "k"), 1);
+    assert_eq!(door.publish(&mut publisher, "b", TRANSIENT, b"x", None), 1);
+    publisher.flush();
+    assert_eq!(ready(&door, "b"), 2);
+    broker.close();
+}
+
+#[test]
+fn a_queue_with_many_bindings_is_gone_when_its_client_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(options(&dir)).unwrap();
+    let door = Door::open(&broker);
+    for durable in [true, false] {
+        door.declare("q", durable);
+        for at in 0..1_000 {
+            let key = format!("k{at}");
+            door.session.bind_queue(CHANNEL, binding("q", &key)).unwrap();
+        }
+        let mut publisher = door.session.publisher(CHANNEL);
+        assert_eq!(taken(&mut publisher, "k1"), 1);
+        publisher.flush();
+        let deleted = door.session.delete_queue(CHANNEL, "q", false, false).unwrap();
+        assert_eq!(deleted.ready, 1);
+        relief(&deleted.pause.unwrap());
+        let expected = deleted.durable.unwrap();
+        door.wait(|event| matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(()));
+        // The name is free, and the bindings are gone.
+        door.declare("q", durable);
+        let (first, last) = (taken(&mut publisher, "k1"), taken(&mut publisher, "k999"));
+        assert_eq!((first, last, ready(&door, "q")), (0, 0, 0));
+        door.session.delete_queue(CHANNEL, "q", false, false).unwrap();
+    }
+    broker.close();
+}

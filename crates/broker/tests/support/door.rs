@@ -1,0 +1,116 @@
+//! A session's door that waits for events, in place of a connection.
+
+use broker::{
+    Broker, ChannelId, DeclareQueue, Event, Options, Outbox, Pressure, Publish, Publisher, Session,
+};
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// The one channel of a door.
+pub const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+
+/// A door that waits for events.
+pub struct Door {
+    outbox: Arc<Outbox>,
+    pub session: Arc<Session>,
+    bell: Arc<Bell>,
+}
+
+#[derive(Default)]
+struct Bell(Mutex<bool>, Condvar);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+}
+
+impl Door {
+    pub fn open(broker: &Arc<Broker>) -> Self {
+        let outbox = Arc::new(Outbox::new());
+        let user = broker
+            .authenticate("guest", b"guest", "127.0.0.1".parse().unwrap())
+            .unwrap();
+        let session = broker.connect(user, "/", outbox.clone()).unwrap();
+        Self {
+            outbox,
+            session,
+            bell: Arc::default(),
+        }
+    }
+
+    /// Waits until some event satisfies `found`; gives back what it found.
+    pub fn wait<T>(&self, mut found: impl FnMut(Event) -> Option<T>) -> T {
+        let waker = Waker::from(self.bell.clone());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let mut events = Vec::new();
+            self.outbox.take(&mut events, &waker);
+            if let Some(answer) = events.into_iter().find_map(&mut found) {
+                return answer;
+            }
+            let mut rung = self.bell.0.lock().unwrap();
+            while !*rung {
+                let left = deadline.saturating_duration_since(Instant::now());
+                assert!(!left.is_zero(), "nothing came within 20 seconds");
+                rung = self.bell.1.wait_timeout(rung, left).unwrap().0;
+            }
+            *rung = false;
+        }
+    }
+
+    pub fn declare(&self, name: &str, durable: bool) {
+        let declare = DeclareQueue {
+            name: name.into(),
+            durable,
+            ..DeclareQueue::default()
+        };
+        let done = self.session.declare_queue(CHANNEL, declare).unwrap();
+        if let Some(expected) = done.durable {
+            self.wait(|event| {
+                matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(())
+            });
+        }
+    }
+
+    pub fn publish(
+        &self,
+        publisher: &mut Publisher,
+        queue: &str,
+        properties: &[u8],
+        body: &[u8],
+        number: Option<u64>,
+    ) -> u32 {
+        let publish = Publish {
+            exchange: b"",
+            routing_key: queue.as_bytes(),
+            properties,
+            body,
+        };
+        publisher.publish(&publish, number).unwrap()
+    }
+}
+
+/// Options for a broker in this directory, however full the disk is.
+pub fn options(dir: &tempfile::TempDir) -> Options {
+    Options {
+        disk_free_limit: 0,
+        ..Options::new(dir.path())
+    }
+}
+
+/// Waits for relief.
+pub fn relief(pressure: &Pressure) {
+    let bell: Arc<Bell> = Arc::default();
+    let waker = Waker::from(bell.clone());
+    while !pressure.poll(&waker) {
+        let rung = bell.0.lock().unwrap();
+        drop(
+            bell.1
+                .wait_timeout_while(rung, Duration::from_secs(1), |rung| !*rung)
+                .unwrap(),
+        );
+    }
+}
