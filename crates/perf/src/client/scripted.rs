@@ -219,6 +219,7 @@ fn reply(out: &mut Vec<u8>, channel: u16, method: &Method<'_>, made_up: &mut u32
         Method::ExchangeDeclare(_) => ExchangeDeclareOk {}.into(),
         Method::ExchangeDelete(_) => ExchangeDeleteOk {}.into(),
         Method::QueueBind(_) => QueueBindOk {}.into(),
+        Method::QueueUnbind(_) => QueueUnbindOk {}.into(),
         Method::QueueDelete(_) => QueueDeleteOk { message_count: 0 }.into(),
         Method::QueueDeclare(declare) => {
             name = if declare.queue.is_empty() {
@@ -268,6 +269,7 @@ fn line(method: &Method<'_>) -> Option<String> {
             format!("queue '{}' {flags}", it.queue)
         }
         Method::QueueBind(it) => format!("bind {} to {} by {}", it.queue, it.exchange, it.routing_key),
+        Method::QueueUnbind(it) => format!("unbind {} from {} by {}", it.queue, it.exchange, it.routing_key),
         Method::QueueDelete(it) => format!("delete queue {}", it.queue),
         Method::ChannelOpen(_) => "channel".to_owned(),
         _ => return None,
