@@ -75,6 +75,11 @@ impl Broker {
         if let Err(error) = self.node.log.close() {
             tracing::error!(area = "log", "the log could not be closed in good order: {error}");
         }
+        let (syncs, confirmed) = (self.node.log.syncs(), self.node.confirmed());
+        tracing::info!(
+            area = "log",
+            "the write-ahead log was synced {syncs} times since the start, {confirmed} publishes were confirmed after a sync"
+        );
     }
 
     /// Limits on what comes from outside.

@@ -29,6 +29,8 @@ pub struct Node {
     pub pager: Pager,
     memory: AtomicI64,
     numbers: AtomicU64,
+    /// Confirms that waited for a sync of the log.
+    confirmed: AtomicU64,
     /// Publishers who wait for the log to be cut.
     waiting_for_cut: Mutex<Vec<Arc<Relief>>>,
     broker: OnceLock<Weak<Broker>>,
@@ -43,6 +45,7 @@ impl Node {
             pager,
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),
+            confirmed: AtomicU64::new(0),
             waiting_for_cut: Mutex::default(),
             broker: OnceLock::new(),
         })
@@ -67,6 +70,11 @@ impl Node {
     /// A number unique for the run of the process: questions, tickets, consumers, connections.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Publishes that were confirmed after a sync of the log. With [`Log::syncs`] it tells how many share a sync.
+    pub fn confirmed(&self) -> u64 {
+        self.confirmed.load(Ordering::Relaxed)
     }
 
     /// Bytes that the messages of all queues hold in memory.
@@ -153,7 +161,8 @@ impl Callbacks<Promise> for LogEvents {
     fn durable(&self, promises: &mut Vec<Promise>) {
         match self.node() {
             Some(node) => {
-                fulfil(promises, &node.pager);
+                let confirmed = fulfil(promises, &node.pager);
+                node.confirmed.fetch_add(confirmed, Ordering::Relaxed);
                 node.relieve_publishers();
             }
             None => promises.clear(),

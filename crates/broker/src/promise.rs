@@ -29,9 +29,10 @@ pub enum Promise {
     Relieve(Arc<Relief>),
 }
 
-/// Carries out all promises that one sync made due. Leaves `promises` empty.
-pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
+/// Carries out all promises that one sync made due. Leaves `promises` empty. Returns how many publishes were confirmed.
+pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) -> u64 {
     let mut woken = Woken::default();
+    let mut confirmed = 0;
     for promise in promises.drain(..) {
         match promise {
             Promise::Confirm(Receipt {
@@ -39,6 +40,7 @@ pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
                 channel,
                 numbers,
             }) => {
+                confirmed += numbers.count();
                 woken.push(outbox, Event::Confirm { channel, numbers });
             }
             Promise::Durable {
@@ -57,4 +59,5 @@ pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) {
         }
     }
     woken.wake();
+    confirmed
 }

@@ -167,11 +167,7 @@ impl<P: Send + 'static> Log<P> {
             if let Some(payload) = pending.find(at) {
                 return Ok(payload.to_vec());
             }
-            pending = self
-                .shared
-                .progress
-                .wait(pending)
-                .unwrap_or_else(PoisonError::into_inner);
+            pending = self.shared.wait_for_progress(pending);
         }
         drop(pending);
         read_record(&self.files, at)
@@ -196,6 +192,11 @@ impl<P: Send + 'static> Log<P> {
     /// Bytes of all files.
     pub fn size(&self) -> u64 {
         self.shared.size.load(Ordering::Relaxed)
+    }
+
+    /// How often what was appended has been synced since the log was opened. Cheap.
+    pub fn syncs(&self) -> u64 {
+        self.shared.syncs.load(Ordering::Relaxed)
     }
 
     /// True once a write or sync has failed.
@@ -224,11 +225,7 @@ impl<P: Send + 'static> Log<P> {
             if pending.durable >= target {
                 return Ok(());
             }
-            pending = self
-                .shared
-                .progress
-                .wait(pending)
-                .unwrap_or_else(PoisonError::into_inner);
+            pending = self.shared.wait_for_progress(pending);
         }
     }
 

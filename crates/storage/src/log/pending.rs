@@ -44,6 +44,8 @@ pub(crate) struct Pending<P> {
     pub durable: u64,
     /// Somebody waits until everything before is synced.
     pub sync_to: u64,
+    /// How many threads wait for `progress`: telling nobody would be a system call all the same.
+    pub onlookers: usize,
     pub sleep: Sleep,
     pub closing: bool,
     /// Why nothing is written any more: a failure, or the log was closed.
@@ -59,11 +61,13 @@ pub(crate) struct Shared<P> {
     /// The writer waits here.
     pub wake: Condvar,
     /// Readers and `sync` wait here for `written`, `durable` or `failed` to change.
-    pub progress: Condvar,
+    progress: Condvar,
     pub pending_bytes: AtomicUsize,
     /// [`Pending::written`], for readers who need not take the lock.
     pub written: AtomicU64,
     pub size: AtomicU64,
+    /// Syncs of the log's data so far.
+    pub syncs: AtomicU64,
     pub failed: AtomicBool,
 }
 
@@ -78,6 +82,7 @@ impl<P> Shared<P> {
             written: base,
             durable: base,
             sync_to: 0,
+            onlookers: 0,
             sleep: Sleep::No,
             closing: false,
             stopped: None,
@@ -91,6 +96,7 @@ impl<P> Shared<P> {
             pending_bytes: AtomicUsize::new(0),
             written: AtomicU64::new(base),
             size: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
             failed: AtomicBool::new(false),
         }
     }
@@ -98,6 +104,29 @@ impl<P> Shared<P> {
     /// The state. A panic of somebody's encoder leaves it sound, so poison is ignored.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Pending<P>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the writer has got on.
+    pub(crate) fn wait_for_progress<'a>(
+        &self,
+        mut pending: MutexGuard<'a, Pending<P>>,
+    ) -> MutexGuard<'a, Pending<P>> {
+        pending.onlookers += 1;
+        let mut pending = self
+            .progress
+            .wait(pending)
+            .unwrap_or_else(PoisonError::into_inner);
+        pending.onlookers -= 1;
+        pending
+    }
+
+    /// Tells those who wait for it that the writer got on, and lets go of the state.
+    pub(crate) fn show_progress(&self, pending: MutexGuard<'_, Pending<P>>) {
+        let watched = pending.onlookers > 0;
+        drop(pending);
+        if watched {
+            self.progress.notify_all();
+        }
     }
 
     /// Publishes how much is pending, for those who ask without the lock.

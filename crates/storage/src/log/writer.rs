@@ -5,13 +5,13 @@ use super::chain::{Chain, LogFile};
 use super::format::{begin_block, seal_block};
 use super::ledger::Ledger;
 use super::mark::{MARKS, Mark};
-use super::pending::{Shared, Sleep, WRITE_SOON};
+use super::pending::{Pending, Shared, Sleep, WRITE_SOON};
 use super::{Callbacks, JournalId, Position};
 use crate::error::StorageError;
 use crate::file_system::write_all_at;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) struct Writer<P, C> {
@@ -148,17 +148,7 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
             } else {
                 Sleep::Sound
             };
-            pending = match left {
-                Some(left) => {
-                    shared
-                        .wake
-                        .wait_timeout(pending, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-                None => shared.wake.wait(pending).unwrap_or_else(PoisonError::into_inner),
-            };
-            pending.sleep = Sleep::No;
+            pending = sleep(&shared, pending, left);
         }
     }
 
@@ -187,8 +177,7 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         pending.bytes -= block.len();
         self.shared.publish(&pending);
         pending.give_back(block);
-        drop(pending);
-        self.shared.progress.notify_all();
+        self.shared.show_progress(pending);
         Ok(())
     }
 
@@ -225,10 +214,12 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                     .map_err(|e| StorageError::from_io("sync", &last.path, e))?;
             }
             self.durable = self.written;
+            self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         }
         self.unsynced_since = None;
-        self.shared.lock().durable = self.durable;
-        self.shared.progress.notify_all();
+        let mut pending = self.shared.lock();
+        pending.durable = self.durable;
+        self.shared.show_progress(pending);
         Ok(())
     }
 
@@ -278,6 +269,26 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
     }
 }
 
+/// Waits for the next wake-up, `left` at the longest; what the sleep was about is over then.
+fn sleep<'a, P>(
+    shared: &Shared<P>,
+    pending: MutexGuard<'a, Pending<P>>,
+    left: Option<Duration>,
+) -> MutexGuard<'a, Pending<P>> {
+    let mut pending = match left {
+        Some(left) => {
+            shared
+                .wake
+                .wait_timeout(pending, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0
+        }
+        None => shared.wake.wait(pending).unwrap_or_else(PoisonError::into_inner),
+    };
+    pending.sleep = Sleep::No;
+    pending
+}
+
 /// Keeps the books about a record that is written.
 fn note(ledger: &mut Ledger, journal: JournalId, at: Position, payload: &[u8]) {
     if journal != MARKS {
@@ -294,10 +305,9 @@ fn stop<P>(shared: &Shared<P>, error: StorageError, failed: bool) {
     pending.stopped = Some(error);
     let promises = pending.discard();
     shared.publish(&pending);
-    drop(pending);
+    shared.show_progress(pending);
     // Dropped outside of the lock: a promise's drop is somebody else's code.
     drop(promises);
-    shared.progress.notify_all();
 }
 
 /// If the thread dies of a panic, nobody must wait for it for ever.
