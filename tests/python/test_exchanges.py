@@ -209,3 +209,64 @@ def test_cc_and_bcc(channel):
         assert method is not None
         assert properties.headers == {"CC": [second]}
         assert channel.basic_get(queue)[0] is None
+
+
+def shares(channel, exchange, weights, publish, count):
+    """Declares a queue for each weight, publishes, and gives the bodies of each queue."""
+    queues = [own_queue(channel, exchange, weight) for weight in weights]
+    for number in range(count):
+        publish(number)
+    bodies = [drain(channel, queue) for queue in queues]
+    assert sum(map(len, bodies)) == count
+    return bodies
+
+
+@pytest.mark.leveret_only("this exchange type is a plugin there")
+def test_consistent_hash_spreads_keys_by_weight_and_keeps_a_key_together(channel, exchange):
+    source = exchange("x-consistent-hash")
+    bodies = shares(
+        channel, source, ["1", "3"], lambda number: channel.basic_publish(source, f"key.{number % 200}", str(number % 200).encode()), 1000
+    )
+    assert not set(bodies[0]) & set(bodies[1])
+    assert 25 <= len(set(bodies[0])) <= 75
+
+
+@pytest.mark.leveret_only("this exchange type is a plugin there")
+def test_consistent_hash_of_a_header_or_property(channel, exchange):
+    by_header = exchange("x-consistent-hash", arguments={"hash-header": "user"})
+    by_property = exchange("x-consistent-hash", arguments={"hash-property": "correlation_id"})
+    for source in (by_header, by_property):
+        def publish(number):
+            user = str(number % 100)
+            properties = pika.BasicProperties(headers={"user": user}, correlation_id=user)
+            channel.basic_publish(source, f"other.{number}", user.encode(), properties)
+
+        first, second = shares(channel, source, ["1", "1"], publish, 500)
+        assert not set(first) & set(second)
+        assert len(set(first)) >= 25 and len(set(second)) >= 25
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param("x-random", marks=pytest.mark.leveret_only("this exchange type is a plugin there")), "x-local-random"]
+)
+def test_random_exchanges_use_all_queues(channel, exchange, kind):
+    source = exchange(kind)
+    bodies = shares(channel, source, ["", "", ""], lambda number: channel.basic_publish(source, "same", str(number).encode()), 600)
+    assert all(len(each) >= 100 for each in bodies)
+
+
+def test_modulus_hash_keeps_a_key_together(channel, exchange):
+    source = exchange("x-modulus-hash")
+    bodies = shares(channel, source, ["", "a", ""], lambda number: channel.basic_publish(source, str(number % 50), str(number % 50).encode()), 500)
+    assert sum(len(set(each)) for each in bodies) == 50
+    assert all(each for each in bodies)
+
+
+@pytest.mark.leveret_only("this exchange type is a plugin there")
+def test_a_consistent_hash_binding_is_a_number(channel, exchange, connection):
+    source = exchange("x-consistent-hash")
+    for key, text in (("0", "must be greater than 0"), ("many", "must be an integer")):
+        other = connection.channel()
+        queue = other.queue_declare("", exclusive=True).method.queue
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker, match=text):
+            other.queue_bind(queue, source, key)

@@ -3,18 +3,22 @@
 //! Routing is done once per (exchange, routing key) and channel and kept while the catalog's view stands. What one socket
 //! read brings for one set of queues travels as one block.
 
+mod last;
+
 use crate::ends::Receipt;
 use crate::outbox::ChannelId;
 use crate::pressure::Pressure;
 use crate::queues::Queue;
 use crate::session::Session;
-use catalog::{Refusal, View};
+use catalog::{Envelope, Looked, Refusal, View};
+use last::Last;
 use model::properties::Properties;
 use model::table::{Entries, Value};
 use model::{BlockBuilder, QueueId, Ranges};
 use queue::fifo::Request;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// A block is handed on when it is this large, in bytes, even if the read brought more.
@@ -22,6 +26,9 @@ const BLOCK_BYTES: usize = 256 * 1024;
 
 /// How many routes a channel remembers before it starts again.
 const ROUTES: usize = 4096;
+
+/// A longer property list is not kept to be compared with the next one, in bytes.
+const COMPARED: usize = 1024;
 
 /// One message as it came.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +51,9 @@ pub struct Publisher {
     /// How many queues had been deleted when this was last looked at.
     removals: u64,
     routes: HashMap<Box<[u8]>, Route, foldhash::fast::RandomState>,
-    last: Option<(Vec<u8>, Vec<u8>, usize)>,
+    last: Option<Last>,
+    /// How often chance was asked.
+    drawn: u64,
     targets: Vec<Target>,
     sets: HashMap<SmallVec<[QueueId; 8]>, usize, foldhash::fast::RandomState>,
     /// Targets that hold messages, in the order in which they got the first.
@@ -77,6 +86,7 @@ impl Publisher {
             view,
             routes: HashMap::default(),
             last: None,
+            drawn: 0,
             targets: Vec::new(),
             sets: HashMap::default(),
             open: SmallVec::new(),
@@ -94,9 +104,7 @@ impl Publisher {
             self.routes_changed();
         }
         let target = match &self.last {
-            Some((exchange, key, target)) if exchange == publish.exchange && key == publish.routing_key => {
-                *target
-            }
+            Some(last) if last.is_good_for(publish) => last.target,
             _ => self.route(publish)?,
         };
         if asks_for_more(publish.properties) {
@@ -262,25 +270,19 @@ impl Publisher {
             && route.generation == generation
         {
             let target = route.target;
-            self.last = Some((publish.exchange.to_vec(), publish.routing_key.to_vec(), target));
+            self.remember(publish, Looked::AtKey, target);
             return Ok(target);
         }
+        let chance = self.chance();
         let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
         let mut ids = SmallVec::new();
-        let mut looked_at_headers = false;
-        let mut headers = || {
-            looked_at_headers = true;
-            Properties::new(publish.properties)
-                .headers_table(self.session.broker().limits())
-                .ok()
-        };
-        self.view
-            .route(exchange, publish.routing_key, &mut headers, &mut ids);
+        let mut envelope = Envelope::new(publish.routing_key, publish.properties).with_chance(chance);
+        self.view.route(exchange, &mut envelope, &mut ids);
         if self.targets.len() >= ROUTES {
             self.forget_routes();
         }
         let at = self.target(ids);
-        if !looked_at_headers {
+        if envelope.looked() == Looked::AtKey {
             let route = Route {
                 target: at,
                 generation,
@@ -293,9 +295,25 @@ impl Publisher {
                 }
                 self.routes.insert(self.scratch.clone().into_boxed_slice(), route);
             }
-            self.last = Some((publish.exchange.to_vec(), publish.routing_key.to_vec(), at));
         }
+        self.remember(publish, envelope.looked(), at);
         Ok(at)
+    }
+
+    fn remember(&mut self, publish: &Publish<'_>, looked: Looked, target: usize) {
+        let by_properties = looked == Looked::AtProperties;
+        if looked == Looked::AtChance || by_properties && publish.properties.len() > COMPARED {
+            self.last = None;
+        } else {
+            let last = self.last.get_or_insert_default();
+            last.remember(publish, by_properties, target);
+        }
+    }
+
+    /// A number that nobody can foresee, another one each time.
+    fn chance(&mut self) -> u64 {
+        self.drawn += 1;
+        self.sets.hasher().hash_one(self.drawn)
     }
 
     /// The target for a set of queues: two routes to the same queues share it, so that their messages keep their order.

@@ -19,6 +19,14 @@ pub enum ExchangeKind {
     Topic,
     /// By headers.
     Headers,
+    /// One by a consistent hash: RabbitMQ's plugin `rabbitmq_consistent_hash_exchange`.
+    ConsistentHash,
+    /// One by the routing key's hash modulo the number of destinations.
+    ModulusHash,
+    /// One by chance: RabbitMQ's plugin `rabbitmq_random_exchange`.
+    Random,
+    /// One queue of this node by chance.
+    LocalRandom,
 }
 
 impl ExchangeKind {
@@ -29,6 +37,10 @@ impl ExchangeKind {
             "fanout" => Self::Fanout,
             "topic" => Self::Topic,
             "headers" => Self::Headers,
+            "x-consistent-hash" => Self::ConsistentHash,
+            "x-modulus-hash" => Self::ModulusHash,
+            "x-random" => Self::Random,
+            "x-local-random" => Self::LocalRandom,
             _ => return None,
         })
     }
@@ -40,6 +52,10 @@ impl ExchangeKind {
             Self::Fanout => "fanout",
             Self::Topic => "topic",
             Self::Headers => "headers",
+            Self::ConsistentHash => "x-consistent-hash",
+            Self::ModulusHash => "x-modulus-hash",
+            Self::Random => "x-random",
+            Self::LocalRandom => "x-local-random",
         }
     }
 }

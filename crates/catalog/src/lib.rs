@@ -45,6 +45,7 @@ pub use queue::{Queue, QueueSettings, server_name};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
 pub use request::{Request, strip};
+pub use routing::{Envelope, Looked};
 pub use user::{AuthRefusal, PasswordHash, Permission, User};
 pub use vhost::Vhost;
 pub use view::View;

@@ -120,7 +120,9 @@ pub enum Refusal {
     QueueInUse { queue: String, vhost: String },
     /// `if-empty`, and there are messages.
     QueueNotEmpty { queue: String, vhost: String },
-    /// The arguments of a binding to a headers exchange make no sense.
+    /// The arguments of an exchange of its kind make no sense.
+    InvalidExchange { text: String },
+    /// The arguments or the key of a binding make no sense to the exchange's kind.
     InvalidBinding { text: String },
     /// A published message's properties contradict the connection, or ask for what this version does not do.
     InvalidMessage { text: String },
@@ -155,6 +157,7 @@ impl Refusal {
             | Self::ExchangeInUse { .. }
             | Self::QueueInUse { .. }
             | Self::QueueNotEmpty { .. }
+            | Self::InvalidExchange { .. }
             | Self::InvalidBinding { .. }
             | Self::InvalidMessage { .. }
             | Self::InvalidPattern { .. }
@@ -215,9 +218,10 @@ impl fmt::Display for Refusal {
                  declared on another connection or the exclusive property value does not match that of the original \
                  declaration."
             ),
-            Self::Inequivalent { text } | Self::InvalidBinding { text } | Self::InvalidMessage { text } => {
-                f.write_str(text)
-            }
+            Self::Inequivalent { text }
+            | Self::InvalidExchange { text }
+            | Self::InvalidBinding { text }
+            | Self::InvalidMessage { text } => f.write_str(text),
             Self::InvalidArgument {
                 argument,
                 kind,

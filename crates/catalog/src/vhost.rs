@@ -2,7 +2,7 @@
 
 use crate::binding::{Binding, ByDestination, BySource};
 use crate::exchange::PREDECLARED;
-use crate::routing::{Found, Headers, Routes};
+use crate::routing::{Envelope, Found, Routes};
 use crate::{Destination, Exchange, ExchangeKind, Name, Queue};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
@@ -93,26 +93,22 @@ impl Vhost {
     pub(crate) fn route(
         &self,
         exchange: &Exchange,
-        routing_key: &[u8],
-        headers: &mut Headers<'_>,
+        envelope: &mut Envelope<'_>,
         out: &mut SmallVec<[QueueId; 8]>,
     ) {
         if exchange.is_default() {
-            let queue = std::str::from_utf8(routing_key)
-                .ok()
-                .and_then(|name| self.queue(name));
-            out.extend(queue.map(|queue| queue.id));
+            let named = |key: &&[u8]| self.queue(std::str::from_utf8(key).ok()?);
+            let queues = envelope.routing_keys().iter().filter_map(named);
+            out.extend(queues.map(|queue| queue.id));
             return;
         }
         let mut found = Found {
             queues: out,
             exchanges: SmallVec::new(),
         };
-        exchange
-            .routes
-            .find(&exchange.outgoing, routing_key, headers, &mut found);
+        exchange.routes.find(envelope, &mut found);
         if !found.exchanges.is_empty() {
-            self.route_on(exchange, routing_key, headers, &mut found);
+            self.route_on(exchange, envelope, &mut found);
         }
         if out.len() > 1 {
             out.sort_unstable();
@@ -121,22 +117,14 @@ impl Vhost {
     }
 
     /// Follows exchanges bound to exchanges, each once.
-    fn route_on(
-        &self,
-        from: &Exchange,
-        routing_key: &[u8],
-        headers: &mut Headers<'_>,
-        found: &mut Found<'_>,
-    ) {
+    fn route_on(&self, from: &Exchange, envelope: &mut Envelope<'_>, found: &mut Found<'_>) {
         let mut visited = OrdSet::unit(from.name.clone());
         while let Some(name) = found.exchanges.pop() {
             if visited.insert(name.clone()).is_some() {
                 continue;
             }
             if let Some(exchange) = self.exchange(&name) {
-                exchange
-                    .routes
-                    .find(&exchange.outgoing, routing_key, headers, found);
+                exchange.routes.find(envelope, found);
             }
         }
     }
@@ -161,8 +149,8 @@ impl Vhost {
             durable,
             auto_delete,
             internal,
+            routes: Routes::new(kind, &arguments),
             arguments,
-            routes: Routes::new(kind),
             outgoing: OrdSet::new(),
         };
         self.exchanges.insert(name, Arc::new(exchange));

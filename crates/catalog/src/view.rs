@@ -1,10 +1,9 @@
 //! What exists at one moment.
 
-use crate::routing::Headers;
+use crate::routing::Envelope;
 use crate::{AuthRefusal, Binding, Exchange, Name, Permission, Queue, User, Verb, Vhost};
 use imbl::OrdMap;
 use model::QueueId;
-use model::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -77,21 +76,13 @@ impl View {
 
     /// Finds the queues that a message to `exchange` goes to and appends them to `out`, each once, by rising id.
     ///
-    /// `headers` is called at most once, and only if a headers exchange is met on the way; `None` means that the
-    /// message has none. Exchanges bound to exchanges are followed, each once, so cycles do no harm. The work is
-    /// bounded by the number of bindings that match, for headers exchanges by the number of bindings, and for
-    /// topic exchanges by words of the key × patterns.
-    pub fn route(
-        &self,
-        exchange: &Exchange,
-        routing_key: &[u8],
-        headers: &mut dyn FnMut() -> Option<Table>,
-        out: &mut SmallVec<[QueueId; 8]>,
-    ) {
-        let Some(vhost) = self.vhost(&exchange.vhost) else {
-            return;
-        };
-        vhost.route(exchange, routing_key, &mut Headers::new(headers), out);
+    /// The envelope notes what the route depends on. Exchanges bound to exchanges are followed, each once, so cycles do no
+    /// harm. The work is bounded by the bindings that match, for topic exchanges by words of the key × patterns, for
+    /// headers exchanges by the message's headers × the bindings of which it fulfils at least a part.
+    pub fn route(&self, exchange: &Exchange, envelope: &mut Envelope<'_>, out: &mut SmallVec<[QueueId; 8]>) {
+        if let Some(vhost) = self.vhost(&exchange.vhost) {
+            vhost.route(exchange, envelope, out);
+        }
     }
 
     /// May the user do this to an object of this name? The one access decision of the house.

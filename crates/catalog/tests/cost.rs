@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use catalog::{Catalog, Destination, Request};
+use catalog::{Catalog, Destination, Envelope, Request, View};
+use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
 use smallvec::SmallVec;
@@ -111,7 +112,7 @@ fn a_million_bindings() {
         for at in 0..rounds {
             out.clear();
             let key = format!("key.{}.end", at * 7919 % 1_000_000);
-            view.route(found, key.as_bytes(), &mut || None, &mut out);
+            view.route(found, &mut Envelope::new(key.as_bytes(), &[0, 0]), &mut out);
         }
         let route = (worked() - start) / rounds as u32;
         let id = view.queue("/", "q3").unwrap().id;
@@ -122,5 +123,100 @@ fn a_million_bindings() {
             "{exchange}: built at {build:?} each; bind with a view out {each:?}; route {route:?}; delete of 10,000 {delete:?}"
         );
         assert!(each < Duration::from_micros(60), "{each:?}");
+    }
+}
+
+/// What a route costs among so many bindings, in nanoseconds: the median of a hundred rounds.
+fn time_per_route(view: &View, exchange: &str, messages: &[(String, Vec<u8>)]) -> u128 {
+    let exchange = view.exchange("/", exchange).unwrap();
+    let mut rounds: Vec<u128> = (0..101)
+        .map(|_| {
+            let start = worked();
+            for (key, properties) in messages {
+                let mut out: SmallVec<[QueueId; 8]> = SmallVec::new();
+                view.route(exchange, &mut Envelope::new(key.as_bytes(), properties), &mut out);
+            }
+            (worked() - start).as_nanos() / messages.len() as u128
+        })
+        .collect();
+    rounds.sort_unstable();
+    rounds[50]
+}
+
+#[test]
+#[ignore = "measures; run with --release"]
+fn routes_among_a_hundred_thousand_bindings() {
+    let mut catalog = with_bindings("amq.direct", 100, 100_000);
+    for at in 0..100_000 {
+        let queue = format!("q{}", at % 100);
+        let Request::Bind {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            connection,
+            reply,
+            ..
+        } = bind("amq.headers", &queue, String::new())
+        else {
+            continue;
+        };
+        let arguments = Table::new().with("type", "report").with("user", at);
+        let request = Request::Bind {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            connection,
+            reply,
+        };
+        ask(&mut catalog, request);
+        ask(&mut catalog, bind("amq.topic", &queue, format!("key.{at}.*")));
+        ask(&mut catalog, bind("amq.fanout", &queue, format!("{at}")));
+    }
+    let view = catalog.view();
+    let none = vec![0, 0];
+    let numbers = || (0..4096).map(|at| at * 7919 % 100_000);
+    let keys: Vec<_> = numbers()
+        .map(|at| (format!("key.{at}.end"), none.clone()))
+        .collect();
+    let headers: Vec<_> = numbers()
+        .map(|at| {
+            let headers = Table::new().with("type", "report").with("user", at);
+            (String::new(), PropertiesBuilder::new().headers(&headers).encode())
+        })
+        .collect();
+    println!("direct {} ns", time_per_route(&view, "amq.direct", &keys));
+    println!("topic {} ns", time_per_route(&view, "amq.topic", &keys));
+    println!("headers {} ns", time_per_route(&view, "amq.headers", &headers));
+    println!(
+        "fanout to 100 queues {} ns",
+        time_per_route(&view, "amq.fanout", &keys)
+    );
+}
+
+#[test]
+#[ignore = "measures; run with --release"]
+fn routes_among_a_hundred_thousand_hostile_patterns() {
+    for (name, pattern) in [
+        ("two hashes around a word", "#.a.#"),
+        ("stars between hashes", "#.a.*.*.*.a.#"),
+        ("a hash at the end", "a.a.*.a.#"),
+    ] {
+        let mut catalog = with_bindings("amq.direct", 100, 0);
+        for at in 0..100_000 {
+            ask(
+                &mut catalog,
+                bind("amq.topic", &format!("q{}", at % 100), format!("{pattern}.w{at}")),
+            );
+        }
+        let hostile: Vec<_> = (0..64)
+            .map(|at| (format!("{}.w{at}", ["a"; 124].join(".")), vec![0, 0]))
+            .collect();
+        println!(
+            "topic, {name}: {} ns",
+            time_per_route(&catalog.view(), "amq.topic", &hostile)
+        );
     }
 }

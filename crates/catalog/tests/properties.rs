@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use catalog::{
-    Catalog, Destination, Effect, Exchange, ExchangeKind, Name, PasswordHash, Record, Request, View,
+    Catalog, Destination, Effect, Envelope, Exchange, ExchangeKind, Name, PasswordHash, Record, Request, View,
 };
+use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
 use proptest::prelude::*;
@@ -362,6 +363,10 @@ fn naive_route(view: &View, exchange: &Exchange, key: &str, headers: &Table) -> 
                 ExchangeKind::Fanout => true,
                 ExchangeKind::Topic => matches(&words(pattern), &words(key)),
                 ExchangeKind::Headers if any => wanted.any(|(name, value)| headers.get(name) == Some(value)),
+                ExchangeKind::ConsistentHash
+                | ExchangeKind::ModulusHash
+                | ExchangeKind::Random
+                | ExchangeKind::LocalRandom => unreachable!("no step declares one"),
                 ExchangeKind::Headers => wanted.all(|(name, value)| headers.get(name) == Some(value)),
             };
             match &binding.destination {
@@ -381,7 +386,12 @@ fn routes(view: &View) -> Vec<Vec<QueueId>> {
         for key in ["", "a", "a.b", "a.c.b", "c"] {
             for headers in [Table::new(), arguments(2)] {
                 let mut out = SmallVec::new();
-                view.route(exchange, key.as_bytes(), &mut || Some(headers.clone()), &mut out);
+                let properties = PropertiesBuilder::new().headers(&headers).encode();
+                view.route(
+                    exchange,
+                    &mut Envelope::new(key.as_bytes(), &properties),
+                    &mut out,
+                );
                 let expected: Vec<QueueId> = naive_route(view, exchange, key, &headers).into_iter().collect();
                 assert_eq!(out.to_vec(), expected, "from '{}' by '{key}'", exchange.name);
                 all.push(expected);

@@ -149,6 +149,16 @@ impl<N: Into<Vec<u8>>, V: Into<Value>> FromIterator<(N, V)> for Table {
     }
 }
 
+impl RawValue<'_> {
+    /// The value, built.
+    ///
+    /// # Errors
+    /// As [`Table::decode`].
+    pub fn decode(self, limits: &Limits) -> Result<Value, TableError> {
+        build_value(self, &mut raw::Budget::new(limits), 0)
+    }
+}
+
 fn build_table(bytes: &[u8], budget: &mut raw::Budget, depth: usize) -> Result<Table, TableError> {
     budget.enter(depth)?;
     let mut entries = Vec::new();

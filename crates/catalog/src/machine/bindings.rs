@@ -3,7 +3,7 @@
 use super::{Catalog, Turn};
 use crate::binding::{Binding, BySource};
 use crate::request::strip;
-use crate::routing::{HeaderMatch, topic};
+use crate::routing::{HeaderMatch, spread, topic};
 use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
@@ -185,7 +185,24 @@ impl Wanted {
                     });
                 }
             }
-            ExchangeKind::Direct | ExchangeKind::Fanout => {}
+            ExchangeKind::ConsistentHash => {
+                spread::weight(&self.routing_key).map_err(|text| Refusal::InvalidBinding { text })?;
+            }
+            ExchangeKind::LocalRandom => {
+                let text = match &self.destination {
+                    _ if !self.routing_key.is_empty() => {
+                        let key = String::from_utf8_lossy(&self.routing_key);
+                        format!("Non empty binding '{key}' key not permitted")
+                    }
+                    Destination::Exchange(_) => "Destination not found".into(),
+                    Destination::Queue(_) => return Ok(()),
+                };
+                return Err(Refusal::InvalidBinding { text });
+            }
+            ExchangeKind::Direct
+            | ExchangeKind::Fanout
+            | ExchangeKind::ModulusHash
+            | ExchangeKind::Random => {}
         }
         Ok(())
     }

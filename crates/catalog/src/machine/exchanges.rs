@@ -3,6 +3,7 @@
 use super::{Catalog, Turn, check_length};
 use crate::exchange::is_reserved;
 use crate::request::strip;
+use crate::routing::HashOn;
 use crate::{Answer, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal, arguments};
 use model::table::Table;
 use std::sync::Arc;
@@ -59,6 +60,9 @@ impl<R> Catalog<R> {
         }
         check_length(&name)?;
         arguments::check_exchange(&arguments, &name, vhost)?;
+        if kind == ExchangeKind::ConsistentHash {
+            HashOn::new(&arguments).map_err(|text| Refusal::InvalidExchange { text })?;
+        }
         let record = Record::ExchangeDeclared {
             vhost: vhost.clone(),
             name: name.into(),

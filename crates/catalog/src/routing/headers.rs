@@ -1,16 +1,26 @@
-//! What a binding to a headers exchange asks for.
+//! How a headers exchange finds destinations: what a binding asks for ([`HeaderMatch`]), and an index of all bindings
+//! ([`HeaderIndex`]), so that a message's cost does not grow with bindings that it has nothing to do with.
 //!
-//! Values are compared as RabbitMQ 4.3 does: integers of every width are the same if they are the same number, so are
-//! both kinds of floating point and both kinds of string, but a number is never a text. Integers never equal floats.
+//! Both sides are broken down into [`condition`]s, such as "the header `type` is the text `report`", which a message either
+//! fulfils or not.
 
-use model::table::{Table, Value, equivalent};
+mod condition;
+mod index;
+
+pub(crate) use condition::comparable;
+pub(crate) use index::HeaderIndex;
+
+use super::Key;
+use model::table::{Table, Value};
 use std::fmt::Write;
 
 /// A binding's arguments, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HeaderMatch {
+    /// One condition is enough.
     any: bool,
-    wanted: Vec<(Vec<u8>, Value)>,
+    /// In order, each once.
+    conditions: Vec<Key>,
 }
 
 impl HeaderMatch {
@@ -18,12 +28,13 @@ impl HeaderMatch {
     pub(crate) fn nothing() -> Self {
         Self {
             any: true,
-            wanted: Vec::new(),
+            conditions: Vec::new(),
         }
     }
 
     /// Understands a binding's arguments: `x-match` is `all` (default), `any`, `all-with-x` or `any-with-x`; all
-    /// others are headers to be compared, those that begin with `x-` only in the latter two.
+    /// others are headers to be compared, those that begin with `x-` only in the latter two. Nothing to compare is fulfilled by
+    /// every message for `all`, by none for `any`.
     ///
     /// # Errors
     /// RabbitMQ's text if `x-match` is something else.
@@ -45,38 +56,14 @@ impl HeaderMatch {
             b"any-with-x" => (true, true),
             _ => return Err(invalid_mode(mode)),
         };
-        let wanted = arguments
+        let mut conditions: Vec<Key> = arguments
             .iter()
             .filter(|(name, _)| *name != b"x-match" && (with_x || !name.starts_with(b"x-")))
-            .map(|(name, value)| (name.to_vec(), value.clone()))
+            .map(|(name, value)| condition::wanted(name, value))
             .collect();
-        Ok(Self { any, wanted })
-    }
-
-    /// True if a message with these headers, ordered by name, goes through. Nothing wanted is fulfilled by every
-    /// message for `all`, by none for `any`.
-    pub(crate) fn accepts(&self, headers: &[(&[u8], &Value)]) -> bool {
-        let mut hits = self.wanted.iter().map(|(name, value)| {
-            let at = headers.partition_point(|(known, _)| *known < name.as_slice());
-            headers
-                .get(at)
-                .is_some_and(|(known, found)| *known == *name && is_as_wanted(value, found))
-        });
-        if self.any {
-            hits.any(|hit| hit)
-        } else {
-            hits.all(|hit| hit)
-        }
-    }
-}
-
-fn is_as_wanted(wanted: &Value, found: &Value) -> bool {
-    match (wanted, found) {
-        // A void value asks for the header's presence only.
-        (Value::Void, _) => true,
-        // A message's timestamp is no number to RabbitMQ.
-        (wanted, Value::Timestamp(_)) => wanted == found,
-        (wanted, found) => equivalent(wanted, found),
+        conditions.sort();
+        conditions.dedup();
+        Ok(Self { any, conditions })
     }
 }
 
@@ -89,31 +76,6 @@ fn invalid_mode(mode: &[u8]) -> String {
         let _ = write!(shown, "<<{}>>", numbers.join(","));
     }
     format!("Invalid x-match field value {shown}; expected all, any, all-with-x, or any-with-x")
-}
-
-/// A message's headers, fetched when first asked for.
-pub(crate) struct Headers<'a> {
-    fetch: Option<&'a mut dyn FnMut() -> Option<Table>>,
-    table: Table,
-}
-
-impl<'a> Headers<'a> {
-    pub(crate) fn new(fetch: &'a mut dyn FnMut() -> Option<Table>) -> Self {
-        Self {
-            fetch: Some(fetch),
-            table: Table::new(),
-        }
-    }
-
-    /// The headers ordered by name; of a name that comes twice the first one stands first, and counts.
-    pub(crate) fn sorted(&mut self) -> Vec<(&[u8], &Value)> {
-        if let Some(fetch) = self.fetch.take() {
-            self.table = fetch().unwrap_or_default();
-        }
-        let mut entries: Vec<_> = self.table.iter().collect();
-        entries.sort_by_key(|(name, _)| *name);
-        entries
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! one key only. The map is still a tree, so keys that were made to collide cost no more than comparing their bytes.
 
 use equivalent::{Comparable, Equivalent};
+use foldhash::fast::FixedState;
 use std::cmp::Ordering;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 /// A byte string in a map.
@@ -26,9 +27,18 @@ impl Key {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    /// The same, to be looked for.
+    pub(crate) fn sought(&self) -> Sought<'_> {
+        Sought {
+            hash: self.hash,
+            bytes: &self.bytes,
+        }
+    }
 }
 
-/// A byte string that is looked for in a map of [`Key`]s.
+/// A byte string that is looked for in a map of [`Key`]s; ordered like these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sought<'a> {
     hash: u64,
     bytes: &'a [u8],
@@ -41,11 +51,16 @@ impl<'a> Sought<'a> {
             bytes,
         }
     }
+
+    /// True if this is the key.
+    pub(crate) fn is(&self, key: &Key) -> bool {
+        self.hash == key.hash && *self.bytes == *key.bytes
+    }
 }
 
 impl Equivalent<Key> for Sought<'_> {
     fn equivalent(&self, key: &Key) -> bool {
-        self.hash == key.hash && *self.bytes == *key.bytes
+        self.is(key)
     }
 }
 
@@ -57,7 +72,7 @@ impl Comparable<Key> for Sought<'_> {
 
 /// The same in every run; nothing depends on the order that it gives.
 fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = FixedState::default().build_hasher();
     hasher.write(bytes);
     hasher.finish()
 }

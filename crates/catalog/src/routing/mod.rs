@@ -1,39 +1,54 @@
 //! How routing keys and headers find destinations.
 //!
-//! [`key`] is a byte string that is found fast, [`targets`] a counted set of destinations, [`topic`] the trie of patterns, [`headers`] the comparison of headers.
+//! [`envelope`] is what they are found in. [`key`] is a byte string that is found fast, [`targets`] a counted set of destinations,
+//! [`branches`] the nodes of a trie behind another, [`topic`] the trie of patterns, [`headers`] the index of conditions, [`spread`] the choice of
+//! one destination by a hash ([`hash_on`]) or by chance.
 
+pub(crate) mod branches;
+pub mod envelope;
+pub(crate) mod hash_on;
 pub(crate) mod headers;
 pub(crate) mod key;
+pub(crate) mod spread;
 pub(crate) mod targets;
 pub(crate) mod topic;
 
-pub(crate) use headers::{HeaderMatch, Headers};
+pub use envelope::{Envelope, Looked};
+pub(crate) use hash_on::HashOn;
+pub(crate) use headers::{HeaderIndex, HeaderMatch};
 pub(crate) use key::{Key, Sought};
+pub(crate) use spread::Spread;
 pub(crate) use targets::Targets;
 pub(crate) use topic::Trie;
 
-use crate::binding::{Binding, BySource};
+use crate::binding::Binding;
 use crate::{ExchangeKind, Name};
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdMap;
 use model::QueueId;
+use model::table::Table;
 use smallvec::SmallVec;
 
-/// An exchange's bindings in the form that suits its kind. A headers exchange has to look at all of them anyway.
+/// An exchange's bindings in the form that suits its kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Routes {
     Direct(OrdMap<Key, Targets>),
     Fanout(Targets),
     Topic(Trie),
-    Headers,
+    Headers(HeaderIndex),
+    Spread(Spread),
 }
 
 impl Routes {
-    pub(crate) fn new(kind: ExchangeKind) -> Self {
+    pub(crate) fn new(kind: ExchangeKind, arguments: &Table) -> Self {
         match kind {
             ExchangeKind::Direct => Self::Direct(OrdMap::new()),
             ExchangeKind::Fanout => Self::Fanout(Targets::default()),
             ExchangeKind::Topic => Self::Topic(Trie::default()),
-            ExchangeKind::Headers => Self::Headers,
+            ExchangeKind::Headers => Self::Headers(HeaderIndex::default()),
+            ExchangeKind::ConsistentHash
+            | ExchangeKind::ModulusHash
+            | ExchangeKind::Random
+            | ExchangeKind::LocalRandom => Self::Spread(Spread::new(kind, arguments)),
         }
     }
 
@@ -50,7 +65,12 @@ impl Routes {
             },
             Self::Fanout(targets) => targets.add(&binding.target),
             Self::Topic(trie) => trie.add(&binding.routing_key, &binding.target),
-            Self::Headers => {}
+            Self::Headers(index) => {
+                if let Some(wanted) = &binding.headers {
+                    index.add(wanted, &binding.target);
+                }
+            }
+            Self::Spread(spread) => spread.add(&binding.routing_key, &binding.target),
         }
     }
 
@@ -69,43 +89,35 @@ impl Routes {
             }
             Self::Fanout(targets) => targets.remove(&binding.target),
             Self::Topic(trie) => trie.remove(&binding.routing_key, &binding.target),
-            Self::Headers => {}
+            Self::Headers(index) => {
+                if let Some(wanted) = &binding.headers {
+                    index.remove(wanted, &binding.target);
+                }
+            }
+            Self::Spread(spread) => spread.remove(&binding.routing_key, &binding.target),
         }
     }
 
     /// Gives everything that a message goes to from here, perhaps more than once.
-    pub(crate) fn find(
-        &self,
-        outgoing: &OrdSet<BySource>,
-        routing_key: &[u8],
-        headers: &mut Headers<'_>,
-        found: &mut Found<'_>,
-    ) {
+    pub(crate) fn find(&self, envelope: &mut Envelope<'_>, found: &mut Found<'_>) {
         match self {
             Self::Direct(keys) => {
-                if let Some(targets) = keys.get(&Sought::new(routing_key)) {
-                    targets.give(found);
+                for key in envelope.routing_keys() {
+                    if let Some(targets) = keys.get(&Sought::new(key)) {
+                        targets.give(found);
+                    }
                 }
             }
             Self::Fanout(targets) => targets.give(found),
             Self::Topic(trie) => {
-                trie.find(routing_key, found);
-            }
-            Self::Headers => {
-                if outgoing.is_empty() {
-                    return;
-                }
-                let headers = headers.sorted();
-                for BySource(binding) in outgoing {
-                    if binding
-                        .headers
-                        .as_ref()
-                        .is_some_and(|wanted| wanted.accepts(&headers))
-                    {
-                        found.add(&binding.target);
-                    }
+                for key in envelope.routing_keys() {
+                    trie.find(key, found);
                 }
             }
+            Self::Headers(index) => {
+                index.find(envelope.headers(), found);
+            }
+            Self::Spread(spread) => spread.find(envelope, found),
         }
     }
 }

@@ -5,9 +5,9 @@
 //! non-deterministic automaton: it is in a set of nodes at once, each node at most once, so the work is bounded by
 //! words × nodes whatever the patterns are.
 
+use super::branches::Branches;
 use super::{Found, Key, Sought, Targets};
 use crate::binding::Target;
-use imbl::OrdMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Trie {
 
 #[derive(Clone, Debug, Default)]
 struct Node {
-    words: Words,
+    words: Branches<Node>,
     /// The node behind `*`.
     star: Option<Arc<Node>>,
     /// The node behind `#`.
@@ -27,15 +27,6 @@ struct Node {
     /// True if this is the node behind a `#`: words may pass while it stays.
     stays: bool,
     targets: Targets,
-}
-
-/// The nodes behind plain words. Most nodes have one, and there may be a million of these.
-#[derive(Clone, Debug, Default)]
-enum Words {
-    #[default]
-    None,
-    One(Key, Arc<Node>),
-    Many(OrdMap<Key, Arc<Node>>),
 }
 
 /// The words of a key or pattern.
@@ -69,11 +60,12 @@ impl Trie {
         enter(&mut now, &self.root);
         let mut visited = now.len();
         for word in words(key) {
+            let word = Sought::new(word);
             for &node in &now {
                 if node.stays {
                     enter(&mut next, node);
                 }
-                if let Some(behind) = node.words.get(word) {
+                if let Some(behind) = node.words.get(&word) {
                     enter(&mut next, behind);
                 }
                 if let Some(behind) = &node.star {
@@ -118,7 +110,7 @@ impl Node {
                     ..Node::default()
                 })
             }),
-            _ => self.words.get_or_insert(word),
+            _ => self.words.get_or_insert(&Key::new(word)),
         };
         Arc::make_mut(node)
     }
@@ -132,15 +124,15 @@ impl Node {
         match *word {
             b"*" => prune(&mut self.star, rest, target),
             b"#" => prune(&mut self.hash, rest, target),
-            word => self.words.remove(word, rest, target),
+            word => self.words.prune(&Sought::new(word), |node| {
+                node.remove(rest, target);
+                node.is_empty()
+            }),
         }
     }
 
     fn is_empty(&self) -> bool {
-        matches!(self.words, Words::None)
-            && self.star.is_none()
-            && self.hash.is_none()
-            && self.targets.is_empty()
+        self.words.is_empty() && self.star.is_none() && self.hash.is_none() && self.targets.is_empty()
     }
 }
 
@@ -150,56 +142,6 @@ fn prune(slot: &mut Option<Arc<Node>>, rest: &[&[u8]], target: &Target) {
     node.remove(rest, target);
     if node.is_empty() {
         *slot = None;
-    }
-}
-
-impl Words {
-    fn get(&self, word: &[u8]) -> Option<&Node> {
-        match self {
-            Self::None => None,
-            Self::One(known, node) => (known.bytes() == word).then_some(&**node),
-            Self::Many(map) => map.get(&Sought::new(word)).map(|node| &**node),
-        }
-    }
-
-    fn get_or_insert(&mut self, word: &[u8]) -> &mut Arc<Node> {
-        match self {
-            Self::None => *self = Self::One(Key::new(word), Arc::default()),
-            Self::One(known, node) if known.bytes() != word => {
-                *self = Self::Many([(known.clone(), node.clone())].into_iter().collect());
-            }
-            Self::One(..) | Self::Many(_) => {}
-        }
-        match self {
-            Self::One(_, node) => node,
-            Self::Many(map) => map.entry(Key::new(word)).or_default(),
-            Self::None => unreachable!("it was filled above"),
-        }
-    }
-
-    fn remove(&mut self, word: &[u8], rest: &[&[u8]], target: &Target) {
-        match self {
-            Self::One(known, node) if known.bytes() == word => {
-                let node = Arc::make_mut(node);
-                node.remove(rest, target);
-                if node.is_empty() {
-                    *self = Self::None;
-                }
-            }
-            Self::Many(map) => {
-                let word = Sought::new(word);
-                let Some(node) = map.get_mut(&word) else { return };
-                let node = Arc::make_mut(node);
-                node.remove(rest, target);
-                if node.is_empty() {
-                    map.remove(&word);
-                }
-                if map.is_empty() {
-                    *self = Self::None;
-                }
-            }
-            Self::None | Self::One(..) => {}
-        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::words::{bare, flag, split, table};
 use catalog::{
-    Answer, Catalog, Destination, Effect, Name, PasswordHash, Record, Refusal, RefusalKind, Request, Verb,
+    Answer, Catalog, Destination, Effect, Envelope, Name, PasswordHash, Record, Refusal, RefusalKind,
+    Request, Verb,
 };
+use model::properties::PropertiesBuilder;
 use model::{ConnectionId, Machine, Outcome, Timestamp};
 use smallvec::SmallVec;
 
@@ -212,7 +214,12 @@ impl Stage {
             .expect("an exchange to publish to");
         let key = words.get(1).map(|word| bare(word)).unwrap_or_default();
         let mut out = SmallVec::new();
-        view.route(exchange, key.as_bytes(), &mut || Some(table.clone()), &mut out);
+        let properties = PropertiesBuilder::new().headers(&table).encode();
+        view.route(
+            exchange,
+            &mut Envelope::new(key.as_bytes(), &properties),
+            &mut out,
+        );
         let mut names: Vec<String> = out
             .iter()
             .map(|id| self.catalog.queue_name(*id).expect("a queue").1.to_string())

@@ -216,7 +216,10 @@ pub const KEYS: &[(&str, Rule)] = &[
     ),
     (
         "exchange_types.local_random.enabled",
-        Part("the exchange type x-local-random"),
+        Only(
+            &["true"],
+            "exchanges of the type x-local-random cannot be switched off",
+        ),
     ),
     (
         "consumer_timeout",

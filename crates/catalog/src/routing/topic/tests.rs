@@ -46,9 +46,9 @@ fn trie(patterns: &[String]) -> Trie {
 
 fn nodes(node: &Node) -> usize {
     let words: Vec<&Node> = match &node.words {
-        Words::None => Vec::new(),
-        Words::One(_, node) => vec![node],
-        Words::Many(map) => map.values().map(|node| &**node).collect(),
+        Branches::None => Vec::new(),
+        Branches::One(_, node) => vec![node],
+        Branches::Many(map) => map.values().map(|node| &**node).collect(),
     };
     let others = node.star.iter().chain(&node.hash).map(|node| &**node);
     1 + words.into_iter().chain(others).map(nodes).sum::<usize>()

@@ -1,0 +1,38 @@
+//! The last route that a channel found.
+
+use super::Publish;
+
+/// A route, and the messages that it is good for: the next one is often like the last.
+#[derive(Default)]
+pub(super) struct Last {
+    exchange: Vec<u8>,
+    routing_key: Vec<u8>,
+    /// The property list, if the route depends on it.
+    properties: Option<Vec<u8>>,
+    pub(super) target: usize,
+}
+
+impl Last {
+    pub(super) fn is_good_for(&self, publish: &Publish<'_>) -> bool {
+        let same = |known: &Vec<u8>| known == publish.properties;
+        self.exchange == publish.exchange
+            && self.routing_key == publish.routing_key
+            && self.properties.as_ref().is_none_or(same)
+    }
+
+    /// Remembers where this message went, and whether that depended on its properties.
+    pub(super) fn remember(&mut self, publish: &Publish<'_>, by_properties: bool, target: usize) {
+        let copy = |to: &mut Vec<u8>, from: &[u8]| {
+            to.clear();
+            to.extend_from_slice(from);
+        };
+        copy(&mut self.exchange, publish.exchange);
+        copy(&mut self.routing_key, publish.routing_key);
+        self.properties = by_properties.then(|| {
+            let mut kept = self.properties.take().unwrap_or_default();
+            copy(&mut kept, publish.properties);
+            kept
+        });
+        self.target = target;
+    }
+}

@@ -1,0 +1,86 @@
+//! What routing looks at.
+
+use super::hash_on::mix;
+use model::properties::Properties;
+use smallvec::{SmallVec, smallvec};
+
+/// The outside of a message: its routing key (or several, with those that its headers `CC` and `BCC` name), and its properties if an exchange on the way asks for them.
+///
+/// It notes what was looked at, so that a route can be remembered for messages that are alike in this.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    routing_keys: SmallVec<[&'a [u8]; 1]>,
+    properties: Properties<'a>,
+    chance: u64,
+    looked: Looked,
+}
+
+/// How much of a message decided its route. Each includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Looked {
+    /// The routing key.
+    AtKey,
+    /// Its properties too, headers among them.
+    AtProperties,
+    /// Chance: the next message like this one may go elsewhere.
+    AtChance,
+}
+
+impl<'a> Envelope<'a> {
+    /// A message with this routing key, and `properties` as they came: flags and list of its content header.
+    pub fn new(routing_key: &'a [u8], properties: &'a [u8]) -> Self {
+        Self {
+            routing_keys: smallvec![routing_key],
+            properties: Properties::new(properties),
+            chance: 0,
+            looked: Looked::AtKey,
+        }
+    }
+
+    /// A message with several routing keys, its own first: a binding that any of them matches takes it.
+    pub fn with_keys(routing_keys: &[&'a [u8]], properties: &'a [u8]) -> Self {
+        Self {
+            routing_keys: routing_keys.into(),
+            ..Self::new(b"", properties)
+        }
+    }
+
+    /// Any number that is another one for the next message: exchanges that choose by chance go by it.
+    #[must_use]
+    pub fn with_chance(mut self, chance: u64) -> Self {
+        self.chance = chance;
+        self
+    }
+
+    /// How much has been looked at so far.
+    pub fn looked(&self) -> Looked {
+        self.looked
+    }
+
+    /// All keys.
+    pub(crate) fn routing_keys(&self) -> &[&'a [u8]] {
+        &self.routing_keys
+    }
+
+    /// The message's own key.
+    pub(crate) fn routing_key(&self) -> &'a [u8] {
+        self.routing_keys.first().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn properties(&mut self) -> Properties<'a> {
+        self.looked = self.looked.max(Looked::AtProperties);
+        self.properties
+    }
+
+    /// The encoded headers; empty if there are none.
+    pub(crate) fn headers(&mut self) -> &'a [u8] {
+        self.properties().headers().unwrap_or_default()
+    }
+
+    /// A number by chance, for each exchange on the way another one.
+    pub(crate) fn chance(&mut self) -> u64 {
+        self.looked = Looked::AtChance;
+        self.chance = mix(self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        self.chance
+    }
+}
