@@ -45,6 +45,8 @@ pub struct Served<S = TcpStream> {
     refused: bool,
     /// The last read brought much: the others are next.
     satisfied: bool,
+    /// What was read takes the core long: the others are next, and who has become ready meanwhile.
+    tired: bool,
     epoch: Instant,
     /// When to hang up though the peer has not taken everything; set once the core is finished.
     give_up_at: Option<Millis>,
@@ -76,6 +78,8 @@ enum Round {
     Wait,
     /// Let others have their turn, then go on.
     Yield,
+    /// The same, and look at all sockets before.
+    Rest,
     Over,
 }
 
@@ -130,6 +134,7 @@ impl<S> Served<S> {
             large: None,
             refused: false,
             satisfied: false,
+            tired: false,
             epoch,
             give_up_at: None,
             timer: None,
@@ -152,6 +157,7 @@ impl<S> Served<S> {
             large: self.large,
             refused: self.refused,
             satisfied: self.satisfied,
+            tired: self.tired,
             give_up_at: self.give_up_at,
             ..fresh
         })
@@ -161,7 +167,7 @@ impl<S> Served<S> {
 impl Served {
     /// Ready once the connection is over, or with the number of the thread that it must go to.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
-        let mut waits = false;
+        let (mut waits, mut rests) = (false, false);
         for _ in 0..ROUNDS {
             match self.round(cx) {
                 Round::Again => {}
@@ -170,13 +176,21 @@ impl Served {
                     break;
                 }
                 Round::Yield => break,
+                Round::Rest => {
+                    rests = true;
+                    break;
+                }
                 Round::Over => return Poll::Ready(None),
             }
         }
         if let Some(to) = load::turned(self.now, &mut self.window, self.core.take_published()) {
             return Poll::Ready(Some(to));
         }
-        if !waits {
+        if rests {
+            // Woken by itself, a task is run many times before its runtime looks at sockets.
+            let others = std::pin::pin!(tokio::task::yield_now());
+            let _ = others.poll(cx);
+        } else if !waits {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -197,6 +211,9 @@ impl Served {
             }
         }
         self.arm_timer(now, cx);
+        if std::mem::take(&mut self.tired) {
+            return Round::Rest;
+        }
         if std::mem::take(&mut self.satisfied) {
             return Round::Yield;
         }
@@ -296,6 +313,7 @@ impl Served {
         large.buffer.copy_within(taken..large.kept, 0);
         large.kept -= taken;
         self.refused = large.kept > 0 && !self.core.wants_input(&self.out);
+        self.tired = self.refused && self.core.is_tired();
         self.keep(large);
     }
 

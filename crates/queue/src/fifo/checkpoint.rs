@@ -30,6 +30,7 @@ impl<E: Ends> Fifo<E> {
             checkpoint.before = checkpoint.before.max(before);
             return;
         }
+        self.gather();
         self.paging.checkpoint = Some(Checkpoint { before, next: 0 });
         self.go_on_with_checkpoint(true, outcome);
     }

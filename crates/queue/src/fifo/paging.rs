@@ -18,6 +18,9 @@ const PIECE_BYTES: u64 = 1024 * 1024;
 /// Transient messages are stored once so many bytes of them have come together, or an eighth of the budget.
 const STORE_BYTES: u64 = 256 * 1024;
 
+/// A journaled run is small below so many bytes: what is remembered of it is not worth it.
+const SMALL_RUN: u64 = 4096;
+
 /// What is on its way between memory and disk.
 #[derive(Debug)]
 pub(crate) struct Paging {
@@ -39,6 +42,8 @@ pub(crate) struct Paging {
     pub(super) stores: VecDeque<Batch>,
     /// Transient runs on their way out, not enough for a `Store` yet.
     pending: Pieces,
+    /// Small journaled runs on their way out, not enough for a `Store` yet.
+    scattered: Pieces,
     /// Something transient could not be stored; it is tried again once a store succeeds.
     retry: bool,
     /// The checkpoint under way.
@@ -85,6 +90,7 @@ impl Default for Paging {
             loading_bytes: 0,
             stores: VecDeque::new(),
             pending: Pieces::default(),
+            scattered: Pieces::default(),
             retry: false,
             checkpoint: None,
         }
@@ -189,8 +195,17 @@ impl<E: Ends> Fifo<E> {
         if run.memory.is_none() || run.storing || run.live == 0 {
             return;
         }
-        if run.home != Home::None {
+        if run.home != Home::None && !self.is_scattered(run) {
             self.contents.unload(slot);
+            return;
+        }
+        if run.home != Home::None {
+            self.paging.scattered.add(run, run.first, run.end);
+            self.contents.set_storing(slot, true);
+            if self.paging.scattered.bytes >= PIECE_BYTES.min(self.paging.budget as u64 / 8) {
+                let pieces = self.paging.scattered.take();
+                self.store(pieces, Purpose::Paging, true, outcome);
+            }
             return;
         }
         self.paging.pending.add(run, run.first, run.end);
@@ -198,6 +213,21 @@ impl<E: Ends> Fifo<E> {
         if self.paging.pending.bytes >= STORE_BYTES.min(self.paging.budget as u64 / 8) {
             let pieces = self.paging.pending.take();
             self.store(pieces, Purpose::Paging, false, outcome);
+        }
+    }
+
+    /// True for one of very many small publishes. It could be read again from the journal, but each of them takes more than
+    /// a hundred bytes of memory to know where. So they are put together in segments, which the next checkpoint would
+    /// do anyway; a queue that is not that deep writes nothing twice.
+    fn is_scattered(&self, run: &Run) -> bool {
+        let many = (self.paging.budget / 1024).max(8);
+        run.weight < SMALL_RUN && journal_index(run).is_some() && self.contents.run_count() > many
+    }
+
+    /// Takes back what waits for more of its kind before it is stored: a checkpoint sees to it.
+    pub(super) fn gather(&mut self) {
+        for piece in self.paging.scattered.take() {
+            self.not_stored(piece.first, piece.count);
         }
     }
 

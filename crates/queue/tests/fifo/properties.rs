@@ -383,3 +383,30 @@ fn small_publishes_do_not_keep_a_piece_each() {
     assert_eq!(world.drain(), (1..=20_000).collect::<Vec<_>>());
     assert!(world.disk.segments.is_empty());
 }
+
+#[test]
+fn small_journaled_publishes_are_put_together_once_there_are_many() {
+    let settings = QueueSettings {
+        durable: true,
+        ..QueueSettings::default()
+    };
+    let mut world = crate::world::World::new(settings.clone());
+    world.handle(Request::Shrink { memory: 16 * 1024 });
+    for seq in 1..=3_000 {
+        world.handle(Request::Enqueue {
+            block: block(seq, &[20], true),
+            receipt: None,
+        });
+        while world.store_one(|_| false).is_some() {}
+    }
+    let places = world.fifo.places().count();
+    assert!((1..300).contains(&places), "{places} places");
+    // What is not put together yet is seen to by a checkpoint.
+    let next = world.fifo.next_index();
+    world.handle(Request::Checkpoint { before: next });
+    while world.store_one(|_| false).is_some() {}
+    let mut again = crate::world::World::restarted(settings, world.disk.clone());
+    assert!(world.disk.journal.len() < 100, "{}", world.disk.journal.len());
+    assert_eq!(again.drain(), (1..=3_000).collect::<Vec<_>>());
+    assert_eq!(world.drain(), (1..=3_000).collect::<Vec<_>>());
+}

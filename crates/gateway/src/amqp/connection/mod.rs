@@ -112,6 +112,11 @@ impl Core {
         }
     }
 
+    /// True if enough was done for this turn: others are next.
+    pub fn is_tired(&self) -> bool {
+        matches!(&self.stage, Stage::Open(open) if open.is_tired())
+    }
+
     /// Bytes came from the socket. They are a sign of life even if nothing can be done with them yet.
     pub fn received(&mut self) {
         if let Stage::Open(open) = &mut self.stage {
@@ -175,6 +180,7 @@ impl Core {
         if let Stage::Open(open) = &mut self.stage {
             open.set_now(now);
             open.flush();
+            open.effort = 0;
         }
         EVENTS.with_borrow_mut(|events| {
             self.outbox.take(events, waker);

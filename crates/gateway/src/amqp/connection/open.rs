@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// So many replies may wait for the log before nothing more is read.
 const HELD_REPLIES: usize = 512;
 
+/// How many methods besides publishes and acknowledgements are taken in one turn. Each takes 5 to 10 µs.
+const EFFORT: u32 = 32;
+
 /// A connection that finished its handshake.
 pub struct Open {
     pub(super) session: Arc<Session>,
@@ -48,6 +51,8 @@ pub struct Open {
     pub(super) pressure: Option<Pressure>,
     /// How many replies wait for the log.
     pub(super) held_replies: usize,
+    /// Methods since the last turn that took more than a moment.
+    pub(super) effort: u32,
     /// The client closed, and since when; the answer waits behind held replies.
     pub(super) finishing: Option<Millis>,
     /// Somebody in the hall wants the connection closed, for this reason.
@@ -104,6 +109,7 @@ impl Open {
             blocked: false,
             pressure: None,
             held_replies: 0,
+            effort: 0,
             finishing: None,
             close_request: None,
             now,
@@ -118,7 +124,14 @@ impl Open {
             && self.getting.is_none()
             && self.finishing.is_none()
             && self.held_replies <= HELD_REPLIES
+            && !self.is_tired()
             && unwritten <= BACKLOG
+    }
+
+    /// True if the other connections of the thread are next: a client that binds a thousand queues in one read must not keep
+    /// them waiting for milliseconds.
+    pub fn is_tired(&self) -> bool {
+        self.effort >= EFFORT
     }
 
     /// Takes what it can of `bytes` and says how many it took. It stops before a frame that is not whole, and when
@@ -416,6 +429,9 @@ impl Open {
             out: out.bytes(),
         };
         let waiting = channel.waiting_replies();
+        if !Channel::is_settling(method) {
+            self.effort += 1;
+        }
         let next = channel.method(method, &mut cx)?;
         self.held_replies += channel.waiting_replies() - waiting;
         if !channel.departed.is_empty() {

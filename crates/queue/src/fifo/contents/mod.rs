@@ -258,6 +258,11 @@ impl Contents {
         low
     }
 
+    /// How many runs there are, tombstones included: what the queue costs in memory besides bodies.
+    pub(crate) fn run_count(&self) -> usize {
+        self.runs.len()
+    }
+
     /// The run in a slot.
     pub(crate) fn run(&self, at: usize) -> Option<&Run> {
         self.runs.get(at)

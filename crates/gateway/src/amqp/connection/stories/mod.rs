@@ -258,3 +258,31 @@ fn all_stories_are_true() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 20, "only {count} stories were found");
 }
+
+#[test]
+fn who_asks_for_much_at_once_lets_the_others_have_their_turn() {
+    let mut world = World::new(false);
+    world.open('a', true);
+    world.open('b', true);
+    let mut many = Vec::new();
+    encode::method(&mut many, 1, &ChannelOpen {});
+    let mut few = many.clone();
+    let qos = BasicQos {
+        prefetch_size: 0,
+        prefetch_count: 1,
+        global: false,
+    };
+    for _ in 0..100 {
+        encode::method(&mut many, 1, &qos);
+    }
+    encode::method(&mut few, 1, &qos);
+    world.send('a', &many);
+    let answered = world.clients[&'a'].seen.len();
+    assert!((1..50).contains(&answered), "{answered} in one turn");
+    world.send('b', &few);
+    assert_eq!(world.clients[&'b'].seen.len(), 2);
+    assert!(world.clients[&'a'].seen.len() < 100);
+    for _ in 0..101 {
+        assert!(world.next('a').starts_with("1 "));
+    }
+}
