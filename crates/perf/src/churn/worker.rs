@@ -23,6 +23,8 @@ const COMING_AND_GOING: u16 = 2;
 /// After an error a connection is opened anew, after a pause; so often in a row.
 const PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: u32 = 10;
+/// How long after a deletion the next queue is filled, in nanoseconds.
+const CALM_NS: u64 = 100_000_000;
 /// How often a waiting worker looks whether it should stop.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -179,6 +181,8 @@ impl Worker {
             if turns.is_over(clock::now()) {
                 return None;
             }
+            // Ten thousand bindings in a row hold others up as well, and are not to be taken for the deletion's doing.
+            sleep_until(clock::now() + CALM_NS, &job)?;
             if let Err(failure) = self.fill_queue(true) {
                 return Some(Err(failure));
             }

@@ -19,6 +19,7 @@ pub(super) use language::{encode_line, opening};
 use super::*;
 use broker::{Broker, Options as BrokerOptions};
 use language::describe;
+use protocol::amqp::method::{BasicQos, ChannelOpen};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Condvar, Mutex};
