@@ -80,7 +80,7 @@ pub struct Options {
         default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=100_000),
         value_name = "N",
-        conflicts_with_all = ["rate", "preload", "delete_with_bindings"],
+        conflicts_with_all = ["rate", "delete_with_bindings"],
         verbatim_doc_comment
     )]
     pub at_once: u32,
@@ -208,12 +208,14 @@ impl Options {
         if !(0.0..=LONGEST_S).contains(&self.baseline) {
             return refuse("baseline", self.baseline, "seconds, 0 or more");
         }
-        if self.at_once > 1 && !matches!(self.what(), What::Bind | What::Queue) {
-            return refuse(
-                "at-once",
-                self.at_once.into(),
-                "it with --what bind or --what queue",
-            );
+        let together = match self.what() {
+            What::Bind => true,
+            What::Queue => !self.fills_queues(),
+            _ => false,
+        };
+        if self.at_once > 1 && !together {
+            let write = "it with --what bind, or with --what queue without --preload";
+            return refuse("at-once", self.at_once.into(), write);
         }
         if self.count == Some(0) {
             return refuse("count", 0.0, "turns, at least 1");
@@ -299,7 +301,8 @@ mod tests {
             ("--what bind --time 1e300", "--time"),
             ("--what bind --interval 0", "--interval"),
             ("--what bind --count 0", "at least 1"),
-            ("--what channel --at-once 5", "--what bind or --what queue"),
+            ("--what channel --at-once 5", "--what bind"),
+            ("--what queue --preload 3 --at-once 5", "without --preload"),
             ("--what bind --at-once 5 --rate 100", "cannot be used with"),
             ("--what bind --concurrency 257", "1..=256"),
             ("--what bind --delete-with-bindings 5", "cannot be used with"),
