@@ -16,6 +16,7 @@ fn tiny() -> LogOptions {
         file_bytes: 8 << 10,
         size_limit: 24 << 10,
         spare_files: 1,
+        make_ahead: false,
         lazy_sync_ms: 60_000,
         quarantine: false,
     }

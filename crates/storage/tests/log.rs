@@ -284,3 +284,28 @@ fn a_read_only_directory_is_named() {
     assert!(matches!(&error, LogError::NotWritable { .. }), "{error}");
     assert!(error.to_string().contains(&dir().display().to_string()));
 }
+
+#[test]
+fn a_log_that_grows_has_its_next_file_made_ahead() {
+    let fs = FaultyFs::new();
+    let options = LogOptions {
+        make_ahead: true,
+        ..small()
+    };
+    let opened = open(fs.clone(), options.clone()).unwrap();
+    let is_there = || fs.files().iter().any(|path| path.ends_with("spare-ahead.wal"));
+    let mut kept = 0;
+    let mut grow_while = |there: bool| {
+        while is_there() == there {
+            assert!(opened.keep(1, &[7; 700], kept));
+            kept += 1;
+        }
+    };
+    // Made and taken, twice: the second one is no leftover of the first.
+    for _ in 0..2 {
+        grow_while(false);
+        grow_while(true);
+    }
+    let after = open(fs.kill(), options).unwrap();
+    assert_eq!(after.payloads(1).len() as u64, kept);
+}

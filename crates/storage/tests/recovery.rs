@@ -14,6 +14,7 @@ fn tiny() -> LogOptions {
         file_bytes: 7 << 10,
         size_limit: 1 << 20,
         spare_files: 0,
+        make_ahead: false,
         lazy_sync_ms: 60_000,
         quarantine: false,
     }

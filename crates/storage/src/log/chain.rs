@@ -1,5 +1,6 @@
 //! The log's files: an unbroken chain by position, oldest first. Only the last one is written.
 
+use super::ahead::Ahead;
 use super::format::{BadHeader, FILE_HEADER, FileHeader, RECORD_HEADER, record_header};
 use super::{LogOptions, Position};
 use crate::error::StorageError;
@@ -13,6 +14,10 @@ const SUFFIX: &str = ".wal";
 /// A file being made; it gets its real name when its header is durable. So a file with a real name has a valid header.
 const DRAFT: &str = "draft.tmp";
 const SPARE: &str = "spare-";
+/// A spare file that was never part of the log. There is one at most: it is made only while there is no other.
+const AHEAD: &str = "spare-ahead.wal";
+/// The next file is made ahead once this part of the last one is full: a log that is hardly used keeps to one file.
+const AHEAD_FROM: u64 = 4;
 /// How much a read fetches before it knows the record's length.
 const FIRST_READ: usize = 4096;
 
@@ -37,6 +42,7 @@ pub(crate) struct Chain {
     options: LogOptions,
     files: Arc<Files>,
     spares: Vec<(PathBuf, u64)>,
+    ahead: Option<Ahead>,
     sequence: u64,
     /// Offset in the last file where the next block goes.
     offset: u64,
@@ -99,6 +105,7 @@ impl Chain {
             options,
             files: Arc::new(RwLock::new(files)),
             spares: Vec::new(),
+            ahead: None,
             sequence,
             offset: 0,
         }
@@ -117,6 +124,7 @@ impl Chain {
             let path = path.to_owned();
             move |e| StorageError::from_io(action, &path, e)
         };
+        self.take_ahead();
         let file = match self.spares.pop_if(|(_, spare)| *spare == size) {
             Some((spare, _)) => {
                 self.fs.rename(&spare, &draft).map_err(failed("rename", &spare))?;
@@ -191,6 +199,28 @@ impl Chain {
     /// A block of `length` bytes was written.
     pub(crate) fn advance(&mut self, length: u64) {
         self.offset += length;
+        if self.offset > self.options.file_bytes / AHEAD_FROM
+            && self.spares.is_empty()
+            && self.ahead.is_none()
+        {
+            self.make_ahead();
+        }
+    }
+
+    /// Begins to make a spare file. If that fails, a new file is made when it is needed, and what is wrong comes to light.
+    #[cold]
+    fn make_ahead(&mut self) {
+        if self.options.make_ahead {
+            let path = self.dir.join(AHEAD);
+            self.ahead = Ahead::begin(self.fs.clone(), path, self.options.file_bytes).ok();
+        }
+    }
+
+    /// Takes the file that was made ahead among the spares, if it is ready.
+    fn take_ahead(&mut self) {
+        if let Some(ahead) = self.ahead.take_if(|ahead| ahead.is_over()) {
+            self.spares.extend(ahead.finish());
+        }
     }
 
     /// True if there is an older file than the one being written.

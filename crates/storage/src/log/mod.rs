@@ -1,6 +1,7 @@
 //! The node's one write-ahead log. Reading order: `format`, `pending` and `batch` (appending), `writer` (the thread),
-//! `ledger` and `mark` (what may go), `chain` (files), `walk` and `recovery` (opening).
+//! `ledger` and `mark` (what may go), `chain` (files) and `ahead` (the next one), `walk` and `recovery` (opening).
 
+mod ahead;
 mod batch;
 mod chain;
 mod format;
