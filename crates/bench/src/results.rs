@@ -122,6 +122,8 @@ pub enum PlotKind {
     Depth,
     LatencyBars,
     Churn,
+    /// Confirmed rates against windows and publishers, durable beside transient, with their bound.
+    ConfirmWindow,
 }
 
 /// Where a scenario stands in its sweep.

@@ -1,6 +1,7 @@
 //! What the report says, in order, before it becomes HTML or Markdown.
 
 use super::conditions;
+use super::confirm_window::ConfirmWindow;
 use super::details;
 use super::drawing::Drawing;
 use super::over_time;
@@ -148,7 +149,10 @@ fn group_section(results: &Results, group: &str, all: &[&ScenarioResult]) -> Opt
     let points: Vec<&ScenarioResult> = all.iter().copied().filter(|s| s.point.is_some()).collect();
     let is = |kind| move |s: &&ScenarioResult| s.plot == Some(kind);
     let mut blocks = Vec::new();
-    if let Some(sweep) = Sweep::of(results, group, all) {
+    if let Some(windows) = ConfirmWindow::of(results, group, all) {
+        blocks.extend(windows.drawing().map(Block::Drawing));
+        blocks.extend(windows.table().map(Block::Table));
+    } else if let Some(sweep) = Sweep::of(results, group, all) {
         blocks.extend(sweep.drawings().into_iter().map(Block::Drawing));
     }
     let operations: Vec<&ScenarioResult> = all

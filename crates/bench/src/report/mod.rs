@@ -1,12 +1,13 @@
 //! What a benchmark found, for people: a page, Markdown, plots and a table for the terminal.
 //!
-//! Reading order: `document` says what is told in which order; it asks `summary`, `sweep`, `over_time`, `percentiles` for
+//! Reading order: `document` says what is told in which order; it asks `summary`, `sweep`, `confirm_window`, `over_time`, `percentiles` for
 //! drawings and `conditions`, `table`, `details` for the rest. `html` and `markdown` write it down. Below are `drawing`, `panel`, `bars`,
 //! `axis`, `scale` and `svg`, which know nothing of benchmarks, and `figure` and `words`, which know nothing of drawings.
 
 mod axis;
 mod bars;
 mod conditions;
+mod confirm_window;
 mod details;
 mod document;
 mod drawing;
