@@ -288,7 +288,7 @@ impl Session {
         QueueDeleted {
             ready,
             durable: Some(ticket),
-            pause: Some(Pressure(relief)),
+            pause: Some(Pressure::until_relief(relief)),
         }
     }
 

@@ -25,7 +25,7 @@
 //! # Other reading
 //!
 //! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
-//! and binds; [`alarms`] and [`pressure`] slow publishers down.
+//! and binds; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
 pub mod alarms;
 pub mod broker;
@@ -37,6 +37,7 @@ mod journal;
 mod node;
 mod options;
 pub mod outbox;
+mod pace;
 mod pager;
 pub mod pressure;
 mod promise;

@@ -9,7 +9,7 @@ use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicI64, AtomicU64, Ordering},
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use storage::{Callbacks, JournalId, Log, Position, Segments, StorageError};
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
@@ -27,6 +27,7 @@ pub struct Node {
     pub segments: Arc<Segments>,
     /// The threads that read and write segments.
     pub pager: Pager,
+    started: Instant,
     memory: AtomicI64,
     numbers: AtomicU64,
     /// Confirms that waited for a sync of the log.
@@ -43,6 +44,7 @@ impl Node {
             log,
             segments,
             pager,
+            started: Instant::now(),
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),
             confirmed: AtomicU64::new(0),
@@ -65,6 +67,11 @@ impl Node {
     pub fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(since.as_millis() as u64)
+    }
+
+    /// A clock that only goes forward, in microseconds since the start.
+    pub fn micros(&self) -> u64 {
+        self.started.elapsed().as_micros() as u64
     }
 
     /// A number unique for the run of the process: questions, tickets, consumers, connections.
@@ -105,7 +112,7 @@ impl Node {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(relief.clone());
-            return Some(Pressure(relief));
+            return Some(Pressure::until_relief(relief));
         }
         if self.log.pending_bytes() < LOG_PRESSURE_BYTES {
             return None;
@@ -113,7 +120,7 @@ impl Node {
         let relief = Arc::new(Relief::default());
         self.log
             .append(|batch| batch.promise(Promise::Relieve(relief.clone())));
-        Some(Pressure(relief))
+        Some(Pressure::until_relief(relief))
     }
 }
 

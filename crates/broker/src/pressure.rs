@@ -6,15 +6,42 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 use std::task::Waker;
+use std::time::Duration;
 
 /// A publisher's reason to wait.
 #[derive(Clone, Debug)]
-pub struct Pressure(pub(crate) Arc<Relief>);
+pub struct Pressure {
+    relief: Arc<Relief>,
+    patience: Option<Duration>,
+}
 
 impl Pressure {
+    /// Something is full: the publisher waits for as long as it takes.
+    pub(crate) fn until_relief(relief: Arc<Relief>) -> Self {
+        Self {
+            relief,
+            patience: None,
+        }
+    }
+
+    /// The publisher waits for its turn, but no longer than `patience`.
+    pub(crate) fn with_patience(relief: Arc<Relief>, patience: Duration) -> Self {
+        Self {
+            relief,
+            patience: Some(patience),
+        }
+    }
+
     /// True once the publisher may go on; else `waker` is woken when it may.
     pub fn poll(&self, waker: &Waker) -> bool {
-        self.0.poll(waker)
+        self.relief.poll(waker)
+    }
+
+    /// After this time the publisher goes on without relief. `None` if it must not: something is full. With a patience it is
+    /// held to the pace of its queue's consumers, which is pointless for a connection that consumes itself: who does not
+    /// read its acknowledgements slows the very consumers that it waits for.
+    pub fn patience(&self) -> Option<Duration> {
+        self.patience
     }
 }
 
@@ -57,7 +84,7 @@ mod tests {
     #[test]
     fn relief_comes_once_and_stays() {
         let relief = Arc::new(Relief::default());
-        let pressure = Pressure(relief.clone());
+        let pressure = Pressure::until_relief(relief.clone());
         assert!(!pressure.poll(Waker::noop()));
         relief.relieve();
         assert!(pressure.poll(Waker::noop()));

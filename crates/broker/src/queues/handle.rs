@@ -5,6 +5,7 @@
 //! little as possible.
 
 use super::QueueJournal;
+use super::holding::Holding;
 use crate::ends::{Ends, Reply};
 use crate::host::Host;
 use crate::node::Node;
@@ -18,9 +19,6 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use storage::Position;
-
-/// Bodies in memory of one queue above which its publishers wait until some are paged out, in bytes.
-const PRESSURE_BYTES: usize = 32 * 1024 * 1024;
 
 /// How many turns one thread makes in a row for others before it hands the queue on.
 const TURNS: usize = 16;
@@ -39,9 +37,7 @@ pub struct Queue {
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     status: Counters,
-    relief: Mutex<Option<Arc<Relief>>>,
-    /// Somebody may be waiting for relief: spares a look behind the lock in every turn.
-    pressed: AtomicBool,
+    holding: Holding,
     node: Arc<Node>,
 }
 
@@ -77,11 +73,10 @@ impl Queue {
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
             status: Counters::default(),
-            relief: Mutex::default(),
-            pressed: AtomicBool::new(false),
+            holding: Holding::default(),
             node,
         });
-        queue.publish_status(&queue.lock());
+        queue.publish_status(&queue.lock(), &mut Vec::new());
         queue
     }
 
@@ -133,21 +128,7 @@ impl Queue {
 
     /// A reason to slow down for those who publish to this queue.
     pub fn pressure(&self) -> Option<Pressure> {
-        if self.status.memory.load(Ordering::Relaxed) < PRESSURE_BYTES {
-            return None;
-        }
-        let relief = self
-            .relief
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_default()
-            .clone();
-        self.pressed.store(true, Ordering::SeqCst);
-        // The memory may have been paged out between the look and the entry: then nobody else would give relief.
-        if self.status.memory.load(Ordering::SeqCst) < PRESSURE_BYTES {
-            self.relieve();
-        }
-        Some(Pressure(relief))
+        self.holding.pressure()
     }
 
     /// Has the queue prepare for the log to forget what lies before `position`.
@@ -323,7 +304,7 @@ impl Queue {
             Effect::Forget { .. } => {}
             Effect::Unused => actions.unused = true,
         });
-        self.publish_status(host);
+        self.publish_status(host, &mut actions.relieved);
     }
 
     fn carry_out(self: &Arc<Self>, actions: Actions) {
@@ -334,21 +315,14 @@ impl Queue {
         if actions.unused {
             self.node.queue_unused(self.id);
         }
-        if self.pressed.load(Ordering::SeqCst) && self.status.memory.load(Ordering::SeqCst) < PRESSURE_BYTES {
-            self.relieve();
-        }
-    }
-
-    fn relieve(&self) {
-        self.pressed.store(false, Ordering::SeqCst);
-        let relief = self.relief.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(relief) = relief {
+        for relief in actions.relieved {
             relief.relieve();
         }
     }
 
-    fn publish_status(&self, host: &QueueHost) {
+    fn publish_status(&self, host: &QueueHost, relieved: &mut Vec<Arc<Relief>>) {
         let status = host.machine.status();
+        self.holding.look(&status, || self.node.micros(), relieved);
         self.status.ready.store(status.ready, Ordering::Relaxed);
         self.status.unacked.store(status.unacked, Ordering::Relaxed);
         self.status
@@ -377,6 +351,8 @@ impl std::fmt::Debug for Queue {
 struct Actions {
     woken: Woken,
     jobs: Vec<Job>,
+    /// Publishers who may go on.
+    relieved: Vec<Arc<Relief>>,
     unused: bool,
 }
 

@@ -1,6 +1,7 @@
 //! The queues of this node: their handles, and who holds them.
 
 mod handle;
+mod holding;
 mod journal;
 mod registry;
 

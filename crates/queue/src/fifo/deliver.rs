@@ -148,6 +148,7 @@ impl<E: Ends> Fifo<E> {
             .run(ready.slot)
             .map_or(0, |run| run.body_bytes(ready.first, last));
         self.passed(ready.slot, last);
+        self.dispatch.handed += count;
         self.dispatch.take(ready.first, last, bytes);
         self.passed_again(ready.slot, last);
     }

@@ -67,9 +67,12 @@ impl<E: Ends> Fifo<E> {
             base: first,
             redelivered: false,
         };
-        self.dispatch
+        let gone = self
+            .dispatch
             .ring
-            .deal(span, &mut Ranges::new(), &mut outcome.effects)
+            .deal(span, &mut Ranges::new(), &mut outcome.effects);
+        self.dispatch.handed += gone;
+        gone
     }
 
     /// Makes room for `incoming` messages that nobody can take now, and says how many of them have to go themselves: in a

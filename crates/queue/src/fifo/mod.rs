@@ -66,6 +66,8 @@ pub struct Status {
     /// The sum of the lengths of ready bodies, in bytes. After a restart from a snapshot it is right for the queue as a
     /// whole and estimated for parts of it, until they are read back.
     pub ready_bytes: u64,
+    /// How many messages went to consumers since the start, less those that came back.
+    pub handed: u64,
     /// Memory held by message blocks, in bytes.
     pub memory: usize,
     /// Messages whose bytes are not in memory.
@@ -128,6 +130,7 @@ impl<E: Ends> Fifo<E> {
             unacked: self.contents.live() - self.dispatch.ready,
             consumers: self.dispatch.ring.len(),
             ready_bytes: self.dispatch.ready_bytes,
+            handed: self.dispatch.handed,
             memory: self.contents.memory(),
             paged: self.contents.paged(),
             next_seq: self.contents.next(),

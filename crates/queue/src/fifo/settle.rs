@@ -62,6 +62,7 @@ impl<E: Ends> Fifo<E> {
             }
         }
         self.dispatch.ready += count;
+        self.dispatch.handed = self.dispatch.handed.saturating_sub(count);
         self.dispatch.ready_bytes += bytes;
         if !journaled.is_empty() {
             self.record(Record::Returned { seqs: journaled }, outcome);

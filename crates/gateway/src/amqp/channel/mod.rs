@@ -135,6 +135,11 @@ impl Channel {
         pressure
     }
 
+    /// True if it has consumers.
+    pub fn consumes(&self) -> bool {
+        !self.consumers.is_empty()
+    }
+
     /// True if [`Channel::tell`] has something to write.
     pub fn has_news(&self) -> bool {
         self.confirms.as_ref().is_some_and(|confirms| confirms.has_news())

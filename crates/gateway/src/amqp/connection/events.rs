@@ -5,7 +5,7 @@ use super::heartbeat::Millis;
 use super::open::{Failure, Open};
 use super::output::Output;
 use crate::amqp::channel::{Context, State};
-use broker::{AlarmReason, Answer, ChannelId, Event};
+use broker::{AlarmReason, Answer, ChannelId, Event, Pressure};
 use model::ConsumerId;
 use protocol::amqp::method::{BasicGetEmpty, ChannelCloseOk, ConnectionUnblocked};
 use protocol::amqp::{Exception, encode};
@@ -17,18 +17,51 @@ const FINISH: Millis = 30_000;
 impl Open {
     /// Hands on everything that was published and settled.
     pub fn flush(&mut self) {
+        let mut reason = None;
         for number in std::mem::take(&mut self.dirty) {
             let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
                 continue;
             };
             channel.dirty = false;
             let pressure = channel.flush();
-            if self.pressure.is_none() {
-                self.pressure = pressure;
+            // Of two reasons the one without an end counts.
+            if reason
+                .as_ref()
+                .is_none_or(|reason: &Pressure| reason.patience().is_some())
+            {
+                reason = pressure.or(reason);
             }
             if channel.has_news() {
                 self.news.push(number);
             }
+        }
+        self.slow_down(reason);
+    }
+
+    /// Stops reading if there is a reason and none before it.
+    pub(super) fn slow_down(&mut self, pressure: Option<Pressure>) {
+        let Some(pressure) = pressure.filter(|_| self.pressure.is_none()) else {
+            return;
+        };
+        match pressure.patience() {
+            None => self.pressure = Some(pressure),
+            Some(_) if self.consumes() => {}
+            Some(patience) => {
+                self.patient_until = Some(self.now + patience.as_millis() as Millis);
+                self.pressure = Some(pressure);
+            }
+        }
+    }
+
+    fn consumes(&self) -> bool {
+        self.channels.iter().flatten().any(|channel| channel.consumes())
+    }
+
+    /// The time is `now`: a publisher that was held to its consumers' pace has waited for long enough.
+    pub fn lose_patience(&mut self, now: Millis) {
+        if self.patient_until.is_some_and(|until| now >= until) {
+            self.patient_until = None;
+            self.pressure = None;
         }
     }
 
@@ -40,6 +73,7 @@ impl Open {
             .is_some_and(|pressure| pressure.poll(waker))
         {
             self.pressure = None;
+            self.patient_until = None;
         }
     }
 

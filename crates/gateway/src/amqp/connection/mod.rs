@@ -245,7 +245,13 @@ impl Core {
     pub fn next_tick(&self) -> Option<Millis> {
         let stage = match &self.stage {
             Stage::Greeting(greeting) => Some(greeting.until()),
-            Stage::Open(open) => open.heartbeat.next().into_iter().chain(open.finish_by()).min(),
+            Stage::Open(open) => open
+                .heartbeat
+                .next()
+                .into_iter()
+                .chain(open.finish_by())
+                .chain(open.patient_until)
+                .min(),
             Stage::Closing(closing) => Some(closing.until()),
             Stage::Finished => None,
         };
@@ -274,6 +280,7 @@ impl Core {
             }
             Stage::Open(open) => {
                 open.departures.forget(now);
+                open.lose_patience(now);
                 let deaf = !open.wants_input(out.len());
                 match open.heartbeat.due(now, deaf) {
                     Due::Nothing => {}

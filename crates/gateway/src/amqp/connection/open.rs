@@ -49,6 +49,8 @@ pub struct Open {
     /// It published during an alarm: nothing is read until the alarm is over.
     pub(super) blocked: bool,
     pub(super) pressure: Option<Pressure>,
+    /// When it goes on without relief.
+    pub(super) patient_until: Option<Millis>,
     /// How many replies wait for the log.
     pub(super) held_replies: usize,
     /// Methods since the last turn that took more than a moment.
@@ -108,6 +110,7 @@ impl Open {
             alarm: None,
             blocked: false,
             pressure: None,
+            patient_until: None,
             held_replies: 0,
             effort: 0,
             finishing: None,
@@ -441,7 +444,10 @@ impl Open {
         match next {
             Next::Go => {}
             Next::Close => self.finish_channel(number, out),
-            Next::Pause(pause) => self.pressure = Some(pause),
+            Next::Pause(pause) => {
+                self.pressure = Some(pause);
+                self.patient_until = None;
+            }
             Next::WaitForGet { queue, no_ack } => {
                 let channel = channel.id();
                 self.getting = Some(Box::new(Waiting {

@@ -27,6 +27,8 @@ pub(crate) struct Dispatch<E: Ends> {
     pub ready: u64,
     /// The sum of their bodies' lengths.
     pub ready_bytes: u64,
+    /// How many messages went to consumers, less those that came back.
+    pub handed: u64,
     /// Messages below may have been delivered in an earlier life of the process.
     pub suspect_below: Seq,
     /// Gets that wait for a load, in order.
@@ -51,6 +53,7 @@ impl<E: Ends> Dispatch<E> {
             returned: Returned::default(),
             ready: 0,
             ready_bytes: 0,
+            handed: 0,
             suspect_below: 0,
             gets: VecDeque::new(),
             ring,
