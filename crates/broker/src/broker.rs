@@ -63,6 +63,16 @@ impl Broker {
             .topology
             .seed(&broker.options, salt)
             .map_err(OpenError::Defaults)?;
+        broker.node.clock.start(&broker.node).map_err(OpenError::Thread)?;
+        let shelves = crate::pager::Shelves {
+            log: broker.node.log.clone(),
+            segments: broker.node.segments.clone(),
+        };
+        broker
+            .node
+            .dead_letters
+            .start(&broker, shelves)
+            .map_err(OpenError::Thread)?;
         let monitor = Monitor::start(&broker).map_err(OpenError::Thread)?;
         *broker.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
         Ok(broker)
@@ -71,6 +81,8 @@ impl Broker {
     /// Ends cleanly: everything appended is synced. Close all doors first.
     pub fn close(&self) {
         drop(self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.node.clock.stop();
+        self.node.dead_letters.stop();
         self.node.pager.stop();
         if let Err(error) = self.node.log.close() {
             tracing::error!(area = "log", "the log could not be closed in good order: {error}");

@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::topology::{Asker, Deletion, Done};
 use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb, View};
 use model::QueueId;
-use model::table::Table;
+use model::table::{Table, Value};
 use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
 use std::sync::Arc;
 
@@ -177,7 +177,15 @@ impl Session {
         let unique = random_bytes()?;
         let made_up = declare.name.is_empty().then(|| catalog::server_name(&unique));
         let named = made_up.unwrap_or_else(|| declare.name.clone());
-        let permit = || self.check_declare(ObjectKind::Queue, &named, declare.passive);
+        let dead_letter = declare
+            .arguments
+            .get("x-dead-letter-exchange")
+            .and_then(Value::as_str);
+        let dead_letter = dead_letter.map(ToString::to_string);
+        let permit = || {
+            self.check_declare(ObjectKind::Queue, &named, declare.passive)?;
+            self.check_dead_letters(&named, dead_letter.as_deref().filter(|_| !declare.passive))
+        };
         let DeclareQueue {
             name,
             passive,
@@ -202,12 +210,11 @@ impl Session {
         let Answer::Queue(queue) = &done.value else {
             return Err(no_answer());
         };
-        let status = self
-            .broker()
-            .registry()
-            .get(queue.id)
-            .map(|queue| queue.status())
-            .unwrap_or_default();
+        let handle = self.broker().registry().get(queue.id);
+        if let Some(handle) = handle.as_ref().filter(|_| queue.settings.expires_ms.is_some()) {
+            handle.submit(QueueRequest::Use);
+        }
+        let status = handle.map(|handle| handle.status()).unwrap_or_default();
         let value = QueueDeclared {
             name: queue.name.to_string(),
             ready: status.ready,
@@ -367,6 +374,18 @@ impl Session {
     ) -> Result<Done<Answer>, Refusal> {
         let asker = Some(self.asker(channel));
         self.broker().topology().decide_if(asker, permit, request)
+    }
+
+    /// A new queue with a dead-letter exchange takes messages from itself to there: RabbitMQ asks for `read` on the queue and
+    /// `write` on the exchange.
+    fn check_dead_letters(&self, queue: &str, exchange: Option<&str>) -> Result<(), Refusal> {
+        let view = self.broker().view();
+        match exchange.filter(|_| view.queue(self.vhost(), queue).is_none()) {
+            None => Ok(()),
+            Some(exchange) => self
+                .check(Verb::Read, ObjectKind::Queue, queue)
+                .and_then(|()| self.check(Verb::Write, ObjectKind::Exchange, exchange)),
+        }
     }
 
     /// A declaration needs `configure`; a passive one any permission at all on the object (RabbitMQ 4.3.1).

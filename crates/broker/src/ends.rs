@@ -12,6 +12,24 @@ impl queue::fifo::Ends for Ends {
     type Receipt = Receipt;
     type Reply = Reply;
     type Outlet = Outlet;
+
+    fn split(receipt: &mut Receipt, positions: &Ranges, count: usize) -> Receipt {
+        // If confirms were switched on in the middle of the batch, only its last messages have numbers.
+        let unnumbered = (count as u64).saturating_sub(receipt.numbers.count());
+        let (mut taken, mut kept) = (Ranges::new(), Ranges::new());
+        for (position, number) in (unnumbered..).zip(receipt.numbers.iter()) {
+            match positions.contains(position) {
+                true => taken.push(number),
+                false => kept.push(number),
+            }
+        }
+        receipt.numbers = kept;
+        Receipt {
+            outbox: receipt.outbox.clone(),
+            channel: receipt.channel,
+            numbers: taken,
+        }
+    }
 }
 
 /// Who waits for the confirm of which publishes.
@@ -43,4 +61,22 @@ pub struct Outlet {
     pub outbox: Arc<Outbox>,
     /// Its channel.
     pub channel: ChannelId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use queue::fifo::Ends as _;
+
+    #[test]
+    fn a_receipt_splits_by_the_places_of_messages_in_their_batch() {
+        let mut receipt = Receipt {
+            outbox: Arc::new(Outbox::new()),
+            channel: ChannelId { number: 1, life: 1 },
+            numbers: Ranges::span(11, 14),
+        };
+        let taken = Ends::split(&mut receipt, &[0, 2, 5].into_iter().collect(), 6);
+        assert_eq!(taken.numbers, Ranges::one(14));
+        assert_eq!(receipt.numbers, Ranges::span(11, 13));
+    }
 }

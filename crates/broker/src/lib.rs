@@ -20,6 +20,9 @@
 //!    `basic.ack` for many.
 //! 9. The consumer's ack becomes `Settle` ([`consume`]), `Settled` in the journal, and `Release` of what was stored.
 //!
+//! What expires, is rejected or has no room goes from the machine's `DeadLetter` to [`dead_letters`], which publishes it
+//! as another publisher would, and [`clock`] turns the queues that have something due.
+//!
 //! What is long is paged out and read back by [`pager`]'s two threads, apart from this road.
 //!
 //! # Other reading
@@ -29,7 +32,10 @@
 
 pub mod alarms;
 pub mod broker;
+mod clock;
 pub mod consume;
+mod dead_letters;
+mod deaths;
 pub mod declare;
 mod ends;
 mod host;

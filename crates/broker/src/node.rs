@@ -1,6 +1,8 @@
 //! What all queues of this node share: the log, the segments, the pager, the clock, the memory count.
 
 use crate::broker::Broker;
+use crate::clock::Clock;
+use crate::dead_letters::DeadLetters;
 use crate::pager::Pager;
 use crate::pressure::{Pressure, Relief};
 use crate::promise::{Promise, fulfil};
@@ -27,6 +29,10 @@ pub struct Node {
     pub segments: Arc<Segments>,
     /// The threads that read and write segments.
     pub pager: Pager,
+    /// The thread that publishes dead letters.
+    pub dead_letters: DeadLetters,
+    /// The thread that turns queues with something due.
+    pub clock: Clock,
     started: Instant,
     memory: AtomicI64,
     numbers: AtomicU64,
@@ -45,6 +51,8 @@ impl Node {
             segments,
             pager,
             started: Instant::now(),
+            dead_letters: DeadLetters::default(),
+            clock: Clock::default(),
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),
             confirmed: AtomicU64::new(0),

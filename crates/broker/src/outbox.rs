@@ -36,6 +36,8 @@ pub enum Event {
     },
     /// One queue has taken responsibility for these publishes of the channel.
     Confirm { channel: ChannelId, numbers: Ranges },
+    /// One queue has refused these publishes of the channel because it is full.
+    Reject { channel: ChannelId, numbers: Ranges },
     /// What the ticket's reply promises is durable.
     Durable { channel: ChannelId, ticket: Ticket },
     /// The answer to a question that could not be answered at once (a `basic.get` that had to read the disk).

@@ -248,7 +248,8 @@ impl Shelves {
         Some(bytes)
     }
 
-    fn block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
+    /// Reads a block; `None` if it cannot be read, and why is in the log.
+    pub(crate) fn block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
         let block = match at {
             ReadAt::Log(position) => self
                 .log

@@ -148,8 +148,11 @@ impl Publisher {
                 user.name
             ));
         }
-        if let Some(expiration) = properties.expiration() {
-            return refuse(expiration_refusal(expiration));
+        if let Some(expiration) = properties.expiration()
+            && let Err(complaint) = model::expiration_ms(expiration)
+        {
+            let shown = String::from_utf8_lossy(expiration);
+            return refuse(format!("invalid expiration '{shown}': {complaint}"));
         }
         let sender_selected = ["CC", "BCC"].into_iter().filter(|name| {
             properties
@@ -330,24 +333,6 @@ impl Publisher {
         });
         self.sets.insert(ids, self.targets.len() - 1);
         self.targets.len() - 1
-    }
-}
-
-/// Why an expiration is refused: RabbitMQ's words for a bad one, ours for one that we would have to honour.
-fn expiration_refusal(expiration: &[u8]) -> String {
-    const LONGEST_MS: i128 = 315_360_000_000;
-    let shown = String::from_utf8_lossy(expiration);
-    let digits = shown.strip_prefix('-').unwrap_or(&shown);
-    let number = digits
-        .bytes()
-        .all(|digit| digit.is_ascii_digit())
-        .then(|| shown.parse::<i128>().ok())
-        .flatten();
-    match number {
-        None => format!("invalid expiration '{shown}': no_integer"),
-        Some(ms) if ms < 0 => format!("invalid expiration '{shown}': {{value_negative,{ms}}}"),
-        Some(ms) if ms > LONGEST_MS => format!("invalid expiration '{shown}': {{value_too_large,{ms}}}"),
-        Some(_) => "the property 'expiration' is not supported by this version".into(),
     }
 }
 

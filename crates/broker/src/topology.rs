@@ -18,7 +18,7 @@ use crate::queues::{Queue, QueueJournal, Registry};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Record, Refusal, Request, View};
 use journal::CatalogJournal;
 use model::QueueId;
-use queue::fifo::{Fifo, QueueSettings, Request as QueueRequest};
+use queue::fifo::{DeadLetterTo, Fifo, Overflow, QueueSettings, Request as QueueRequest};
 use std::collections::VecDeque;
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock,
@@ -279,6 +279,9 @@ impl Topology {
             host,
             self.node.clone(),
         );
+        if created.settings.expires_ms.is_some() {
+            queue.submit(QueueRequest::Use);
+        }
         let memory = self.queue_memory.load(Ordering::Relaxed);
         if memory > 0 {
             queue.submit(QueueRequest::Shrink { memory });
@@ -302,6 +305,19 @@ pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
         single_active: known.settings.single_active,
         max_length: known.settings.max_length,
         max_length_bytes: known.settings.max_length_bytes,
+        overflow: match known.settings.overflow {
+            catalog::Overflow::DropHead => Overflow::DropHead,
+            catalog::Overflow::RejectPublish => Overflow::Reject,
+            catalog::Overflow::RejectPublishDeadLetter => Overflow::RejectAndDeadLetter,
+        },
+        message_ttl_ms: known.settings.message_ttl_ms,
+        expires_ms: known.settings.expires_ms,
+        dead_letter: known.settings.dead_letter_exchange.as_ref().map(|exchange| {
+            Arc::new(DeadLetterTo {
+                exchange: exchange.clone(),
+                routing_key: known.settings.dead_letter_routing_key.clone(),
+            })
+        }),
     }
 }
 

@@ -3,13 +3,17 @@
 //! Texts and order are RabbitMQ 4.3's. What it knows and this broker does not do yet is refused, never ignored;
 //! arguments that RabbitMQ does not know either are kept and mean nothing, as there.
 
-use crate::{Exchange, ExchangeKind, ObjectKind, Queue, QueueSettings, Refusal};
+use crate::{Exchange, ExchangeKind, ObjectKind, Overflow, Queue, QueueSettings, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 
 /// What an argument must be.
 enum Rule {
     /// An integer from the given least value on.
     Number(i64),
+    /// Milliseconds: an integer from the given least value up to ten years.
+    Time(i64),
+    /// Any text.
+    Text,
     /// One of these words.
     Word(&'static [&'static str], Complaint),
     /// A classic queue version: 1 or 2.
@@ -41,10 +45,10 @@ const LOCATORS: &[&str] = &[
 
 /// The arguments of classic queues, in the order in which RabbitMQ checks them.
 const QUEUE_RULES: &[(&str, Rule)] = &[
-    ("x-expires", Rule::Unsupported(Some(1))),
-    ("x-message-ttl", Rule::Unsupported(Some(0))),
-    ("x-dead-letter-exchange", Rule::Unsupported(None)),
-    ("x-dead-letter-routing-key", Rule::Unsupported(None)),
+    ("x-expires", Rule::Time(1)),
+    ("x-message-ttl", Rule::Time(0)),
+    ("x-dead-letter-exchange", Rule::Text),
+    ("x-dead-letter-routing-key", Rule::Text),
     ("x-dead-letter-strategy", Rule::Foreign),
     ("x-max-length", Rule::Number(0)),
     ("x-max-length-bytes", Rule::Number(0)),
@@ -54,7 +58,10 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     ("x-max-priority", Rule::Unsupported(Some(0))),
     (
         "x-overflow",
-        Rule::Word(&["drop-head"], Complaint::Term("invalid_overflow")),
+        Rule::Word(
+            &["drop-head", "reject-publish", "reject-publish-dlx"],
+            Complaint::Term("invalid_overflow"),
+        ),
     ),
     // All our queues page by themselves: accepted without effect. RabbitMQ 3.10's check; 4.3 has none.
     (
@@ -111,6 +118,18 @@ const UNSUPPORTED: &str = "not supported by this version";
 /// # Errors
 /// What is wrong with the first bad one.
 pub fn check_queue(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Refusal> {
+    // RabbitMQ looks at this one first of all, for the permission to write there, and in other words.
+    if let Some(value) = arguments.get("x-dead-letter-exchange")
+        && value.as_bytes().is_none()
+    {
+        let (queue, vhost) = (queue.into(), vhost.into());
+        return Err(Refusal::ArgumentType {
+            argument: "x-dead-letter-exchange".into(),
+            kind: value.type_name(),
+            queue,
+            vhost,
+        });
+    }
     for (name, rule) in QUEUE_RULES {
         let Some(value) = arguments.get(name) else {
             continue;
@@ -123,7 +142,10 @@ pub fn check_queue(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Re
                 vhost,
             });
         }
-        rule.check(value).map_err(|reason| Refusal::InvalidArgument {
+        let alone = *name == "x-dead-letter-routing-key" && !arguments.contains("x-dead-letter-exchange");
+        let lonely = || alone.then(|| "routing_key_but_no_dlx_defined".to_string());
+        let checked = rule.check(value).and_then(|()| lonely().map_or(Ok(()), Err));
+        checked.map_err(|reason| Refusal::InvalidArgument {
             argument: name.to_string(),
             kind: ObjectKind::Queue,
             name: queue.into(),
@@ -142,7 +164,7 @@ pub fn with_type(mut arguments: Table) -> Table {
     arguments
 }
 
-/// What checked arguments mean.
+/// What checked arguments mean: the one place where a queue's effective settings come from.
 pub fn queue_settings(arguments: &Table) -> QueueSettings {
     let number = |name| {
         arguments
@@ -150,10 +172,26 @@ pub fn queue_settings(arguments: &Table) -> QueueSettings {
             .and_then(Value::as_integer)
             .and_then(|it| u64::try_from(it).ok())
     };
+    let text = |name| {
+        let bytes = arguments.get(name).and_then(Value::as_bytes)?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    };
     QueueSettings {
         single_active: arguments.get("x-single-active-consumer") == Some(&Value::Bool(true)),
         max_length: number("x-max-length"),
         max_length_bytes: number("x-max-length-bytes"),
+        overflow: match arguments.get("x-overflow").and_then(Value::as_str) {
+            Some("reject-publish") => Overflow::RejectPublish,
+            Some("reject-publish-dlx") => Overflow::RejectPublishDeadLetter,
+            _ => Overflow::DropHead,
+        },
+        message_ttl_ms: number("x-message-ttl"),
+        expires_ms: number("x-expires"),
+        dead_letter_exchange: text("x-dead-letter-exchange"),
+        dead_letter_routing_key: arguments
+            .get("x-dead-letter-routing-key")
+            .and_then(Value::as_bytes)
+            .map(<[u8]>::to_vec),
     }
 }
 
@@ -237,6 +275,11 @@ impl Rule {
     fn check(&self, value: &Value) -> Result<(), String> {
         match self {
             Self::Number(least) => number(value, *least).map(drop),
+            Self::Time(least) => match number(value, *least)? {
+                ms if ms.cast_unsigned() > model::LONGEST_MS => Err(format!("{{value_too_large,{ms}}}")),
+                _ => Ok(()),
+            },
+            Self::Text => text(value).map(drop),
             Self::Word(words, complaint) => one_of(text(value)?, words, complaint),
             Self::Version => match number(value, 0)? {
                 // RabbitMQ before 4.0 had both; here neither makes a difference.
@@ -284,10 +327,6 @@ fn one_of(word: &str, words: &[&str], complaint: &Complaint) -> Result<(), Strin
         return Ok(());
     }
     Err(match complaint {
-        // What RabbitMQ has and this version has not.
-        Complaint::Term("invalid_overflow") if matches!(word, "reject-publish" | "reject-publish-dlx") => {
-            UNSUPPORTED.into()
-        }
         Complaint::Term(term) => term.to_string(),
         Complaint::Text(text) => format!("\"{text} '{word}'\""),
     })

@@ -68,4 +68,26 @@ pub struct QueueSettings {
     pub max_length: Option<u64>,
     /// `x-max-length-bytes`: at most so many bytes of ready bodies.
     pub max_length_bytes: Option<u64>,
+    /// `x-overflow`: what happens at these limits.
+    pub overflow: Overflow,
+    /// `x-message-ttl`: how long messages may be ready, in milliseconds.
+    pub message_ttl_ms: Option<u64>,
+    /// `x-expires`: how long nobody may use the queue before it is deleted, in milliseconds.
+    pub expires_ms: Option<u64>,
+    /// `x-dead-letter-exchange`: where messages go that are rejected, expire or have no room; empty for the default exchange.
+    pub dead_letter_exchange: Option<String>,
+    /// `x-dead-letter-routing-key`: the key that they get.
+    pub dead_letter_routing_key: Option<Vec<u8>>,
+}
+
+/// What happens to messages beyond a queue's limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// The oldest ready messages are dropped.
+    #[default]
+    DropHead,
+    /// New messages are refused.
+    RejectPublish,
+    /// New messages are refused and go to the dead-letter exchange.
+    RejectPublishDeadLetter,
 }

@@ -106,6 +106,13 @@ pub enum Refusal {
         vhost: String,
         reason: String,
     },
+    /// An argument of a type that RabbitMQ refuses before it looks at arguments one by one.
+    ArgumentType {
+        argument: String,
+        kind: &'static str,
+        queue: String,
+        vhost: String,
+    },
     /// An argument that belongs to another queue type.
     ForeignArgument {
         argument: String,
@@ -152,6 +159,7 @@ impl Refusal {
             Self::ResourceLocked { .. } => RefusalKind::ResourceLocked,
             Self::Inequivalent { .. }
             | Self::InvalidArgument { .. }
+            | Self::ArgumentType { .. }
             | Self::ForeignArgument { .. }
             | Self::UnknownExchangeType { .. }
             | Self::ExchangeInUse { .. }
@@ -234,6 +242,15 @@ impl fmt::Display for Refusal {
                     "invalid arg '{argument}' for {kind} '{name}' in vhost '{vhost}': {reason}"
                 )
             }
+            Self::ArgumentType {
+                argument,
+                kind,
+                queue,
+                vhost,
+            } => write!(
+                f,
+                "invalid type '{kind}' for arg '{argument}' in queue '{queue}' in vhost '{vhost}'"
+            ),
             Self::ForeignArgument {
                 argument,
                 queue,

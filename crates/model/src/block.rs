@@ -7,12 +7,13 @@
 //! Each message is laid out as (little-endian)
 //!
 //! ```text
-//! body length u32 | properties length u32 | route length u16 | flags u16 (0) | route | properties | body
+//! body length u32 | properties length u32 | route length u16 | flags u16 | route | properties | body
 //! ```
 //!
 //! `route` is the exchange's name and the routing key as two AMQP short strings and `properties` are the
 //! content header's property flags and list: exactly the bytes that `basic.deliver` and its header frame need,
-//! so a delivery is encoded by copying and nothing is ever decoded unless somebody asks.
+//! so a delivery is encoded by copying and nothing is ever decoded unless somebody asks. `flags` say what the broker knows
+//! of the message beyond its bytes ([`Message::flags`]); a client's publishes have none.
 
 use crate::machine::Timestamp;
 
@@ -25,9 +26,17 @@ pub struct Block {
     /// Where each message starts.
     offsets: Vec<u32>,
     body_bytes: u64,
+    /// One of the messages may have an expiration of its own.
+    expiring: bool,
     persistent: bool,
     received: Timestamp,
 }
+
+/// The `x-death` header is the broker's own record, not something that a client sent (which RabbitMQ 4.0 and later ignore).
+pub const DEAD_LETTERED: u16 = 1;
+/// The routing keys were replaced when the message was dead-lettered: its `CC` header routes it no more, though it is still
+/// shown (as in RabbitMQ).
+pub const COPIES_SPENT: u16 = 2;
 
 /// One message inside a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +47,8 @@ pub struct Message<'a> {
     pub properties: &'a [u8],
     /// The body.
     pub body: &'a [u8],
+    /// [`DEAD_LETTERED`], [`COPIES_SPENT`].
+    pub flags: u16,
 }
 
 impl<'a> Message<'a> {
@@ -60,6 +71,7 @@ impl Block {
     pub fn from_bytes(bytes: Vec<u8>, persistent: bool, received: Timestamp) -> Option<Self> {
         let mut offsets = Vec::new();
         let mut body_bytes = 0;
+        let mut expiring = false;
         let mut at = 0;
         while at < bytes.len() {
             offsets.push(u32::try_from(at).ok()?);
@@ -70,12 +82,14 @@ impl Block {
                 return None;
             }
             body_bytes += message.body.len() as u64;
+            expiring |= may_expire(message.properties);
             at = next;
         }
         Some(Self {
             bytes,
             offsets,
             body_bytes,
+            expiring,
             persistent,
             received,
         })
@@ -137,6 +151,11 @@ impl Block {
         self.bytes.capacity() + self.offsets.capacity() * size_of::<u32>() + size_of::<Self>() + 16
     }
 
+    /// True if some of the messages may have the property `expiration`: only then is it worth looking.
+    pub fn may_expire(&self) -> bool {
+        self.expiring
+    }
+
     /// True if the messages were published with delivery mode 2.
     pub fn persistent(&self) -> bool {
         self.persistent
@@ -161,8 +180,14 @@ fn message_at(bytes: &[u8], at: usize) -> Option<(Message<'_>, usize)> {
         route: bytes.get(route_at..properties_at)?,
         properties: bytes.get(properties_at..body_at)?,
         body: bytes.get(body_at..end)?,
+        flags: u16::from_le_bytes(header[10..12].try_into().ok()?),
     };
     Some((message, end))
+}
+
+/// True if the property flags announce an `expiration`: the lowest bit of their first octet.
+fn may_expire(properties: &[u8]) -> bool {
+    properties.first().is_some_and(|flags| flags & 1 != 0)
 }
 
 /// Collects messages into a block.
@@ -171,6 +196,7 @@ pub struct BlockBuilder {
     bytes: Vec<u8>,
     offsets: Vec<u32>,
     body_bytes: u64,
+    expiring: bool,
 }
 
 impl BlockBuilder {
@@ -185,19 +211,34 @@ impl BlockBuilder {
             bytes: Vec::with_capacity(bytes),
             offsets: Vec::with_capacity(messages),
             body_bytes: 0,
+            expiring: false,
         }
     }
 
     /// Adds a message. `exchange` and `routing_key` have at most 255 bytes (the protocol's short strings;
     /// longer ones are cut), and properties and body must each be shorter than 4 GiB (limits are far lower).
     pub fn push(&mut self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
+        self.push_flagged(exchange, routing_key, properties, body, 0);
+    }
+
+    /// [`BlockBuilder::push`] of a message that the broker knows something of: see [`Message::flags`].
+    pub fn push_flagged(
+        &mut self,
+        exchange: &[u8],
+        routing_key: &[u8],
+        properties: &[u8],
+        body: &[u8],
+        flags: u16,
+    ) {
         let exchange = &exchange[..exchange.len().min(255)];
         let routing_key = &routing_key[..routing_key.len().min(255)];
         self.start(
             2 + exchange.len() + routing_key.len(),
             properties.len(),
             body.len(),
+            flags,
         );
+        self.expiring |= may_expire(properties);
         self.bytes.push(exchange.len() as u8);
         self.bytes.extend_from_slice(exchange);
         self.bytes.push(routing_key.len() as u8);
@@ -208,19 +249,26 @@ impl BlockBuilder {
 
     /// Adds a message whose route is already encoded as two short strings.
     pub fn push_message(&mut self, message: Message<'_>) {
-        self.start(message.route.len(), message.properties.len(), message.body.len());
+        self.start(
+            message.route.len(),
+            message.properties.len(),
+            message.body.len(),
+            message.flags,
+        );
+        self.expiring |= may_expire(message.properties);
         self.bytes.extend_from_slice(message.route);
         self.bytes.extend_from_slice(message.properties);
         self.bytes.extend_from_slice(message.body);
     }
 
-    fn start(&mut self, route: usize, properties: usize, body: usize) {
+    fn start(&mut self, route: usize, properties: usize, body: usize, flags: u16) {
         self.offsets.push(self.bytes.len() as u32);
         self.body_bytes += body as u64;
         let mut header = [0; HEADER];
         header[0..4].copy_from_slice(&(body as u32).to_le_bytes());
         header[4..8].copy_from_slice(&(properties as u32).to_le_bytes());
         header[8..10].copy_from_slice(&(route as u16).to_le_bytes());
+        header[10..12].copy_from_slice(&flags.to_le_bytes());
         self.bytes.extend_from_slice(&header);
     }
 
@@ -245,6 +293,7 @@ impl BlockBuilder {
             bytes: std::mem::take(&mut self.bytes),
             offsets: std::mem::take(&mut self.offsets),
             body_bytes: std::mem::take(&mut self.body_bytes),
+            expiring: std::mem::take(&mut self.expiring),
             persistent,
             received,
         }

@@ -8,6 +8,7 @@
 //! header), [`limits`].
 
 pub mod block;
+pub mod expiration;
 pub mod ids;
 pub mod limits;
 pub mod machine;
@@ -15,7 +16,8 @@ pub mod properties;
 pub mod ranges;
 pub mod table;
 
-pub use block::{Block, BlockBuilder, Message};
+pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
+pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};
 pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};
 pub use limits::Limits;
 pub use machine::{Index, Machine, Outcome, Timestamp};

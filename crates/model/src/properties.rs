@@ -283,5 +283,20 @@ pub fn with_headers(bytes: &[u8], headers: &Table) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The properties without their expiration, everything else byte for byte as it was. `None` if `bytes` are not properties.
+pub fn without_expiration(bytes: &[u8]) -> Option<Vec<u8>> {
+    let flags = flags(bytes)?;
+    if flags & flag::EXPIRATION == 0 {
+        return Some(bytes.to_vec());
+    }
+    let at = position(bytes, flags, flag::EXPIRATION)?;
+    let after = at + 1 + *bytes.get(at)? as usize;
+    let mut out = Vec::with_capacity(bytes.len());
+    out.extend_from_slice(&(flags & !flag::EXPIRATION).to_be_bytes());
+    out.extend_from_slice(bytes.get(2..at)?);
+    out.extend_from_slice(bytes.get(after..)?);
+    Some(out)
+}
+
 #[cfg(test)]
 mod tests;

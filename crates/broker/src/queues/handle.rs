@@ -6,6 +6,7 @@
 
 use super::QueueJournal;
 use super::holding::Holding;
+use crate::dead_letters::Letters;
 use crate::ends::{Ends, Reply};
 use crate::host::Host;
 use crate::node::Node;
@@ -38,6 +39,8 @@ pub struct Queue {
     mail: AtomicBool,
     status: Counters,
     holding: Holding,
+    /// When the clock will turn the queue, in milliseconds since the Unix epoch; `u64::MAX` if it will not.
+    alarm: AtomicU64,
     node: Arc<Node>,
 }
 
@@ -74,6 +77,7 @@ impl Queue {
             mail: AtomicBool::new(false),
             status: Counters::default(),
             holding: Holding::default(),
+            alarm: AtomicU64::new(u64::MAX),
             node,
         });
         queue.publish_status(&queue.lock(), &mut Vec::new());
@@ -139,6 +143,17 @@ impl Queue {
         };
         let before: Index = journal.index_at(position);
         self.turn(host, Some(Request::Checkpoint { before }));
+    }
+
+    /// The clock has come to the time that the queue named.
+    pub fn tick(self: &Arc<Self>) {
+        self.alarm.store(u64::MAX, Ordering::SeqCst);
+        self.submit(Request::Tick);
+    }
+
+    /// The node that it belongs to.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
     }
 
     /// The queue is deleted: consumers are cancelled, later requests come to nothing.
@@ -261,6 +276,28 @@ impl Queue {
                 };
                 actions.woken.push(receipt.outbox, event);
             }
+            Effect::Reject(receipt) => {
+                let event = Event::Reject {
+                    channel: receipt.channel,
+                    numbers: receipt.numbers,
+                };
+                actions.woken.push(receipt.outbox, event);
+            }
+            Effect::DeadLetter {
+                ticket,
+                to,
+                reason,
+                pieces,
+            } => {
+                let pages = pieces.into_iter().map(|piece| page(piece, journal)).collect();
+                actions.letters.push(Letters {
+                    queue: self.clone(),
+                    ticket,
+                    to,
+                    reason,
+                    pages,
+                });
+            }
             Effect::Reply(reply, answer) => {
                 if let Some(answer) = answered(&reply, answer) {
                     actions.woken.push(
@@ -305,12 +342,23 @@ impl Queue {
             Effect::Unused => actions.unused = true,
         });
         self.publish_status(host, &mut actions.relieved);
+        let wakes_at_ms = host.machine.wakes_at_ms();
+        if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
+            self.alarm.store(wakes_at_ms, Ordering::SeqCst);
+            actions.wakes_at_ms = Some(wakes_at_ms);
+        }
     }
 
     fn carry_out(self: &Arc<Self>, actions: Actions) {
         actions.woken.wake();
         for job in actions.jobs {
             self.node.pager.send(job);
+        }
+        for letters in actions.letters {
+            self.node.dead_letters.send(letters);
+        }
+        if let Some(at_ms) = actions.wakes_at_ms {
+            self.node.clock.wake(at_ms, Arc::downgrade(self));
         }
         if actions.unused {
             self.node.queue_unused(self.id);
@@ -353,6 +401,8 @@ struct Actions {
     jobs: Vec<Job>,
     /// Publishers who may go on.
     relieved: Vec<Arc<Relief>>,
+    letters: Vec<Letters>,
+    wakes_at_ms: Option<u64>,
     unused: bool,
 }
 

@@ -41,6 +41,14 @@ pub fn ack(out: &mut Vec<u8>, channel: u16, delivery_tag: u64, multiple: bool) {
     out.extend_from_slice(&frame);
 }
 
+/// Appends a `basic.nack` of one publish, as a broker sends it: `requeue` means nothing to publishers.
+pub fn nack(out: &mut Vec<u8>, channel: u16, delivery_tag: u64) {
+    ack(out, channel, delivery_tag, false);
+    // It differs from an acknowledgement in the method's number only: the other bits are unset.
+    let id = out.len() - (4 + 9 + 1);
+    out[id..id + 4].copy_from_slice(&[0, 60, 0, 120]);
+}
+
 fn method_frame(out: &mut Vec<u8>, channel: u16, id: MethodId, fields: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&frame_head(METHOD, channel, 0));

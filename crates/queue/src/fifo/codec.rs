@@ -5,13 +5,16 @@
 //! 1 Enqueued  first, received (u64 little-endian), flags u8 (1 = persistent), the messages as a block has them
 //! 2 Settled   set            3 Returned  set            4 Dropped  reason u8, set
 //! 5 Moved     count, then first, count, place
+//! 7 Enqueued  first, received, flags, count, then each expiry, the messages
+//! 8 Snapshot  as 6, then count and each expiry
+//! expiry      distance of first from the one before, last - first, at_ms
 //! 6 Snapshot  since, next, settled_high, count, then each kept piece; count, then (distance, times) of returned messages
 //! set         count of spans, then (distance from the end of the span before, length - 1) each
 //! place       segment, offset, length
 //! ```
 
 use super::Place;
-use super::record::{DropReason, Kept, Record, Rest, Snapshot, Stored};
+use super::record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
 use model::{Block, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
@@ -21,19 +24,33 @@ const RETURNED: u8 = 3;
 const DROPPED: u8 = 4;
 const MOVED: u8 = 5;
 const SNAPSHOT: u8 = 6;
+const ENQUEUED_EXPIRING: u8 = 7;
+const SNAPSHOT_EXPIRING: u8 = 8;
 
 impl Record {
     /// Appends the record's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Enqueued { first, block, from } => {
+            Self::Enqueued {
+                first,
+                block,
+                from,
+                expiries,
+            } => {
                 let from = *from as usize;
                 let messages = block.slice(from, block.len().saturating_sub(from));
                 out.reserve(messages.len() + 20);
-                out.push(ENQUEUED);
+                out.push(if expiries.is_empty() {
+                    ENQUEUED
+                } else {
+                    ENQUEUED_EXPIRING
+                });
                 put(out, *first);
                 out.extend_from_slice(&block.received().0.to_le_bytes());
                 out.push(u8::from(block.persistent()));
+                if !expiries.is_empty() {
+                    put_expiries(out, expiries);
+                }
                 out.extend_from_slice(messages);
             }
             Self::Settled { seqs } => {
@@ -67,7 +84,8 @@ impl Record {
         let (kind, rest) = bytes.split_first()?;
         let mut input = Input { rest };
         let record = match *kind {
-            ENQUEUED => return enqueued(input),
+            ENQUEUED => return enqueued(input, false),
+            ENQUEUED_EXPIRING => return enqueued(input, true),
             SETTLED => Self::Settled { seqs: input.set()? },
             RETURNED => Self::Returned { seqs: input.set()? },
             DROPPED => {
@@ -80,23 +98,26 @@ impl Record {
             MOVED => Self::Moved {
                 pieces: input.list(5, Input::stored)?,
             },
-            SNAPSHOT => Self::Snapshot(input.snapshot()?),
+            SNAPSHOT => Self::Snapshot(input.snapshot(false)?),
+            SNAPSHOT_EXPIRING => Self::Snapshot(input.snapshot(true)?),
             _ => return None,
         };
         input.rest.is_empty().then_some(record)
     }
 }
 
-fn enqueued(mut input: Input<'_>) -> Option<Record> {
+fn enqueued(mut input: Input<'_>, expiring: bool) -> Option<Record> {
     let first = input.number().filter(|first| *first > 0)?;
     let received = Timestamp(u64::from_le_bytes(*input.take::<8>()?));
     let flags = input.octet().filter(|flags| *flags <= 1)?;
+    let expiries = if expiring { input.expiries()? } else { Vec::new() };
     let block = Block::from_bytes(input.rest.to_vec(), flags == 1, received)?;
     let count = block.len() as u64;
     (count > 0 && first.checked_add(count).is_some()).then(|| Record::Enqueued {
         first,
         block: Arc::new(block),
         from: 0,
+        expiries,
     })
 }
 
@@ -106,6 +127,7 @@ fn reason_code(reason: DropReason) -> u8 {
         DropReason::Rejected => 1,
         DropReason::Purged => 2,
         DropReason::Unreadable => 3,
+        DropReason::Expired => 4,
     }
 }
 
@@ -115,6 +137,7 @@ fn reason(code: u8) -> Option<DropReason> {
         DropReason::Rejected,
         DropReason::Purged,
         DropReason::Unreadable,
+        DropReason::Expired,
     ]
     .into_iter()
     .find(|reason| reason_code(*reason) == code)
@@ -145,7 +168,11 @@ fn put_place(out: &mut Vec<u8>, place: Place) {
 }
 
 fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
-    out.push(SNAPSHOT);
+    out.push(if snapshot.expiries.is_empty() {
+        SNAPSHOT
+    } else {
+        SNAPSHOT_EXPIRING
+    });
     put(out, snapshot.since);
     put(out, snapshot.next);
     put(out, snapshot.settled_high);
@@ -174,6 +201,20 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
         put(out, seq - at);
         put(out, u64::from(*times));
         at = *seq;
+    }
+    if !snapshot.expiries.is_empty() {
+        put_expiries(out, &snapshot.expiries);
+    }
+}
+
+fn put_expiries(out: &mut Vec<u8>, expiries: &[Expiry]) {
+    put(out, expiries.len() as u64);
+    let mut at = 0;
+    for expiry in expiries {
+        put(out, expiry.first.saturating_sub(at));
+        put(out, expiry.last.saturating_sub(expiry.first));
+        put(out, expiry.at_ms);
+        at = expiry.first;
     }
 }
 
@@ -278,7 +319,18 @@ impl<'a> Input<'a> {
         })
     }
 
-    fn snapshot(&mut self) -> Option<Snapshot> {
+    fn expiries(&mut self) -> Option<Vec<Expiry>> {
+        let mut at: Seq = 0;
+        self.list(3, |input| {
+            let first = at.checked_add(input.number()?)?;
+            let last = first.checked_add(input.number()?)?;
+            at = first;
+            let at_ms = input.number()?;
+            Some(Expiry { first, last, at_ms })
+        })
+    }
+
+    fn snapshot(&mut self, expiring: bool) -> Option<Snapshot> {
         let (since, next, settled_high) = (self.number()?, self.number()?, self.number()?);
         let kept = self.list(8, Self::kept)?;
         let mut at: Seq = 0;
@@ -292,6 +344,7 @@ impl<'a> Input<'a> {
             settled_high,
             kept,
             returned,
+            expiries: if expiring { self.expiries()? } else { Vec::new() },
         })
     }
 }

@@ -83,7 +83,10 @@ impl<E: Ends> Fifo<E> {
     pub(super) fn next_ready(&self) -> Option<Ready> {
         let (slot, first, last) = match self.dispatch.returned.first() {
             Some((first, last)) => self.contents.first_live(first, last)?,
-            None => self.contents.first_live(self.dispatch.cursor, Seq::MAX)?,
+            None if self.dispatch.leaving.is_empty() => {
+                self.contents.first_live(self.dispatch.cursor, Seq::MAX)?
+            }
+            None => self.first_that_stays()?,
         };
         if last < self.dispatch.suspect_below {
             return Some(Ready {
@@ -108,6 +111,19 @@ impl<E: Ends> Fifo<E> {
             last,
             redelivered,
         })
+    }
+
+    /// The first ready messages at or after the cursor, when some there are on their way to a dead-letter exchange.
+    pub(super) fn first_that_stays(&self) -> Option<(usize, Seq, Seq)> {
+        let mut at = self.dispatch.cursor;
+        loop {
+            let (slot, first, last) = self.contents.first_live(at, Seq::MAX)?;
+            match self.dispatch.leaving.overlap(first, last) {
+                Some((from, to)) if from == first => at = to + 1,
+                Some((from, _)) => return Some((slot, first, from - 1)),
+                None => return Some((slot, first, last)),
+            }
+        }
     }
 
     fn answer_get(

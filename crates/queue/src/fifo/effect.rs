@@ -1,6 +1,6 @@
 //! What the machine orders its host to do. Imperative.
 
-use super::{Ends, Place};
+use super::{DeadLetterTo, DropReason, Ends, Place};
 use model::{Block, ConsumerId, Index, Ranges, Seq};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -16,6 +16,16 @@ pub enum Effect<E: Ends> {
     },
     /// The queue has taken responsibility (as a promise: once durable).
     Confirm(E::Receipt),
+    /// The queue has refused these messages because it is full.
+    Reject(E::Receipt),
+    /// Publish these messages to the dead-letter exchange; answered by `Request::DeadLettered` with the same ticket. The
+    /// pieces' first numbers mean something to the machine only.
+    DeadLetter {
+        ticket: u64,
+        to: Arc<DeadLetterTo>,
+        reason: DropReason,
+        pieces: Vec<Piece>,
+    },
     /// Answer a question.
     Reply(E::Reply, Answer),
     /// Tell a consumer that it is one no longer (the queue is gone).
@@ -31,7 +41,8 @@ pub enum Effect<E: Ends> {
     /// Always a promise, with the snapshot that made it so: records with lower numbers than `before` are not needed any
     /// more, neither for replay nor to be read.
     Forget { before: Index },
-    /// The queue's last consumer is gone and it was declared auto-delete: have it deleted.
+    /// The queue's last consumer is gone and it was declared auto-delete, or nobody used it for as long as it was told to wait:
+    /// have it deleted.
     Unused,
 }
 

@@ -1,5 +1,6 @@
 //! The end of a queue.
 
+use super::discard::Leaving;
 use super::{Answer, Effect, Ends, Fifo, FifoOutcome, Request};
 
 impl<E: Ends> Fifo<E> {
@@ -36,6 +37,8 @@ impl<E: Ends> Fifo<E> {
         self.contents.clear();
         self.dispatch.clear();
         self.paging.clear();
+        self.leaving = Leaving::default();
+        self.unused_at_ms = u64::MAX;
     }
 
     /// A deleted queue takes no part any more, but nobody waits for it in vain.

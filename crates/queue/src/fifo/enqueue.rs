@@ -1,17 +1,18 @@
 //! Publishing: straight through to consumers if nothing stands in the way, into the contents otherwise.
 
 use super::dispatch::Span;
-use super::{DropReason, Effect, Ends, Fifo, FifoOutcome, Record};
-use model::{Block, Ranges};
+use super::{DropReason, Ends, Fifo, FifoOutcome, Overflow, Record};
+use model::{Block, Ranges, Timestamp};
 use std::sync::Arc;
 
 impl<E: Ends> Fifo<E> {
+    /// Takes a block that has room. True if it must be durable before it is confirmed.
     pub(super) fn enqueue(
         &mut self,
         block: Arc<Block>,
-        receipt: Option<E::Receipt>,
+        now: Timestamp,
         outcome: &mut FifoOutcome<E>,
-    ) {
+    ) -> bool {
         let count = block.len() as u64;
         let journaled = self.settings.durable && block.persistent();
         let gone = self.straight_through(&block, outcome);
@@ -27,29 +28,27 @@ impl<E: Ends> Fifo<E> {
             let (first, from) = (self.contents.next(), gone as u32);
             let bytes = block.body_bytes_of(from as usize, (count - gone) as usize);
             let index = journaled.then_some(self.next_index);
+            let expiries = self.expiries_of(&block, from, first, now);
             if journaled {
                 self.record(
                     Record::Enqueued {
                         first,
                         block: block.clone(),
                         from,
+                        expiries: expiries.clone(),
                     },
                     outcome,
                 );
             }
             self.contents.enqueue(first, block, from, index);
+            self.contents.expire_at(&expiries);
             self.dispatch.ready += count - gone;
             self.dispatch.ready_bytes += bytes;
             self.deliver(outcome);
             self.overflow(outcome);
             self.relieve(outcome);
         }
-        if let Some(receipt) = receipt {
-            match journaled && gone < count {
-                true => outcome.promises.push(Effect::Confirm(receipt)),
-                false => outcome.effects.push(Effect::Confirm(receipt)),
-            }
-        }
+        journaled && gone < count
     }
 
     /// Hands messages from the front of the block to consumers that do not acknowledge, so that they never become contents
@@ -81,6 +80,10 @@ impl<E: Ends> Fifo<E> {
         let Some(limit) = self.settings.max_length else {
             return 0;
         };
+        // Dead letters must be contents first, and a queue that refuses has made room before.
+        if self.settings.dead_letter.is_some() || self.settings.overflow != Overflow::DropHead {
+            return 0;
+        }
         let wanted = !self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry();
         if self.dispatch.ready + incoming <= limit || wanted {
             return 0;

@@ -118,18 +118,10 @@ impl<E: Ends> Fifo<E> {
     /// The bytes of ready bodies in `first..=last`.
     fn ready_bytes_of(&self, first: Seq, last: Seq) -> u64 {
         let mut bytes = 0;
-        let mut add = |from, to| {
+        self.dispatch.ready_within(first, last, |from, to| {
             self.contents
                 .live_spans(from, to, |run, start, stop| bytes += run.body_bytes(start, stop));
-        };
-        let mut at = first;
-        while let Some((from, to)) = self.dispatch.returned.overlap(at, last) {
-            add(from, to);
-            at = to + 1;
-        }
-        if last >= self.dispatch.cursor {
-            add(first.max(self.dispatch.cursor), last);
-        }
+        });
         bytes
     }
 }

@@ -7,15 +7,18 @@
 //! A durable queue's persistent messages are *journaled*: whatever befalls them is recorded. All others live in the same
 //! contents and leave no record.
 
+mod admit;
 mod checkpoint;
 mod codec;
 mod consumers;
 mod contents;
 mod deliver;
+mod discard;
 mod dispatch;
 pub mod effect;
 mod end;
 mod enqueue;
+mod expire;
 mod loading;
 mod overflow;
 mod paging;
@@ -24,10 +27,11 @@ pub mod request;
 mod settle;
 
 pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
-pub use record::{DropReason, Kept, Record, Rest, Snapshot, Stored};
-pub use request::{ConsumerSettings, Disposal, QueueSettings, Request};
+pub use record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
+pub use request::{ConsumerSettings, DeadLetterTo, Disposal, Overflow, QueueSettings, Request};
 
 use contents::Contents;
+use discard::Leaving;
 use dispatch::Dispatch;
 use model::{Index, Machine, Outcome, Ranges, Seq, Timestamp};
 use paging::Paging;
@@ -41,6 +45,9 @@ pub trait Ends {
     type Reply;
     /// Where a consumer's deliveries go. Cloned once per delivered batch.
     type Outlet: Clone;
+
+    /// Splits a receipt for `count` messages: takes out the part for those at `positions` (from 0).
+    fn split(receipt: &mut Self::Receipt, positions: &Ranges, count: usize) -> Self::Receipt;
 }
 
 /// Where an entry lies in the queue's own segments (the storage room's words, carried as plain numbers).
@@ -59,7 +66,7 @@ pub struct Place {
 pub struct Status {
     /// Messages that may be delivered.
     pub ready: u64,
-    /// Messages delivered and not settled.
+    /// Messages delivered and not settled. What is on its way to a dead-letter exchange is neither ready nor unacked.
     pub unacked: u64,
     /// Consumers.
     pub consumers: usize,
@@ -85,6 +92,9 @@ pub struct Fifo<E: Ends> {
     contents: Contents,
     dispatch: Dispatch<E>,
     paging: Paging,
+    leaving: Leaving,
+    /// When the queue ends if nobody uses it, in milliseconds since the Unix epoch; `u64::MAX` for never.
+    unused_at_ms: u64,
     /// The number of the next record.
     next_index: Index,
     /// The queue is deleted; nothing happens here any more.
@@ -99,6 +109,8 @@ impl<E: Ends> Fifo<E> {
             settings,
             contents: Contents::default(),
             paging: Paging::default(),
+            leaving: Leaving::default(),
+            unused_at_ms: u64::MAX,
             next_index: 1,
             retired: false,
         }
@@ -127,11 +139,11 @@ impl<E: Ends> Fifo<E> {
     pub fn status(&self) -> Status {
         Status {
             ready: self.dispatch.ready,
-            unacked: self.contents.live() - self.dispatch.ready,
+            unacked: self.contents.live() - self.dispatch.ready - self.dispatch.leaving_count,
             consumers: self.dispatch.ring.len(),
             ready_bytes: self.dispatch.ready_bytes,
             handed: self.dispatch.handed,
-            memory: self.contents.memory(),
+            memory: self.contents.memory() + self.leaving.refused_bytes,
             paged: self.contents.paged(),
             next_seq: self.contents.next(),
         }
@@ -201,12 +213,15 @@ impl<E: Ends> Machine for Fifo<E> {
     type Record = Record;
     type Effect = Effect<E>;
 
-    fn handle(&mut self, _now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
+    fn handle(&mut self, now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
         if self.retired {
             return self.handle_retired(request, outcome);
         }
+        if self.wakes_at_ms() <= now.0 {
+            self.due(now, outcome);
+        }
         match request {
-            Request::Enqueue { block, receipt } => self.enqueue(block, receipt, outcome),
+            Request::Enqueue { block, receipt } => self.publish(block, receipt, now, outcome),
             Request::Consume {
                 consumer,
                 outlet,
@@ -214,9 +229,16 @@ impl<E: Ends> Machine for Fifo<E> {
                 reply,
             } => {
                 self.consume(consumer, outlet, settings, reply, outcome);
+                self.used(now);
             }
-            Request::Cancel { consumer, reply } => self.cancel(consumer, reply, outcome),
-            Request::Get { no_ack, reply } => self.get(no_ack, reply, outcome),
+            Request::Cancel { consumer, reply } => {
+                self.cancel(consumer, reply, outcome);
+                self.used(now);
+            }
+            Request::Get { no_ack, reply } => {
+                self.get(no_ack, reply, outcome);
+                self.used(now);
+            }
             Request::Settle {
                 consumer,
                 seqs,
@@ -239,7 +261,10 @@ impl<E: Ends> Machine for Fifo<E> {
                 if_empty,
                 reply,
             } => self.retire(if_unused, if_empty, reply, outcome),
-            Request::Configure { settings } => self.configure(settings, outcome),
+            Request::Configure { settings } => self.configure(settings, now, outcome),
+            Request::Use => self.used(now),
+            Request::Tick => {}
+            Request::DeadLettered { ticket, unread } => self.dead_lettered(ticket, &unread, outcome),
             Request::Shrink { memory } => self.shrink(memory, outcome),
             Request::Loaded { first, block } => self.loaded(first, block, outcome),
             Request::Stored { pieces } => self.stored(&pieces, outcome),
@@ -253,9 +278,15 @@ impl<E: Ends> Machine for Fifo<E> {
         self.next_index = index.saturating_add(1);
         let mut journaled = Ranges::new();
         match record {
-            Record::Enqueued { first, block, from } => {
+            Record::Enqueued {
+                first,
+                block,
+                from,
+                expiries,
+            } => {
                 let memory = block.memory();
                 if self.contents.enqueue(first, block, from, Some(index)) {
+                    self.contents.expire_at(&expiries);
                     self.paging.replayed(&mut self.contents, memory);
                 }
             }

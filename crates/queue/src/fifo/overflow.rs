@@ -1,11 +1,14 @@
 //! Dropping what is ready: too much of it, purged, or unreadable.
 
-use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, QueueSettings};
-use model::{Ranges, Seq};
+use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Overflow, QueueSettings};
+use model::{Ranges, Seq, Timestamp};
 
 impl<E: Ends> Fifo<E> {
     /// Drops the oldest ready messages until the limits are kept. Only ready messages count, as in RabbitMQ.
     pub(super) fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
+        if self.settings.overflow != Overflow::DropHead {
+            return;
+        }
         let excess = self
             .settings
             .max_length
@@ -31,13 +34,20 @@ impl<E: Ends> Fifo<E> {
             .push(Effect::Reply(reply, Answer::Purged(dropped)));
     }
 
-    pub(super) fn configure(&mut self, settings: QueueSettings, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn configure(
+        &mut self,
+        settings: QueueSettings,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         // Durability is what a queue was declared with; its journal would not know of a change.
         self.settings = QueueSettings {
             durable: self.settings.durable,
             ..settings
         };
         self.dispatch.ring.set_single(self.settings.single_active);
+        self.unused_at_ms = u64::MAX;
+        self.used(now);
         self.overflow(outcome);
     }
 
@@ -50,7 +60,9 @@ impl<E: Ends> Fifo<E> {
         reason: DropReason,
         outcome: &mut FifoOutcome<E>,
     ) -> u64 {
+        let leaving = self.dead_letters_to(reason).is_some();
         let mut journaled = Ranges::new();
+        let mut going = Vec::new();
         let (mut dropped, mut won) = (0, 0);
         while dropped < count && won < bytes {
             let Some(ready) = self.next_ready() else { break };
@@ -64,11 +76,17 @@ impl<E: Ends> Fifo<E> {
             };
             self.passed(ready.slot, last);
             self.dispatch.take(ready.first, last, size);
-            self.contents.remove(ready.first, last, &mut journaled);
+            match leaving {
+                true => going.push((ready.first, last)),
+                false => drop(self.contents.remove(ready.first, last, &mut journaled)),
+            }
             dropped += last + 1 - ready.first;
             won += size;
         }
         self.record_dropped(journaled, reason, outcome);
+        if leaving {
+            self.let_leave(going, reason, outcome);
+        }
         self.end_waiting(outcome);
         dropped
     }
@@ -76,14 +94,10 @@ impl<E: Ends> Fifo<E> {
     /// Drops those of `first..=last` that are ready, wherever they stand. What consumers hold stays until they settle it.
     pub(super) fn drop_unreadable(&mut self, first: Seq, last: Seq, outcome: &mut FifoOutcome<E>) {
         let mut spans: Vec<(Seq, Seq)> = Vec::new();
-        let cursor = self.dispatch.cursor;
-        self.contents
-            .live_spans(first.max(cursor), last, |_, from, to| spans.push((from, to)));
-        let mut at = first;
-        while let Some((from, to)) = self.dispatch.returned.overlap(at, last) {
-            spans.push((from, to));
-            at = to + 1;
-        }
+        let dispatch = &self.dispatch;
+        self.contents.live_spans(first, last, |_, from, to| {
+            dispatch.ready_within(from, to, |from, to| spans.push((from, to)));
+        });
         let mut journaled = Ranges::new();
         for (from, to) in spans {
             let mut bytes = 0;

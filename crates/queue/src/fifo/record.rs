@@ -14,6 +14,8 @@ pub enum Record {
         first: Seq,
         block: Arc<Block>,
         from: u32,
+        /// When some of them expire, by rising numbers.
+        expiries: Vec<Expiry>,
     },
     /// Consumers are done with these.
     Settled { seqs: Ranges },
@@ -26,6 +28,17 @@ pub enum Record {
     /// Everything that exists: what replay met before is forgotten. All bodies lie in segments or in records from
     /// `Snapshot::since` on.
     Snapshot(Snapshot),
+}
+
+/// Messages that expire together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expiry {
+    /// The first of them.
+    pub first: Seq,
+    /// The last.
+    pub last: Seq,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
 }
 
 /// A contiguous piece of the queue in a segment.
@@ -46,6 +59,8 @@ pub enum DropReason {
     MaxLength,
     /// Rejected by a consumer without requeue.
     Rejected,
+    /// `x-message-ttl` or the message's own `expiration`.
+    Expired,
     /// `queue.purge`.
     Purged,
     /// The stored bytes are damaged.
@@ -66,6 +81,8 @@ pub struct Snapshot {
     pub kept: Vec<Kept>,
     /// Live messages that were returned, and how often.
     pub returned: Vec<(Seq, u32)>,
+    /// When messages expire, by rising first numbers; some of them may be gone.
+    pub expiries: Vec<Expiry>,
 }
 
 /// Messages that lie together.

@@ -57,6 +57,13 @@ pub enum Request<E: Ends> {
         if_empty: bool,
         reply: E::Reply,
     },
+    /// Somebody uses the queue other than by consuming or getting (a repeated declaration): see `QueueSettings::expires_ms`.
+    Use,
+    /// The time that `Fifo::wakes_at_ms` named has come.
+    Tick,
+    /// Answer to `Effect::DeadLetter`: all queues that the messages went to have them safely, or they went nowhere. `unread`
+    /// could not be read where the effect said.
+    DeadLettered { ticket: u64, unread: Ranges },
     /// New settings (limits) are in force.
     Configure { settings: QueueSettings },
     /// Bodies may take this many bytes of memory from now on; the rest is paged out.
@@ -111,4 +118,34 @@ pub struct QueueSettings {
     pub max_length: Option<u64>,
     /// `x-max-length-bytes`: at most so many bytes of ready bodies.
     pub max_length_bytes: Option<u64>,
+    /// `x-overflow`: what happens at these limits.
+    pub overflow: Overflow,
+    /// `x-message-ttl`: how long messages may be ready, in milliseconds.
+    pub message_ttl_ms: Option<u64>,
+    /// `x-expires`: how long nobody may use the queue (by consuming, getting or declaring it again) before it is deleted, in
+    /// milliseconds.
+    pub expires_ms: Option<u64>,
+    /// `x-dead-letter-exchange`: where messages go that are rejected, expire or have no room.
+    pub dead_letter: Option<Arc<DeadLetterTo>>,
+}
+
+/// What happens to messages beyond a queue's limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// The oldest ready messages are dropped.
+    #[default]
+    DropHead,
+    /// New messages are refused.
+    Reject,
+    /// New messages are refused and go to the dead-letter exchange.
+    RejectAndDeadLetter,
+}
+
+/// Where dead letters go. The machine hands it on and does not look into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterTo {
+    /// The exchange's name, in the queue's virtual host; empty for the default exchange.
+    pub exchange: String,
+    /// The routing key instead of the message's own ones.
+    pub routing_key: Option<Vec<u8>>,
 }

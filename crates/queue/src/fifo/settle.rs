@@ -12,26 +12,52 @@ impl<E: Ends> Fifo<E> {
         disposal: Disposal,
         outcome: &mut FifoOutcome<E>,
     ) {
+        if disposal == Disposal::Rejected && self.settings.dead_letter.is_some() {
+            return self.reject(consumer, seqs, outcome);
+        }
         let mut journaled = Ranges::new();
         let mut count = 0;
         for (first, last) in seqs.spans() {
             let last = last.min(self.dispatch.cursor.saturating_sub(1));
-            if self.dispatch.returned.is_empty() {
+            if self.dispatch.returned.is_empty() && self.dispatch.leaving.is_empty() {
                 if first <= last {
                     count += self.contents.remove(first, last, &mut journaled);
                 }
                 continue;
             }
             let contents = &mut self.contents;
-            self.dispatch.returned.others(first, last, |from, to| {
+            self.dispatch.held_within(first, last, |from, to| {
                 count += contents.remove(from, to, &mut journaled)
             });
         }
+        self.overdue_are_settled(seqs);
         match disposal {
             Disposal::Accepted => self.record_settled(journaled, outcome),
             Disposal::Rejected => self.record_dropped(journaled, DropReason::Rejected, outcome),
         }
         self.let_go(consumer, count, outcome);
+    }
+
+    /// Rejected messages go to the dead-letter exchange.
+    fn reject(&mut self, consumer: Option<ConsumerId>, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+        let mut spans = Vec::new();
+        for (first, last) in seqs.spans() {
+            self.contents.live_spans(first, last, |_, from, to| {
+                self.dispatch
+                    .held_within(from, to, |from, to| spans.push((from, to)));
+            });
+        }
+        self.overdue_are_settled(seqs);
+        let count = spans.iter().map(|(first, last)| last + 1 - first).sum();
+        self.let_leave(spans, DropReason::Rejected, outcome);
+        self.let_go(consumer, count, outcome);
+    }
+
+    fn overdue_are_settled(&mut self, seqs: &Ranges) {
+        if self.contents.expiries.any_late() {
+            let spans: Vec<(Seq, Seq)> = seqs.spans().collect();
+            self.overdue(&spans);
+        }
     }
 
     /// Delivered messages stand again where they stood.
@@ -45,8 +71,7 @@ impl<E: Ends> Fifo<E> {
         let mut back: Vec<(Seq, Seq)> = Vec::new();
         let (mut count, mut bytes) = (0, 0);
         for (first, last) in seqs.spans() {
-            let last = last.min(self.dispatch.cursor.saturating_sub(1));
-            self.dispatch.returned.others(first, last, |from, to| {
+            self.dispatch.held_within(first, last, |from, to| {
                 self.contents.live_spans(from, to, |run, start, stop| {
                     back.push((start, stop));
                     count += stop + 1 - start;
@@ -54,6 +79,7 @@ impl<E: Ends> Fifo<E> {
                 });
             });
         }
+        let overdue = self.overdue(&back);
         let mut journaled = Ranges::new();
         for (first, last) in back {
             self.dispatch.returned.insert(first, last);
@@ -66,6 +92,9 @@ impl<E: Ends> Fifo<E> {
         self.dispatch.ready_bytes += bytes;
         if !journaled.is_empty() {
             self.record(Record::Returned { seqs: journaled }, outcome);
+        }
+        if !overdue.is_empty() {
+            self.discard(&overdue, DropReason::Expired, outcome);
         }
         self.let_go(consumer, count, outcome);
         self.overflow(outcome);

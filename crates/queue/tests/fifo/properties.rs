@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..8) {
+    fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..10) {
         let mut framed = vec![kind];
         framed.extend_from_slice(&bytes);
         if let Some(record) = Record::decode(&framed) {
@@ -246,7 +246,7 @@ proptest! {
             record.encode(&mut again);
             prop_assert_eq!(Record::decode(&again), Some(record.clone()));
             let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { durable: true, ..QueueSettings::default() });
-            fifo.apply(1, Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0 });
+            fifo.apply(1, Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new() });
             fifo.apply(2, record);
             fifo.recovered();
             let mut outcome = Outcome::default();

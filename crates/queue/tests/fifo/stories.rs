@@ -1,23 +1,27 @@
 //! Runs the stories in `tests/stories`: what is asked of a queue stands at the margin, what comes of it is indented.
 //!
 //! ```text
-//! queue [durable] [auto-delete] [single-active] [max-length N] [max-length-bytes N]      (first, once)
-//! publish [persistent] COUNT [of BYTES bytes] [confirm NAME]            (one block, as one read from a socket brings it)
+//! queue [durable] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
+//!     [ttl MS] [expires MS] [dead-letters]      (first, once; on one line)
+//! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [confirm NAME]            (one block, as one read from a socket brings it)
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
+//! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
 //! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT    restart
 //! ```
 //!
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
 
-use crate::world::{Event, World, block};
-use model::{ConsumerId, Ranges};
+use crate::world::{Event, World, expiring_block};
+use model::{ConsumerId, Ranges, Timestamp};
 use queue::fifo::{
-    Answer, ConsumerSettings, Delivery, Disposal, DropReason, QueueSettings, Record, Request, Source,
+    Answer, ConsumerSettings, DeadLetterTo, Delivery, Disposal, DropReason, Overflow, QueueSettings, Record,
+    Request, Source,
 };
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A story under way.
 struct Story {
@@ -88,6 +92,15 @@ impl Story {
                 self.world = World::restarted(self.settings.clone(), self.world.disk.clone());
                 return vec![self.status()];
             }
+            "clock" => {
+                self.world.now = Timestamp(words[1].parse().unwrap());
+                let events = self.world.handle(Request::Tick);
+                return self.describe(events);
+            }
+            "arrive" => {
+                let events = self.world.dead_letter_one().unwrap();
+                return self.describe(events);
+            }
             "status" => return vec![self.status()],
             "disk" => return self.disk(words.contains(&"fails"), words.get(2).map(|pieces| spans(pieces))),
             _ => self.request(words),
@@ -156,6 +169,7 @@ impl Story {
             "resume" => Request::Resume {
                 consumer: self.consumer(who),
             },
+            "use" => Request::Use,
             "purge" => Request::Purge { reply },
             "delete" => {
                 let (if_unused, if_empty) = (words.contains(&"if-unused"), words.contains(&"if-empty"));
@@ -192,7 +206,7 @@ impl Story {
         });
         let first = self.world.fifo.status().next_seq;
         Request::Enqueue {
-            block: block(first, &vec![size; count], persistent),
+            block: expiring_block(first, &vec![size; count], persistent, after(words, "expiration")),
             receipt,
         }
     }
@@ -263,6 +277,11 @@ impl Story {
                     durably(once_durable)
                 )
             }
+            Event::Rejected(receipt) => format!("refuse {}", self.names[receipt as usize]),
+            Event::DeadLettered(reason, seqs) => {
+                let seqs: Ranges = seqs.into_iter().collect();
+                format!("dead letters {}: {}", list(&seqs), why(reason))
+            }
             Event::Answered(_, answer) => format!("answer: {}", answered(&answer)),
             Event::Cancelled(id) => format!("{} is told that the queue is gone", name(id)),
             Event::Load(first, Source::Journal(index)) => {
@@ -303,7 +322,9 @@ fn delivered(delivery: &Delivery) -> String {
 
 fn recorded(record: &Record) -> String {
     match record {
-        Record::Enqueued { first, block, from } => {
+        Record::Enqueued {
+            first, block, from, ..
+        } => {
             format!(
                 "{} enqueued",
                 show(*first, first + block.len() as u64 - u64::from(*from) - 1)
@@ -312,13 +333,7 @@ fn recorded(record: &Record) -> String {
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
         Record::Returned { seqs } => format!("{} returned", list(seqs)),
         Record::Dropped { seqs, reason } => {
-            let reason = match reason {
-                DropReason::MaxLength => "too many",
-                DropReason::Rejected => "rejected",
-                DropReason::Purged => "purged",
-                DropReason::Unreadable => "unreadable",
-            };
-            format!("{} dropped, {reason}", list(seqs))
+            format!("{} dropped, {}", list(seqs), why(*reason))
         }
         Record::Moved { pieces } => {
             let spans = pieces
@@ -329,6 +344,16 @@ fn recorded(record: &Record) -> String {
         Record::Snapshot(snapshot) => {
             format!("snapshot of {}", counted(snapshot.kept.len(), "piece", "pieces"))
         }
+    }
+}
+
+fn why(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::MaxLength => "too many",
+        DropReason::Rejected => "rejected",
+        DropReason::Expired => "expired",
+        DropReason::Purged => "purged",
+        DropReason::Unreadable => "unreadable",
     }
 }
 
@@ -386,5 +411,20 @@ fn settings(words: &[&str]) -> QueueSettings {
         single_active: words.contains(&"single-active"),
         max_length: after(words, "max-length"),
         max_length_bytes: after(words, "max-length-bytes"),
+        overflow: if words.contains(&"reject-publish") {
+            Overflow::Reject
+        } else if words.contains(&"reject-publish-dlx") {
+            Overflow::RejectAndDeadLetter
+        } else {
+            Overflow::DropHead
+        },
+        message_ttl_ms: after(words, "ttl"),
+        expires_ms: after(words, "expires"),
+        dead_letter: words.contains(&"dead-letters").then(|| {
+            Arc::new(DeadLetterTo {
+                exchange: String::new(),
+                routing_key: None,
+            })
+        }),
     }
 }

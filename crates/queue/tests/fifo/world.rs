@@ -1,8 +1,10 @@
 //! A host made of lists: a journal, segments, and a disk that answers when it is told to.
 
-use model::{Block, BlockBuilder, ConsumerId, Index, Machine, Message, Outcome, Seq, Timestamp};
+use model::properties::PropertiesBuilder;
+use model::{Block, BlockBuilder, ConsumerId, Index, Machine, Message, Outcome, Ranges, Seq, Timestamp};
 use queue::fifo::{
-    Answer, Bytes, Delivery, Effect, Ends, Fifo, Piece, Place, QueueSettings, Record, Request, Source, Stored,
+    Answer, Bytes, Delivery, DropReason, Effect, Ends, Fifo, Piece, Place, QueueSettings, Record, Request,
+    Source, Stored,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,6 +17,10 @@ impl Ends for Plain {
     type Receipt = u32;
     type Reply = u32;
     type Outlet = ();
+
+    fn split(receipt: &mut u32, _: &Ranges, _: usize) -> u32 {
+        *receipt
+    }
 }
 
 /// What came out of a turn, in order, as far as clients and the journal can tell.
@@ -22,12 +28,21 @@ impl Ends for Plain {
 pub enum Event {
     Recorded(Record),
     Delivered(ConsumerId, Delivery),
-    Confirmed { receipt: u32, once_durable: bool },
+    Confirmed {
+        receipt: u32,
+        once_durable: bool,
+    },
+    Rejected(u32),
+    /// Why, and which messages.
+    DeadLettered(DropReason, Vec<Seq>),
     Answered(u32, Answer),
     Cancelled(ConsumerId),
     Load(Seq, Source),
     Store(Vec<(Seq, u32)>, bool),
-    Released { places: Vec<Place>, once_durable: bool },
+    Released {
+        places: Vec<Place>,
+        once_durable: bool,
+    },
     Forget(Index),
     Unused,
 }
@@ -47,6 +62,10 @@ pub struct World {
     pub disk: Disk,
     pub loads: VecDeque<(Seq, Source)>,
     pub stores: VecDeque<(Vec<Piece>, bool)>,
+    /// Dead letters that have not arrived yet.
+    pub dead_letters: VecDeque<(u64, DropReason, Vec<Seq>)>,
+    /// What the clock shows.
+    pub now: Timestamp,
     /// The disk as it was before the last turn's records and promises reached it, but after its effects did.
     pub crashed: Disk,
 }
@@ -60,9 +79,18 @@ pub fn body(seq: Seq, size: usize) -> Vec<u8> {
 
 /// Messages `first..first + count` as a block.
 pub fn block(first: Seq, sizes: &[usize], persistent: bool) -> Arc<Block> {
+    expiring_block(first, sizes, persistent, None)
+}
+
+/// The same with an expiration, in milliseconds.
+pub fn expiring_block(first: Seq, sizes: &[usize], persistent: bool, expiration: Option<u64>) -> Arc<Block> {
     let mut builder = BlockBuilder::new();
+    let properties = match expiration {
+        None => vec![0, 0],
+        Some(ms) => PropertiesBuilder::new().expiration(ms.to_string()).encode(),
+    };
     for (seq, size) in (first..).zip(sizes) {
-        builder.push(b"", b"q", &[0, 0], &body(seq, *size));
+        builder.push(b"", b"q", &properties, &body(seq, *size));
     }
     Arc::new(builder.finish(persistent, Timestamp(1)))
 }
@@ -93,6 +121,8 @@ impl World {
             },
             loads: VecDeque::new(),
             stores: VecDeque::new(),
+            dead_letters: VecDeque::new(),
+            now: Timestamp(1),
             crashed: Disk::default(),
         }
     }
@@ -120,7 +150,7 @@ impl World {
     pub fn handle(&mut self, request: Request<Plain>) -> Vec<Event> {
         let mut outcome = Outcome::default();
         let first_index = self.fifo.next_index();
-        self.fifo.handle(Timestamp(1), request, &mut outcome);
+        self.fifo.handle(self.now, request, &mut outcome);
         assert_eq!(self.fifo.next_index(), first_index + outcome.records.len() as u64);
         let mut events = Vec::new();
         let mut journal = self.disk.journal.clone();
@@ -154,6 +184,19 @@ impl World {
                 receipt,
                 once_durable,
             },
+            Effect::Reject(receipt) => Event::Rejected(receipt),
+            Effect::DeadLetter {
+                ticket,
+                to: _,
+                reason,
+                pieces,
+            } => {
+                let blocks = pieces.iter().map(|piece| self.read_piece(piece).unwrap());
+                let seqs = blocks.flat_map(|block| (0..block.len()).map(move |at| number(block.message(at))));
+                let seqs: Vec<Seq> = seqs.collect();
+                self.dead_letters.push_back((ticket, reason, seqs.clone()));
+                Event::DeadLettered(reason, seqs)
+            }
             Effect::Reply(reply, answer) => Event::Answered(reply, answer),
             Effect::CancelConsumer { consumer, .. } => Event::Cancelled(consumer),
             Effect::Load { first, source } => {
@@ -216,7 +259,14 @@ impl World {
         Some(self.handle(Request::Stored { pieces: stored }))
     }
 
-    fn write(&mut self, piece: &Piece) -> Option<Place> {
+    /// The oldest dead letters have arrived.
+    pub fn dead_letter_one(&mut self) -> Option<Vec<Event>> {
+        let (ticket, ..) = self.dead_letters.pop_front()?;
+        let unread = Ranges::new();
+        Some(self.handle(Request::DeadLettered { ticket, unread }))
+    }
+
+    fn read_piece(&self, piece: &Piece) -> Option<Block> {
         let mut builder = BlockBuilder::new();
         for part in &piece.parts {
             let block = match &part.bytes {
@@ -228,7 +278,11 @@ impl World {
             }
         }
         assert_eq!(builder.len(), piece.count as usize);
-        let block = builder.finish(true, Timestamp(1));
+        Some(builder.finish(true, Timestamp(1)))
+    }
+
+    fn write(&mut self, piece: &Piece) -> Option<Place> {
+        let block = self.read_piece(piece)?;
         for (seq, at) in (piece.first..).zip(0..block.len()) {
             assert_eq!(number(block.message(at)), seq, "a wrong body was stored");
         }

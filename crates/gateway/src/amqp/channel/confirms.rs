@@ -16,6 +16,8 @@ pub struct Confirms {
     waiting: VecDeque<u32>,
     /// Confirmed, and the client has not been told.
     fresh: Ranges,
+    /// Refused by a queue, and the client has not been told.
+    refused: Ranges,
 }
 
 impl Default for Confirms {
@@ -24,6 +26,7 @@ impl Default for Confirms {
             base: 1,
             waiting: VecDeque::new(),
             fresh: Ranges::new(),
+            refused: Ranges::new(),
         }
     }
 }
@@ -57,6 +60,21 @@ impl Confirms {
         self.advance();
     }
 
+    /// One queue has refused these: the client is told at once, whatever other queues do (as RabbitMQ does it).
+    pub fn rejected(&mut self, numbers: &Ranges) {
+        for number in numbers.iter() {
+            let waiting = number
+                .checked_sub(self.base)
+                .and_then(|at| self.waiting.get_mut(at as usize))
+                .filter(|queues| **queues > 0);
+            if let Some(queues) = waiting {
+                *queues = 0;
+                self.refused.push(number);
+            }
+        }
+        self.advance();
+    }
+
     fn one(&mut self, number: u64) {
         let Some(at) = number.checked_sub(self.base) else {
             return;
@@ -82,15 +100,22 @@ impl Confirms {
     /// True if the client must be told something.
     #[inline]
     pub fn has_news(&self) -> bool {
-        !self.fresh.is_empty()
+        !self.fresh.is_empty() || !self.refused.is_empty()
     }
 
     /// Appends the acknowledgements that tell what is new.
     pub fn tell(&mut self, channel: u16, out: &mut Vec<u8>) {
+        // What is acknowledged as a whole must not have been refused in part.
+        let below_refused = self.refused.first().map_or(u64::MAX, |first| first - 1);
+        for number in self.refused.iter() {
+            encode::nack(out, channel, number);
+        }
+        self.refused.clear();
+        let up_to = (self.base - 1).min(below_refused);
         let mut below: u64 = 0;
         let mut lone = 0;
         for (first, last) in self.fresh.spans() {
-            let end = last.min(self.base - 1);
+            let end = last.min(up_to);
             if first <= end {
                 below += end - first + 1;
                 lone = end;
@@ -99,10 +124,10 @@ impl Confirms {
         match below {
             0 => {}
             1 => encode::ack(out, channel, lone, false),
-            _ => encode::ack(out, channel, self.base - 1, true),
+            _ => encode::ack(out, channel, up_to, true),
         }
         for (first, last) in self.fresh.spans() {
-            for number in first.max(self.base)..=last {
+            for number in first.max(up_to + 1)..=last {
                 encode::ack(out, channel, number, false);
             }
         }
@@ -157,6 +182,40 @@ mod tests {
         confirms.confirmed(&[3, 5].into_iter().collect());
         assert_eq!(told(&mut confirms), [(5, true)]);
         assert_eq!(confirms.next(), 6);
+    }
+
+    #[test]
+    fn a_refused_message_is_told_once_and_no_acknowledgement_covers_it() {
+        let mut confirms = Confirms::default();
+        (0..4).for_each(|_| confirms.published(2));
+        confirms.confirmed(&Ranges::span(1, 4));
+        confirms.rejected(&Ranges::one(2));
+        confirms.confirmed(&Ranges::span(1, 4));
+        assert!(confirms.has_news());
+        let mut out = Vec::new();
+        confirms.tell(1, &mut out);
+        let mut told = Vec::new();
+        let mut rest = &out[..];
+        while let Some((frame, used)) = next_frame(rest, 0).unwrap() {
+            let Ok(Part::Method(id, fields)) = frame.part() else {
+                panic!("{frame:?}")
+            };
+            told.push(match Method::decode(id, fields) {
+                Ok(Method::BasicAck(it)) => ("ack", it.delivery_tag, it.multiple),
+                Ok(Method::BasicNack(it)) => ("nack", it.delivery_tag, it.multiple || it.requeue),
+                other => panic!("{other:?}"),
+            });
+            rest = &rest[used..];
+        }
+        let wanted = [
+            ("nack", 2, false),
+            ("ack", 1, false),
+            ("ack", 3, false),
+            ("ack", 4, false),
+        ];
+        assert_eq!(told, wanted);
+        confirms.rejected(&Ranges::span(1, 4));
+        assert!(!confirms.has_news());
     }
 
     #[test]

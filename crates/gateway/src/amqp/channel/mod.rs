@@ -166,6 +166,13 @@ impl Channel {
         }
     }
 
+    /// One queue has refused these publishes.
+    pub fn rejected(&mut self, numbers: &model::Ranges) {
+        if let Some(confirms) = &mut self.confirms {
+            confirms.rejected(numbers);
+        }
+    }
+
     /// The ticket's promise is durable.
     pub fn durable(&mut self, ticket: Ticket, out: &mut Vec<u8>) {
         if self.held.as_mut().is_some_and(|held| held.durable(ticket, out)) {

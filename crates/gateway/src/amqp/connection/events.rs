@@ -102,6 +102,14 @@ impl Open {
                         self.news.push(at as u16);
                     }
                 }
+                Event::Reject { channel, numbers } => {
+                    if let Some(at) = self.live(channel)
+                        && let Some(Some(channel)) = self.channels.get_mut(at)
+                    {
+                        channel.rejected(&numbers);
+                        self.news.push(at as u16);
+                    }
+                }
                 Event::Durable { channel, ticket } => self.durable(channel, ticket, out),
                 Event::Answer { answer, .. } => self.answered(answer, out),
                 Event::ConsumerCancelled { channel, consumer } => {

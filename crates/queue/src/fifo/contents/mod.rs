@@ -2,15 +2,17 @@
 //!
 //! Nothing here knows who gets a message or whether it was delivered: that is `dispatch`.
 
+mod expiries;
 mod relocate;
 mod run;
 mod sizes;
 mod snapshot;
 
+pub(crate) use expiries::Expiries;
 pub(crate) use run::{Home, Memory, Run};
 pub(crate) use sizes::Sizes;
 
-use super::Place;
+use super::{Expiry, Place};
 use model::{Block, Index, Ranges, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -33,6 +35,8 @@ pub(crate) struct Contents {
     memory: usize,
     /// Live messages whose bytes are not in memory.
     paged: u64,
+    /// When messages expire.
+    pub(crate) expiries: Expiries,
     /// How often live messages were returned; mostly empty.
     marks: BTreeMap<Seq, u32>,
     /// Highest journaled message that a consumer settled.
@@ -52,6 +56,7 @@ impl Default for Contents {
             next: 1,
             memory: 0,
             paged: 0,
+            expiries: Expiries::default(),
             marks: BTreeMap::new(),
             settled_high: 0,
             shared: BTreeMap::new(),
@@ -112,6 +117,32 @@ impl Contents {
         self.next = first + count;
         self.runs.push_back(run);
         true
+    }
+
+    /// Messages that just came expire then.
+    pub(crate) fn expire_at(&mut self, expiries: &[Expiry]) {
+        if expiries.is_empty() {
+            return;
+        }
+        let (low, next) = (self.runs.front().map_or(self.next, |run| run.low), self.next);
+        let mut known = std::mem::take(&mut self.expiries);
+        for expiry in expiries.iter().filter(|expiry| expiry.last < next) {
+            self.live_spans(expiry.first, expiry.last, |_, first, last| {
+                known.add(Expiry {
+                    first,
+                    last,
+                    ..*expiry
+                });
+            });
+        }
+        known.forget(low, |seq| self.lives(seq));
+        self.expiries = known;
+    }
+
+    /// True if this message is here.
+    fn lives(&self, seq: Seq) -> bool {
+        self.run(self.find(seq))
+            .is_some_and(|run| run.live_span(seq, seq).is_some())
     }
 
     /// Removes the live messages in `first..=last`; those that the journal knows are added to `journaled`. Returns how many

@@ -17,6 +17,7 @@ impl Contents {
             settled_high: self.settled_high,
             kept: Vec::with_capacity(self.runs.len() - self.dead),
             returned: Vec::new(),
+            expiries: self.expiries.list(),
         };
         for run in self.runs.iter().filter(|run| run.journaled && run.live > 0) {
             let (rest, base) = match run.home {
@@ -86,6 +87,7 @@ impl Contents {
             self.runs.push_back(run);
         }
         self.shared.retain(|_, runs| *runs > 1);
+        self.expire_at(&snapshot.expiries);
         for (seq, times) in snapshot.returned {
             if self.first_live(seq, seq).is_some() {
                 self.marks.insert(seq, times);

@@ -1,7 +1,7 @@
 //! Dispatch: what is ready, and who gets it. The owner's alone, never journaled.
 //!
 //! Every live message at or after the cursor is ready; of those before it only the returned ones are. Whatever else is
-//! alive is with a consumer.
+//! alive is with a consumer, or on its way to a dead-letter exchange wherever it stands.
 
 mod consumer;
 mod lines;
@@ -23,6 +23,10 @@ pub(crate) struct Dispatch<E: Ends> {
     pub cursor: Seq,
     /// Ready messages before the cursor.
     pub returned: Returned,
+    /// Live messages on their way to a dead-letter exchange, on either side of the cursor.
+    pub leaving: Returned,
+    /// How many those are.
+    pub leaving_count: u64,
     /// How many messages are ready.
     pub ready: u64,
     /// The sum of their bodies' lengths.
@@ -51,6 +55,8 @@ impl<E: Ends> Dispatch<E> {
         Self {
             cursor: 1,
             returned: Returned::default(),
+            leaving: Returned::default(),
+            leaving_count: 0,
             ready: 0,
             ready_bytes: 0,
             handed: 0,
@@ -66,7 +72,16 @@ impl<E: Ends> Dispatch<E> {
             true => self.returned.remove(first, last),
             false => self.cursor = last + 1,
         }
-        self.ready -= last + 1 - first;
+        self.fewer(last + 1 - first, bytes);
+    }
+
+    /// `first..=last`, ready and after others at or behind the cursor, is ready no more. If it stays alive it must leave.
+    pub(crate) fn take_from_middle(&mut self, first: Seq, last: Seq, bytes: u64) {
+        self.fewer(last + 1 - first, bytes);
+    }
+
+    fn fewer(&mut self, count: u64, bytes: u64) {
+        self.ready -= count;
         // Sizes may be estimates until they are read back; an empty queue knows its size.
         self.ready_bytes = if self.ready == 0 {
             0
@@ -75,9 +90,49 @@ impl<E: Ends> Dispatch<E> {
         };
     }
 
+    /// Live messages that are neither ready nor held go to a dead-letter exchange.
+    pub(crate) fn leave(&mut self, first: Seq, last: Seq) {
+        self.leaving.insert(first, last);
+        self.leaving_count += last + 1 - first;
+    }
+
+    /// They have arrived, or never will.
+    pub(crate) fn left(&mut self, first: Seq, last: Seq) {
+        self.leaving.remove(first, last);
+        self.leaving_count -= last + 1 - first;
+    }
+
+    /// Calls `visit` for those of the live messages `first..=last` that are ready, ascending.
+    pub(crate) fn ready_within(&self, first: Seq, last: Seq, mut visit: impl FnMut(Seq, Seq)) {
+        let mut at = first;
+        while let Some((from, to)) = self.returned.overlap(at, last) {
+            visit(from, to);
+            at = to + 1;
+        }
+        let first = first.max(self.cursor);
+        if first <= last {
+            self.leaving.others(first, last, visit);
+        }
+    }
+
+    /// Calls `visit` for those of the live messages `first..=last` that somebody holds, ascending.
+    pub(crate) fn held_within(&self, first: Seq, last: Seq, mut visit: impl FnMut(Seq, Seq)) {
+        let last = last.min(self.cursor.saturating_sub(1));
+        if first > last {
+            return;
+        }
+        if self.leaving.is_empty() {
+            return self.returned.others(first, last, visit);
+        }
+        self.returned
+            .others(first, last, |from, to| self.leaving.others(from, to, &mut visit));
+    }
+
     /// Nothing is ready any more, for a queue that ends.
     pub(crate) fn clear(&mut self) {
         self.returned.clear();
+        self.leaving.clear();
+        self.leaving_count = 0;
         self.ready = 0;
         self.ready_bytes = 0;
     }

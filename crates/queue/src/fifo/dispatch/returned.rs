@@ -1,4 +1,5 @@
-//! Ready messages that stand before the cursor: they were delivered and came back.
+//! Sets of messages that are out of the ordinary: ready ones before the cursor, which were delivered and came back; those on
+//! their way to a dead-letter exchange; those whose deadline passed while somebody held them.
 
 use model::Seq;
 use std::collections::BTreeMap;
@@ -12,6 +13,11 @@ pub(crate) struct Returned {
 impl Returned {
     pub(crate) fn is_empty(&self) -> bool {
         self.spans.is_empty()
+    }
+
+    /// All spans, ascending.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (Seq, Seq)> + '_ {
+        self.spans.iter().map(|(first, last)| (*first, *last))
     }
 
     /// The lowest span.
@@ -86,6 +92,12 @@ impl Returned {
         if at <= last {
             visit(at, last);
         }
+    }
+
+    /// Adds numbers, some of which may be in the set.
+    pub(crate) fn add(&mut self, first: Seq, last: Seq) {
+        self.remove(first, last);
+        self.insert(first, last);
     }
 
     pub(crate) fn clear(&mut self) {

@@ -1,0 +1,390 @@
+//! Dead letters: one thread publishes them to dead-letter exchanges, in the order in which they died, and tells their queues
+//! when they have arrived safely.
+//!
+//! The thread keeps a queue's turn short and cycles of queues flat: a dead letter that makes another one in its target comes
+//! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
+
+use crate::broker::Broker;
+use crate::deaths::{Dead, Death};
+use crate::ends::Receipt;
+use crate::outbox::{ChannelId, Event, Outbox};
+use crate::pager::{Page, PartBytes, Shelves};
+use crate::queues::Queue;
+use catalog::{Envelope, View};
+use model::properties::Properties;
+use model::table::Value;
+use model::{BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, Seq, Timestamp};
+use queue::fifo::{DeadLetterTo, DropReason, Request};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::task::{Wake, Waker};
+use std::thread::JoinHandle;
+
+/// A block is handed to its queues when it is this large, in bytes.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Makes numbers that follow each other differ in all bits, for exchanges that choose by chance.
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// So many cycles are remembered as logged.
+const LOGGED_CYCLES: usize = 1000;
+
+/// Messages that leave a queue together.
+pub struct Letters {
+    /// The queue that they died in.
+    pub queue: Arc<Queue>,
+    /// The queue's word for them.
+    pub ticket: u64,
+    /// Where they go.
+    pub to: Arc<DeadLetterTo>,
+    /// Why they died.
+    pub reason: DropReason,
+    /// Where their bytes are.
+    pub pages: Vec<Page>,
+}
+
+enum Job {
+    Publish(Letters),
+    /// Confirms have come.
+    Look,
+    Stop,
+}
+
+/// The thread, and the way to it.
+pub struct DeadLetters {
+    jobs: Sender<Job>,
+    /// Until the thread starts.
+    waiting: Mutex<Option<Receiver<Job>>>,
+    thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl Default for DeadLetters {
+    fn default() -> Self {
+        let (jobs, waiting) = channel();
+        Self {
+            jobs,
+            waiting: Mutex::new(Some(waiting)),
+            thread: OnceLock::new(),
+        }
+    }
+}
+
+impl DeadLetters {
+    /// Starts the thread. Letters that were sent before are published now.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(&self, broker: &Arc<Broker>, shelves: Shelves) -> std::io::Result<()> {
+        let Some(jobs) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        let waker = Waker::from(Arc::new(Bell(self.jobs.clone())));
+        let mut office = Office {
+            broker: Arc::downgrade(broker),
+            shelves,
+            outbox: Arc::new(Outbox::new()),
+            waker,
+            open: HashMap::new(),
+            next: 1,
+            logged: HashSet::new(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("dead-letters".into())
+            .spawn(move || office.run(&jobs))?;
+        let _ = self.thread.set(Mutex::new(Some(thread)));
+        Ok(())
+    }
+
+    /// Has these published.
+    pub fn send(&self, letters: Letters) {
+        // Once the node is closing nobody publishes: what is durable comes back at the next start.
+        let _ = self.jobs.send(Job::Publish(letters));
+    }
+
+    /// Ends the thread.
+    pub fn stop(&self) {
+        let _ = self.jobs.send(Job::Stop);
+        let thread = self.thread.get();
+        let thread = thread.and_then(|it| it.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!(area = "queue", "the dead letters' thread ended by a defect");
+        }
+    }
+}
+
+/// Wakes the thread when confirms are in its outbox.
+struct Bell(Sender<Job>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(Job::Look);
+    }
+}
+
+/// The thread's own.
+struct Office {
+    broker: Weak<Broker>,
+    shelves: Shelves,
+    outbox: Arc<Outbox>,
+    waker: Waker,
+    /// Letters that queues have not confirmed yet, by the number that they confirm.
+    open: HashMap<u64, Open>,
+    next: u64,
+    logged: HashSet<(QueueId, QueueId)>,
+}
+
+struct Open {
+    queue: Arc<Queue>,
+    ticket: u64,
+    unread: Ranges,
+    /// How many confirms are missing.
+    missing: usize,
+}
+
+/// Letters under way, and what is looked up once for all of them.
+struct Round<'a> {
+    broker: &'a Broker,
+    view: &'a View,
+    letters: &'a Letters,
+    number: u64,
+    now: Timestamp,
+}
+
+/// The batch that is being put together: messages for the same queues.
+#[derive(Default)]
+struct Batch {
+    builder: BlockBuilder,
+    queues: SmallVec<[QueueId; 8]>,
+    persistent: bool,
+}
+
+impl Office {
+    fn run(&mut self, jobs: &Receiver<Job>) {
+        // The first look leaves the waker behind.
+        self.look();
+        while let Ok(job) = jobs.recv() {
+            match job {
+                Job::Publish(letters) => self.publish(letters),
+                Job::Look => self.look(),
+                Job::Stop => return,
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let mut events = Vec::new();
+        self.outbox.take(&mut events, &self.waker);
+        for event in events {
+            // A queue that is full refuses dead letters like any message; RabbitMQ drops them too.
+            let (Event::Confirm { numbers, .. } | Event::Reject { numbers, .. }) = event else {
+                continue;
+            };
+            numbers.iter().for_each(|number| self.confirmed(number));
+        }
+    }
+
+    fn confirmed(&mut self, number: u64) {
+        let Some(open) = self.open.get_mut(&number) else {
+            return;
+        };
+        open.missing -= 1;
+        if open.missing == 0
+            && let Some(open) = self.open.remove(&number)
+        {
+            open.finish();
+        }
+    }
+
+    fn publish(&mut self, letters: Letters) {
+        let Some(broker) = self.broker.upgrade() else {
+            return;
+        };
+        let number = self.next;
+        self.next += 1;
+        // One is missing until all are on their way.
+        let (queue, ticket) = (letters.queue.clone(), letters.ticket);
+        let open = Open {
+            queue,
+            ticket,
+            unread: Ranges::new(),
+            missing: 1,
+        };
+        self.open.insert(number, open);
+        let round = Round {
+            broker: &broker,
+            view: &broker.view(),
+            letters: &letters,
+            number,
+            now: broker.node().now(),
+        };
+        let mut batch = Batch::default();
+        for page in &letters.pages {
+            for (part, from, count, first) in parts(page) {
+                let block = match part {
+                    PartBytes::Memory(block) => Some(block.clone()),
+                    PartBytes::At(at) => self.shelves.block(&letters.queue, *at),
+                };
+                let Some(block) = block.filter(|block| block.len() as u64 >= u64::from(from + count)) else {
+                    self.unread(number, first, count);
+                    continue;
+                };
+                for at in from..from + count {
+                    self.letter(&round, block.message(at as usize), &mut batch);
+                }
+            }
+            if page.parts.is_none() {
+                self.unread(number, page.first, page.count);
+            }
+        }
+        self.post(&round, &mut batch);
+        self.confirmed(number);
+    }
+
+    fn unread(&mut self, number: u64, first: Seq, count: u32) {
+        if let Some(open) = self.open.get_mut(&number) {
+            open.unread.push_span(first, first + u64::from(count) - 1);
+        }
+    }
+
+    /// Adds one dead letter to the batch of the queues that it goes to.
+    fn letter(&mut self, round: &Round<'_>, message: Message<'_>, batch: &mut Batch) {
+        let Round {
+            broker,
+            view,
+            letters,
+            now,
+            ..
+        } = *round;
+        let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
+            return;
+        };
+        let keys = routing_keys(message, broker.limits());
+        let death = Death {
+            queue: &letters.queue.name,
+            reason: letters.reason,
+            now,
+            routing_keys: &keys,
+        };
+        let Some(dead) = Dead::bury(message, death, broker.limits()) else {
+            return;
+        };
+        let (keys, spent) = match &letters.to.routing_key {
+            Some(key) => (vec![key.clone()], COPIES_SPENT),
+            None => (keys, message.flags & COPIES_SPENT),
+        };
+        let mut queues = SmallVec::new();
+        let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
+        let chance = broker.node().number().wrapping_mul(SPREAD);
+        let mut envelope = Envelope::with_keys(&among, &dead.properties).with_chance(chance);
+        view.route(exchange, &mut envelope, &mut queues);
+        if letters.reason != DropReason::Rejected {
+            self.drop_cycles(broker, &dead, &letters.queue, &mut queues);
+        }
+        if queues.is_empty() {
+            return;
+        }
+        let persistent = Properties::new(&dead.properties).persistent();
+        let same = batch.queues == queues && batch.persistent == persistent;
+        if !same || batch.builder.bytes() >= BLOCK_BYTES {
+            self.post(round, batch);
+            batch.queues = queues;
+            batch.persistent = persistent;
+        }
+        let key = keys.first().map_or(&[][..], Vec::as_slice);
+        let exchange = letters.to.exchange.as_bytes();
+        batch.builder.push_flagged(
+            exchange,
+            key,
+            &dead.properties,
+            message.body,
+            DEAD_LETTERED | spent,
+        );
+    }
+
+    /// Takes out the queues that the message would come back to without anybody having rejected it.
+    fn drop_cycles(
+        &mut self,
+        broker: &Broker,
+        dead: &Dead,
+        source: &Queue,
+        queues: &mut SmallVec<[QueueId; 8]>,
+    ) {
+        queues.retain(|id| {
+            let Some(target) = broker.queues().get(*id) else {
+                return false;
+            };
+            if !dead.goes_round(&target.name) {
+                return true;
+            }
+            if self.logged.len() < LOGGED_CYCLES && self.logged.insert((source.id, *id)) {
+                tracing::warn!(
+                    area = "queue",
+                    "{source:?} dead-letters messages that come back to {target:?} without being rejected; they are dropped"
+                );
+            }
+            false
+        });
+    }
+
+    /// Hands the batch to its queues.
+    fn post(&mut self, round: &Round<'_>, batch: &mut Batch) {
+        let Round {
+            broker, number, now, ..
+        } = *round;
+        if batch.builder.is_empty() {
+            return;
+        }
+        let block = Arc::new(batch.builder.finish(batch.persistent, now));
+        for queue in batch.queues.iter().filter_map(|id| broker.queues().get(*id)) {
+            if let Some(open) = self.open.get_mut(&number) {
+                open.missing += 1;
+            }
+            let receipt = Receipt {
+                outbox: self.outbox.clone(),
+                channel: ChannelId { number: 0, life: 0 },
+                numbers: Ranges::one(number),
+            };
+            queue.submit(Request::Enqueue {
+                block: block.clone(),
+                receipt: Some(receipt),
+            });
+        }
+    }
+}
+
+impl Open {
+    /// All have arrived where they went.
+    fn finish(self) {
+        self.queue.submit(Request::DeadLettered {
+            ticket: self.ticket,
+            unread: self.unread,
+        });
+    }
+}
+
+/// The parts of a page, each with the number of its first message.
+fn parts(page: &Page) -> impl Iterator<Item = (&PartBytes, u32, u32, Seq)> {
+    let mut first = page.first;
+    page.parts.iter().flatten().map(move |(bytes, from, count)| {
+        let part = (bytes, *from, *count, first);
+        first += u64::from(*count);
+        part
+    })
+}
+
+/// The keys that a message was routed by: its own, and those of `CC` unless other keys have taken their place since.
+fn routing_keys(message: Message<'_>, limits: &Limits) -> Vec<Vec<u8>> {
+    let mut keys = vec![message.routing_key().to_vec()];
+    let properties = Properties::new(message.properties);
+    let raw = properties.headers().unwrap_or_default();
+    if message.flags & COPIES_SPENT != 0 || raw.is_empty() {
+        return keys;
+    }
+    let headers = properties.headers_table(limits).unwrap_or_default();
+    if let Some(Value::Array(copies)) = headers.get("CC") {
+        keys.extend(copies.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec));
+    }
+    keys
+}

@@ -1,0 +1,108 @@
+//! What time does to a queue: messages expire wherever they stand, and a queue that nobody uses ends.
+//!
+//! Time comes with each request. The host asks for the next deadline after each turn and sends `Tick` then; everything else
+//! that is asked of the queue finds what is due gone as well.
+
+use super::record::Expiry;
+use super::{DropReason, Effect, Ends, Fifo, FifoOutcome};
+use model::properties::Properties;
+use model::{Block, LONGEST_MS, Seq, Timestamp, expiration_ms};
+
+impl<E: Ends> Fifo<E> {
+    /// When the queue wants to be turned although nobody asks anything of it, in milliseconds since the Unix epoch; `u64::MAX`
+    /// for never.
+    #[inline]
+    pub fn wakes_at_ms(&self) -> u64 {
+        self.contents.expiries.next_ms().min(self.unused_at_ms)
+    }
+
+    /// Carries out what is due.
+    #[cold]
+    pub(super) fn due(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        let mut going = Vec::new();
+        while let Some((first, last)) = self.contents.expiries.pop_due(now.0) {
+            self.expire(first, last, &mut going);
+        }
+        if !going.is_empty() {
+            self.discard(&going, DropReason::Expired, outcome);
+            self.end_waiting(outcome);
+        }
+        if self.unused_at_ms <= now.0 {
+            self.unused_at_ms = u64::MAX;
+            outcome.effects.push(Effect::Unused);
+        }
+    }
+
+    /// Of `first..=last`, adds what is ready to `going`; what somebody holds expires if it comes back.
+    fn expire(&mut self, first: Seq, last: Seq, going: &mut Vec<(Seq, Seq)>) {
+        let mut held = Vec::new();
+        let dispatch = &self.dispatch;
+        self.contents.live_spans(first, last, |_, from, to| {
+            dispatch.ready_within(from, to, |from, to| going.push((from, to)));
+            dispatch.held_within(from, to, |from, to| held.push((from, to)));
+        });
+        for (from, to) in held {
+            self.contents.expiries.set_late(from, to);
+        }
+    }
+
+    /// Takes those of `spans`, which came back, whose deadline has passed meanwhile.
+    pub(super) fn overdue(&mut self, spans: &[(Seq, Seq)]) -> Vec<(Seq, Seq)> {
+        let mut overdue = Vec::new();
+        if self.contents.expiries.any_late() {
+            for (first, last) in spans {
+                while let Some(late) = self.contents.expiries.take_late(*first, *last) {
+                    overdue.push(late);
+                }
+            }
+        }
+        overdue
+    }
+
+    /// When messages `from..` of the block, which become `first`, `first + 1`, …, will expire: the queue's time to live or
+    /// their own, whichever is shorter. Time runs from now, as RabbitMQ counts from a message's arrival in the queue.
+    pub(super) fn expiries_of(&self, block: &Block, from: u32, first: Seq, now: Timestamp) -> Vec<Expiry> {
+        let own = block.may_expire();
+        let Some(longest) = self.settings.message_ttl_ms.or(own.then_some(u64::MAX)) else {
+            return Vec::new();
+        };
+        let last = first + (block.len() as u64 - u64::from(from)) - 1;
+        if !own {
+            let at_ms = now.0.saturating_add(longest.min(LONGEST_MS));
+            return vec![Expiry { first, last, at_ms }];
+        }
+        let mut expiries: Vec<Expiry> = Vec::new();
+        for (seq, at) in (first..).zip(from as usize..block.len()) {
+            let own = Properties::new(block.message(at).properties).expiration();
+            let ttl = own
+                .and_then(|text| expiration_ms(text).ok())
+                .unwrap_or(u64::MAX)
+                .min(longest);
+            if ttl == u64::MAX {
+                continue;
+            }
+            let at_ms = now.0.saturating_add(ttl);
+            match expiries.last_mut() {
+                Some(last) if last.at_ms == at_ms && last.last + 1 == seq => last.last = seq,
+                _ => expiries.push(Expiry {
+                    first: seq,
+                    last: seq,
+                    at_ms,
+                }),
+            }
+        }
+        expiries
+    }
+
+    /// Somebody uses the queue: the time after which it ends unused (`x-expires`) begins again. It stands still while there are
+    /// consumers.
+    #[inline]
+    pub(super) fn used(&mut self, now: Timestamp) {
+        if let Some(ms) = self.settings.expires_ms {
+            self.unused_at_ms = match self.dispatch.ring.len() {
+                0 => now.0.saturating_add(ms),
+                _ => u64::MAX,
+            };
+        }
+    }
+}
