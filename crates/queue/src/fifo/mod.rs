@@ -217,7 +217,7 @@ impl<E: Ends> Machine for Fifo<E> {
         if self.retired {
             return self.handle_retired(request, outcome);
         }
-        if self.wakes_at_ms() <= now.0 {
+        if self.wakes_at_ms() <= now.0 && !matches!(request, Request::Configure { .. }) {
             self.due(now, outcome);
         }
         match request {

@@ -48,6 +48,11 @@ impl<E: Ends> Fifo<E> {
         self.dispatch.ring.set_single(self.settings.single_active);
         self.unused_at_ms = u64::MAX;
         self.used(now);
+        // What is due leaves by the new settings: a queue that comes from the log has no others, and would know of no
+        // dead-letter exchange for what expired meanwhile.
+        if self.wakes_at_ms() <= now.0 {
+            self.due(now, outcome);
+        }
         self.overflow(outcome);
     }
 

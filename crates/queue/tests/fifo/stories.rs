@@ -8,7 +8,8 @@
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
 //! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
-//! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT    restart
+//! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT
+//! restart [MS] (at that time; the host tells the queue its settings after it has replayed the journal)
 //! ```
 //!
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
@@ -81,6 +82,24 @@ fn tell(told: &str) -> String {
 }
 
 impl Story {
+    fn restart(&mut self, at: Option<Timestamp>) -> Vec<String> {
+        let Some(at) = at else {
+            self.world = World::restarted(self.settings.clone(), self.world.disk.clone());
+            return vec![self.status()];
+        };
+        let unknown = QueueSettings {
+            durable: true,
+            ..QueueSettings::default()
+        };
+        self.world = World::restarted(unknown, self.world.disk.clone());
+        self.world.now = at;
+        let settings = self.settings.clone();
+        let events = self.world.handle(Request::Configure { settings });
+        let mut told = self.describe(events);
+        told.push(self.status());
+        told
+    }
+
     fn ask(&mut self, words: &[&str]) -> Vec<String> {
         let requests = match words[0] {
             "queue" => {
@@ -88,10 +107,7 @@ impl Story {
                 self.world = World::new(self.settings.clone());
                 return Vec::new();
             }
-            "restart" => {
-                self.world = World::restarted(self.settings.clone(), self.world.disk.clone());
-                return vec![self.status()];
-            }
+            "restart" => return self.restart(words.get(1).map(|at| Timestamp(at.parse().unwrap()))),
             "clock" => {
                 self.world.now = Timestamp(words[1].parse().unwrap());
                 let events = self.world.handle(Request::Tick);
