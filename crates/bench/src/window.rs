@@ -178,6 +178,8 @@ fn messages<'a>(window: &Window<'_>, operations: Option<impl Iterator<Item = &'a
 /// All intervals, the warm-up's too: a curve should show how it began.
 fn over_time(measured: &Measured, samples: Option<&Samples>) -> Vec<Moment> {
     let (mut published, mut consumed) = (0, 0);
+    // By the stamps: a load of several phases counts the seconds of each from its own beginning.
+    let began_us = measured.intervals.first().map_or(0, |first| first.from_unix_us);
     let moment = |interval: &Interval| {
         let length = length_s(interval);
         if length <= 0.0 {
@@ -187,7 +189,7 @@ fn over_time(measured: &Measured, samples: Option<&Samples>) -> Vec<Moment> {
         consumed += interval.consumed;
         let cpu = samples.and_then(|s| s.cpu_between(interval.from_unix_us, interval.to_unix_us));
         Some(Moment {
-            at_s: interval.elapsed_s,
+            at_s: interval.to_unix_us.saturating_sub(began_us) as f64 / 1e6,
             publish_rate: interval.published as f64 / length,
             consume_rate: interval.consumed as f64 / length,
             depth: u64::saturating_sub(published, consumed),
@@ -261,12 +263,23 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_second_phase_goes_on_after_the_first() {
+        let mut loaded = loaded(4);
+        for (interval, elapsed_s) in loaded.measured.intervals.iter_mut().zip([1.0, 2.0, 1.0, 2.0]) {
+            interval.elapsed_s = elapsed_s;
+        }
+        let times: Vec<f64> = over_time(&loaded.measured, None).iter().map(|m| m.at_s).collect();
+        assert_eq!(times, [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
     fn the_window_leaves_out_the_warm_up_and_what_comes_after() {
         let run = figures(Run::empty(0, 0), &scenario(), &loaded(6), None);
         assert_eq!((run.seconds, run.published, run.consumed), (3.0, 300, 150));
         assert_eq!((run.publish_rate, run.consume_rate), (100.0, 50.0));
         assert_eq!(run.over_time.len(), 6);
         assert_eq!(run.over_time[2].depth, 7 + 100);
+        assert_eq!(run.over_time[2].at_s, 3.0);
         assert_eq!(run.cpu_us_per_message, None);
     }
 
