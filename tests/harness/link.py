@@ -15,7 +15,13 @@ __all__ = ["B", "Closed", "Link", "Q", "spec"]
 
 DELIVER = struct.pack(">HH", 60, 60)
 ACK = struct.pack(">HH", 60, 80)
-PERSISTENT = struct.pack(">HB", 0x1000, 2)
+
+
+def persistent(expiration: str | None) -> bytes:
+    """The property flags and values of a persistent message, which may expire."""
+    if expiration is None:
+        return struct.pack(">HB", 0x1000, 2)
+    return struct.pack(">HBB", 0x1100, 2, len(expiration)) + expiration.encode()
 
 
 class Link(Wire):
@@ -48,9 +54,9 @@ class Link(Wire):
                 raise AssertionError(f"unexpected frame of type {kind}: {payload[:40]!r}")
         return found
 
-    def publish_bytes(self, exchange: str, key: str, body: bytes) -> bytes:
-        """A persistent publish, ready to be sent; the body must fit one frame."""
-        header = struct.pack(">HHQ", 60, 0, len(body)) + PERSISTENT
+    def publish_bytes(self, exchange: str, key: str, body: bytes, expiration: str | None = None) -> bytes:
+        """A persistent publish, ready to be sent."""
+        header = struct.pack(">HHQ", 60, 0, len(body)) + persistent(expiration)
         pieces = [method_bytes(1, B.Publish(exchange=exchange, routing_key=key))]
         pieces += [struct.pack(">BHI", 2, 1, len(header)), header, b"\xce"]
         step = self.frame_max - 8
@@ -59,8 +65,9 @@ class Link(Wire):
             pieces += [struct.pack(">BHI", 3, 1, len(piece)), piece, b"\xce"]
         return b"".join(pieces)
 
-    def deliveries(self, state: list) -> list[tuple[int, bool, bytes]]:
-        """The complete deliveries after one more read: (tag, redelivered, body). `state` keeps a begun one between calls."""
+    def deliveries(self, state: list, headers: list | None = None) -> list[tuple[int, bool, bytes]]:
+        """The complete deliveries after one more read: (tag, redelivered, body). `state` keeps a begun one between calls;
+        `headers`, kept likewise, gets the header of each."""
         done = []
         for kind, _, payload in self.frames():
             if kind == 1 and payload[:4] == DELIVER:
@@ -68,6 +75,8 @@ class Link(Wire):
                 tag, bits = struct.unpack_from(">QB", payload, at)
                 state[:] = [tag, bool(bits & 1), 0, b""]
             elif kind == 2 and state:
+                if headers is not None:
+                    headers.append(payload)
                 state[2] = struct.unpack_from(">Q", payload, 4)[0]
                 if state[2] == 0:
                     done.append((state[0], state[1], b""))
