@@ -220,18 +220,6 @@ def test_a_property_that_does_not_work_yet_is_refused(wire, properties):
     assert closed.reply_text.startswith("PRECONDITION_FAILED - ")
 
 
-NOT_YET = [{"x-max-priority": 5}]
-
-
-@pytest.mark.leveret_only("RabbitMQ has these queue arguments already")
-@pytest.mark.parametrize("arguments", NOT_YET, ids=[next(iter(a)) for a in NOT_YET])
-def test_an_argument_that_does_not_work_yet_is_refused(wire, arguments):
-    wire.send(1, Q.Declare(queue=N.fresh, arguments=arguments))
-    closed = wire.expect_channel_close(1)
-    assert (closed.reply_code, closed.class_id, closed.method_id) == (406, 50, 10)
-    assert closed.reply_text.startswith(f"PRECONDITION_FAILED - invalid arg '{next(iter(arguments))}' for queue '{N.fresh}' in vhost '/'")
-
-
 @pytest.mark.leveret_only("RabbitMQ has these queue types already")
 @pytest.mark.parametrize("kind", ["quorum", "stream"])
 def test_a_queue_type_that_does_not_work_yet_is_refused(wire, kind):

@@ -12,7 +12,7 @@ use crate::queues::{Queue, QueueJournal, Registry};
 use crate::topology::{Topology, queue_settings};
 use catalog::Catalog;
 use model::{Index, Machine, QueueId};
-use queue::fifo::{Fifo, QueueSettings, Record, Request};
+use queue::fifo::{Classic, QueueSettings, Record, Request};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl<M> Replayed<M> {
 /// Everything that replay collects.
 struct Replay {
     catalog: Replayed<Catalog<u64>>,
-    queues: BTreeMap<QueueId, Replayed<Fifo<Ends>>>,
+    queues: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
     unreadable: Option<(JournalId, Position)>,
 }
 
@@ -94,7 +94,7 @@ impl Replay {
             let queue = self
                 .queues
                 .entry(QueueId(journal.0))
-                .or_insert_with(|| Replayed::new(Fifo::new(durable)));
+                .or_insert_with(|| Replayed::new(Classic::new(durable)));
             queue.machine.apply(index, Record::decode(record)?);
             queue.note(index, position);
         }
@@ -224,7 +224,7 @@ fn set_apart(queue: &Arc<Queue>, node: &Node) -> Result<(), StorageError> {
 /// Makes hosts of all durable queues that the catalog knows. What the log has of others is forgotten.
 fn restore_queues(
     view: &catalog::View,
-    mut replayed: BTreeMap<QueueId, Replayed<Fifo<Ends>>>,
+    mut replayed: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
     node: &Arc<Node>,
     registry: &Registry,
 ) -> Result<(), StorageError> {
@@ -239,7 +239,7 @@ fn restore_queues(
         let settings = queue_settings(known);
         let mut queue = replayed
             .remove(&known.id)
-            .unwrap_or_else(|| Replayed::new(Fifo::new(settings.clone())));
+            .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));
         queue.machine.recovered();
         for place in queue.machine.places() {
             if !node.segments.adopt(known.id.0, stored_place(place)) {

@@ -18,7 +18,7 @@ use crate::queues::{Queue, QueueJournal, Registry};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Record, Refusal, Request, View};
 use journal::CatalogJournal;
 use model::QueueId;
-use queue::fifo::{DeadLetterTo, Fifo, Overflow, QueueSettings, Request as QueueRequest};
+use queue::fifo::{Classic, DeadLetterTo, Overflow, QueueSettings, Request as QueueRequest, Sorting};
 use std::collections::VecDeque;
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock,
@@ -271,7 +271,7 @@ impl Topology {
             }
             false => QueueJournal::None,
         };
-        let host = Host::new(Fifo::<Ends>::new(settings), journal);
+        let host = Host::new(Classic::<Ends>::new(settings), journal);
         let queue = Queue::new(
             created.id,
             created.vhost.clone(),
@@ -297,12 +297,22 @@ impl Topology {
     }
 }
 
+/// A priority queue with one priority is none, as in RabbitMQ.
+fn sorting(settings: &catalog::QueueSettings) -> Sorting {
+    match (&settings.fair_key, settings.max_priority) {
+        (Some(key), _) => Sorting::FairKey(key.clone()),
+        (None, 0) => Sorting::Arrival,
+        (None, highest) => Sorting::Priority(highest),
+    }
+}
+
 /// The queue machine's settings from what the catalog keeps.
 pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
     QueueSettings {
         durable: known.survives_restart(),
         auto_delete: known.auto_delete,
         single_active: known.settings.single_active,
+        sorting: sorting(&known.settings),
         max_length: known.settings.max_length,
         max_length_bytes: known.settings.max_length_bytes,
         overflow: match known.settings.overflow {

@@ -22,6 +22,10 @@ enum Rule {
     Type,
     /// A number or word as here, but not supported by this version.
     Unsupported(Option<i64>),
+    /// An integer from 0 to this.
+    AtMost(i64),
+    /// The name of a header: text that is not empty.
+    Name,
     /// True or false.
     Bool,
     /// An argument of quorum queues or streams, which RabbitMQ refuses for classic queues.
@@ -55,7 +59,7 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     // Quorum queues' in RabbitMQ 3.10, without effect there too; clients that set them on all queues are let in.
     ("x-max-in-memory-length", Rule::Number(0)),
     ("x-max-in-memory-bytes", Rule::Number(0)),
-    ("x-max-priority", Rule::Unsupported(Some(0))),
+    ("x-max-priority", Rule::AtMost(255)),
     (
         "x-overflow",
         Rule::Word(
@@ -70,6 +74,8 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     ),
     ("x-queue-version", Rule::Version),
     ("x-single-active-consumer", Rule::Bool),
+    // Ours; RabbitMQ would keep it without a meaning.
+    ("x-fair-key", Rule::Name),
     ("x-queue-type", Rule::Type),
     ("x-quorum-initial-group-size", Rule::Foreign),
     ("x-quorum-target-group-size", Rule::Foreign),
@@ -106,6 +112,7 @@ const COMPARED: &[&str] = &[
     "x-queue-mode",
     "x-queue-version",
     "x-single-active-consumer",
+    "x-fair-key",
     "x-queue-type",
     "x-queue-leader-locator",
     "x-queue-master-locator",
@@ -153,7 +160,21 @@ pub fn check_queue(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Re
             reason,
         })?;
     }
-    Ok(())
+    check_sorting(arguments, queue, vhost)
+}
+
+/// Priorities and groups are two answers to one question.
+fn check_sorting(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Refusal> {
+    if !arguments.contains("x-fair-key") || !arguments.contains("x-max-priority") {
+        return Ok(());
+    }
+    Err(Refusal::InvalidArgument {
+        argument: "x-fair-key".into(),
+        kind: ObjectKind::Queue,
+        name: queue.into(),
+        vhost: vhost.into(),
+        reason: "fair_key_and_max_priority_defined".into(),
+    })
 }
 
 /// The arguments of a queue as RabbitMQ 4.3 keeps, compares and shows them: with its type, even if nobody named it.
@@ -178,6 +199,11 @@ pub fn queue_settings(arguments: &Table) -> QueueSettings {
     };
     QueueSettings {
         single_active: arguments.get("x-single-active-consumer") == Some(&Value::Bool(true)),
+        max_priority: number("x-max-priority").map_or(0, |it| it.min(255) as u8),
+        fair_key: arguments
+            .get("x-fair-key")
+            .and_then(Value::as_str)
+            .map(Into::into),
         max_length: number("x-max-length"),
         max_length_bytes: number("x-max-length-bytes"),
         overflow: match arguments.get("x-overflow").and_then(Value::as_str) {
@@ -298,6 +324,14 @@ impl Rule {
             }
             // Not for its value, but at all: see `check_queue`.
             Self::Foreign => Ok(()),
+            Self::AtMost(most) => match number(value, 0)? {
+                it if it > *most => Err(format!("{{max_value_exceeded,{it}}}")),
+                _ => Ok(()),
+            },
+            Self::Name => match text(value)? {
+                "" => Err("empty_name".into()),
+                _ => Ok(()),
+            },
             Self::Bool => match value {
                 Value::Bool(_) => Ok(()),
                 other => Err(format!("{{unacceptable_type,{}}}", other.type_name())),

@@ -64,6 +64,10 @@ pub fn server_name(unique: &[u8; 16]) -> String {
 pub struct QueueSettings {
     /// `x-single-active-consumer`: one consumer gets everything until it is gone.
     pub single_active: bool,
+    /// `x-max-priority`; 0 if messages have none here.
+    pub max_priority: u8,
+    /// `x-fair-key`: the header that says which group a message belongs to.
+    pub fair_key: Option<Arc<str>>,
     /// `x-max-length`: at most so many ready messages; the oldest are dropped.
     pub max_length: Option<u64>,
     /// `x-max-length-bytes`: at most so many bytes of ready bodies.

@@ -14,7 +14,7 @@ use crate::outbox::{ChannelId, Event, Outbox, Woken};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::{Pressure, Relief};
 use model::{ConsumerId, Index, QueueId};
-use queue::fifo::{Answer, Bytes, Effect, Fifo, Part, Piece, Request, Source};
+use queue::fifo::{Answer, Bytes, Classic, Effect, Part, Piece, Request, Source};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -24,7 +24,7 @@ use storage::Position;
 /// How many turns one thread makes in a row for others before it hands the queue on.
 const TURNS: usize = 16;
 
-type QueueHost = Host<Fifo<Ends>, QueueJournal>;
+type QueueHost = Host<Classic<Ends>, QueueJournal>;
 
 /// A queue of this node.
 pub struct Queue {

@@ -4,7 +4,7 @@ use crate::ends::Ends;
 use crate::journal::{Journal, Journaled, LocalJournal};
 use crate::promise::Promise;
 use model::QueueId;
-use queue::fifo::{Effect, Fifo, Record};
+use queue::fifo::{Classic, Effect, Record};
 
 /// Where a queue's records go.
 pub enum QueueJournal {
@@ -14,7 +14,7 @@ pub enum QueueJournal {
     Local(LocalJournal),
 }
 
-impl Journal<Fifo<Ends>> for QueueJournal {
+impl Journal<Classic<Ends>> for QueueJournal {
     fn append(&mut self, records: &mut Vec<Record>, promises: &mut Vec<Effect<Ends>>) {
         let Self::Local(journal) = self else {
             records.clear();

@@ -12,13 +12,17 @@ impl<E: Ends> Fifo<E> {
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
-        if self.settings.overflow == Overflow::DropHead || self.fits(&block, 0, block.len()) == block.len() {
+        // Of several lanes none knows alone whether the queue is full: that was asked before.
+        if self.settings.overflow == Overflow::DropHead
+            || self.dispatch.is_closed()
+            || self.fits(&block, 0, block.len()) == block.len()
+        {
             let durably = self.enqueue(block, now, outcome);
             confirm(receipt, durably, outcome);
         } else {
             self.admit(&block, receipt, now, outcome);
         }
-        if self.wakes_at_ms() <= now.0 {
+        if self.wakes_at_ms() <= now.0 && !self.dispatch.is_closed() {
             // A time to live of zero: what nobody took at once is gone.
             self.due(now, outcome);
         }

@@ -1,8 +1,12 @@
 //! Handing out what is ready: to waiting gets first, then to consumers in turn.
 
 use super::dispatch::{PendingGet, Span};
+use super::overflow::enough;
 use super::{Answer, Delivery, Effect, Ends, Fifo, FifoOutcome};
 use model::{Ranges, Seq};
+
+/// What a message costs of its lane's allowance beyond its body, in bytes: empty ones are not free.
+const OVERHEAD: u64 = 64;
 
 /// Ready messages that lie together and are told apart by nothing: of one run, all redelivered or none.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +29,11 @@ impl<E: Ends> Fifo<E> {
         let mut settled = Ranges::new();
         let mut journaled = Ranges::new();
         let mut moved = false;
-        while self.dispatch.ready > 0 && (!self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry()) {
-            let Some(ready) = self.next_ready() else { break };
+        while self.dispatch.ready > 0
+            && self.dispatch.allowance > 0
+            && (!self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry())
+        {
+            let Some(mut ready) = self.next_ready() else { break };
             let Some(run) = self.contents.run(ready.slot) else {
                 break;
             };
@@ -35,6 +42,10 @@ impl<E: Ends> Fifo<E> {
                 moved = true;
                 break;
             };
+            if self.dispatch.allowance < u64::MAX {
+                let size = |seq| run.body_bytes(seq, seq) + OVERHEAD;
+                ready.last = enough(ready.first, ready.last, self.dispatch.allowance, size).0;
+            }
             let span = Span {
                 first: ready.first,
                 last: ready.last,
@@ -72,7 +83,7 @@ impl<E: Ends> Fifo<E> {
 
     /// Nothing is ready: whoever waits for a load of what is gone now has its answer.
     pub(super) fn end_waiting(&mut self, outcome: &mut FifoOutcome<E>) {
-        if self.dispatch.ready == 0 {
+        if self.dispatch.ready + self.dispatch.elsewhere == 0 {
             for get in self.dispatch.gets.drain(..) {
                 outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
             }
@@ -145,7 +156,7 @@ impl<E: Ends> Fifo<E> {
         };
         let answer = Answer::Got {
             delivery,
-            remaining: self.dispatch.ready,
+            remaining: self.dispatch.ready + self.dispatch.elsewhere,
         };
         outcome.effects.push(Effect::Reply(get.reply, answer));
         1
@@ -163,6 +174,9 @@ impl<E: Ends> Fifo<E> {
             .contents
             .run(ready.slot)
             .map_or(0, |run| run.body_bytes(ready.first, last));
+        if self.dispatch.allowance < u64::MAX {
+            self.dispatch.allowance = self.dispatch.allowance.saturating_sub(bytes + count * OVERHEAD);
+        }
         self.passed(ready.slot, last);
         self.dispatch.handed += count;
         self.dispatch.take(ready.first, last, bytes);

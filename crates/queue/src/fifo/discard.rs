@@ -33,6 +33,19 @@ struct Ticket {
 }
 
 impl Leaving {
+    /// Nothing yet; the first ticket follows `ticket`.
+    pub(crate) fn after(ticket: u64) -> Self {
+        Self {
+            next_ticket: ticket,
+            ..Self::default()
+        }
+    }
+
+    /// True if nothing is on its way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tickets.is_empty()
+    }
+
     fn add(&mut self, ticket: Ticket) -> u64 {
         self.next_ticket += 1;
         self.refused_bytes += ticket.refused_bytes;

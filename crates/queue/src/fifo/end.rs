@@ -16,7 +16,8 @@ impl<E: Ends> Fifo<E> {
             return;
         }
         // Empty means that nothing is ready; RabbitMQ does not look at what consumers hold.
-        if if_empty && self.dispatch.ready > 0 {
+        let ready = self.dispatch.ready + self.dispatch.elsewhere;
+        if if_empty && ready > 0 {
             outcome.effects.push(Effect::Reply(reply, Answer::NotEmpty));
             return;
         }
@@ -29,9 +30,7 @@ impl<E: Ends> Fifo<E> {
                 consumer: consumer.id,
             });
         }
-        outcome
-            .effects
-            .push(Effect::Reply(reply, Answer::Retired(self.dispatch.ready)));
+        outcome.effects.push(Effect::Reply(reply, Answer::Retired(ready)));
         self.retired = true;
         // No records and no releases: the journal and the segments go as a whole.
         self.contents.clear();

@@ -54,7 +54,11 @@ impl<E: Ends> Fifo<E> {
     /// Hands messages from the front of the block to consumers that do not acknowledge, so that they never become contents
     /// and need no record. Returns how many went.
     fn straight_through(&mut self, block: &Arc<Block>, outcome: &mut FifoOutcome<E>) -> u64 {
-        if block.is_empty() || self.dispatch.ready > 0 || !self.dispatch.ring.is_straight() {
+        if block.is_empty()
+            || self.dispatch.is_closed()
+            || self.dispatch.ready > 0
+            || !self.dispatch.ring.is_straight()
+        {
             return 0;
         }
         let first = self.contents.next();
@@ -81,7 +85,10 @@ impl<E: Ends> Fifo<E> {
             return 0;
         };
         // Dead letters must be contents first, and a queue that refuses has made room before.
-        if self.settings.dead_letter.is_some() || self.settings.overflow != Overflow::DropHead {
+        if self.settings.dead_letter.is_some()
+            || self.settings.overflow != Overflow::DropHead
+            || self.dispatch.is_closed()
+        {
             return 0;
         }
         let wanted = !self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry();

@@ -19,6 +19,7 @@ pub mod effect;
 mod end;
 mod enqueue;
 mod expire;
+mod lanes;
 mod loading;
 mod overflow;
 mod paging;
@@ -27,6 +28,7 @@ pub mod request;
 mod settle;
 
 pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
+pub use lanes::{Classic, Lanes, Sorting};
 pub use record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
 pub use request::{ConsumerSettings, DeadLetterTo, Disposal, Overflow, QueueSettings, Request};
 
@@ -157,6 +159,11 @@ impl<E: Ends> Fifo<E> {
     /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.contents.places()
+    }
+
+    /// True if it holds nothing and expects nothing.
+    fn is_idle(&self) -> bool {
+        self.contents.live() == 0 && self.paging.is_idle() && self.leaving.is_empty()
     }
 
     fn record(&mut self, record: Record, outcome: &mut FifoOutcome<E>) {

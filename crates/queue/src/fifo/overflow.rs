@@ -6,7 +6,8 @@ use model::{Ranges, Seq, Timestamp};
 impl<E: Ends> Fifo<E> {
     /// Drops the oldest ready messages until the limits are kept. Only ready messages count, as in RabbitMQ.
     pub(super) fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
-        if self.settings.overflow != Overflow::DropHead {
+        // Which of several lanes has to give is not for one of them to say.
+        if self.settings.overflow != Overflow::DropHead || self.dispatch.is_closed() {
             return;
         }
         let excess = self
@@ -117,7 +118,7 @@ impl<E: Ends> Fifo<E> {
 }
 
 /// The shortest prefix of `first..=last` whose sizes add up to `bytes`: its last number and its size.
-fn enough(first: Seq, last: Seq, bytes: u64, size: impl Fn(Seq) -> u64) -> (Seq, u64) {
+pub(super) fn enough(first: Seq, last: Seq, bytes: u64, size: impl Fn(Seq) -> u64) -> (Seq, u64) {
     let mut sum = 0;
     for seq in first..=last {
         sum += size(seq);

@@ -111,6 +111,14 @@ impl Paging {
         self.paged_to = next;
     }
 
+    /// True if nothing is on its way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.loads.is_empty()
+            && self.stores.is_empty()
+            && self.pending.is_empty()
+            && self.checkpoint.is_none()
+    }
+
     /// Nothing is expected any more.
     pub(crate) fn clear(&mut self) {
         *self = Self {

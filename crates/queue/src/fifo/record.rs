@@ -41,6 +41,19 @@ pub struct Expiry {
     pub at_ms: u64,
 }
 
+impl Record {
+    /// The lowest message that it is about, or of a snapshot the next one; 0 if it is about none. All are of one lane.
+    pub(crate) fn first(&self) -> Seq {
+        let first = match self {
+            Self::Enqueued { first, .. } => Some(*first),
+            Self::Settled { seqs } | Self::Returned { seqs } | Self::Dropped { seqs, .. } => seqs.first(),
+            Self::Moved { pieces } => pieces.first().map(|piece| piece.first),
+            Self::Snapshot(snapshot) => Some(snapshot.next),
+        };
+        first.unwrap_or(0)
+    }
+}
+
 /// A contiguous piece of the queue in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {

@@ -1,6 +1,6 @@
 //! What may be asked of a queue. Imperative.
 
-use super::{Ends, record::Stored};
+use super::{Ends, Sorting, record::Stored};
 use model::{Block, ConsumerId, Index, Ranges, Seq};
 use std::sync::Arc;
 
@@ -114,6 +114,8 @@ pub struct QueueSettings {
     pub auto_delete: bool,
     /// `x-single-active-consumer`: one consumer gets everything until it is gone.
     pub single_active: bool,
+    /// `x-max-priority`, `x-fair-key`: which messages leave first.
+    pub sorting: Sorting,
     /// `x-max-length`: at most so many ready messages; the oldest are dropped.
     pub max_length: Option<u64>,
     /// `x-max-length-bytes`: at most so many bytes of ready bodies.

@@ -6,6 +6,7 @@
 )]
 
 mod careful;
+mod lanes;
 mod properties;
 mod stories;
 mod world;

@@ -442,5 +442,6 @@ fn settings(words: &[&str]) -> QueueSettings {
                 routing_key: None,
             })
         }),
+        ..QueueSettings::default()
     }
 }

@@ -91,6 +91,11 @@ impl Contents {
         self.settled_high
     }
 
+    /// The first message of an empty queue gets this number.
+    pub(crate) fn start_at(&mut self, first: Seq) {
+        self.next = first;
+    }
+
     /// Hands out `count` numbers to messages that never become contents.
     pub(crate) fn skip(&mut self, count: u64) {
         self.next += count;

@@ -35,6 +35,11 @@ pub(crate) struct Dispatch<E: Ends> {
     pub handed: u64,
     /// Messages below may have been delivered in an earlier life of the process.
     pub suspect_below: Seq,
+    /// What may still be handed out, in bytes. One lane of several is given some when it has its turn, and has a closed door
+    /// otherwise; a queue that is alone is never asked to stop.
+    pub allowance: u64,
+    /// Ready messages of the queue's other lanes.
+    pub elsewhere: u64,
     /// Gets that wait for a load, in order.
     pub gets: VecDeque<PendingGet<E>>,
     /// The consumers.
@@ -61,9 +66,16 @@ impl<E: Ends> Dispatch<E> {
             ready_bytes: 0,
             handed: 0,
             suspect_below: 0,
+            allowance: u64::MAX,
+            elsewhere: 0,
             gets: VecDeque::new(),
             ring,
         }
+    }
+
+    /// True if others decide when something is handed out.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.allowance == 0
     }
 
     /// `first..=last`, all of it ready and on one side of the cursor, is ready no more.

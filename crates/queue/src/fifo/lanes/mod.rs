@@ -1,0 +1,298 @@
+//! A classic queue: one fifo, or several of them, its lanes, that share the consumers.
+//!
+//! A queue that sorts its messages (by priority, or by the group that shall be treated fairly) has a lane for each kind.
+//! Every lane is a whole fifo with contents, paging and limits of its own. What ties them together is that a message's number
+//! carries its lane in the upper 16 bits: acknowledgements, records and pages find their lane by it, so nothing else has to
+//! be journaled, and replay needs no settings. The numbers of a plain queue are those of lane 0.
+
+mod checkpoints;
+mod requests;
+mod sorting;
+mod turns;
+
+pub use sorting::Sorting;
+
+use super::{Fifo, FifoOutcome, Place, QueueSettings, Record, Request, Status};
+use crate::fifo::discard::Leaving;
+use crate::fifo::{Effect, Ends};
+use checkpoints::Forgetting;
+use model::{Index, Machine, Seq, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use turns::Turns;
+
+/// Which lane; the upper bits of its messages' numbers.
+type LaneId = u16;
+
+/// How far a lane's number stands to the left. 2^48 messages a lane are nine years at a million a second.
+const LANE_SHIFT: u32 = 48;
+
+/// A lane may always hold so many bytes of bodies in memory, however many lanes there are.
+const SMALLEST_SHARE: usize = 16 * 1024;
+
+fn lane_of(seq: Seq) -> LaneId {
+    (seq >> LANE_SHIFT) as LaneId
+}
+
+fn first_of(lane: LaneId) -> Seq {
+    Seq::from(lane) << LANE_SHIFT
+}
+
+/// The machine of a classic queue.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all queues are plain, and theirs is the road that must be short"
+)]
+pub enum Classic<E: Ends> {
+    /// Messages leave in the order in which they came.
+    Plain(Fifo<E>),
+    /// Messages are sorted into lanes.
+    Sorted(Box<Lanes<E>>),
+}
+
+impl<E: Ends> Classic<E> {
+    /// An empty queue. To bring one back, `apply` its records and then call [`Classic::recovered`].
+    pub fn new(settings: QueueSettings) -> Self {
+        match settings.sorting {
+            Sorting::Arrival => Self::Plain(Fifo::new(settings)),
+            _ => Self::Sorted(Box::new(Lanes::of(Fifo::new(settings)))),
+        }
+    }
+
+    /// Ends replay: see [`Fifo::recovered`].
+    pub fn recovered(&mut self) {
+        match self {
+            Self::Plain(fifo) => fifo.recovered(),
+            Self::Sorted(lanes) => lanes.recovered(),
+        }
+    }
+
+    /// The queue's numbers.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Plain(fifo) => fifo.status(),
+            Self::Sorted(lanes) => lanes.status(),
+        }
+    }
+
+    /// The number that its next record will have.
+    pub fn next_index(&self) -> Index {
+        match self {
+            Self::Plain(fifo) => fifo.next_index(),
+            Self::Sorted(lanes) => lanes.next_index,
+        }
+    }
+
+    /// When the queue wants to be turned: see [`Fifo::wakes_at_ms`].
+    pub fn wakes_at_ms(&self) -> u64 {
+        match self {
+            Self::Plain(fifo) => fifo.wakes_at_ms(),
+            Self::Sorted(lanes) => lanes.alarms.first().map_or(u64::MAX, |(at_ms, _)| *at_ms),
+        }
+    }
+
+    /// All places in the queue's segments that hold messages, each once.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        let (plain, lanes) = match self {
+            Self::Plain(fifo) => (Some(fifo), None),
+            Self::Sorted(lanes) => (None, Some(lanes.lanes.values())),
+        };
+        plain
+            .into_iter()
+            .chain(lanes.into_iter().flatten())
+            .flat_map(Fifo::places)
+    }
+
+    /// The queue has lanes from now on; what it holds stands in lane 0.
+    fn sort(&mut self) -> &mut Lanes<E> {
+        if let Self::Plain(fifo) = self {
+            let fifo = std::mem::replace(fifo, Fifo::new(QueueSettings::default()));
+            *self = Self::Sorted(Box::new(Lanes::of(fifo)));
+        }
+        match self {
+            Self::Sorted(lanes) => lanes,
+            Self::Plain(_) => unreachable!("it was just given lanes"),
+        }
+    }
+}
+
+impl<E: Ends> Machine for Classic<E> {
+    type Request = Request<E>;
+    type Record = Record;
+    type Effect = Effect<E>;
+
+    fn handle(&mut self, now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
+        if let (Self::Plain(_), Request::Configure { settings }) = (&*self, &request)
+            && settings.sorting != Sorting::Arrival
+        {
+            self.sort();
+        }
+        match self {
+            Self::Plain(fifo) => fifo.handle(now, request, outcome),
+            Self::Sorted(lanes) => lanes.handle(now, request, outcome),
+        }
+    }
+
+    fn apply(&mut self, index: Index, record: Record) {
+        let lane = lane_of(record.first());
+        match self {
+            Self::Plain(fifo) if lane == 0 => fifo.apply(index, record),
+            _ => self.sort().apply(lane, index, record),
+        }
+    }
+}
+
+impl<E: Ends> std::fmt::Debug for Classic<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Classic")
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The lanes of a queue that sorts its messages.
+pub struct Lanes<E: Ends> {
+    settings: QueueSettings,
+    lanes: BTreeMap<LaneId, Fifo<E>>,
+    /// The lane that has the consumers and those who wait for an answer. It always exists.
+    hand: LaneId,
+    /// Lanes with ready messages.
+    backlog: BTreeSet<LaneId>,
+    /// Whose turn it is among them.
+    turns: Turns,
+    /// Ready messages of all lanes.
+    ready: u64,
+    /// The sum of the lengths of their bodies.
+    ready_bytes: u64,
+    /// Lanes that are gone have used the numbers below: none is used twice.
+    floor: Seq,
+    /// Bodies of all lanes may take so many bytes of memory.
+    budget: usize,
+    next_index: Index,
+    /// The lanes of the stores under way, in order.
+    stores: VecDeque<LaneId>,
+    forgetting: Option<Forgetting>,
+    /// When lanes want to be turned, in milliseconds since the Unix epoch, and the same by lane.
+    alarms: BTreeSet<(u64, LaneId)>,
+    alarm_of: BTreeMap<LaneId, u64>,
+}
+
+impl<E: Ends> Lanes<E> {
+    fn of(mut fifo: Fifo<E>) -> Self {
+        fifo.dispatch.allowance = 0;
+        let mut lanes = Self {
+            settings: fifo.settings.clone(),
+            hand: 0,
+            backlog: BTreeSet::new(),
+            turns: Turns::default(),
+            ready: 0,
+            ready_bytes: 0,
+            floor: 0,
+            budget: fifo.paging.budget,
+            next_index: fifo.next_index,
+            stores: VecDeque::new(),
+            forgetting: None,
+            alarms: BTreeSet::new(),
+            alarm_of: BTreeMap::new(),
+            lanes: BTreeMap::from([(0, fifo)]),
+        };
+        lanes.count();
+        lanes
+    }
+
+    /// Counts anew what is ready.
+    fn count(&mut self) {
+        (self.ready, self.ready_bytes) = (0, 0);
+        let ids: Vec<LaneId> = self.lanes.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.note_alarm(id));
+        for (id, lane) in &self.lanes {
+            self.ready += lane.dispatch.ready;
+            self.ready_bytes += lane.dispatch.ready_bytes;
+            if lane.dispatch.ready > 0 {
+                self.backlog.insert(*id);
+                self.turns.join(*id);
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        let mut sum = Status::default();
+        for lane in self.lanes.values() {
+            let one = lane.status();
+            sum.unacked += one.unacked;
+            sum.memory += one.memory;
+            sum.paged += one.paged;
+            sum.consumers += one.consumers;
+            sum.next_seq = sum.next_seq.max(one.next_seq);
+        }
+        (sum.ready, sum.ready_bytes) = (self.ready, self.ready_bytes);
+        sum
+    }
+
+    fn recovered(&mut self) {
+        for lane in self.lanes.values_mut() {
+            lane.recovered();
+        }
+        let idle: Vec<LaneId> = self.lanes.keys().copied().filter(|id| *id != self.hand).collect();
+        idle.into_iter().for_each(|id| self.drop_if_idle(id));
+        self.count();
+    }
+
+    fn apply(&mut self, id: LaneId, index: Index, record: Record) {
+        self.next_index = index.saturating_add(1);
+        if matches!(record, Record::Enqueued { .. } | Record::Snapshot(_)) {
+            self.make(id);
+        }
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.apply(index, record);
+        }
+    }
+
+    /// Remembers when the lane wants to be turned.
+    fn note_alarm(&mut self, id: LaneId) {
+        let alarm = self.lanes.get(&id).map(Fifo::wakes_at_ms);
+        let alarm = alarm.filter(|at_ms| *at_ms < u64::MAX);
+        if self.alarm_of.get(&id).copied() == alarm {
+            return;
+        }
+        let before = match alarm {
+            Some(at_ms) => self.alarm_of.insert(id, at_ms),
+            None => self.alarm_of.remove(&id),
+        };
+        before.map(|at_ms| self.alarms.remove(&(at_ms, id)));
+        alarm.map(|at_ms| self.alarms.insert((at_ms, id)));
+    }
+
+    /// A lane's part of the memory.
+    fn share(&self) -> usize {
+        (self.budget / self.lanes.len().max(1).next_power_of_two()).max(SMALLEST_SHARE.min(self.budget))
+    }
+
+    /// Makes the lane if there is none. True if the others' share of the memory is now less.
+    fn make(&mut self, id: LaneId) -> bool {
+        if self.lanes.contains_key(&id) {
+            return false;
+        }
+        let before = self.share();
+        let mut lane = Fifo::new(self.settings.clone());
+        lane.contents.start_at(first_of(id) + self.floor + 1);
+        lane.dispatch.cursor = lane.contents.next();
+        lane.dispatch.allowance = 0;
+        lane.leaving = Leaving::after(first_of(id));
+        self.lanes.insert(id, lane);
+        let share = self.share();
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.paging.budget = share;
+        }
+        share < before
+    }
+
+    /// Groups come and go: a lane without messages is not kept.
+    fn drop_if_idle(&mut self, id: LaneId) {
+        if self.lanes.get(&id).is_some_and(Fifo::is_idle)
+            && let Some(lane) = self.lanes.remove(&id)
+        {
+            self.note_alarm(id);
+            self.floor = self.floor.max(lane.contents.next() - first_of(id));
+        }
+    }
+}

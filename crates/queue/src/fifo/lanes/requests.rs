@@ -1,0 +1,379 @@
+//! What is asked of a queue with lanes: each lane does its part with its door closed, then what is ready is handed out in the
+//! lanes' order.
+
+use super::{LaneId, Lanes, Sorting, lane_of};
+use crate::fifo::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Overflow, Request};
+use model::{Block, BlockBuilder, Machine, Ranges, Timestamp};
+use std::sync::Arc;
+
+impl<E: Ends> Lanes<E> {
+    pub(super) fn handle(&mut self, now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
+        self.due(now, outcome);
+        match request {
+            Request::Enqueue { block, receipt } => self.enqueue(now, block, receipt, outcome),
+            Request::DeadLettered { ticket, unread } => {
+                self.in_lane(lane_of(ticket), outcome, |lane, outcome| {
+                    lane.handle(now, Request::DeadLettered { ticket, unread }, outcome);
+                });
+            }
+            Request::Settle {
+                consumer,
+                seqs,
+                disposal,
+            } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
+                let part = Request::Settle {
+                    consumer,
+                    seqs,
+                    disposal,
+                };
+                lane.handle(now, part, outcome);
+            }),
+            Request::Return {
+                consumer,
+                seqs,
+                failed,
+            } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
+                let part = Request::Return {
+                    consumer,
+                    seqs,
+                    failed,
+                };
+                lane.handle(now, part, outcome);
+            }),
+            Request::Loaded { first, block } => self.in_lane(lane_of(first), outcome, |lane, outcome| {
+                lane.handle(now, Request::Loaded { first, block }, outcome);
+            }),
+            Request::Stored { pieces } => {
+                if let Some(id) = self.stores.pop_front() {
+                    self.in_lane(id, outcome, |lane, outcome| {
+                        lane.handle(now, Request::Stored { pieces }, outcome);
+                    });
+                }
+            }
+            Request::Purge { reply } => self.purge(reply, outcome),
+            Request::Configure { settings } => {
+                self.settings = settings.clone();
+                self.each_lane(outcome, |lane, outcome| {
+                    let settings = settings.clone();
+                    lane.handle(now, Request::Configure { settings }, outcome);
+                });
+            }
+            Request::Shrink { memory } => {
+                self.budget = memory;
+                self.share_out(now, outcome);
+            }
+            Request::Checkpoint { before } => {
+                self.begin_checkpoint();
+                self.each_lane(outcome, |lane, outcome| {
+                    lane.handle(now, Request::Checkpoint { before }, outcome);
+                });
+            }
+            Request::Compact { segment } => self.each_lane(outcome, |lane, outcome| {
+                lane.handle(now, Request::Compact { segment }, outcome);
+            }),
+            // Consumers and gets are where the hand is; so is the end of the queue.
+            request => {
+                self.in_lane(self.hand, outcome, |lane, outcome| {
+                    lane.handle(now, request, outcome)
+                });
+                if self.lanes.get(&self.hand).is_some_and(|lane| lane.retired) {
+                    return self.end();
+                }
+            }
+        }
+        self.serve(outcome);
+        self.overflow(outcome);
+        // A time to live of zero: what nobody took at once is gone.
+        self.due(now, outcome);
+    }
+
+    /// Has the lanes carry out what is due.
+    fn due(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        if self.alarms.first().is_none_or(|(at_ms, _)| *at_ms > now.0) {
+            return;
+        }
+        let due: Vec<LaneId> = self
+            .alarms
+            .iter()
+            .take_while(|(at_ms, _)| *at_ms <= now.0)
+            .map(|(_, id)| *id)
+            .collect();
+        for id in due {
+            self.in_lane(id, outcome, |lane, outcome| {
+                lane.handle(now, Request::Tick, outcome)
+            });
+        }
+    }
+
+    /// Messages go to their lanes; the receipt comes back once for all of them.
+    fn enqueue(
+        &mut self,
+        now: Timestamp,
+        mut block: Arc<Block>,
+        mut receipt: Option<E::Receipt>,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        if self.lanes.get(&self.hand).is_some_and(|lane| lane.retired) {
+            outcome.effects.extend(receipt.map(Effect::Confirm));
+            return;
+        }
+        let refused = self.refused(&block);
+        if !refused.is_empty() {
+            block = self.refuse(&block, &refused, &mut receipt, outcome);
+        }
+        let recorded = outcome.records.len();
+        for (id, block) in self.settings.sorting.sort(&block) {
+            if self.make(id) {
+                self.share_out(now, outcome);
+            }
+            self.in_lane(id, outcome, |lane, outcome| {
+                let receipt = None;
+                lane.handle(now, Request::Enqueue { block, receipt }, outcome);
+            });
+        }
+        if let Some(receipt) = receipt {
+            match outcome.records.len() > recorded {
+                true => outcome.promises.push(Effect::Confirm(receipt)),
+                false => outcome.effects.push(Effect::Confirm(receipt)),
+            }
+        }
+    }
+
+    /// Which messages of the block a queue that refuses has no room for, by their positions.
+    fn refused(&self, block: &Block) -> Ranges {
+        let mut refused = Ranges::new();
+        if self.settings.overflow == Overflow::DropHead {
+            return refused;
+        }
+        let (mut ready, mut bytes) = (self.ready, self.ready_bytes);
+        for at in 0..block.len() {
+            let size = block.message(at).body.len() as u64;
+            let full = self.settings.max_length.is_some_and(|limit| ready >= limit)
+                || self
+                    .settings
+                    .max_length_bytes
+                    .is_some_and(|limit| bytes + size > limit);
+            if full {
+                refused.push(at as u64);
+            } else {
+                ready += 1;
+                bytes += size;
+            }
+        }
+        refused
+    }
+
+    /// Says which messages are refused; returns the others, and leaves the receipt for them.
+    fn refuse(
+        &mut self,
+        block: &Arc<Block>,
+        refused: &Ranges,
+        receipt: &mut Option<E::Receipt>,
+        outcome: &mut FifoOutcome<E>,
+    ) -> Arc<Block> {
+        if self.settings.overflow == Overflow::RejectAndDeadLetter {
+            self.in_lane(self.hand, outcome, |lane, outcome| {
+                lane.dead_letter_refused(block, refused, outcome);
+            });
+        }
+        if let Some(whole) = receipt {
+            let part = E::split(whole, refused, block.len());
+            outcome.effects.push(Effect::Reject(part));
+            if refused.count() == block.len() as u64 {
+                *receipt = None;
+            }
+        }
+        let mut builder = BlockBuilder::new();
+        for at in (0..block.len()).filter(|at| !refused.contains(*at as u64)) {
+            builder.push_message(block.message(at));
+        }
+        Arc::new(builder.finish(block.persistent(), block.received()))
+    }
+
+    /// Hands out what is ready as long as somebody takes it and a lane has it in memory.
+    fn serve(&mut self, outcome: &mut FifoOutcome<E>) {
+        let mut stuck = 0;
+        while stuck < self.backlog.len() && self.is_wanted() {
+            let turn = match self.settings.sorting {
+                Sorting::FairKey(_) => self.turns.next(&self.backlog),
+                _ => self.backlog.last().map(|id| (*id, u64::MAX)),
+            };
+            let Some((id, allowance)) = turn else { break };
+            let before = self.ready;
+            let mut left = allowance;
+            self.in_lane(id, outcome, |lane, outcome| {
+                lane.dispatch.allowance = allowance;
+                lane.deliver(outcome);
+                left = std::mem::take(&mut lane.dispatch.allowance);
+                lane.give_back(outcome);
+            });
+            stuck = if self.ready < before { 0 } else { stuck + 1 };
+            match self.settings.sorting {
+                Sorting::FairKey(_) => self.turns.used(allowance - left, stuck > 0),
+                // A lower priority does not overtake one that is being read from disk.
+                _ if stuck > 0 => break,
+                _ => {}
+            }
+        }
+        if self.ready == 0 {
+            self.in_lane(self.hand, outcome, |lane, outcome| lane.end_waiting(outcome));
+        }
+    }
+
+    /// True if somebody would take a message.
+    fn is_wanted(&mut self) -> bool {
+        self.lanes
+            .get_mut(&self.hand)
+            .is_some_and(|lane| !lane.dispatch.gets.is_empty() || lane.dispatch.ring.is_hungry())
+    }
+
+    /// Drops ready messages until the limits are kept: from the head, which like in RabbitMQ is the highest priority's; of
+    /// groups the one with most bytes loses its oldest.
+    fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
+        loop {
+            let messages = self
+                .settings
+                .max_length
+                .map_or(0, |limit| self.ready.saturating_sub(limit));
+            let bytes = self
+                .settings
+                .max_length_bytes
+                .map_or(0, |limit| self.ready_bytes.saturating_sub(limit));
+            let longest = |id: &&LaneId| self.lanes.get(id).map(|lane| lane.dispatch.ready_bytes);
+            let victim = match self.settings.sorting {
+                Sorting::FairKey(_) => self.backlog.iter().max_by_key(longest),
+                _ => self.backlog.last(),
+            };
+            let Some(id) = victim.copied().filter(|_| messages > 0 || bytes > 0) else {
+                return;
+            };
+            let before = self.ready;
+            let (count, size) = match messages {
+                0 => (u64::MAX, bytes),
+                messages => (messages, u64::MAX),
+            };
+            self.in_lane(id, outcome, |lane, outcome| {
+                lane.drop_ready(count, size, DropReason::MaxLength, outcome);
+                lane.give_back(outcome);
+            });
+            if self.ready == before {
+                return;
+            }
+        }
+    }
+
+    fn purge(&mut self, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
+        let mut purged = 0;
+        self.each_lane(outcome, |lane, outcome| {
+            purged += lane.drop_ready(u64::MAX, u64::MAX, DropReason::Purged, outcome);
+            lane.give_back(outcome);
+        });
+        outcome.effects.push(Effect::Reply(reply, Answer::Purged(purged)));
+    }
+
+    /// The lane with the hand has retired and said so; the others go without a word.
+    fn end(&mut self) {
+        self.lanes.retain(|id, _| *id == self.hand);
+        self.backlog.clear();
+        (self.ready, self.ready_bytes) = (0, 0);
+        self.forgetting = None;
+        self.stores.clear();
+        self.alarms.clear();
+        self.alarm_of.clear();
+    }
+
+    fn share_out(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        let memory = self.share();
+        self.each_lane(outcome, |lane, outcome| {
+            lane.handle(now, Request::Shrink { memory }, outcome);
+        });
+    }
+
+    /// Gives each lane its part of the numbers.
+    fn each_part(
+        &mut self,
+        seqs: &Ranges,
+        outcome: &mut FifoOutcome<E>,
+        mut then: impl FnMut(&mut Fifo<E>, Ranges, &mut FifoOutcome<E>),
+    ) {
+        let mut parts: Vec<(LaneId, Ranges)> = Vec::new();
+        for (first, last) in seqs.spans() {
+            match parts.last_mut().filter(|(id, _)| *id == lane_of(first)) {
+                Some((_, part)) => part.push_span(first, last),
+                None => parts.push((lane_of(first), Ranges::span(first, last))),
+            }
+        }
+        for (id, part) in parts {
+            self.in_lane(id, outcome, |lane, outcome| then(lane, part, outcome));
+        }
+    }
+
+    fn each_lane(
+        &mut self,
+        outcome: &mut FifoOutcome<E>,
+        mut then: impl FnMut(&mut Fifo<E>, &mut FifoOutcome<E>),
+    ) {
+        let ids: Vec<LaneId> = self.lanes.keys().copied().collect();
+        for id in ids {
+            self.in_lane(id, outcome, &mut then);
+        }
+    }
+
+    /// Does something in one lane, with the consumers at hand. Nothing happens if there is no such lane: then what is asked
+    /// is about messages that are gone.
+    fn in_lane(
+        &mut self,
+        id: LaneId,
+        outcome: &mut FifoOutcome<E>,
+        then: impl FnOnce(&mut Fifo<E>, &mut FifoOutcome<E>),
+    ) {
+        if !self.take_hand(id) {
+            return;
+        }
+        let Some(lane) = self.lanes.get_mut(&id) else {
+            return;
+        };
+        let (ready, bytes) = (lane.dispatch.ready, lane.dispatch.ready_bytes);
+        lane.dispatch.elsewhere = self.ready - ready;
+        lane.next_index = self.next_index;
+        let (effects, promises) = (outcome.effects.len(), outcome.promises.len());
+        then(lane, outcome);
+        self.next_index = lane.next_index;
+        self.ready = self.ready - ready + lane.dispatch.ready;
+        self.ready_bytes = self.ready_bytes.saturating_sub(bytes) + lane.dispatch.ready_bytes;
+        if lane.dispatch.ready == 0 {
+            self.backlog.remove(&id);
+        } else if self.backlog.insert(id) {
+            self.turns.join(id);
+        }
+        for effect in &outcome.effects[effects..] {
+            if let Effect::Store { .. } = effect {
+                self.stores.push_back(id);
+            }
+        }
+        self.note_alarm(id);
+        self.collect_forgets(id, promises, outcome);
+    }
+
+    /// Moves the consumers to the lane. False if there is no such lane.
+    fn take_hand(&mut self, id: LaneId) -> bool {
+        if id == self.hand || !self.lanes.contains_key(&id) {
+            return id == self.hand;
+        }
+        let Some(old) = self.lanes.get_mut(&self.hand) else {
+            return false;
+        };
+        let ring = std::mem::take(&mut old.dispatch.ring);
+        let gets = std::mem::take(&mut old.dispatch.gets);
+        // Whether the queue is used is known where its consumers are.
+        let unused_at_ms = std::mem::replace(&mut old.unused_at_ms, u64::MAX);
+        if let Some(new) = self.lanes.get_mut(&id) {
+            (new.dispatch.ring, new.dispatch.gets) = (ring, gets);
+            new.unused_at_ms = unused_at_ms;
+        }
+        let left = std::mem::replace(&mut self.hand, id);
+        self.note_alarm(left);
+        self.drop_if_idle(left);
+        true
+    }
+}

@@ -1,0 +1,148 @@
+//! Which lane a message goes to.
+
+use super::LaneId;
+use model::properties::Properties;
+use model::table::raw::{Entries, RawValue};
+use model::{Block, BlockBuilder};
+use std::sync::Arc;
+
+/// How a queue sorts its messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sorting {
+    /// Not at all: they leave in the order in which they came.
+    #[default]
+    Arrival,
+    /// `x-max-priority`: by priority, the highest first. None is 0, and what is higher than this is this.
+    Priority(u8),
+    /// `x-fair-key`: by the value of this header; all values with a backlog take turns by bytes.
+    FairKey(Arc<str>),
+}
+
+impl Sorting {
+    /// The block's messages by lane, each lane's in their order; the highest lane first.
+    pub(super) fn sort(&self, block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
+        let lanes: Vec<LaneId> = (0..block.len())
+            .map(|at| self.lane(block.message(at).properties))
+            .collect();
+        let mut kinds = lanes.clone();
+        kinds.sort_unstable_by(|a, b| b.cmp(a));
+        kinds.dedup();
+        if kinds.is_empty() {
+            return Vec::new();
+        }
+        if let [only] = *kinds {
+            return vec![(only, block.clone())];
+        }
+        let part = |kind: LaneId| {
+            let mut builder = BlockBuilder::new();
+            for (at, _) in lanes.iter().enumerate().filter(|(_, lane)| **lane == kind) {
+                builder.push_message(block.message(at));
+            }
+            let part = builder.finish(block.persistent(), block.received());
+            (kind, Arc::new(part))
+        };
+        kinds.into_iter().map(part).collect()
+    }
+
+    fn lane(&self, properties: &[u8]) -> LaneId {
+        let properties = Properties::new(properties);
+        match self {
+            Self::Arrival => 0,
+            Self::Priority(highest) => properties.priority().unwrap_or(0).min(*highest).into(),
+            Self::FairKey(name) => properties
+                .headers()
+                .and_then(|headers| Entries::new(headers).find(name.as_bytes()))
+                .map_or(0, group),
+        }
+    }
+}
+
+/// A group's lane. It must be the same after a restart, with nothing remembered of the groups there were, so it is a hash: two
+/// groups in 65,535 that have the same one share their turns. Whoever has no group is one of its own, 0.
+fn group(value: RawValue<'_>) -> LaneId {
+    let hash = match value {
+        RawValue::LongStr(bytes) | RawValue::Binary(bytes) => fnv(bytes),
+        RawValue::Bool(it) => fnv(&[u8::from(it)]),
+        RawValue::Byte(it) => number(it.into()),
+        RawValue::UnsignedByte(it) => number(it.into()),
+        RawValue::Short(it) => number(it.into()),
+        RawValue::UnsignedShort(it) => number(it.into()),
+        RawValue::SignedInt(it) => number(it.into()),
+        RawValue::UnsignedInt(it) => number(it.into()),
+        RawValue::Long(it) => number(it),
+        _ => return 0,
+    };
+    (hash % u64::from(LaneId::MAX)) as LaneId + 1
+}
+
+/// Clients choose the width of an integer as they like; the group is the same.
+fn number(number: i64) -> u64 {
+    fnv(&number.to_be_bytes())
+}
+
+/// FNV-1a with 64 bits.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Timestamp;
+    use model::properties::PropertiesBuilder;
+    use model::table::Table;
+
+    fn block(properties: &[Vec<u8>]) -> Arc<Block> {
+        let mut builder = BlockBuilder::new();
+        for (at, properties) in properties.iter().enumerate() {
+            builder.push(b"", b"q", properties, &[at as u8]);
+        }
+        Arc::new(builder.finish(true, Timestamp(7)))
+    }
+
+    fn bodies(sorting: &Sorting, properties: &[Vec<u8>]) -> Vec<(LaneId, Vec<u8>)> {
+        let parts = sorting.sort(&block(properties));
+        parts
+            .into_iter()
+            .map(|(lane, part)| (lane, (0..part.len()).map(|at| part.message(at).body[0]).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn priorities_above_the_highest_are_the_highest() {
+        let priority = |it: u8| PropertiesBuilder::new().priority(it).encode();
+        let none = PropertiesBuilder::new().encode();
+        let sent = [priority(1), none, priority(9), priority(3), priority(1)];
+        let sorted = bodies(&Sorting::Priority(3), &sent);
+        assert_eq!(sorted, [(3, vec![2, 3]), (1, vec![0, 4]), (0, vec![1])]);
+    }
+
+    #[test]
+    fn a_group_is_the_same_whatever_the_width_of_its_number() {
+        let with = |table: Table| PropertiesBuilder::new().headers(&table).encode();
+        let fair = Sorting::FairKey("tenant".into());
+        let sent = [
+            with(Table::new().with("tenant", 5_i32)),
+            with(Table::new().with("tenant", 5_i64)),
+            with(Table::new().with("other", "x")),
+        ];
+        let sorted = bodies(&fair, &sent);
+        assert_eq!(
+            sorted
+                .iter()
+                .map(|(_, bodies)| bodies.clone())
+                .collect::<Vec<_>>(),
+            [vec![0, 1], vec![2]]
+        );
+        assert_eq!(sorted[1].0, 0);
+    }
+
+    #[test]
+    fn a_block_of_one_kind_is_not_copied() {
+        let block = block(&[vec![0, 0], vec![0, 0]]);
+        let sorted = Sorting::Priority(9).sort(&block);
+        assert!(Arc::ptr_eq(&sorted[0].1, &block));
+    }
+}
