@@ -20,8 +20,6 @@ enum Rule {
     Version,
     /// Classic, or nothing.
     Type,
-    /// A number or word as here, but not supported by this version.
-    Unsupported(Option<i64>),
     /// An integer from 0 to this.
     AtMost(i64),
     /// The name of a header: text that is not empty.
@@ -316,12 +314,6 @@ impl Rule {
                 "" | "classic" => Ok(()),
                 other => Err(format!("\"unsupported queue type '{other}'\"")),
             },
-            Self::Unsupported(least) => {
-                if let Some(least) = least {
-                    number(value, *least)?;
-                }
-                Err(UNSUPPORTED.into())
-            }
             // Not for its value, but at all: see `check_queue`.
             Self::Foreign => Ok(()),
             Self::AtMost(most) => match number(value, 0)? {

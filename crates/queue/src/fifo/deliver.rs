@@ -6,7 +6,7 @@ use super::{Answer, Delivery, Effect, Ends, Fifo, FifoOutcome};
 use model::{Ranges, Seq};
 
 /// What a message costs of its lane's allowance beyond its body, in bytes: empty ones are not free.
-const OVERHEAD: u64 = 64;
+pub(super) const OVERHEAD: u64 = 64;
 
 /// Ready messages that lie together and are told apart by nothing: of one run, all redelivered or none.
 #[derive(Clone, Copy, Debug)]

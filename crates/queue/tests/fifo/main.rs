@@ -6,6 +6,7 @@
 )]
 
 mod careful;
+mod lane_limits;
 mod lanes;
 mod properties;
 mod stories;

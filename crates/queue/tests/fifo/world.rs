@@ -341,4 +341,27 @@ impl World {
             }
         }
     }
+
+    /// Takes everything that is ready: the numbers that the bodies tell.
+    pub fn drain_numbers(&mut self) -> Vec<u64> {
+        let mut all = Vec::new();
+        loop {
+            let mut events = self.handle(Request::Get {
+                no_ack: true,
+                reply: 1,
+            });
+            events.extend(self.settle_disk());
+            let got = events.into_iter().find_map(|event| match event {
+                Event::Answered(_, Answer::Got { delivery, .. }) => {
+                    let seq = delivery.seqs.first()?;
+                    Some(number(delivery.block.message((seq - delivery.base) as usize)))
+                }
+                _ => None,
+            });
+            match got {
+                Some(number) => all.push(number),
+                None => return all,
+            }
+        }
+    }
 }

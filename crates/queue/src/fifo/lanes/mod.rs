@@ -262,28 +262,23 @@ impl<E: Ends> Lanes<E> {
         alarm.map(|at_ms| self.alarms.insert((at_ms, id)));
     }
 
-    /// A lane's part of the memory.
-    fn share(&self) -> usize {
-        (self.budget / self.lanes.len().max(1).next_power_of_two()).max(SMALLEST_SHARE.min(self.budget))
+    /// Each lane's part of the memory if there are so many.
+    fn share(&self, lanes: usize) -> usize {
+        (self.budget / lanes.max(1).next_power_of_two()).max(SMALLEST_SHARE.min(self.budget))
     }
 
-    /// Makes the lane if there is none. True if the others' share of the memory is now less.
-    fn make(&mut self, id: LaneId) -> bool {
+    /// Makes the lane if there is none.
+    fn make(&mut self, id: LaneId) {
         if self.lanes.contains_key(&id) {
-            return false;
+            return;
         }
-        let before = self.share();
         let mut lane = Fifo::new(self.settings.clone());
         lane.contents.start_at(first_of(id) + self.floor + 1);
         lane.dispatch.cursor = lane.contents.next();
         lane.dispatch.allowance = 0;
         lane.leaving = Leaving::after(first_of(id));
+        lane.paging.budget = self.share(self.lanes.len() + 1);
         self.lanes.insert(id, lane);
-        let share = self.share();
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            lane.paging.budget = share;
-        }
-        share < before
     }
 
     /// Groups come and go: a lane without messages is not kept.

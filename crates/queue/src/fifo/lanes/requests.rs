@@ -2,13 +2,16 @@
 //! lanes' order.
 
 use super::{LaneId, Lanes, Sorting, lane_of};
+use crate::fifo::deliver::OVERHEAD;
 use crate::fifo::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Overflow, Request};
 use model::{Block, BlockBuilder, Machine, Ranges, Timestamp};
 use std::sync::Arc;
 
 impl<E: Ends> Lanes<E> {
     pub(super) fn handle(&mut self, now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
-        self.due(now, outcome);
+        if !matches!(request, Request::Configure { .. }) {
+            self.due(now, outcome);
+        }
         match request {
             Request::Enqueue { block, receipt } => self.enqueue(now, block, receipt, outcome),
             Request::DeadLettered { ticket, unread } => {
@@ -60,7 +63,7 @@ impl<E: Ends> Lanes<E> {
             }
             Request::Shrink { memory } => {
                 self.budget = memory;
-                self.share_out(now, outcome);
+                self.share_out(self.share(self.lanes.len()), outcome);
             }
             Request::Checkpoint { before } => {
                 self.begin_checkpoint();
@@ -123,9 +126,7 @@ impl<E: Ends> Lanes<E> {
         }
         let recorded = outcome.records.len();
         for (id, block) in self.settings.sorting.sort(&block) {
-            if self.make(id) {
-                self.share_out(now, outcome);
-            }
+            self.open(id, outcome);
             self.in_lane(id, outcome, |lane, outcome| {
                 let receipt = None;
                 lane.handle(now, Request::Enqueue { block, receipt }, outcome);
@@ -199,17 +200,18 @@ impl<E: Ends> Lanes<E> {
                 _ => self.backlog.last().map(|id| (*id, u64::MAX)),
             };
             let Some((id, allowance)) = turn else { break };
-            let before = self.ready;
-            let mut left = allowance;
+            let (before, bytes) = (self.ready, self.ready_bytes);
             self.in_lane(id, outcome, |lane, outcome| {
                 lane.dispatch.allowance = allowance;
                 lane.deliver(outcome);
-                left = std::mem::take(&mut lane.dispatch.allowance);
+                lane.dispatch.allowance = 0;
                 lane.give_back(outcome);
             });
             stuck = if self.ready < before { 0 } else { stuck + 1 };
+            let went = before.saturating_sub(self.ready);
+            let used = bytes.saturating_sub(self.ready_bytes) + went * OVERHEAD;
             match self.settings.sorting {
-                Sorting::FairKey(_) => self.turns.used(allowance - left, stuck > 0),
+                Sorting::FairKey(_) => self.turns.used(used, stuck > 0),
                 // A lower priority does not overtake one that is being read from disk.
                 _ if stuck > 0 => break,
                 _ => {}
@@ -282,10 +284,21 @@ impl<E: Ends> Lanes<E> {
         self.alarm_of.clear();
     }
 
-    fn share_out(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
-        let memory = self.share();
+    /// Makes the lane if there is none; the others have less memory then.
+    fn open(&mut self, id: LaneId, outcome: &mut FifoOutcome<E>) {
+        let lanes = self.lanes.len();
+        let memory = self.share(lanes + 1);
+        // Before it is there: the hand lets go of empty lanes when it passes.
+        if memory < self.share(lanes) && !self.lanes.contains_key(&id) {
+            self.share_out(memory, outcome);
+        }
+        self.make(id);
+    }
+
+    fn share_out(&mut self, memory: usize, outcome: &mut FifoOutcome<E>) {
         self.each_lane(outcome, |lane, outcome| {
-            lane.handle(now, Request::Shrink { memory }, outcome);
+            lane.shrink(memory, outcome);
+            lane.give_back(outcome);
         });
     }
 

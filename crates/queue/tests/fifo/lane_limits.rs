@@ -1,0 +1,193 @@
+//! Times to live, dead letters and limits of queues with lanes: the rules of a plain queue hold in each lane.
+
+use crate::world::{Event, Plain, World, body, number};
+use model::properties::PropertiesBuilder;
+use model::{Block, BlockBuilder, ConsumerId, Ranges, Timestamp};
+use queue::fifo::{
+    Answer, ConsumerSettings, DeadLetterTo, Disposal, DropReason, QueueSettings, Request, Sorting,
+};
+use std::sync::Arc;
+
+fn sorted() -> QueueSettings {
+    QueueSettings {
+        durable: true,
+        sorting: Sorting::Priority(9),
+        dead_letter: Some(Arc::new(DeadLetterTo {
+            exchange: "dead".into(),
+            routing_key: None,
+        })),
+        ..QueueSettings::default()
+    }
+}
+
+/// Messages numbered from `first` on, with these priorities.
+fn block(first: u64, priorities: &[u8]) -> Arc<Block> {
+    let mut builder = BlockBuilder::new();
+    for (number, priority) in (first..).zip(priorities) {
+        let properties = PropertiesBuilder::new().priority(*priority).encode();
+        builder.push(b"", b"q", &properties, &body(number, 10));
+    }
+    Arc::new(builder.finish(true, Timestamp(1)))
+}
+
+fn publish(world: &mut World, first: u64, priorities: &[u8]) -> Vec<Event> {
+    let block = block(first, priorities);
+    world.handle(Request::Enqueue {
+        block,
+        receipt: Some(1),
+    })
+}
+
+fn dead(events: &[Event]) -> Vec<(DropReason, Vec<u64>)> {
+    let letters = events.iter().filter_map(|event| match event {
+        Event::DeadLettered(reason, numbers) => Some((*reason, numbers.clone())),
+        _ => None,
+    });
+    letters.collect()
+}
+
+fn get(world: &mut World) -> Option<(u64, u64)> {
+    let request: Request<Plain> = Request::Get {
+        no_ack: false,
+        reply: 0,
+    };
+    world.handle(request).into_iter().find_map(|event| match event {
+        Event::Answered(_, Answer::Got { delivery, .. }) => {
+            let seq = delivery.seqs.first()?;
+            Some((
+                seq,
+                number(delivery.block.message((seq - delivery.base) as usize)),
+            ))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn messages_expire_in_every_lane_when_their_time_has_come() {
+    let mut world = World::new(QueueSettings {
+        message_ttl_ms: Some(100),
+        ..sorted()
+    });
+    publish(&mut world, 1, &[0, 5, 9]);
+    assert_eq!(world.fifo.wakes_at_ms(), 101);
+    world.now = Timestamp(60);
+    publish(&mut world, 4, &[9, 0]);
+    world.now = Timestamp(101);
+    let events = world.handle(Request::Tick);
+    let letters = dead(&events);
+    assert!(letters.iter().all(|(reason, _)| *reason == DropReason::Expired));
+    let mut numbers: Vec<u64> = letters.into_iter().flat_map(|(_, numbers)| numbers).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3]);
+    assert_eq!(world.fifo.wakes_at_ms(), 160);
+    while world.dead_letter_one().is_some() {}
+    let mut again = World::restarted(
+        QueueSettings {
+            message_ttl_ms: Some(100),
+            ..sorted()
+        },
+        world.disk.clone(),
+    );
+    again.now = world.now;
+    again.handle(Request::Tick);
+    assert_eq!(again.fifo.wakes_at_ms(), 160, "deadlines outlive a restart");
+    for world in [&mut world, &mut again] {
+        assert_eq!(get(world).map(|(_, number)| number), Some(4));
+        assert_eq!(get(world).map(|(_, number)| number), Some(5));
+    }
+}
+
+#[test]
+fn what_expired_while_the_queue_was_down_goes_where_its_settings_say() {
+    for sorting in [Sorting::Arrival, Sorting::Priority(9)] {
+        let settings = QueueSettings {
+            message_ttl_ms: Some(100),
+            sorting,
+            ..sorted()
+        };
+        let mut world = World::new(settings.clone());
+        publish(&mut world, 1, &[0, 5]);
+        let mut again = World::restarted(
+            QueueSettings {
+                durable: true,
+                ..QueueSettings::default()
+            },
+            world.disk.clone(),
+        );
+        again.now = Timestamp(500);
+        let mut events = again.handle(Request::Configure { settings });
+        events.extend(again.handle(Request::Tick));
+        let mut numbers: Vec<u64> = dead(&events)
+            .into_iter()
+            .flat_map(|(_, numbers)| numbers)
+            .collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [1, 2]);
+    }
+}
+
+#[test]
+fn a_full_queue_loses_the_head_whatever_its_priority_and_hands_it_to_the_dead_letter_exchange() {
+    let mut world = World::new(QueueSettings {
+        max_length: Some(2),
+        ..sorted()
+    });
+    publish(&mut world, 1, &[0, 9]);
+    let events = publish(&mut world, 3, &[5]);
+    assert_eq!(dead(&events), [(DropReason::MaxLength, vec![2])]);
+    while world.dead_letter_one().is_some() {}
+    assert_eq!(world.drain_numbers(), [3, 1]);
+}
+
+#[test]
+fn rejected_messages_of_several_lanes_are_dead_letters_and_gone_once_they_arrived() {
+    let mut world = World::new(sorted());
+    publish(&mut world, 1, &[3, 0, 9]);
+    let held: Vec<u64> = std::iter::from_fn(|| get(&mut world))
+        .map(|(seq, _)| seq)
+        .collect();
+    assert_eq!(held.len(), 3);
+    let seqs: Ranges = held.iter().copied().collect();
+    let events = world.handle(Request::Settle {
+        consumer: None,
+        seqs,
+        disposal: Disposal::Rejected,
+    });
+    let mut numbers: Vec<u64> = dead(&events)
+        .into_iter()
+        .flat_map(|(_, numbers)| numbers)
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3]);
+    let mut crashed = World::restarted(sorted(), world.disk.clone());
+    assert_eq!(crashed.drain_numbers(), [3, 1, 2], "they have not arrived yet");
+    while world.dead_letter_one().is_some() {}
+    let mut again = World::restarted(sorted(), world.disk.clone());
+    assert_eq!(again.drain_numbers(), []);
+}
+
+#[test]
+fn a_time_to_live_of_zero_passes_messages_of_all_priorities_to_a_waiting_consumer_and_drops_the_others() {
+    let settings = QueueSettings {
+        message_ttl_ms: Some(0),
+        dead_letter: None,
+        ..sorted()
+    };
+    let mut world = World::new(settings);
+    world.handle(Request::Consume {
+        consumer: ConsumerId(1),
+        outlet: (),
+        settings: ConsumerSettings {
+            no_ack: false,
+            exclusive: false,
+            prefetch: 2,
+            priority: 0,
+            window: 1 << 20,
+        },
+        reply: 0,
+    });
+    publish(&mut world, 1, &[0, 9, 5]);
+    let status = world.fifo.status();
+    assert_eq!((status.ready, status.unacked), (0, 2));
+}
