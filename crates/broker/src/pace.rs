@@ -8,8 +8,13 @@
 /// Microseconds on a clock that only goes forward.
 pub type Micros = u64;
 
-/// Consumers are quick from so many messages a second on, and until they take less than half of it.
+/// Consumers are quick from so many messages a second on, and until they take less than half of it. A large message
+/// counts for more: see [`LARGE`].
 const QUICK: f64 = 20_000.0;
+
+/// A message of so many bytes counts for one, a larger one for as often as it has them: what takes 80 MB a second is
+/// machinery too, and 512 messages of a megabyte are a queue.
+const LARGE: f64 = 4_096.0;
 
 /// The pace is measured over at least so many microseconds.
 const WINDOW: Micros = 2_000;
@@ -37,6 +42,8 @@ const SHARE: f64 = 0.6;
 pub struct Counts {
     /// Messages that may be delivered.
     pub ready: u64,
+    /// The bytes of their bodies.
+    pub ready_bytes: u64,
     /// Messages handed to consumers so far, less those that came back.
     pub handed: u64,
     /// Messages taken from publishers so far.
@@ -83,7 +90,8 @@ impl Pace {
 
     /// Looks at the queue after a turn that left something ready.
     pub fn look(&mut self, now: Micros, counts: Counts) -> Ruling {
-        self.measure(now, counts.handed);
+        let weight = (counts.ready_bytes as f64 / (counts.ready.max(1) as f64 * LARGE)).max(1.0);
+        self.measure(now, counts.handed, weight);
         let last = self.last.replace(counts).unwrap_or(counts);
         let taken = counts.taken.saturating_sub(last.taken) as f64;
         if taken > 0.0 {
@@ -95,10 +103,11 @@ impl Pace {
             return Ruling::Free;
         }
         let a_millisecond = self.rate / 1000.0;
-        let high = (a_millisecond * HIGH_MS).max(LEAST_HIGH);
+        let least_high = LEAST_HIGH / weight;
+        let high = (a_millisecond * HIGH_MS).max(least_high);
         let ready = counts.ready as f64;
-        if ready > (a_millisecond * BACKLOG_MS).max(2.0 * LEAST_HIGH) || self.credit.is_some() && ready > high
-        {
+        let backlog = (a_millisecond * BACKLOG_MS).max(2.0 * least_high);
+        if ready > backlog || self.credit.is_some() && ready > high {
             let handed = counts.handed.saturating_sub(last.handed) as f64;
             let credit = self.credit.unwrap_or(0.0) + handed * SHARE - taken;
             let credit = credit.clamp(-high, high);
@@ -111,7 +120,7 @@ impl Pace {
             };
         }
         self.credit = None;
-        let low = (a_millisecond * LOW_MS).max(LEAST_HIGH / 2.0);
+        let low = (a_millisecond * LOW_MS).max(least_high / 2.0);
         self.keep_short(counts.ready, low, high)
     }
 
@@ -136,7 +145,7 @@ impl Pace {
         Ruling::Admit((messages / self.batch.max(1.0)).ceil().max(1.0) as usize)
     }
 
-    fn measure(&mut self, now: Micros, handed: u64) {
+    fn measure(&mut self, now: Micros, handed: u64, weight_of_one: f64) {
         let Some((since, before)) = self.window else {
             self.window = Some((now, handed));
             return;
@@ -153,7 +162,7 @@ impl Pace {
             _ => passed / (passed + MEMORY),
         };
         self.rate += (measured - self.rate) * weight;
-        self.quick = self.rate >= if self.quick { QUICK / 2.0 } else { QUICK };
+        self.quick = self.rate * weight_of_one >= if self.quick { QUICK / 2.0 } else { QUICK };
     }
 }
 
@@ -176,6 +185,7 @@ mod tests {
         brought: Vec<u64>,
         rate: f64,
         owed: f64,
+        size: u64,
     }
 
     impl World {
@@ -192,6 +202,7 @@ mod tests {
                 brought: vec![0; publishers],
                 rate,
                 owed: 0.0,
+                size: 100,
             }
         }
 
@@ -201,6 +212,7 @@ mod tests {
                 self.free.append(&mut self.waiting);
                 return Ruling::Free;
             }
+            self.counts.ready_bytes = self.counts.ready * self.size;
             let ruling = self.pace.look(self.now, self.counts);
             let admitted = match ruling {
                 Ruling::Free => self.waiting.len(),
@@ -253,6 +265,15 @@ mod tests {
         let mut world = World::new(1, 128, 1_000, 5_000.0);
         world.run(2_000_000);
         assert_eq!(world.counts.taken, 128 * 2_000);
+    }
+
+    #[test]
+    fn consumers_of_large_messages_are_quick_by_their_bytes() {
+        let mut world = World::new(1, 1, 50, 5_000.0);
+        world.size = 64 * 1024;
+        world.run(1_000_000);
+        assert!(world.counts.handed > 4_800, "the consumers were kept busy");
+        assert!(world.counts.ready <= 64, "{:?}", world.counts);
     }
 
     #[test]

@@ -75,6 +75,7 @@ impl Holding {
             true => {
                 let counts = Counts {
                     ready: status.ready,
+                    ready_bytes: status.ready_bytes,
                     handed: status.handed,
                     taken: status.next_seq,
                 };
