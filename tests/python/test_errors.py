@@ -142,6 +142,7 @@ CHANNEL_ERRORS = [
     ("publish in another user's name", [Publish("", N.plain, spec.BasicProperties(user_id="bob"))], 406, (60, 40), "PRECONDITION_FAILED - user_id property set to 'bob' but authenticated user was 'guest'"),
     ("expiration that is no number", [Publish("", N.plain, spec.BasicProperties(expiration="abc"))], 406, (60, 40), "PRECONDITION_FAILED - invalid expiration 'abc': no_integer"),
     ("negative expiration", [Publish("", N.plain, spec.BasicProperties(expiration="-1"))], 406, (60, 40), "PRECONDITION_FAILED - invalid expiration '-1': {value_negative,-1}"),
+    ("CC header that is no array", [Publish("", N.plain, spec.BasicProperties(headers={"CC": "k"}))], 406, (60, 40), 'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}'),
     ("negative x-max-length", [fresh(max_length=-1)], 406, (50, 10), invalid("x-max-length", "{value_negative,-1}")),
     ("x-max-length that is no number", [fresh(max_length="a")], 406, (50, 10), invalid("x-max-length", '"expected integer, got longstr"')),
     ("negative x-max-length-bytes", [fresh(max_length_bytes=-5)], 406, (50, 10), invalid("x-max-length-bytes", "{value_negative,-5}")),
@@ -198,26 +199,6 @@ def test_connection_error(wire, requests, code, ids, text):
     check(wire.expect_connection_close(), code, ids, text)
 
 
-# Message properties that RabbitMQ validates and that ours does not take yet.
-LATER_ERRORS = [
-    ("CC header that is no array", [Publish("", N.plain, spec.BasicProperties(headers={"CC": "k"}))], 406, (60, 40), 'PRECONDITION_FAILED - invalid message: {unacceptable_type_in_header,"CC",longstr}'),
-]
-
-
-@pytest.mark.not_yet("CC and BCC come with a later version")
-@pytest.mark.parametrize(("requests", "code", "ids", "text"), [case[1:] for case in LATER_ERRORS], ids=[case[0] for case in LATER_ERRORS])
-def test_channel_error_of_a_later_version(wire, requests, code, ids, text):
-    send_all(wire, requests)
-    check(wire.expect_channel_close(1), code, ids, text)
-
-
-@pytest.mark.leveret_only("RabbitMQ has these already")
-@pytest.mark.parametrize("properties", [{"headers": {"CC": ["k"]}}, {"headers": {"BCC": ["k"]}}], ids=["CC", "BCC"])
-def test_a_property_that_does_not_work_yet_is_refused(wire, properties):
-    wire.publish(1, "", N.plain, properties=spec.BasicProperties(**properties))
-    closed = wire.expect_channel_close(1)
-    assert (closed.reply_code, closed.class_id, closed.method_id) == (406, 60, 40)
-    assert closed.reply_text.startswith("PRECONDITION_FAILED - ")
 
 
 @pytest.mark.leveret_only("RabbitMQ has these queue types already")

@@ -6,6 +6,7 @@ use crate::options::{OpenError, Options};
 use crate::outbox::Event;
 use crate::queues::Registry;
 use crate::recovery;
+use crate::replies::Replies;
 use crate::session::{Session, User};
 use crate::topology::Topology;
 use catalog::View;
@@ -30,6 +31,7 @@ pub struct Broker {
     queues: Arc<Registry>,
     topology: Topology,
     alarms: Alarms,
+    replies: Replies,
     sessions: RwLock<HashMap<u64, Weak<Session>>>,
     queue_memory: Mutex<usize>,
     monitor: Mutex<Option<Monitor>>,
@@ -49,6 +51,7 @@ impl Broker {
             queues: recovered.queues,
             topology: recovered.topology,
             alarms: Alarms::default(),
+            replies: Replies::default(),
             sessions: RwLock::default(),
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
             monitor: Mutex::default(),
@@ -134,6 +137,10 @@ impl Broker {
 
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    pub(crate) fn replies(&self) -> &Replies {
+        &self.replies
     }
 
     pub(crate) fn topology(&self) -> &Topology {

@@ -85,7 +85,21 @@ impl Session {
         declare: DeclareExchange,
     ) -> Result<Done<()>, Refusal> {
         let named = declare.name.clone();
-        let permit = || self.check_declare(ObjectKind::Exchange, &named, declare.passive);
+        let alternate = declare
+            .arguments
+            .get("alternate-exchange")
+            .and_then(Value::as_str);
+        let alternate = alternate.filter(|_| !declare.passive).map(str::to_owned);
+        let permit = || {
+            self.check_declare(ObjectKind::Exchange, &named, declare.passive)?;
+            // RabbitMQ asks for these two only when it makes the exchange.
+            let known = self.broker().view().exchange(self.vhost(), &named).is_some();
+            let Some(alternate) = alternate.as_ref().filter(|_| !known) else {
+                return Ok(());
+            };
+            self.check(Verb::Read, ObjectKind::Exchange, &named)?;
+            self.check(Verb::Write, ObjectKind::Exchange, alternate)
+        };
         let DeclareExchange {
             name,
             kind,

@@ -34,6 +34,7 @@ pub mod alarms;
 pub mod broker;
 mod clock;
 pub mod consume;
+mod copies;
 mod dead_letters;
 mod deaths;
 pub mod declare;
@@ -50,6 +51,7 @@ mod promise;
 pub mod publish;
 pub mod queues;
 mod recovery;
+pub mod replies;
 pub mod session;
 mod topology;
 
@@ -60,7 +62,8 @@ pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared, QueueDe
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
 pub use pressure::Pressure;
-pub use publish::{Publish, Publisher};
+pub use publish::{Prepared, Publish, Publisher, Taken};
+pub use replies::ReplyAddress;
 pub use session::{OpenRefusal, Session, User};
 pub use topology::Done;
 

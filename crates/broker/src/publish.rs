@@ -5,15 +5,16 @@
 
 mod last;
 
+use crate::copies::{self, Copies};
 use crate::ends::Receipt;
 use crate::outbox::ChannelId;
 use crate::pressure::Pressure;
 use crate::queues::Queue;
+use crate::replies::{Asker, REPLY_TO};
 use crate::session::Session;
 use catalog::{Envelope, Looked, Refusal, View};
 use last::Last;
 use model::properties::Properties;
-use model::table::{Entries, Value};
 use model::{BlockBuilder, QueueId, Ranges};
 use queue::fifo::Request;
 use smallvec::SmallVec;
@@ -68,8 +69,41 @@ struct Route {
     generation: u64,
 }
 
+/// Who takes a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// How many queues, each of which will confirm it.
+    pub queues: u32,
+    /// How many channels that wait for direct replies; they have it already.
+    pub replies: u32,
+}
+
+impl Taken {
+    /// True if nobody takes it.
+    pub fn is_lost(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Where a message goes that is published later: what a transaction keeps of it. RabbitMQ routes when the message comes.
+#[derive(Debug)]
+pub struct Prepared {
+    queues: SmallVec<[QueueId; 8]>,
+    askers: SmallVec<[Arc<Asker>; 1]>,
+    /// The properties without what nobody else may see, if they had such.
+    pub properties: Option<Vec<u8>>,
+}
+
+impl Prepared {
+    /// True if there is nobody to take it.
+    pub fn is_lost(&self) -> bool {
+        self.queues.is_empty() && self.askers.is_empty()
+    }
+}
+
 /// A set of queues that some route leads to, and what is on its way there.
 struct Target {
+    ids: SmallVec<[QueueId; 8]>,
     queues: SmallVec<[Arc<Queue>; 1]>,
     builder: BlockBuilder,
     persistent: bool,
@@ -94,25 +128,83 @@ impl Publisher {
         }
     }
 
-    /// Takes a message. `number` is its confirm number if the channel is in confirm mode. Returns how many queues took it, each
-    /// of which will confirm the number; 0 means that no queue did.
+    /// Takes a message. `number` is its confirm number if the channel is in confirm mode. Returns who took it.
     ///
     /// # Errors
-    /// No such exchange, an internal exchange, or no write permission: nothing was taken.
-    pub fn publish(&mut self, publish: &Publish<'_>, number: Option<u64>) -> Result<u32, Refusal> {
-        if self.session.broker().generation() != self.view.generation() {
-            self.routes_changed();
+    /// No such exchange, an internal exchange, no write permission, or properties that are refused: nothing was taken.
+    pub fn publish(&mut self, publish: &Publish<'_>, number: Option<u64>) -> Result<Taken, Refusal> {
+        let target = self.usual_target(publish)?;
+        if asks_for_more(publish.properties)
+            && let Some(copies) = self.look_closer(publish)?
+        {
+            return self.publish_copies(publish, &copies, number);
         }
-        let target = match &self.last {
-            Some(last) if last.is_good_for(publish) => last.target,
-            _ => self.route(publish)?,
+        let queues = self.add(target, publish, number);
+        if queues == 0 && publish.exchange.is_empty() && publish.routing_key.starts_with(REPLY_TO.as_bytes())
+        {
+            let asker = self.asker(publish.routing_key);
+            return Ok(Taken {
+                queues,
+                replies: answer(asker.as_deref(), publish),
+            });
+        }
+        Ok(Taken { queues, replies: 0 })
+    }
+
+    /// Checks and routes a message as [`Publisher::publish`] does, and takes nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare(&mut self, publish: &Publish<'_>) -> Result<Prepared, Refusal> {
+        let target = self.usual_target(publish)?;
+        let copies = match asks_for_more(publish.properties) {
+            true => self.look_closer(publish)?,
+            false => None,
         };
-        if asks_for_more(publish.properties) {
-            self.check_properties(publish)?;
+        let keys = keys(publish, copies.as_ref());
+        let target = match copies {
+            Some(_) => self.target_of_all(publish, &keys)?,
+            None => target,
+        };
+        let queues = self.targets[target].ids.clone();
+        let askers = self.askers(publish, &keys);
+        drop(keys);
+        Ok(Prepared {
+            queues,
+            askers,
+            properties: copies.and_then(|copies| copies.properties),
+        })
+    }
+
+    /// Takes a message that was prepared. Queues that were deleted meanwhile take nothing.
+    pub fn publish_prepared(&mut self, prepared: &Prepared, publish: &Publish<'_>, number: u64) -> Taken {
+        self.follow_view();
+        let target = self.target(prepared.queues.clone());
+        let queues = self.add(target, publish, Some(number));
+        let replies = prepared
+            .askers
+            .iter()
+            .map(|asker| answer(Some(asker), publish))
+            .sum();
+        Taken { queues, replies }
+    }
+
+    /// Where the routing key alone leads.
+    #[inline]
+    fn usual_target(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
+        self.follow_view();
+        match &self.last {
+            Some(last) if last.is_good_for(publish) => Ok(last.target),
+            _ => self.route(publish),
         }
+    }
+
+    /// Adds a message to what is on its way to a target; returns how many queues that are.
+    #[inline]
+    fn add(&mut self, target: usize, publish: &Publish<'_>, number: Option<u64>) -> u32 {
         let queues = self.targets[target].queues.len();
         if queues == 0 {
-            return Ok(0);
+            return 0;
         }
         let persistent = Properties::new(publish.properties).persistent();
         self.open_target(target, persistent);
@@ -129,12 +221,32 @@ impl Publisher {
         if target.builder.bytes() >= BLOCK_BYTES {
             self.flush_open();
         }
-        Ok(queues as u32)
+        queues as u32
     }
 
-    /// Checks what few messages carry: the sender's name must be the user's (unless the user may impersonate others), and what
-    /// this version does not do is refused rather than ignored.
-    fn check_properties(&self, publish: &Publish<'_>) -> Result<(), Refusal> {
+    /// A message that names further keys.
+    #[cold]
+    fn publish_copies<'p>(
+        &mut self,
+        publish: &Publish<'p>,
+        copies: &Copies<'p>,
+        number: Option<u64>,
+    ) -> Result<Taken, Refusal> {
+        let keys = keys(publish, Some(copies));
+        let target = self.target_of_all(publish, &keys)?;
+        let shown = Publish {
+            properties: copies.properties.as_deref().unwrap_or(publish.properties),
+            ..*publish
+        };
+        let queues = self.add(target, &shown, number);
+        let askers = self.askers(publish, &keys);
+        let replies = askers.iter().map(|asker| answer(Some(asker), &shown)).sum();
+        Ok(Taken { queues, replies })
+    }
+
+    /// Checks what few messages carry: the sender's name must be the user's (unless the user may impersonate others), an
+    /// expiration a time. Returns the further keys that it names.
+    fn look_closer<'p>(&self, publish: &Publish<'p>) -> Result<Option<Copies<'p>>, Refusal> {
         let refuse = |text: String| Err(Refusal::InvalidMessage { text });
         let properties = Properties::new(publish.properties);
         let user = self.session.user();
@@ -154,29 +266,24 @@ impl Publisher {
             let shown = String::from_utf8_lossy(expiration);
             return refuse(format!("invalid expiration '{shown}': {complaint}"));
         }
-        let sender_selected = ["CC", "BCC"].into_iter().filter(|name| {
-            properties
-                .headers()
-                .is_some_and(|raw| Entries::new(raw).find(name.as_bytes()).is_some())
-        });
-        for name in sender_selected {
-            let headers = properties
-                .headers_table(self.session.broker().limits())
-                .unwrap_or_default();
-            match headers.get(name) {
-                None => {}
-                Some(Value::Array(_)) => {
-                    return refuse(format!("the header '{name}' is not supported by this version"));
-                }
-                Some(value) => {
-                    let kind = value.type_name();
-                    return refuse(format!(
-                        "invalid message: {{unacceptable_type_in_header,\"{name}\",{kind}}}"
-                    ));
-                }
-            }
+        Copies::named_in(publish.properties, self.session.broker().limits())
+    }
+
+    /// What a returned message shows of its properties, if that differs from what was sent.
+    pub fn as_shown(&self, properties: &[u8]) -> Option<Vec<u8>> {
+        match asks_for_more(properties) {
+            true => copies::as_shown(properties, self.session.broker().limits()),
+            false => None,
         }
-        Ok(())
+    }
+
+    fn askers(&self, publish: &Publish<'_>, keys: &[&[u8]]) -> SmallVec<[Arc<Asker>; 1]> {
+        let keys = if publish.exchange.is_empty() { keys } else { &[] };
+        keys.iter().filter_map(|key| self.asker(key)).collect()
+    }
+
+    fn asker(&self, key: &[u8]) -> Option<Arc<Asker>> {
+        self.session.broker().replies().find(self.session.vhost(), key)
     }
 
     /// Hands everything taken so far to the queues. If there is a reason to slow down, the connection is not read from
@@ -244,8 +351,11 @@ impl Publisher {
 
     /// Every route is looked up again when it is next used; where bindings come and go all the time, most lead where they
     /// led. What is ready for a set of queues is kept until one of them may be gone: ids are not used again.
-    fn routes_changed(&mut self) {
+    fn follow_view(&mut self) {
         let broker = self.session.broker();
+        if broker.generation() == self.view.generation() {
+            return;
+        }
         self.view = broker.view();
         self.last = None;
         let removals = broker.queues().removals();
@@ -281,11 +391,10 @@ impl Publisher {
         let mut ids = SmallVec::new();
         let mut envelope = Envelope::new(publish.routing_key, publish.properties).with_chance(chance);
         self.view.route(exchange, &mut envelope, &mut ids);
-        if self.targets.len() >= ROUTES {
-            self.forget_routes();
-        }
         let at = self.target(ids);
-        if envelope.looked() == Looked::AtKey {
+        // Each reply address is used once or twice, and then never again.
+        let lasting = !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_TO.as_bytes());
+        if envelope.looked() == Looked::AtKey && lasting {
             let route = Route {
                 target: at,
                 generation,
@@ -319,13 +428,27 @@ impl Publisher {
         self.sets.hasher().hash_one(self.drawn)
     }
 
+    /// Where several keys together lead.
+    fn target_of_all(&mut self, publish: &Publish<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
+        let chance = self.chance();
+        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
+        let mut ids = SmallVec::new();
+        let mut envelope = Envelope::with_keys(keys, publish.properties).with_chance(chance);
+        self.view.route(exchange, &mut envelope, &mut ids);
+        Ok(self.target(ids))
+    }
+
     /// The target for a set of queues: two routes to the same queues share it, so that their messages keep their order.
     fn target(&mut self, ids: SmallVec<[QueueId; 8]>) -> usize {
         if let Some(at) = self.sets.get(&ids) {
             return *at;
         }
+        if self.targets.len() >= ROUTES {
+            self.forget_routes();
+        }
         let registry = self.session.broker().queues();
         self.targets.push(Target {
+            ids: ids.clone(),
             queues: ids.iter().filter_map(|id| registry.get(*id)).collect(),
             builder: BlockBuilder::new(),
             persistent: false,
@@ -334,6 +457,26 @@ impl Publisher {
         self.sets.insert(ids, self.targets.len() - 1);
         self.targets.len() - 1
     }
+}
+
+/// All routing keys of a message.
+fn keys<'p>(publish: &Publish<'p>, copies: Option<&Copies<'p>>) -> SmallVec<[&'p [u8]; 4]> {
+    let named = copies.map_or(&[][..], |copies| &copies.keys);
+    std::iter::once(publish.routing_key)
+        .chain(named.iter().copied())
+        .collect()
+}
+
+/// Hands an answer to whoever waits for it; returns how many did.
+fn answer(asker: Option<&Asker>, publish: &Publish<'_>) -> u32 {
+    let Some(asker) = asker else { return 0 };
+    asker.answer(
+        publish.exchange,
+        publish.routing_key,
+        publish.properties,
+        publish.body,
+    );
+    1
 }
 
 /// True if a message has headers, an expiration or a user id: property flags that need a closer look.

@@ -222,18 +222,16 @@ pub fn queue_settings(arguments: &Table) -> QueueSettings {
 /// Checks the arguments of a new exchange.
 ///
 /// # Errors
-/// If there is one that this version does not support.
+/// An alternate exchange that is no string.
 pub fn check_exchange(arguments: &Table, exchange: &str, vhost: &str) -> Result<(), Refusal> {
-    if !arguments.contains("alternate-exchange") {
-        return Ok(());
+    match arguments.get("alternate-exchange") {
+        None | Some(Value::LongStr(_)) => Ok(()),
+        Some(other) => Err(Refusal::NoAlternate {
+            kind: other.type_name(),
+            exchange: exchange.into(),
+            vhost: vhost.into(),
+        }),
     }
-    Err(Refusal::InvalidArgument {
-        argument: "alternate-exchange".into(),
-        kind: ObjectKind::Exchange,
-        name: exchange.into(),
-        vhost: vhost.into(),
-        reason: UNSUPPORTED.into(),
-    })
 }
 
 /// Checks that a repeated declaration asks for the queue that is there. Exclusiveness is checked before.

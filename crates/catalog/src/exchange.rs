@@ -83,6 +83,8 @@ pub struct Exchange {
     pub internal: bool,
     /// What it was declared with.
     pub arguments: Arc<Table>,
+    /// Takes what finds no way from here (`alternate-exchange`); it need not exist.
+    pub alternate: Option<Name>,
     /// Bindings for routing, in the form that suits the kind.
     pub(crate) routes: Routes,
     /// All bindings that lead away from it.

@@ -119,6 +119,12 @@ pub enum Refusal {
         queue: String,
         vhost: String,
     },
+    /// An `alternate-exchange` of this type, which is no string.
+    NoAlternate {
+        kind: &'static str,
+        exchange: String,
+        vhost: String,
+    },
     /// No such exchange type.
     UnknownExchangeType { kind: String },
     /// `if-unused`, and there are bindings.
@@ -161,6 +167,7 @@ impl Refusal {
             | Self::InvalidArgument { .. }
             | Self::ArgumentType { .. }
             | Self::ForeignArgument { .. }
+            | Self::NoAlternate { .. }
             | Self::UnknownExchangeType { .. }
             | Self::ExchangeInUse { .. }
             | Self::QueueInUse { .. }
@@ -258,6 +265,14 @@ impl fmt::Display for Refusal {
             } => write!(
                 f,
                 "invalid arg '{argument}' for queue '{queue}' in vhost '{vhost}' of queue type rabbit_classic_queue"
+            ),
+            Self::NoAlternate {
+                kind,
+                exchange,
+                vhost,
+            } => write!(
+                f,
+                "invalid type '{kind}' for arg 'alternate-exchange' in exchange '{exchange}' in vhost '{vhost}'"
             ),
             // RabbitMQ says `invalid` of words that it knows, though not as a type; the empty one is among them.
             Self::UnknownExchangeType { kind } if kind.is_empty() => f.write_str("invalid exchange type ''"),

@@ -6,7 +6,7 @@ use crate::routing::{Envelope, Found, Routes};
 use crate::{Destination, Exchange, ExchangeKind, Name, Queue};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
-use model::table::Table;
+use model::table::{Table, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -100,15 +100,15 @@ impl Vhost {
             let named = |key: &&[u8]| self.queue(std::str::from_utf8(key).ok()?);
             let queues = envelope.routing_keys().iter().filter_map(named);
             out.extend(queues.map(|queue| queue.id));
-            return;
-        }
-        let mut found = Found {
-            queues: out,
-            exchanges: SmallVec::new(),
-        };
-        exchange.routes.find(envelope, &mut found);
-        if !found.exchanges.is_empty() {
-            self.route_on(exchange, envelope, &mut found);
+        } else {
+            let mut found = Found {
+                queues: out,
+                exchanges: SmallVec::new(),
+            };
+            leave(exchange, envelope, &mut found);
+            if !found.exchanges.is_empty() {
+                self.route_on(exchange, envelope, &mut found);
+            }
         }
         if out.len() > 1 {
             out.sort_unstable();
@@ -124,7 +124,7 @@ impl Vhost {
                 continue;
             }
             if let Some(exchange) = self.exchange(&name) {
-                exchange.routes.find(envelope, found);
+                leave(exchange, envelope, found);
             }
         }
     }
@@ -142,6 +142,7 @@ impl Vhost {
         if self.exchanges.contains_key(&name) {
             return;
         }
+        let alternate = arguments.get("alternate-exchange").and_then(Value::as_str);
         let exchange = Exchange {
             vhost: self.name.clone(),
             name: name.clone(),
@@ -150,6 +151,7 @@ impl Vhost {
             auto_delete,
             internal,
             routes: Routes::new(kind, &arguments),
+            alternate: alternate.map(Name::from),
             arguments,
             outgoing: OrdSet::new(),
         };
@@ -210,5 +212,17 @@ impl Vhost {
         };
         exchange.routes.remove(&known);
         self.bindings.remove(&ByDestination(known));
+    }
+}
+
+/// Finds where a message goes from one exchange. What goes nowhere at all, not even to another exchange,
+/// goes to the alternate one: RabbitMQ asks that of each exchange on the way.
+fn leave(exchange: &Exchange, envelope: &mut Envelope<'_>, found: &mut Found<'_>) {
+    let before = (found.queues.len(), found.exchanges.len());
+    exchange.routes.find(envelope, found);
+    if let Some(alternate) = &exchange.alternate
+        && before == (found.queues.len(), found.exchanges.len())
+    {
+        found.exchanges.push(alternate.clone());
     }
 }

@@ -75,6 +75,7 @@ impl View {
     }
 
     /// Finds the queues that a message to `exchange` goes to and appends them to `out`, each once, by rising id.
+    /// Exchanges with an alternate one pass on to that what goes nowhere.
     ///
     /// The envelope notes what the route depends on. Exchanges bound to exchanges are followed, each once, so cycles do no
     /// harm. The work is bounded by the bindings that match, for topic exchanges by words of the key × patterns, for

@@ -264,6 +264,32 @@ fn long(bytes: &[u8], at: usize) -> Option<&[u8]> {
     bytes.get(at + 4..)?.get(..length)
 }
 
+/// The properties without one header, everything else as it was; a table that is empty then stays. `None` if there is no such
+/// header, or if `bytes` are not properties.
+pub fn without_header(bytes: &[u8], name: &[u8], limits: &Limits) -> Option<Vec<u8>> {
+    let mut headers = Properties::new(bytes).headers_table(limits).ok()?;
+    headers.remove(name)?;
+    let (flags, before, after) = Properties::new(bytes).around_headers()?;
+    let mut out = Vec::with_capacity(bytes.len());
+    out.extend_from_slice(&flags.to_be_bytes());
+    out.extend_from_slice(before);
+    headers.encode_field(&mut out);
+    out.extend_from_slice(after);
+    Some(out)
+}
+
+/// The properties with another `reply-to`. `None` if they have none, or if `bytes` are not properties.
+pub fn with_reply_to(bytes: &[u8], reply_to: &str) -> Option<Vec<u8>> {
+    let properties = Properties::new(bytes);
+    let (at, old) = (properties.find(flag::REPLY_TO)?, properties.reply_to()?);
+    let mut out = Vec::with_capacity(bytes.len() + reply_to.len());
+    out.extend_from_slice(&bytes[..at]);
+    out.push(u8::try_from(reply_to.len()).ok()?);
+    out.extend_from_slice(reply_to.as_bytes());
+    out.extend_from_slice(&bytes[at + 1 + old.len()..]);
+    Some(out)
+}
+
 /// The properties with these headers instead of the ones they had (none if the table is empty), everything
 /// else byte for byte as it was. `None` if `bytes` are not properties.
 pub fn with_headers(bytes: &[u8], headers: &Table) -> Option<Vec<u8>> {

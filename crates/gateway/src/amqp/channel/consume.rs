@@ -2,9 +2,9 @@
 
 use super::consumer::{Consumer, WINDOW};
 use super::methods::{Answer, Next};
-use super::publish::{REPLY_TO, no_direct_reply_to};
 use super::topology::{count, table};
 use super::{Channel, Context};
+use broker::replies::REPLY_TO;
 use broker::{ConsumerSettings, Delivery, Getting, QueueRef};
 use model::table::{Table, Value};
 use protocol::amqp::method::{
@@ -16,19 +16,16 @@ use std::hash::{BuildHasher, RandomState};
 impl Channel {
     pub(super) fn basic_consume(&mut self, it: &BasicConsume<'_>, cx: &mut Context<'_>) -> Answer {
         let arguments = table(it.arguments, cx, BasicConsume::ID)?;
-        if self
-            .consumers
-            .iter()
-            .any(|consumer| consumer.tag == it.consumer_tag)
-        {
+        if self.has_consumer(it.consumer_tag) {
             let text = format!("attempt to reuse consumer tag '{}'", it.consumer_tag);
             return Err(Exception::new(ReplyCode::NotAllowed, text, BasicConsume::ID));
         }
         if it.queue == REPLY_TO {
-            return Err(no_direct_reply_to::<BasicConsume<'_>>());
+            return self.consume_replies(it, cx);
         }
         let queue = self.queue_name(it.queue, BasicConsume::ID)?;
         let priority = check_arguments(&arguments, &queue, cx.session.vhost())?;
+        Self::refuse_address(&queue, BasicConsume::ID, cx)?;
         let settings = ConsumerSettings {
             no_ack: it.no_ack,
             exclusive: it.exclusive,
@@ -65,6 +62,11 @@ impl Channel {
         answer
     }
 
+    fn has_consumer(&self, tag: &str) -> bool {
+        let replies = self.replies.as_ref().is_some_and(|replies| replies.tag == tag);
+        replies || self.consumers.iter().any(|consumer| consumer.tag == tag)
+    }
+
     /// Cancelling a tag that nobody has is answered all the same, as in RabbitMQ.
     pub(super) fn basic_cancel(&mut self, it: &BasicCancel<'_>, cx: &mut Context<'_>) -> Answer {
         if let Some(at) = self
@@ -76,6 +78,7 @@ impl Channel {
             debug_assert_eq!(consumer.tag, it.consumer_tag);
             self.prefetch.resume(&self.consumers);
         }
+        self.cancel_replies(it.consumer_tag);
         self.answer(
             cx,
             it.no_wait,
@@ -106,10 +109,8 @@ impl Channel {
     }
 
     pub(super) fn basic_get(&mut self, it: &BasicGet<'_>, cx: &mut Context<'_>) -> Answer {
-        if it.queue == REPLY_TO {
-            return Err(no_direct_reply_to::<BasicGet<'_>>());
-        }
         let name = self.queue_name(it.queue, BasicGet::ID)?;
+        Self::refuse_address(&name, BasicGet::ID, cx)?;
         let getting = cx
             .session
             .get(self.id, &name, it.no_ack)
@@ -200,7 +201,7 @@ fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<i64, E
 }
 
 /// A consumer tag for a client that gave none: RabbitMQ's prefix and 16 random bytes in URL-safe base 64.
-fn generated_tag() -> String {
+pub(super) fn generated_tag() -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     // Every RandomState is seeded anew; the tag has to be unique on a channel, not secret.
     let high = u128::from(RandomState::new().hash_one(0));

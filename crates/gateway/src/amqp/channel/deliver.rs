@@ -10,6 +10,10 @@ impl Channel {
     /// Takes a delivery for one of the consumers. `Err` gives it back: there is no such consumer any more.
     pub fn deliver(&mut self, consumer: ConsumerId, delivery: Delivery) -> Result<(), Delivery> {
         let Some(at) = self.consumer_at(consumer) else {
+            if self.takes_replies(consumer) {
+                self.pending.push_back(Pending::new(consumer, delivery));
+                return Ok(());
+            }
             return Err(delivery);
         };
         let known = &self.consumers[at];
@@ -60,6 +64,7 @@ impl Channel {
     /// Writes as much of one delivery as `limit` allows; one message may go beyond it. True if that was all.
     fn write_pending(&mut self, pending: &mut Pending, out: &mut Vec<u8>, limit: usize) -> bool {
         let Some(at) = self.consumer_at(pending.consumer) else {
+            self.write_reply(pending, out);
             return true;
         };
         let consumer = &mut self.consumers[at];

@@ -5,8 +5,7 @@ use super::{Channel, Confirms, Context};
 use broker::{Pressure, QueueRef, Ticket};
 use protocol::amqp::method::{
     AccessRequestOk, BasicAck, BasicNack, BasicQos, BasicQosOk, BasicRecover, BasicRecoverAsync,
-    BasicRecoverOk, BasicReject, ChannelFlow, ChannelFlowOk, ChannelOpen, ConfirmSelectOk, TxCommit,
-    TxRollback, TxSelect,
+    BasicRecoverOk, BasicReject, ChannelFlow, ChannelFlowOk, ChannelOpen, ConfirmSelectOk,
 };
 use protocol::amqp::{Arguments, Exception, Method, MethodId, ReplyCode};
 
@@ -78,6 +77,7 @@ impl Channel {
             }),
             Method::BasicRecoverAsync(it) => self.basic_recover(it.requeue, BasicRecoverAsync::ID, |_| ()),
             Method::ConfirmSelect(it) => {
+                self.may_confirm()?;
                 self.confirms.get_or_insert_with(|| Box::new(Confirms::default()));
                 self.answer(cx, it.no_wait, None, &ConfirmSelectOk {})
             }
@@ -94,14 +94,9 @@ impl Channel {
                 "second 'channel.open' seen",
                 ChannelOpen::ID,
             )),
-            Method::TxSelect(_) if self.confirms.is_some() => Err(Exception::new(
-                ReplyCode::PreconditionFailed,
-                "cannot switch from confirm to tx mode",
-                TxSelect::ID,
-            )),
-            Method::TxSelect(_) => not_implemented("transactions are not supported yet", TxSelect::ID),
-            Method::TxCommit(_) => Err(not_transactional(TxCommit::ID)),
-            Method::TxRollback(_) => Err(not_transactional(TxRollback::ID)),
+            Method::TxSelect(_) => self.tx_select(cx),
+            Method::TxCommit(_) => self.tx_commit(cx),
+            Method::TxRollback(_) => self.tx_rollback(cx),
             other => Err(Exception::new(
                 ReplyCode::CommandInvalid,
                 "unimplemented method",
@@ -167,12 +162,4 @@ fn unwanted(requeue: bool) -> Verdict {
 
 fn not_implemented(text: &'static str, method: MethodId) -> Answer {
     Err(Exception::new(ReplyCode::NotImplemented, text, method))
-}
-
-fn not_transactional(method: MethodId) -> Exception {
-    Exception::new(
-        ReplyCode::PreconditionFailed,
-        "channel is not transactional",
-        method,
-    )
 }

@@ -1,7 +1,7 @@
 //! A channel: the state machine of RabbitMQ's `rabbit_channel`, without its process.
 //!
-//! Reading order: this file (what a channel is), [`methods`] (which method goes where), [`publish`] and [`confirms`] (the way
-//! in), [`deliver`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`topology`],
+//! Reading order: this file (what a channel is), [`methods`] (which method goes where), [`publish`], [`confirms`] and [`tx`] (the way
+//! in), [`reply`] (direct replies), [`deliver`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`topology`],
 //! [`held`] (replies that wait for the log).
 //!
 //! Everything here is synchronous: a method is answered, or its answer is put where it waits, before the next frame is
@@ -16,8 +16,10 @@ mod holders;
 mod methods;
 mod prefetch;
 mod publish;
+mod reply;
 mod settle;
 mod topology;
+mod tx;
 mod unacked;
 
 pub use methods::Next;
@@ -31,8 +33,10 @@ use holders::Holders;
 use model::{ConsumerId, Limits};
 use prefetch::Prefetch;
 use protocol::amqp::{Arguments, Assembler, encode};
+use reply::ReplyConsumer;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tx::Transaction;
 use unacked::{Batch, Unacked};
 
 /// What a channel needs of its connection.
@@ -68,6 +72,12 @@ pub struct Channel {
     /// Made for the first message.
     publisher: Option<Box<Publisher>>,
     confirms: Option<Box<Confirms>>,
+    /// Of a transactional channel.
+    tx: Option<Box<Transaction>>,
+    /// Its messages take a longer way in: there is a transaction.
+    special: bool,
+    /// Its consumer of direct replies.
+    replies: Option<Box<ReplyConsumer>>,
     /// The queue that an empty name stands for.
     last_queue: String,
     prefetch: Prefetch,
@@ -106,6 +116,9 @@ impl Channel {
             assembler: Assembler::new(),
             publisher: None,
             confirms: None,
+            tx: None,
+            special: false,
+            replies: None,
             last_queue: String::new(),
             prefetch: Prefetch::default(),
             consumers: Vec::new(),
@@ -143,10 +156,14 @@ impl Channel {
     /// True if [`Channel::tell`] has something to write.
     pub fn has_news(&self) -> bool {
         self.confirms.as_ref().is_some_and(|confirms| confirms.has_news())
+            || self.tx.as_ref().is_some_and(|tx| tx.has_news())
     }
 
     /// Writes the confirms that are due.
     pub fn tell(&mut self, out: &mut Vec<u8>) {
+        if self.tx.is_some() {
+            return self.answer_commits(out);
+        }
         let number = self.id.number;
         let out = match &mut self.held {
             Some(held) => held.bytes(),
@@ -163,6 +180,8 @@ impl Channel {
     pub fn confirmed(&mut self, numbers: &model::Ranges) {
         if let Some(confirms) = &mut self.confirms {
             confirms.confirmed(numbers);
+        } else if let Some(tx) = &mut self.tx {
+            tx.confirmed(numbers);
         }
     }
 
@@ -231,6 +250,9 @@ impl Channel {
         for pending in std::mem::take(&mut self.pending) {
             self.return_pending(&pending);
         }
+        if let Some(tx) = &mut self.tx {
+            tx.take_settled().for_each(|taken| self.returned.add(taken));
+        }
         for taken in self.unacked.take_all() {
             self.returned.add(taken);
         }
@@ -238,6 +260,8 @@ impl Channel {
         self.flush_settled();
         self.publisher = None;
         self.confirms = None;
+        self.tx = None;
+        self.replies = None;
         self.holders = Holders::default();
         self.assembler = Assembler::new();
         self.last_queue = String::new();

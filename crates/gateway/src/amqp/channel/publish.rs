@@ -1,13 +1,11 @@
 //! `basic.publish`, the hot way in.
 
 use super::{Channel, Context};
-use broker::Publish as Message;
-use model::properties::Properties;
+use broker::replies::REPLY_TO;
+use broker::{Publish as Message, Publisher};
+use model::properties::{Properties, with_reply_to};
 use protocol::amqp::method::{BasicPublish, BasicReturn};
 use protocol::amqp::{Arguments, Exception, Publish, ReplyCode, encode};
-
-/// RabbitMQ's pseudo-queue for direct replies.
-pub(super) const REPLY_TO: &str = "amq.rabbitmq.reply-to";
 
 impl Channel {
     /// Takes a message. It reaches its queues at the next flush.
@@ -16,6 +14,15 @@ impl Channel {
     /// What the client did wrong with it.
     #[inline]
     pub fn publish(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
+        if publish.immediate | self.special | has_reply_to(publish.properties) {
+            return self.publish_specially(publish, cx);
+        }
+        self.publish_now(publish, cx)
+    }
+
+    /// The longer way in: requests for direct replies, and transactions.
+    #[cold]
+    fn publish_specially(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
         if publish.immediate {
             return Err(Exception::new(
                 ReplyCode::NotImplemented,
@@ -23,9 +30,24 @@ impl Channel {
                 BasicPublish::ID,
             ));
         }
-        if Properties::new(publish.properties).reply_to() == Some(REPLY_TO.as_bytes()) {
-            return Err(no_direct_reply_to::<BasicPublish<'_>>());
+        let rewritten = match Properties::new(publish.properties).reply_to() {
+            Some(name) if name == REPLY_TO.as_bytes() => {
+                with_reply_to(publish.properties, self.reply_address()?)
+            }
+            _ => None,
+        };
+        let publish = Publish {
+            properties: rewritten.as_deref().unwrap_or(publish.properties),
+            ..*publish
+        };
+        if self.tx.is_some() {
+            return self.publish_in_transaction(&publish, cx);
         }
+        self.publish_now(&publish, cx)
+    }
+
+    #[inline]
+    fn publish_now(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
         let number = self.confirms.as_ref().map(|confirms| confirms.next());
         let message = Message {
             exchange: publish.exchange,
@@ -33,47 +55,51 @@ impl Channel {
             properties: publish.properties,
             body: publish.body,
         };
-        let publisher = self
-            .publisher
-            .get_or_insert_with(|| Box::new(cx.session.publisher(self.id)));
-        let queues = publisher
+        let taken = self
+            .publisher(cx)
             .publish(&message, number)
             .map_err(|refusal| Self::refused::<BasicPublish<'_>>(&refusal))?;
-        if queues == 0 && publish.mandatory {
+        if taken.is_lost() && publish.mandatory {
             self.return_message(publish, cx);
         }
         if let Some(confirms) = &mut self.confirms {
-            confirms.published(queues);
+            confirms.published(taken.queues);
         }
         Ok(())
     }
 
-    /// A mandatory message that no queue takes goes back; its confirm, if any, comes after.
+    /// The channel's way into the hall.
+    #[inline]
+    pub(super) fn publisher(&mut self, cx: &Context<'_>) -> &mut Publisher {
+        self.publisher
+            .get_or_insert_with(|| Box::new(cx.session.publisher(self.id)))
+    }
+
+    /// A mandatory message that nobody takes goes back; its confirm, if any, comes after.
     #[cold]
-    fn return_message(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) {
+    pub(super) fn return_message(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) {
         let method = BasicReturn {
             reply_code: ReplyCode::NoRoute.number(),
             reply_text: ReplyCode::NoRoute.name(),
             exchange: publish.exchange,
             routing_key: publish.routing_key,
         };
+        let shown = self.publisher(cx).as_shown(publish.properties);
         let (number, frame_max) = (self.id.number, cx.frame_max);
         encode::content(
             self.target(cx.out),
             number,
             &method,
-            publish.properties,
+            shown.as_deref().unwrap_or(publish.properties),
             publish.body,
             frame_max,
         );
     }
 }
 
-/// Direct reply-to is not there yet; a request whose answer would never come must not look well.
-pub(super) fn no_direct_reply_to<'m, A: Arguments<'m>>() -> Exception {
-    Exception::new(
-        ReplyCode::PreconditionFailed,
-        "direct reply-to is not supported yet",
-        A::ID,
-    )
+/// True if the property flags announce a `reply-to`.
+#[inline]
+fn has_reply_to(properties: &[u8]) -> bool {
+    const REPLY_TO_IN_FIRST: u8 = 0x02;
+    matches!(properties, [first, ..] if first & REPLY_TO_IN_FIRST != 0)
 }

@@ -29,6 +29,7 @@ impl Channel {
         method: MethodId,
     ) -> Result<(), Exception> {
         let known = match (multiple, tag) {
+            _ if self.tx.is_some() => self.settle_in_transaction(tag, multiple, verdict),
             (true, 0) => {
                 for taken in self.unacked.take_all() {
                     self.batch(verdict).add(taken);
@@ -56,7 +57,7 @@ impl Channel {
         Err(Exception::new(ReplyCode::PreconditionFailed, text, method))
     }
 
-    fn batch(&mut self, verdict: Verdict) -> &mut super::Batch {
+    pub(super) fn batch(&mut self, verdict: Verdict) -> &mut super::Batch {
         match verdict {
             Verdict::Accept => &mut self.accepted,
             Verdict::Reject => &mut self.rejected,

@@ -66,6 +66,9 @@ impl Channel {
     }
 
     pub(super) fn queue_declare(&mut self, it: &QueueDeclare<'_>, cx: &mut Context<'_>) -> Answer {
+        if let Some(answer) = self.declare_replies(it.queue, it.no_wait, cx) {
+            return answer;
+        }
         let declare = DeclareQueue {
             name: without_line_ends(it.queue),
             passive: it.passive,
@@ -91,6 +94,7 @@ impl Channel {
 
     pub(super) fn queue_bind(&mut self, it: &QueueBind<'_>, cx: &mut Context<'_>) -> Answer {
         let (queue, routing_key) = self.queue_and_key(it.queue, it.routing_key, QueueBind::ID)?;
+        Self::refuse_address(&queue, QueueBind::ID, cx)?;
         let binding = Binding {
             source: it.exchange,
             destination: &queue,
@@ -106,6 +110,7 @@ impl Channel {
 
     pub(super) fn queue_unbind(&mut self, it: &QueueUnbind<'_>, cx: &mut Context<'_>) -> Answer {
         let (queue, routing_key) = self.queue_and_key(it.queue, it.routing_key, QueueUnbind::ID)?;
+        Self::refuse_address(&queue, QueueUnbind::ID, cx)?;
         let binding = Binding {
             source: it.exchange,
             destination: &queue,
@@ -121,6 +126,9 @@ impl Channel {
 
     pub(super) fn queue_purge(&mut self, it: &QueuePurge<'_>, cx: &mut Context<'_>) -> Answer {
         let queue = self.queue_name(&without_line_ends(it.queue), QueuePurge::ID)?;
+        if let Some(answer) = self.purge_replies(&queue, it.no_wait, cx) {
+            return answer;
+        }
         let purged = cx
             .session
             .purge_queue(self.id, &queue)

@@ -29,6 +29,8 @@ impl Run {
 /// Consecutive messages of one queue that leave the channel's hands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
+    /// The first one's delivery tag.
+    pub tag: u64,
     /// Who held them.
     pub holder: HolderId,
     /// The first one's position.
@@ -74,6 +76,7 @@ impl Unacked {
             return None;
         }
         let taken = Taken {
+            tag,
             holder: run.holder,
             seq: run.seq + (tag - run.tag),
             count: 1,
@@ -117,6 +120,7 @@ impl Unacked {
             }
             let count = run.count.min(tag + 1 - run.tag);
             each(Taken {
+                tag: run.tag,
                 holder: run.holder,
                 seq: run.seq,
                 count,
@@ -135,10 +139,28 @@ impl Unacked {
     /// Takes out everything, oldest first.
     pub fn take_all(&mut self) -> impl Iterator<Item = Taken> + use<> {
         std::mem::take(&mut self.runs).into_values().map(|run| Taken {
+            tag: run.tag,
             holder: run.holder,
             seq: run.seq,
             count: run.count,
         })
+    }
+}
+
+impl Unacked {
+    /// Undoes having taken these: a transaction was rolled back. Costs time in the number of all runs.
+    pub fn put_back(&mut self, taken: impl Iterator<Item = Taken>) {
+        let back = taken.map(|taken| Run {
+            tag: taken.tag,
+            seq: taken.seq,
+            count: taken.count,
+            holder: taken.holder,
+        });
+        let mut runs: Vec<Run> = std::mem::take(&mut self.runs).into_values().chain(back).collect();
+        runs.sort_unstable_by_key(|run| run.tag);
+        for run in runs {
+            self.push(run.tag, run.holder, run.seq, run.count);
+        }
     }
 }
 
@@ -206,6 +228,7 @@ mod tests {
             assert_eq!(
                 unacked.take_one(tag),
                 Some(Taken {
+                    tag,
                     holder: 0,
                     seq: 99 + tag,
                     count: 1
@@ -227,6 +250,20 @@ mod tests {
         assert_eq!(count(&unacked), 4);
         assert!(unacked.take_up_to(5, |_| ()));
         assert_eq!(count(&unacked), 0);
+    }
+
+    #[test]
+    fn what_is_put_back_can_be_taken_again_by_the_same_tags() {
+        let mut unacked = Unacked::default();
+        unacked.push(1, 0, 1, 6);
+        unacked.push(7, 1, 1, 1);
+        let mut taken = vec![unacked.take_one(4).unwrap()];
+        assert!(unacked.take_up_to(2, |piece| taken.push(piece)));
+        unacked.put_back(taken.into_iter());
+        assert_eq!((unacked.runs.len(), count(&unacked)), (2, 7));
+        for tag in [4, 2, 7, 1, 6, 3, 5] {
+            assert_eq!(unacked.take_one(tag).map(|taken| taken.tag), Some(tag));
+        }
     }
 
     #[derive(Clone, Debug)]
@@ -264,7 +301,7 @@ mod tests {
                     }
                     Step::One(tag) => {
                         let at = naive.iter().position(|held| held.0 == tag);
-                        let expected = at.map(|at| naive.remove(at)).map(|(_, holder, seq)| Taken { holder, seq, count: 1 });
+                        let expected = at.map(|at| naive.remove(at)).map(|(_, holder, seq)| Taken { tag, holder, seq, count: 1 });
                         prop_assert_eq!(unacked.take_one(tag), expected);
                     }
                     Step::UpTo(tag) => {

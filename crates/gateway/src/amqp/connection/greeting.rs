@@ -264,6 +264,7 @@ fn server_properties(hall: &Hall) -> Table {
         "consumer_priorities",
         "authentication_failure_close",
         "per_consumer_qos",
+        "direct_reply_to",
     ]
     .into_iter()
     .map(|name| (name, true))

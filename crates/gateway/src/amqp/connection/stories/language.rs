@@ -266,6 +266,7 @@ fn more_methods(
         "confirm.select" => ConfirmSelect { no_wait }.into(),
         "tx.select" => TxSelect {}.into(),
         "tx.commit" => TxCommit {}.into(),
+        "tx.rollback" => TxRollback {}.into(),
         _ => return None,
     };
     encode::any_method(&mut out, channel, &method);
@@ -279,6 +280,19 @@ fn publish(out: &mut Vec<u8>, channel: u16, words: &Words<'_>) {
     }
     if !words.get("reply-to").is_empty() {
         properties = properties.reply_to(words.get("reply-to"));
+    }
+    let copies: Table = ["CC", "BCC"]
+        .into_iter()
+        .filter(|name| !words.get(name).is_empty())
+        .map(|name| {
+            (
+                name,
+                Value::Array(words.get(name).split(',').map(Value::from).collect()),
+            )
+        })
+        .collect();
+    if !copies.is_empty() {
+        properties = properties.headers(&copies);
     }
     let method = BasicPublish {
         exchange: words.get("exchange").as_bytes(),

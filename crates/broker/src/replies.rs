@@ -1,0 +1,158 @@
+//! Direct replies: answers that go from the channel of whoever answers to the channel of whoever asked, through no queue.
+//!
+//! A channel that consumes from [`REPLY_TO`] gets an address; requests carry it as their `reply-to`, and a message to the
+//! default exchange with that routing key is handed to the channel at once. Nothing is stored: an answer to somebody who is
+//! gone is dropped, as in RabbitMQ.
+
+use crate::broker::Broker;
+use crate::outbox::{ChannelId, Event, Outbox};
+use crate::session::Session;
+use catalog::Refusal;
+use model::{BlockBuilder, ConsumerId, Ranges};
+use queue::fifo::Delivery;
+use std::collections::HashMap;
+use std::sync::{
+    Arc, PoisonError, RwLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// The pseudo-queue that is consumed from for direct replies (RabbitMQ's name).
+pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
+
+/// So many bytes of answers may wait for one asker's socket; what comes beyond is dropped.
+const UNWRITTEN_BYTES: usize = 64 * 1024 * 1024;
+
+/// Everyone who may be answered, by address.
+#[derive(Debug, Default)]
+pub struct Replies {
+    askers: RwLock<HashMap<Box<str>, Arc<Asker>>>,
+}
+
+/// Somebody who may be answered.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    vhost: Arc<str>,
+    outbox: Arc<Outbox>,
+    channel: ChannelId,
+    consumer: ConsumerId,
+    unwritten: AtomicUsize,
+}
+
+impl Replies {
+    /// Who has this address in this virtual host.
+    pub(crate) fn find(&self, vhost: &str, address: &[u8]) -> Option<Arc<Asker>> {
+        let address = std::str::from_utf8(address).ok()?;
+        if !address.starts_with(REPLY_TO) {
+            return None;
+        }
+        let askers = self.askers.read().unwrap_or_else(PoisonError::into_inner);
+        askers
+            .get(address)
+            .filter(|asker| &*asker.vhost == vhost)
+            .cloned()
+    }
+}
+
+impl Asker {
+    /// Hands an answer over.
+    pub(crate) fn answer(&self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
+        let bytes = properties.len() + body.len();
+        if self.unwritten.load(Ordering::Relaxed) + bytes > UNWRITTEN_BYTES {
+            return;
+        }
+        let mut builder = BlockBuilder::with_capacity(bytes + 600, 1);
+        builder.push(exchange, routing_key, properties, body);
+        let delivery = Delivery {
+            block: Arc::new(builder.finish(false, Default::default())),
+            base: 0,
+            seqs: Ranges::one(0),
+            redelivered: false,
+        };
+        self.unwritten
+            .fetch_add(delivery.bytes_of(0, 0) as usize, Ordering::Relaxed);
+        self.outbox.send(Event::Deliver {
+            channel: self.channel,
+            consumer: self.consumer,
+            delivery,
+        });
+    }
+}
+
+/// A channel's address for direct replies. It is nobody's once this is dropped.
+#[derive(Debug)]
+pub struct ReplyAddress {
+    broker: Arc<Broker>,
+    name: Box<str>,
+    asker: Arc<Asker>,
+}
+
+impl ReplyAddress {
+    /// The routing key to answer to.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The consumer that deliveries of answers name.
+    pub fn consumer(&self) -> ConsumerId {
+        self.asker.consumer
+    }
+
+    /// So many bytes of answers (counted as [`Delivery::bytes_of`] does) left for the client.
+    pub fn written(&self, bytes: u64) {
+        self.asker.unwritten.fetch_sub(bytes as usize, Ordering::Relaxed);
+    }
+}
+
+impl Drop for ReplyAddress {
+    fn drop(&mut self) {
+        let mut askers = self
+            .broker
+            .replies()
+            .askers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        askers.remove(&self.name);
+    }
+}
+
+impl Session {
+    /// An address for direct replies to a channel. It cannot be guessed: whoever knows it was told.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn reply_address(&self, channel: ChannelId) -> Result<ReplyAddress, Refusal> {
+        let mut secret = [0; 16];
+        getrandom::fill(&mut secret).map_err(|error| Refusal::Internal {
+            reason: error.to_string(),
+        })?;
+        let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name: Box<str> = format!("{REPLY_TO}.{digits}").into();
+        let asker = Arc::new(Asker {
+            vhost: self.vhost().into(),
+            outbox: self.outbox().clone(),
+            channel,
+            consumer: ConsumerId(self.broker().node().number()),
+            unwritten: AtomicUsize::new(0),
+        });
+        let mut askers = self
+            .broker()
+            .replies()
+            .askers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        askers.insert(name.clone(), asker.clone());
+        Ok(ReplyAddress {
+            broker: self.broker().clone(),
+            name,
+            asker,
+        })
+    }
+
+    /// True if somebody can be answered under this name.
+    pub fn is_reply_address(&self, name: &str) -> bool {
+        self.broker()
+            .replies()
+            .find(self.vhost(), name.as_bytes())
+            .is_some()
+    }
+}
