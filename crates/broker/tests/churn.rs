@@ -28,7 +28,7 @@ fn taken(publisher: &mut Publisher, key: &str) -> u32 {
         properties: TRANSIENT,
         body: b"x",
     };
-    publisher.publish(&publish, None).unwrap()
+    publisher.publish(&publish, None).unwrap().queues
 }
 
 fn ready(door: &Door, queue: &str) -> u64 {

@@ -89,7 +89,7 @@ impl Door {
             properties,
             body,
         };
-        publisher.publish(&publish, number).unwrap()
+        publisher.publish(&publish, number).unwrap().queues
     }
 }
 
