@@ -5,6 +5,7 @@ require('./suites/routing');
 require('./suites/publishing');
 require('./suites/consuming');
 require('./suites/queues');
+require('./suites/replies');
 require('./suites/errors');
 require('./suites/alarms');
 require('./runner').runAll();

@@ -133,6 +133,22 @@ def test_amqplain():
         wire.channel(1)
 
 
+def test_anonymous_is_the_guest_whatever_it_says():
+    for trace in ("", "me"):
+        with Wire() as wire:
+            wire.open(mechanism="ANONYMOUS", response=trace)
+            wire.channel(1)
+            wire.publish(1, "", "nowhere", properties=spec.BasicProperties(user_id="guest"))
+            wire.call(1, spec.Channel.Flow(True), spec.Channel.FlowOk)
+
+
+def test_a_new_secret_is_taken():
+    with Wire() as wire:
+        wire.open()
+        wire.call(0, C.UpdateSecret(b"another", "rotated"), C.UpdateSecretOk)
+        wire.channel(1)
+
+
 def test_amqplain_with_a_wrong_password():
     with Wire() as wire:
         wire.start()

@@ -139,6 +139,10 @@ impl Broker {
         &self.node
     }
 
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
     pub(crate) fn replies(&self) -> &Replies {
         &self.replies
     }

@@ -1,5 +1,6 @@
 //! What a broker is opened with, and why it may not open.
 
+use crate::interceptors::Interceptors;
 use model::Limits;
 use std::path::PathBuf;
 
@@ -28,6 +29,10 @@ pub struct Options {
     pub disk_free_limit: u64,
     /// Announced to clients.
     pub cluster_name: String,
+    /// What this node is called, for headers that name it.
+    pub node_name: String,
+    /// What is written into messages as they come in.
+    pub interceptors: Interceptors,
     /// Bodies in memory of all queues above which queues page out earlier, in bytes.
     pub message_memory: u64,
 }
@@ -47,6 +52,8 @@ impl Options {
             memory_high_watermark: u64::MAX,
             disk_free_limit: 50_000_000,
             cluster_name: "leveret".into(),
+            node_name: "leveret@localhost".into(),
+            interceptors: Interceptors::default(),
             message_memory: 256 * 1024 * 1024,
         }
     }

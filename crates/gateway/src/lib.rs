@@ -18,4 +18,4 @@ mod pool;
 mod threads;
 
 pub use gateway::Gateway;
-pub use options::{Options, StartError};
+pub use options::{AnonymousLogin, Mechanism, Options, StartError};

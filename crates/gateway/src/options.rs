@@ -1,5 +1,6 @@
 //! What a gateway is started with, and why it may not start.
 
+pub use protocol::amqp::handshake::Mechanism;
 use std::net::SocketAddr;
 
 /// How the doors for messages are set up.
@@ -13,6 +14,10 @@ pub struct Options {
     pub nodelay: bool,
     /// The heartbeat interval offered to clients, in seconds; 0 is off (RabbitMQ: 60).
     pub heartbeat: u16,
+    /// The ways to log in, in the order in which they are offered.
+    pub mechanisms: Vec<Mechanism>,
+    /// Who logs in with [`Mechanism::Anonymous`], which is not offered without.
+    pub anonymous: Option<AnonymousLogin>,
     /// How many threads serve connections; `None` is as many as there are processors.
     pub threads: Option<usize>,
     /// The product name announced to clients. Several client libraries do without features unless it is `RabbitMQ`.
@@ -24,6 +29,33 @@ pub struct Options {
     pub leveret_version: String,
 }
 
+/// The user as whom nobody in particular logs in. Its debug form keeps the password to itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AnonymousLogin {
+    /// The name.
+    pub user: String,
+    /// The user's password; if the user has another one by now, nobody gets in.
+    pub password: String,
+}
+
+impl Default for AnonymousLogin {
+    /// RabbitMQ's: `guest`, who may come from this machine only.
+    fn default() -> Self {
+        Self {
+            user: "guest".into(),
+            password: "guest".into(),
+        }
+    }
+}
+
+impl std::fmt::Debug for AnonymousLogin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnonymousLogin")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Options {
     /// RabbitMQ's defaults for these addresses.
     pub fn new(listeners: Vec<SocketAddr>) -> Self {
@@ -32,6 +64,8 @@ impl Options {
             backlog: 128,
             nodelay: true,
             heartbeat: 60,
+            mechanisms: vec![Mechanism::Plain, Mechanism::AmqPlain, Mechanism::Anonymous],
+            anonymous: Some(AnonymousLogin::default()),
             threads: None,
             product: "RabbitMQ".into(),
             version: "4.2.0".into(),

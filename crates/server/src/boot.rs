@@ -80,6 +80,8 @@ fn broker_options(config: &Config) -> broker::Options {
         memory_high_watermark: config.memory_watermark.bytes(total),
         disk_free_limit: config.disk_free_limit.bytes(total),
         cluster_name: config.cluster_name.clone(),
+        node_name: format!("leveret@{}", host_name()),
+        interceptors: config.interceptors.clone(),
         ..broker::Options::new(&config.data_dir)
     }
 }
@@ -95,7 +97,26 @@ fn gateway_options(config: &Config) -> gateway::Options {
         backlog: config.tcp.backlog,
         nodelay: config.tcp.nodelay,
         heartbeat: config.heartbeat_s,
-        ..gateway::Options::new(addresses)
+        anonymous: config.anonymous_user.as_ref().map(|user| gateway::AnonymousLogin {
+            user: user.clone(),
+            password: config.anonymous_password.0.clone(),
+        }),
+        ..match config.auth_mechanisms.is_empty() {
+            true => gateway::Options::new(addresses),
+            false => gateway::Options {
+                mechanisms: config.auth_mechanisms.values().copied().collect(),
+                ..gateway::Options::new(addresses)
+            },
+        }
+    }
+}
+
+/// This machine's name without its domain, as RabbitMQ's nodes are named by default.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim().split('.').next() {
+        None | Some("") => "localhost".into(),
+        Some(short) => short.into(),
     }
 }
 

@@ -11,6 +11,7 @@ pub mod sources;
 pub mod syntax;
 pub mod units;
 
+use gateway::Mechanism;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -36,6 +37,14 @@ pub struct Config {
     pub defaults: Defaults,
     /// `loopback_users`: who may connect from this machine only.
     pub loopback_users: Vec<String>,
+    /// `auth_mechanisms.NUMBER`; empty is all.
+    pub auth_mechanisms: BTreeMap<u16, Mechanism>,
+    /// `anonymous_login_user`; `None` with `none`.
+    pub anonymous_user: Option<String>,
+    /// `anonymous_login_pass`.
+    pub anonymous_password: Secret,
+    /// `message_interceptors.incoming.*`.
+    pub interceptors: broker::Interceptors,
     /// `cluster_name`, announced to clients.
     pub cluster_name: String,
     /// `vm_memory_high_watermark`: from when on publishers are blocked for lack of memory.
@@ -46,6 +55,16 @@ pub struct Config {
     pub disk_free_limit: Watermark,
     /// `log.*`.
     pub log: LogOptions,
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 /// Where to listen for AMQP clients.
@@ -192,6 +211,10 @@ impl Default for Config {
                 read: ".*".to_owned(),
             },
             loopback_users: vec!["guest".to_owned()],
+            auth_mechanisms: BTreeMap::new(),
+            anonymous_user: Some("guest".to_owned()),
+            anonymous_password: Secret("guest".to_owned()),
+            interceptors: broker::Interceptors::default(),
             cluster_name: "leveret".to_owned(),
             memory_watermark: Watermark::Relative(0.6),
             total_memory: None,

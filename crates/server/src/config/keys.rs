@@ -16,11 +16,17 @@ pub enum Rule {
     Part(&'static str),
     /// It has no effect for this reason: a warning.
     NoEffect(&'static str),
+    /// These values are checked and take effect; every other one is refused for this reason.
+    Among(
+        &'static [&'static str],
+        fn(&mut Config, &Setting) -> Checked,
+        &'static str,
+    ),
     /// These values ask for nothing that we don't do; every other one is refused for this reason.
     Only(&'static [&'static str], &'static str),
 }
 
-use Rule::{NoEffect, Only, Part, Sets};
+use Rule::{Among, NoEffect, Only, Part, Sets};
 
 const TLS: &str =
     "TLS is not part of this version, and a node must not serve in the clear what it was told to encrypt";
@@ -114,6 +120,14 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("session_max_per_connection", Part("AMQP 1.0")),
     ("link_max_per_session", Part("AMQP 1.0")),
     ("channel_interceptor.priorities.*", Part("channel interceptors")),
+    (
+        "message_interceptors.incoming.set_header_timestamp.overwrite",
+        Sets(rules::intercept_timestamp),
+    ),
+    (
+        "message_interceptors.incoming.set_header_routing_node.overwrite",
+        Sets(rules::intercept_routing_node),
+    ),
     ("message_interceptors.**", Part("message interceptors")),
     // The first user
     ("default_user", Sets(rules::default_user)),
@@ -144,19 +158,14 @@ pub const KEYS: &[(&str, Rule)] = &[
     ),
     (
         "auth_mechanisms.*",
-        Only(
+        Among(
             &["PLAIN", "AMQPLAIN", "ANONYMOUS"],
-            "PLAIN and AMQPLAIN are the mechanisms of this version, and a password would do where more was asked for",
+            rules::auth_mechanism,
+            "PLAIN, AMQPLAIN and ANONYMOUS are the mechanisms of this version (EXTERNAL needs client certificates, and so TLS)",
         ),
     ),
-    (
-        "anonymous_login_user",
-        NoEffect("nobody can log in anonymously in this version"),
-    ),
-    (
-        "anonymous_login_pass",
-        NoEffect("nobody can log in anonymously in this version"),
-    ),
+    ("anonymous_login_user", Sets(rules::anonymous_user)),
+    ("anonymous_login_pass", Sets(rules::anonymous_pass)),
     (
         "password_hashing_module",
         Only(

@@ -93,8 +93,18 @@ fn apply(config: &mut Config, setting: &Setting) -> Result<Option<String>, Confi
                 nearest,
             })
         }
-        Some(Rule::Sets(set)) => set(config, setting).map(|()| None).map_err(|allowed| {
-            let secret = key == "default_pass";
+        Some(Rule::Among(values, _, why) | Rule::Only(values, why))
+            if !values.contains(&setting.value.as_str()) =>
+        {
+            Err(ConfigError::Refused {
+                origin: origin(),
+                key,
+                why,
+            })
+        }
+        Some(Rule::Only(..)) => Ok(None),
+        Some(Rule::Sets(set) | Rule::Among(_, set, _)) => set(config, setting).map(|()| None).map_err(|allowed| {
+            let secret = key == "default_pass" || key == "anonymous_login_pass";
             let value = (!secret).then(|| setting.value.clone());
             ConfigError::BadValue {
                 origin: origin(),
@@ -107,17 +117,6 @@ fn apply(config: &mut Config, setting: &Setting) -> Result<Option<String>, Confi
             "key {key}: {part} is not part of this version; the setting has no effect"
         ))),
         Some(Rule::NoEffect(why)) => Ok(Some(format!("key {key}: the setting has no effect: {why}"))),
-        Some(Rule::Only(harmless, why)) => {
-            if harmless.contains(&setting.value.as_str()) {
-                Ok(None)
-            } else {
-                Err(ConfigError::Refused {
-                    origin: origin(),
-                    key,
-                    why,
-                })
-            }
-        }
     }
 }
 
@@ -352,6 +351,26 @@ mod tests {
         ] {
             config(text);
         }
+    }
+
+    #[test]
+    fn mechanisms_are_offered_in_the_order_of_their_numbers() {
+        use gateway::Mechanism::{AmqPlain, Plain};
+        let chosen = config("auth_mechanisms.2 = PLAIN\nauth_mechanisms.1 = AMQPLAIN");
+        assert_eq!(
+            chosen.auth_mechanisms.into_values().collect::<Vec<_>>(),
+            [AmqPlain, Plain]
+        );
+        assert_eq!(config("anonymous_login_user = none").anonymous_user, None);
+    }
+
+    #[test]
+    fn interceptors_are_set_one_by_one() {
+        let chosen = config("message_interceptors.incoming.set_header_timestamp.overwrite = true");
+        assert_eq!(
+            (chosen.interceptors.timestamp, chosen.interceptors.routing_node),
+            (Some(true), None)
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::units::{byte_size, information_units, share, whole};
 use super::{Config, ConsoleStream, Level, Listener, LogFormat, Setting, Watermark};
+use gateway::Mechanism;
 
 /// `Err` says what the value may be.
 pub type Checked<T = ()> = Result<T, &'static str>;
@@ -141,6 +142,37 @@ pub fn default_write(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn default_read(config: &mut Config, setting: &Setting) -> Checked {
     config.defaults.read.clone_from(&setting.value);
+    Ok(())
+}
+
+/// Mechanisms are numbered; the numbers give their order, as in RabbitMQ.
+pub fn auth_mechanism(config: &mut Config, setting: &Setting) -> Checked {
+    let number = setting.key.name().parse().map_err(|_| "a number as the last part of the key")?;
+    let mechanism = Mechanism::from_name(&setting.value).ok_or("PLAIN, AMQPLAIN, ANONYMOUS")?;
+    config.auth_mechanisms.insert(number, mechanism);
+    Ok(())
+}
+
+pub fn anonymous_user(config: &mut Config, setting: &Setting) -> Checked {
+    config.anonymous_user = match setting.value.as_str() {
+        "none" => None,
+        _ => Some(short_name(setting)?),
+    };
+    Ok(())
+}
+
+pub fn anonymous_pass(config: &mut Config, setting: &Setting) -> Checked {
+    config.anonymous_password.0.clone_from(&setting.value);
+    Ok(())
+}
+
+pub fn intercept_timestamp(config: &mut Config, setting: &Setting) -> Checked {
+    config.interceptors.timestamp = Some(boolean(setting)?);
+    Ok(())
+}
+
+pub fn intercept_routing_node(config: &mut Config, setting: &Setting) -> Checked {
+    config.interceptors.routing_node = Some(boolean(setting)?);
     Ok(())
 }
 

@@ -74,7 +74,7 @@ pub struct Channel {
     confirms: Option<Box<Confirms>>,
     /// Of a transactional channel.
     tx: Option<Box<Transaction>>,
-    /// Its messages take a longer way in: there is a transaction.
+    /// Its messages take a longer way in: there is a transaction, or the node writes into messages.
     special: bool,
     /// Its consumer of direct replies.
     replies: Option<Box<ReplyConsumer>>,
@@ -108,8 +108,8 @@ pub struct Channel {
 pub type Departed = (ConsumerId, QueueRef);
 
 impl Channel {
-    /// An open channel.
-    pub fn new(id: ChannelId) -> Self {
+    /// An open channel; `intercepted` if the node writes into its messages.
+    pub fn new(id: ChannelId, intercepted: bool) -> Self {
         Self {
             id,
             state: State::Open,
@@ -117,7 +117,7 @@ impl Channel {
             publisher: None,
             confirms: None,
             tx: None,
-            special: false,
+            special: intercepted,
             replies: None,
             last_queue: String::new(),
             prefetch: Prefetch::default(),

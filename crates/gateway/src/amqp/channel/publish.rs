@@ -20,7 +20,7 @@ impl Channel {
         self.publish_now(publish, cx)
     }
 
-    /// The longer way in: requests for direct replies, and transactions.
+    /// The longer way in: requests for direct replies, transactions, and what the node writes into messages.
     #[cold]
     fn publish_specially(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
         if publish.immediate {
@@ -35,6 +35,10 @@ impl Channel {
                 with_reply_to(publish.properties, self.reply_address()?)
             }
             _ => None,
+        };
+        let rewritten = match cx.session.intercepts() {
+            true => Some(cx.session.intercepted(rewritten.as_deref().unwrap_or(publish.properties))),
+            false => rewritten,
         };
         let publish = Publish {
             properties: rewritten.as_deref().unwrap_or(publish.properties),

@@ -4,6 +4,7 @@ use super::heartbeat::Millis;
 use super::open::Open;
 use super::{Hall, Name, Output};
 use crate::amqp::refusal;
+use crate::options::Options;
 use broker::{Outbox, Session, User};
 use model::Limits;
 use model::table::Table;
@@ -49,7 +50,7 @@ impl Greeting {
         let limits = hall.broker.limits().clone();
         let offer = Offer {
             server_properties: server_properties(hall),
-            mechanisms: vec![Mechanism::Plain, Mechanism::AmqPlain],
+            mechanisms: mechanisms(&hall.options),
             tuning: Tuning {
                 channel_max: limits.channel_max,
                 frame_max: limits.frame_max,
@@ -133,10 +134,11 @@ impl Greeting {
         let Some(handshake) = &mut self.handshake else {
             return;
         };
-        match hall
-            .broker
-            .authenticate(&credentials.user, &credentials.password, name.peer.ip())
-        {
+        let (user, password) = match (credentials.mechanism, &hall.options.anonymous) {
+            (Mechanism::Anonymous, Some(login)) => (&login.user, login.password.as_bytes()),
+            _ => (&credentials.user, &credentials.password[..]),
+        };
+        match hall.broker.authenticate(user, password, name.peer.ip()) {
             Ok(user) => {
                 self.user = Some(user);
                 handshake.accept(out.bytes());
@@ -144,9 +146,8 @@ impl Greeting {
             Err(refusal) => {
                 tracing::error!(
                     area = "connection",
-                    "error on AMQP connection {name}: {} login refused: user '{}' - {refusal}",
+                    "error on AMQP connection {name}: {} login refused: user '{user}' - {refusal}",
                     credentials.mechanism.name(),
-                    credentials.user,
                 );
                 if let Event::Failed { told, .. } = handshake.refuse(out.bytes()) {
                     self.await_end(told, now);
@@ -251,6 +252,12 @@ impl Greeting {
             );
         }
     }
+}
+
+/// The mechanisms that are offered: anonymous logins only if there is a user for them.
+fn mechanisms(options: &Options) -> Vec<Mechanism> {
+    let offered = |mechanism: &Mechanism| *mechanism != Mechanism::Anonymous || options.anonymous.is_some();
+    options.mechanisms.iter().copied().filter(offered).collect()
 }
 
 /// What the server says about itself. A capability is named once it is true.

@@ -9,7 +9,7 @@ use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Session};
 use model::Limits;
 use protocol::amqp::handshake::{Capabilities, Tuning, unexpected_method};
 use protocol::amqp::method::{
-    Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionBlocked, ConnectionUpdateSecret,
+    Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionBlocked, ConnectionUpdateSecretOk,
 };
 use protocol::amqp::{
     Exception, Frame, Method, MethodId, Part, PublishScanner, ReplyCode, Step, encode, next_frame,
@@ -271,11 +271,11 @@ impl Open {
             }
             // Answers to what we never ask; RabbitMQ lets a late one pass.
             (10, 51) => Ok(()),
-            (10, 70) => Err(Exception::new(
-                ReplyCode::NotImplemented,
-                "connection.update-secret is only for users with OAuth 2 tokens, which are not supported yet",
-                ConnectionUpdateSecret::ID,
-            )),
+            // Only tokens expire; RabbitMQ takes a new password of its own users without a look, too.
+            (10, 70) => {
+                encode::method(out.bytes(), 0, &ConnectionUpdateSecretOk {});
+                Ok(())
+            }
             _ => Err(unexpected_method("running", id)),
         }
     }
@@ -316,7 +316,7 @@ impl Open {
             number: frame.channel,
             life: self.lives,
         };
-        self.channels[at] = Some(Box::new(Channel::new(id)));
+        self.channels[at] = Some(Box::new(Channel::new(id, self.session.intercepts())));
         encode::method(out.bytes(), frame.channel, &ChannelOpenOk {});
         Ok(())
     }

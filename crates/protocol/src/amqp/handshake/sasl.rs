@@ -11,6 +11,8 @@ pub enum Mechanism {
     Plain,
     /// A field table with `LOGIN` and `PASSWORD`.
     AmqPlain,
+    /// RFC 4505: whoever it is; the server has a user for that.
+    Anonymous,
 }
 
 impl Mechanism {
@@ -19,11 +21,19 @@ impl Mechanism {
         match self {
             Self::Plain => "PLAIN",
             Self::AmqPlain => "AMQPLAIN",
+            Self::Anonymous => "ANONYMOUS",
         }
+    }
+
+    /// The mechanism of this name; `None` if there is none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Plain, Self::AmqPlain, Self::Anonymous]
+            .into_iter()
+            .find(|mechanism| mechanism.name() == name)
     }
 }
 
-/// A name and a password that nobody has looked up yet. Its debug form keeps the password to itself.
+/// A name and a password that nobody has looked up yet; both are empty for [`Mechanism::Anonymous`]. Its debug form keeps the password to itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The way in which they were sent.
@@ -47,6 +57,8 @@ impl Credentials {
                     .map_err(|error| format!("AMQPLAIN response invalid: {error}"))?;
                 amqplain(response).ok_or("AMQPLAIN auth info is missing LOGIN or PASSWORD field")?
             }
+            // The response is a trace for logs, which anybody may make up.
+            Mechanism::Anonymous => (&[][..], &[][..]),
         };
         let user = std::str::from_utf8(user)
             .map_err(|_| "user name is not UTF-8")?
@@ -147,6 +159,16 @@ mod tests {
         );
         assert!(parse(Mechanism::AmqPlain, b"xx").is_err());
         assert!(parse(Mechanism::AmqPlain, b"").is_err());
+    }
+
+    #[test]
+    fn anonymous_takes_anything_for_nobody() {
+        assert_eq!(
+            parse(Mechanism::Anonymous, b"\xff trace"),
+            Ok((String::new(), Vec::new()))
+        );
+        assert_eq!(Mechanism::from_name("ANONYMOUS"), Some(Mechanism::Anonymous));
+        assert_eq!(Mechanism::from_name("EXTERNAL"), None);
     }
 
     #[test]

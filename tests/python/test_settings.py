@@ -1,0 +1,85 @@
+"""Settings that change what clients see: mechanisms, the anonymous user, what the node writes into messages."""
+
+import time
+
+import pytest
+from pika import spec
+
+from test_process import at, broker, pytestmark  # noqa: F401 - a fixture and a mark
+from wire import B, Q
+
+INTERCEPT = "message_interceptors.incoming"
+
+
+def offered(one):
+    with at(one) as wire:
+        mechanisms = wire.start().mechanisms
+    return (mechanisms if isinstance(mechanisms, str) else mechanisms.decode()).split()
+
+
+def test_the_mechanisms_of_the_configuration_are_offered_in_its_order(broker):  # noqa: F811
+    one = broker({"auth_mechanisms.2": "PLAIN", "auth_mechanisms.1": "AMQPLAIN"}).start()
+    assert offered(one) == ["AMQPLAIN", "PLAIN"]
+    with at(one) as wire:
+        wire.start()
+        wire.login(mechanism="ANONYMOUS", response="")
+        closed = wire.expect_connection_close()
+        assert (closed.reply_code, closed.reply_text) == (503, "COMMAND_INVALID - unknown authentication mechanism 'ANONYMOUS'")
+
+
+def test_anonymous_logins_can_be_turned_off(broker):  # noqa: F811
+    assert offered(broker({"anonymous_login_user": "none"}).start()) == ["PLAIN", "AMQPLAIN"]
+
+
+@pytest.mark.parametrize("settings", [{"anonymous_login_user": "nobody"}, {"anonymous_login_pass": "wrong"}], ids=["no such user", "wrong password"])
+def test_an_anonymous_login_needs_its_user(broker, settings):  # noqa: F811
+    one = broker(settings).start()
+    with at(one) as wire:
+        wire.start()
+        wire.login(mechanism="ANONYMOUS", response="")
+        assert wire.expect_connection_close().reply_code == 403
+
+
+def test_external_needs_certificates_and_is_refused(broker):  # noqa: F811
+    one = broker({"auth_mechanisms.1": "EXTERNAL"})
+    one.spawn()
+    assert one.process.wait(15) > 0
+    assert "EXTERNAL needs client certificates" in one.log_text()
+
+
+def passed(one, properties):
+    """What comes out of a queue of what was published, through a transaction and without."""
+    got = []
+    with at(one) as wire:
+        wire.open().channel(1)
+        wire.call(1, Q.Declare(queue="q", exclusive=True), Q.DeclareOk)
+        wire.publish(1, "", "q", b"m", properties)
+        wire.call(1, spec.Tx.Select(), spec.Tx.SelectOk)
+        wire.publish(1, "", "q", b"m", properties)
+        wire.call(1, spec.Tx.Commit(), spec.Tx.CommitOk)
+        for _ in range(2):
+            wire.call(1, B.Get(queue="q", no_ack=True), B.GetOk)
+            got.append(wire.read_content()[0])
+    return got
+
+
+def test_messages_say_when_and_where_they_came_in(broker):  # noqa: F811
+    one = broker({f"{INTERCEPT}.set_header_timestamp.overwrite": "false", f"{INTERCEPT}.set_header_routing_node.overwrite": "false"}).start()
+    before = int(time.time() * 1000)
+    for properties in passed(one, spec.BasicProperties(headers={"a": 1}, delivery_mode=2)):
+        assert before <= properties.headers["timestamp_in_ms"] <= time.time() * 1000
+        assert properties.timestamp == properties.headers["timestamp_in_ms"] // 1000
+        assert properties.headers["x-routed-by"].startswith("leveret@")
+        assert (properties.headers["a"], properties.delivery_mode) == (1, 2)
+
+
+def test_what_the_publisher_says_stays_unless_it_is_to_be_overwritten(broker):  # noqa: F811
+    sent = spec.BasicProperties(headers={"timestamp_in_ms": 5, "x-routed-by": "me"}, timestamp=7)
+    one = broker({f"{INTERCEPT}.set_header_timestamp.overwrite": "false", f"{INTERCEPT}.set_header_routing_node.overwrite": "false"}).start()
+    for properties in passed(one, sent):
+        assert (properties.headers, properties.timestamp) == ({"timestamp_in_ms": 5, "x-routed-by": "me"}, 7)
+    one = broker({f"{INTERCEPT}.set_header_timestamp.overwrite": "true"}).start()
+    for properties in passed(one, sent):
+        assert properties.headers["x-routed-by"] == "me"
+        assert properties.headers["timestamp_in_ms"] > 1_600_000_000_000
+        assert properties.timestamp > 1_600_000_000
