@@ -102,6 +102,9 @@ mod tests {
         let (headers, timestamp) = applied(&overwrite, &sent);
         assert_eq!(timestamp, Some(1_700_000_000));
         assert_eq!(headers.get("x-routed-by"), Some(&Value::from("leveret@here")));
-        assert_eq!(headers.get("timestamp_in_ms"), Some(&Value::Long(1_700_000_000_123)));
+        assert_eq!(
+            headers.get("timestamp_in_ms"),
+            Some(&Value::Long(1_700_000_000_123))
+        );
     }
 }

@@ -22,6 +22,9 @@ pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
 /// So many bytes of answers may wait for one asker's socket; what comes beyond is dropped.
 const UNWRITTEN_BYTES: usize = 64 * 1024 * 1024;
 
+/// What an answer that waits costs beside its bytes.
+const ANSWER_OVERHEAD: usize = 256;
+
 /// Everyone who may be answered, by address.
 #[derive(Debug, Default)]
 pub struct Replies {
@@ -68,8 +71,10 @@ impl Asker {
             seqs: Ranges::one(0),
             redelivered: false,
         };
-        self.unwritten
-            .fetch_add(delivery.bytes_of(0, 0) as usize, Ordering::Relaxed);
+        self.unwritten.fetch_add(
+            delivery.bytes_of(0, 0) as usize + ANSWER_OVERHEAD,
+            Ordering::Relaxed,
+        );
         self.outbox.send(Event::Deliver {
             channel: self.channel,
             consumer: self.consumer,
@@ -97,9 +102,11 @@ impl ReplyAddress {
         self.asker.consumer
     }
 
-    /// So many bytes of answers (counted as [`Delivery::bytes_of`] does) left for the client.
+    /// An answer of so many bytes (counted as [`Delivery::bytes_of`] does) left for the client.
     pub fn written(&self, bytes: u64) {
-        self.asker.unwritten.fetch_sub(bytes as usize, Ordering::Relaxed);
+        self.asker
+            .unwritten
+            .fetch_sub(bytes as usize + ANSWER_OVERHEAD, Ordering::Relaxed);
     }
 }
 

@@ -97,10 +97,13 @@ fn gateway_options(config: &Config) -> gateway::Options {
         backlog: config.tcp.backlog,
         nodelay: config.tcp.nodelay,
         heartbeat: config.heartbeat_s,
-        anonymous: config.anonymous_user.as_ref().map(|user| gateway::AnonymousLogin {
-            user: user.clone(),
-            password: config.anonymous_password.0.clone(),
-        }),
+        anonymous: config
+            .anonymous_user
+            .as_ref()
+            .map(|user| gateway::AnonymousLogin {
+                user: user.clone(),
+                password: config.anonymous_password.0.clone(),
+            }),
         ..match config.auth_mechanisms.is_empty() {
             true => gateway::Options::new(addresses),
             false => gateway::Options {

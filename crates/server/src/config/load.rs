@@ -103,16 +103,18 @@ fn apply(config: &mut Config, setting: &Setting) -> Result<Option<String>, Confi
             })
         }
         Some(Rule::Only(..)) => Ok(None),
-        Some(Rule::Sets(set) | Rule::Among(_, set, _)) => set(config, setting).map(|()| None).map_err(|allowed| {
-            let secret = key == "default_pass" || key == "anonymous_login_pass";
-            let value = (!secret).then(|| setting.value.clone());
-            ConfigError::BadValue {
-                origin: origin(),
-                key,
-                value,
-                allowed,
-            }
-        }),
+        Some(Rule::Sets(set) | Rule::Among(_, set, _)) => {
+            set(config, setting).map(|()| None).map_err(|allowed| {
+                let secret = key == "default_pass" || key == "anonymous_login_pass";
+                let value = (!secret).then(|| setting.value.clone());
+                ConfigError::BadValue {
+                    origin: origin(),
+                    key,
+                    value,
+                    allowed,
+                }
+            })
+        }
         Some(Rule::Part(part)) => Ok(Some(format!(
             "key {key}: {part} is not part of this version; the setting has no effect"
         ))),

@@ -147,7 +147,11 @@ pub fn default_read(config: &mut Config, setting: &Setting) -> Checked {
 
 /// Mechanisms are numbered; the numbers give their order, as in RabbitMQ.
 pub fn auth_mechanism(config: &mut Config, setting: &Setting) -> Checked {
-    let number = setting.key.name().parse().map_err(|_| "a number as the last part of the key")?;
+    let number = setting
+        .key
+        .name()
+        .parse()
+        .map_err(|_| "a number as the last part of the key")?;
     let mechanism = Mechanism::from_name(&setting.value).ok_or("PLAIN, AMQPLAIN, ANONYMOUS")?;
     config.auth_mechanisms.insert(number, mechanism);
     Ok(())

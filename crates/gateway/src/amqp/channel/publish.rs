@@ -37,7 +37,10 @@ impl Channel {
             _ => None,
         };
         let rewritten = match cx.session.intercepts() {
-            true => Some(cx.session.intercepted(rewritten.as_deref().unwrap_or(publish.properties))),
+            true => Some(
+                cx.session
+                    .intercepted(rewritten.as_deref().unwrap_or(publish.properties)),
+            ),
             false => rewritten,
         };
         let publish = Publish {
