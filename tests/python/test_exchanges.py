@@ -199,7 +199,6 @@ def test_duplicate_bindings_are_one(channel, exchange):
     assert drain(channel, queue) == ["once"]
 
 
-@pytest.mark.not_yet("CC and BCC headers come with a later version")
 def test_cc_and_bcc(channel):
     first, second, third = own_queue(channel), own_queue(channel), own_queue(channel)
     channel.confirm_delivery()

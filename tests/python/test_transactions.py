@@ -48,9 +48,8 @@ def test_a_consumer_commits_what_it_took_and_what_it_made_of_it(wire, name):
         wire.publish(1, "", name, str(number).encode(), spec.BasicProperties(delivery_mode=2))
     transactional(wire)
     wire.call(1, B.Consume(queue=name, consumer_tag="c"), B.ConsumeOk)
-    for _ in range(10):
-        tag = wire.expect(B.Deliver, 1).delivery_tag
-        _, body = wire.read_content()
+    taken = [(wire.expect(B.Deliver, 1).delivery_tag, wire.read_content()[1]) for _ in range(10)]
+    for tag, body in taken:
         wire.publish(1, "", f"{name}.out", b"done " + body, spec.BasicProperties(delivery_mode=2))
         wire.send(1, B.Ack(tag))
         commit(wire)

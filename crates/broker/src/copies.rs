@@ -69,7 +69,7 @@ mod tests {
     use model::table::{Table, Value};
 
     fn message(headers: Table) -> Vec<u8> {
-        PropertiesBuilder::new().headers(&headers).build()
+        PropertiesBuilder::new().headers(&headers).encode()
     }
 
     fn array(keys: &[&str]) -> Value {

@@ -1,7 +1,7 @@
 //! A connection as the hall sees it: who, in which virtual host, with which outbox.
 
 use crate::broker::Broker;
-use crate::outbox::{ChannelId, Outbox};
+use crate::outbox::{ChannelId, Outbox, Ticket};
 use crate::publish::Publisher;
 use crate::queues::Queue;
 use catalog::{Exchange, ObjectKind, Refusal, Verb, View};
@@ -88,6 +88,11 @@ impl Broker {
 }
 
 impl Session {
+    /// A new name for a reply that waits.
+    pub fn ticket(&self) -> Ticket {
+        Ticket(self.broker().node().number())
+    }
+
     /// Unique for the run of the process.
     pub fn id(&self) -> ConnectionId {
         self.id

@@ -41,6 +41,27 @@ impl Held {
         self.marks.len()
     }
 
+    /// Writes where the wait for this ticket begins: the answer, now that it is known.
+    pub fn fill(&mut self, ticket: Ticket, answer: &[u8]) {
+        let Some(at) = self.marks.iter().position(|mark| mark.ticket == ticket) else {
+            return;
+        };
+        let from = self.marks[at].from;
+        self.bytes.splice(from..from, answer.iter().copied());
+        for mark in self.marks.iter_mut().skip(at + 1) {
+            mark.from += answer.len();
+        }
+    }
+
+    /// Drops what waits for this ticket and all that was written after it. True if nothing waits any more.
+    pub fn cut(&mut self, ticket: Ticket) -> bool {
+        if let Some(at) = self.marks.iter().position(|mark| mark.ticket == ticket) {
+            self.bytes.truncate(self.marks[at].from);
+            self.marks.truncate(at);
+        }
+        self.marks.is_empty()
+    }
+
     /// The ticket's promise is durable: moves what waits no longer to `out`. True if nothing waits any more.
     pub fn durable(&mut self, ticket: Ticket, out: &mut Vec<u8>) -> bool {
         if let Some(mark) = self.marks.iter_mut().find(|mark| mark.ticket == ticket) {
@@ -79,5 +100,23 @@ mod tests {
         assert!(!held.durable(Ticket(9), &mut out));
         assert!(held.durable(Ticket(3), &mut out));
         assert_eq!(out, b"one two three");
+    }
+
+    #[test]
+    fn an_answer_goes_where_it_was_waited_for_and_a_failure_drops_what_follows() {
+        let (mut held, mut out) = (Held::default(), Vec::new());
+        held.wait_for(Ticket(1));
+        held.wait_for(Ticket(2));
+        held.bytes().extend_from_slice(b"after ");
+        held.wait_for(Ticket(3));
+        held.bytes().extend_from_slice(b"last");
+        held.fill(Ticket(2), b"two ");
+        held.fill(Ticket(1), b"one ");
+        assert!(!held.durable(Ticket(1), &mut out));
+        assert_eq!(out, b"one ");
+        assert!(!held.durable(Ticket(2), &mut out));
+        assert_eq!(out, b"one two after ");
+        assert!(held.cut(Ticket(3)));
+        assert!(held.bytes().is_empty());
     }
 }

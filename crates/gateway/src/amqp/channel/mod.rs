@@ -32,7 +32,7 @@ use held::Held;
 use holders::Holders;
 use model::{ConsumerId, Limits};
 use prefetch::Prefetch;
-use protocol::amqp::{Arguments, Assembler, encode};
+use protocol::amqp::{Arguments, Assembler, Exception, encode};
 use reply::ReplyConsumer;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -160,7 +160,10 @@ impl Channel {
     }
 
     /// Writes the confirms that are due.
-    pub fn tell(&mut self, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// A queue refused what a transaction committed.
+    pub fn tell(&mut self, out: &mut Vec<u8>) -> Result<(), Exception> {
         if self.tx.is_some() {
             return self.answer_commits(out);
         }
@@ -174,6 +177,7 @@ impl Channel {
         {
             confirms.tell(number, out);
         }
+        Ok(())
     }
 
     /// One queue has confirmed these publishes.
@@ -181,7 +185,7 @@ impl Channel {
         if let Some(confirms) = &mut self.confirms {
             confirms.confirmed(numbers);
         } else if let Some(tx) = &mut self.tx {
-            tx.confirmed(numbers);
+            tx.answered(numbers, false);
         }
     }
 
@@ -189,6 +193,8 @@ impl Channel {
     pub fn rejected(&mut self, numbers: &model::Ranges) {
         if let Some(confirms) = &mut self.confirms {
             confirms.rejected(numbers);
+        } else if let Some(tx) = &mut self.tx {
+            tx.answered(numbers, true);
         }
     }
 
@@ -260,7 +266,9 @@ impl Channel {
         self.flush_settled();
         self.publisher = None;
         self.confirms = None;
-        self.tx = None;
+        if self.tx.as_mut().is_some_and(|tx| !tx.end()) {
+            self.tx = None;
+        }
         self.replies = None;
         self.holders = Holders::default();
         self.assembler = Assembler::new();
@@ -268,7 +276,7 @@ impl Channel {
     }
 
     /// A refusal of `method`, as the exception that tells the client.
-    fn refused<'m, A: Arguments<'m>>(refusal: &broker::Refusal) -> protocol::amqp::Exception {
+    fn refused<'m, A: Arguments<'m>>(refusal: &broker::Refusal) -> Exception {
         refusal::exception(refusal, A::ID)
     }
 }

@@ -6,13 +6,13 @@
 use super::methods::{Answer, Next};
 use super::settle::Verdict;
 use super::unacked::Taken;
-use super::{Channel, Context};
-use broker::{Prepared, Publish as Message};
+use super::{Channel, Context, State};
+use broker::{Prepared, Publish as Message, Ticket};
 use model::Ranges;
 use protocol::amqp::method::{
     BasicPublish, ConfirmSelect, TxCommit, TxCommitOk, TxRollback, TxRollbackOk, TxSelect, TxSelectOk,
 };
-use protocol::amqp::{Arguments, Exception, MethodId, Publish, ReplyCode};
+use protocol::amqp::{Arguments, Exception, MethodId, Publish, ReplyCode, encode};
 use std::collections::VecDeque;
 
 /// A transaction may hold so many bytes of messages; RabbitMQ has no limit.
@@ -50,6 +50,10 @@ struct Commit {
     first: u64,
     end: u64,
     waiting: u64,
+    /// Holds the place of its answer in the channel's output.
+    ticket: Ticket,
+    /// A queue has refused a message.
+    refused: bool,
 }
 
 impl Default for Transaction {
@@ -65,14 +69,22 @@ impl Default for Transaction {
 }
 
 impl Transaction {
-    /// Queues have confirmed these; a number comes once for each queue.
-    pub fn confirmed(&mut self, numbers: &Ranges) {
+    /// Queues have confirmed these, or `refused` them; a number comes once for each queue.
+    pub fn answered(&mut self, numbers: &Ranges, refused: bool) {
         for (first, last) in numbers.spans() {
             for commit in &mut self.commits {
                 let (from, to) = (first.max(commit.first), (last + 1).min(commit.end));
-                commit.waiting = commit.waiting.saturating_sub(to.saturating_sub(from));
+                let count = to.saturating_sub(from);
+                commit.waiting = commit.waiting.saturating_sub(count);
+                commit.refused |= refused && count > 0;
             }
         }
+    }
+
+    /// Forgets what was not committed. True if commits still wait for queues.
+    pub fn end(&mut self) -> bool {
+        self.messages = Vec::new();
+        !self.commits.is_empty()
     }
 
     /// True if a commit may be answered.
@@ -80,13 +92,9 @@ impl Transaction {
         self.commits.front().is_some_and(|commit| commit.waiting == 0)
     }
 
-    /// True once for each commit that may be answered.
-    pub fn take_done(&mut self) -> bool {
-        let done = self.has_news();
-        if done {
-            self.commits.pop_front();
-        }
-        done
+    /// The next commit that may be answered.
+    fn take_done(&mut self) -> Option<Commit> {
+        self.has_news().then(|| self.commits.pop_front()).flatten()
     }
 
     /// What was acknowledged and not committed.
@@ -196,18 +204,46 @@ impl Channel {
         for (verdict, taken) in settled {
             self.batch(verdict).add(taken);
         }
-        if let Some(tx) = &mut self.tx {
-            tx.commits.push_back(Commit { first, end, waiting });
+        match &mut self.tx {
+            Some(tx) if waiting > 0 => {
+                // What the channel writes from now on comes after the answer.
+                let ticket = cx.session.ticket();
+                self.held.get_or_insert_default().wait_for(ticket);
+                tx.commits.push_back(Commit {
+                    first,
+                    end,
+                    waiting,
+                    ticket,
+                    refused: false,
+                });
+                Ok(Next::Go)
+            }
+            _ => self.answer(cx, false, None, &TxCommitOk {}),
         }
-        self.answer_commits(cx.out);
-        Ok(Next::Go)
     }
 
     /// Answers the commits that are safe.
-    pub(super) fn answer_commits(&mut self, out: &mut Vec<u8>) {
-        while self.tx.as_mut().is_some_and(|tx| tx.take_done()) {
-            self.write(out, &TxCommitOk {});
+    ///
+    /// # Errors
+    /// 406 if a queue refused a message: the others have theirs, as in RabbitMQ.
+    pub(super) fn answer_commits(&mut self, out: &mut Vec<u8>) -> Result<(), Exception> {
+        while let Some(commit) = self.tx.as_mut().and_then(|tx| tx.take_done()) {
+            let Some(held) = &mut self.held else { continue };
+            if commit.refused && self.state == State::Open {
+                if held.cut(commit.ticket) {
+                    self.held = None;
+                }
+                let text = "partial tx completion";
+                return Err(Exception::new(ReplyCode::PreconditionFailed, text, TxCommit::ID));
+            }
+            if !commit.refused {
+                let mut answer = Vec::new();
+                encode::method(&mut answer, self.id.number, &TxCommitOk {});
+                held.fill(commit.ticket, &answer);
+            }
+            self.durable(commit.ticket, out);
         }
+        Ok(())
     }
 
     pub(super) fn tx_rollback(&mut self, cx: &mut Context<'_>) -> Answer {
@@ -265,33 +301,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commits_are_answered_in_order_once_all_their_confirms_are_there() {
+    fn commits_are_done_in_order_once_all_their_queues_have_answered() {
         let mut tx = Transaction::default();
-        tx.commits.extend([
-            Commit {
-                first: 1,
-                end: 3,
-                waiting: 3,
-            },
-            Commit {
-                first: 3,
-                end: 4,
-                waiting: 1,
-            },
-            Commit {
-                first: 4,
-                end: 4,
-                waiting: 0,
-            },
-        ]);
-        tx.confirmed(&Ranges::span(2, 3));
+        let commit = |first, end, waiting| Commit {
+            first,
+            end,
+            waiting,
+            ticket: Ticket(first),
+            refused: false,
+        };
+        tx.commits.extend([commit(1, 3, 3), commit(3, 4, 1)]);
+        tx.answered(&Ranges::one(2), false);
+        tx.answered(&Ranges::one(3), true);
         assert!(!tx.has_news());
-        tx.confirmed(&Ranges::one(1));
-        assert!(!tx.take_done());
-        tx.confirmed(&Ranges::one(2));
-        assert_eq!(
-            [tx.take_done(), tx.take_done(), tx.take_done(), tx.take_done()],
-            [true, true, true, false]
-        );
+        tx.answered(&Ranges::one(1), false);
+        assert!(tx.take_done().is_none());
+        tx.answered(&Ranges::one(2), false);
+        let done: Vec<_> = std::iter::from_fn(|| tx.take_done())
+            .map(|commit| (commit.ticket, commit.refused))
+            .collect();
+        assert_eq!(done, [(Ticket(1), false), (Ticket(3), true)]);
     }
 }

@@ -174,8 +174,14 @@ impl Open {
         let waited = channel.waiting_replies();
         channel.durable(ticket, out.bytes());
         self.held_replies -= waited - channel.waiting_replies();
-        if channel.is_released() && channel.state == State::Finishing {
-            self.forget_channel(id.number);
+        self.go_on(at);
+    }
+
+    /// Replies of a channel may have left: deliveries follow, or it is gone.
+    fn go_on(&mut self, at: usize) {
+        let channel = self.channels.get(at).and_then(Option::as_ref);
+        if channel.is_some_and(|channel| channel.is_released() && channel.state == State::Finishing) {
+            self.forget_channel(at as u16);
         } else {
             self.queue_deliveries(at);
         }
@@ -320,11 +326,21 @@ impl Open {
         None
     }
 
-    /// Writes the confirms that are due.
-    pub fn tell(&mut self, out: &mut Output) {
+    /// Writes the confirms and answers to commits that are due.
+    pub fn tell(&mut self, out: &mut Output, name: &Name) {
         for number in std::mem::take(&mut self.news) {
-            if let Some(Some(channel)) = self.channels.get_mut(number as usize) {
-                channel.tell(out.bytes());
+            let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+                continue;
+            };
+            let waited = channel.waiting_replies();
+            let told = channel.tell(out.bytes());
+            let released = waited - channel.waiting_replies();
+            self.held_replies -= released;
+            match told {
+                // What befalls a transaction closes no connection.
+                Err(exception) => drop(self.fail(number, exception, out, name)),
+                Ok(()) if released > 0 => self.go_on(number as usize),
+                Ok(()) => {}
             }
         }
     }

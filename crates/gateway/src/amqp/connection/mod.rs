@@ -194,7 +194,7 @@ impl Core {
         };
         open.flush();
         open.poll_pressure(waker);
-        open.tell(out);
+        open.tell(out, &self.name);
         open.fill(out);
         if let Some(reason) = open.close_request.take() {
             let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
