@@ -116,8 +116,6 @@ const COMPARED: &[&str] = &[
     "x-queue-master-locator",
 ];
 
-const UNSUPPORTED: &str = "not supported by this version";
-
 /// Checks the arguments of a new queue.
 ///
 /// # Errors
