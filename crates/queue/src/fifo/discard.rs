@@ -84,6 +84,10 @@ impl<E: Ends> Fifo<E> {
             Some(to) if !spans.is_empty() => {
                 for (first, last) in &spans {
                     self.dispatch.leave(*first, *last);
+                    if reason == DropReason::Expired {
+                        // A snapshot must know: after a crash they expire once more.
+                        self.contents.expiries.set_late(*first, *last);
+                    }
                 }
                 self.hand_over(spans, reason, to, 1, outcome);
             }
@@ -121,7 +125,7 @@ impl<E: Ends> Fifo<E> {
         for (seqs, reason) in [(gone, left.reason), (lost, DropReason::Unreadable)] {
             let mut journaled = Ranges::new();
             for (first, last) in seqs.spans() {
-                self.dispatch.left(first, last);
+                self.left(first, last);
                 self.contents.remove(first, last, &mut journaled);
             }
             self.record_dropped(journaled, reason, outcome);
@@ -132,12 +136,16 @@ impl<E: Ends> Fifo<E> {
         match self.dead_letters_to(left.reason) {
             Some(to) => self.hand_over(again, left.reason, to, left.attempts + 1, outcome),
             None => {
-                again
-                    .iter()
-                    .for_each(|(first, last)| self.dispatch.left(*first, *last));
+                again.iter().for_each(|(first, last)| self.left(*first, *last));
                 self.let_leave(again, left.reason, outcome);
             }
         }
+    }
+
+    /// These are on their way no more.
+    fn left(&mut self, first: Seq, last: Seq) {
+        self.dispatch.left(first, last);
+        self.contents.expiries.forget_late(first, last);
     }
 
     /// Messages of the block that the queue refused go to the dead-letter exchange (`reject-publish-dlx`).

@@ -33,15 +33,17 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// Of `first..=last`, adds what is ready to `going`; what somebody holds expires if it comes back.
+    /// Of `first..=last`, adds what is ready to `going`; what somebody holds expires if it comes back, and what is on its way
+    /// to the dead-letter exchange if a crash brings it back.
     fn expire(&mut self, first: Seq, last: Seq, going: &mut Vec<(Seq, Seq)>) {
-        let mut held = Vec::new();
+        let mut late = Vec::new();
         let dispatch = &self.dispatch;
         self.contents.live_spans(first, last, |_, from, to| {
             dispatch.ready_within(from, to, |from, to| going.push((from, to)));
-            dispatch.held_within(from, to, |from, to| held.push((from, to)));
+            dispatch.held_within(from, to, |from, to| late.push((from, to)));
+            dispatch.leaving_within(from, to, |from, to| late.push((from, to)));
         });
-        for (from, to) in held {
+        for (from, to) in late {
             self.contents.expiries.set_late(from, to);
         }
     }

@@ -47,7 +47,6 @@ impl<E: Ends> Fifo<E> {
                     .held_within(from, to, |from, to| spans.push((from, to)));
             });
         }
-        self.overdue_are_settled(seqs);
         let count = spans.iter().map(|(first, last)| last + 1 - first).sum();
         self.let_leave(spans, DropReason::Rejected, outcome);
         self.let_go(consumer, count, outcome);

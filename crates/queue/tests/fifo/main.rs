@@ -8,6 +8,7 @@
 mod careful;
 mod lane_limits;
 mod lanes;
+mod mortality;
 mod properties;
 mod stories;
 mod world;

@@ -164,14 +164,13 @@ impl World {
         self.fifo.handle(self.now, request, &mut outcome);
         assert_eq!(self.fifo.next_index(), first_index + outcome.records.len() as u64);
         let mut events = Vec::new();
-        let mut journal = self.disk.journal.clone();
         for (index, record) in (first_index..).zip(outcome.records) {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             let mut again = Vec::new();
             Record::decode(&bytes).unwrap().encode(&mut again);
             assert_eq!(bytes, again);
-            journal.insert(index, bytes);
+            self.disk.journal.insert(index, bytes);
             events.push(Event::Recorded(record));
         }
         let turn_recorded = !events.is_empty();
@@ -179,7 +178,7 @@ impl World {
             events.push(self.carry_out(effect, false));
         }
         self.crashed = self.disk.clone();
-        self.disk.journal = journal;
+        self.crashed.journal.retain(|index, _| *index < first_index);
         for effect in outcome.promises {
             events.push(self.carry_out(effect, turn_recorded));
         }

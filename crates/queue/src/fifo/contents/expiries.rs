@@ -25,7 +25,7 @@ pub(crate) struct Expiries {
     heap: BinaryHeap<Reverse<(u64, Seq)>>,
     /// The heap is looked through when it reaches this length.
     full: usize,
-    /// Their deadline has passed while somebody held them: they expire if they come back.
+    /// Their deadline has passed, but somebody holds them, or their dead letters have not arrived: they expire if they come back.
     late: Returned,
 }
 
@@ -97,7 +97,7 @@ impl Expiries {
         Some(due)
     }
 
-    /// The deadline of these has passed while somebody holds them.
+    /// The deadline of these has passed, and they are still here.
     pub(crate) fn set_late(&mut self, first: Seq, last: Seq) {
         self.late.add(first, last);
     }
@@ -107,6 +107,11 @@ impl Expiries {
         let late = self.late.overlap(first, last)?;
         self.late.remove(late.0, late.1);
         Some(late)
+    }
+
+    /// These are gone.
+    pub(crate) fn forget_late(&mut self, first: Seq, last: Seq) {
+        self.late.remove(first, last);
     }
 
     /// True if messages are late.

@@ -140,6 +140,14 @@ impl<E: Ends> Dispatch<E> {
             .others(first, last, |from, to| self.leaving.others(from, to, &mut visit));
     }
 
+    /// Those of `first..=last` that are on their way to the dead-letter exchange.
+    pub(crate) fn leaving_within(&self, mut first: Seq, last: Seq, mut visit: impl FnMut(Seq, Seq)) {
+        while let Some((from, to)) = self.leaving.overlap(first, last) {
+            visit(from, to);
+            first = to + 1;
+        }
+    }
+
     /// Nothing is ready any more, for a queue that ends.
     pub(crate) fn clear(&mut self) {
         self.returned.clear();
