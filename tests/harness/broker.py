@@ -109,6 +109,10 @@ class Broker:
             raise RuntimeError(f"a clean stop exits with 0, not {code}\n{self.log_tail()}")
         self.start()
 
+    def crash(self) -> None:
+        self.kill()
+        self.start()
+
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 

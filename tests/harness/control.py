@@ -1,6 +1,6 @@
 """The line by which a client suite, in whatever language, asks for things to happen to the broker.
 
-A TCP port on loopback; one request a line (`restart`, `alarm-on`, `alarm-off`), one answer a line (`ok` once it is done,
+A TCP port on loopback; one request a line (`restart`, `crash`, `alarm-on`, `alarm-off`), one answer a line (`ok` once it is done,
 `error TEXT` otherwise). So a Java test can restart the broker without knowing how.
 """
 
@@ -16,6 +16,7 @@ class Control:
     def __init__(self, broker, alarm_broker):
         verbs = {
             "restart": broker.restart,
+            "crash": broker.crash,
             "alarm-on": alarm_broker.alarm_on,
             "alarm-off": alarm_broker.alarm_off,
         }

@@ -10,10 +10,12 @@ use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox};
 use crate::pager::{Page, PartBytes, Shelves};
 use crate::queues::Queue;
-use catalog::{Envelope, View};
-use model::properties::Properties;
+use catalog::{Envelope, Exchange, View};
+use model::properties::{Properties, with_headers};
 use model::table::Value;
-use model::{BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, Seq, Timestamp};
+use model::{
+    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, Seq, Timestamp, X_DELAY,
+};
 use queue::fifo::{DeadLetterTo, DropReason, Request};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -260,6 +262,9 @@ impl Office {
         let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
             return;
         };
+        if catalog::delayed_exchange(&letters.queue.name).is_some() {
+            return self.delayed(round, exchange, message, batch);
+        }
         let keys = routing_keys(message, broker.limits());
         let death = Death {
             queue: &letters.queue.name,
@@ -286,12 +291,7 @@ impl Office {
             return;
         }
         let persistent = Properties::new(&dead.properties).persistent();
-        let same = batch.queues == queues && batch.persistent == persistent;
-        if !same || batch.builder.bytes() >= BLOCK_BYTES {
-            self.post(round, batch);
-            batch.queues = queues;
-            batch.persistent = persistent;
-        }
+        self.open_batch(round, batch, queues, persistent);
         let key = keys.first().map_or(&[][..], Vec::as_slice);
         let exchange = letters.to.exchange.as_bytes();
         batch.builder.push_flagged(
@@ -300,6 +300,49 @@ impl Office {
             &dead.properties,
             message.body,
             DEAD_LETTERED | spent,
+        );
+    }
+
+    /// Makes the batch one for these queues.
+    fn open_batch(
+        &mut self,
+        round: &Round<'_>,
+        batch: &mut Batch,
+        queues: SmallVec<[QueueId; 8]>,
+        persistent: bool,
+    ) {
+        let same = batch.queues == queues && batch.persistent == persistent;
+        if !same || batch.builder.bytes() >= BLOCK_BYTES {
+            self.post(round, batch);
+            batch.queues = queues;
+            batch.persistent = persistent;
+        }
+    }
+
+    /// A message whose delay is over is no dead letter: it goes on from its exchange as it came.
+    fn delayed(&mut self, round: &Round<'_>, from: &Exchange, message: Message<'_>, batch: &mut Batch) {
+        let broker = round.broker;
+        let keys = routing_keys(message, broker.limits());
+        let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
+        let properties = waited(message.properties, broker.limits());
+        let properties = properties.as_deref().unwrap_or(message.properties);
+        let chance = broker.node().number().wrapping_mul(SPREAD);
+        let mut envelope = Envelope::with_keys(&among, properties)
+            .with_chance(chance)
+            .that_waited();
+        let mut queues = SmallVec::new();
+        round.view.route(from, &mut envelope, &mut queues);
+        if queues.is_empty() {
+            return;
+        }
+        let persistent = Properties::new(properties).persistent();
+        self.open_batch(round, batch, queues, persistent);
+        batch.builder.push_flagged(
+            message.exchange(),
+            message.routing_key(),
+            properties,
+            message.body,
+            message.flags,
         );
     }
 
@@ -372,6 +415,18 @@ fn parts(page: &Page) -> impl Iterator<Item = (&PartBytes, u32, u32, Seq)> {
         first += u64::from(*count);
         part
     })
+}
+
+/// The properties of a message that has waited: its delay is negative now, as RabbitMQ's plugin leaves it.
+fn waited(message: &[u8], limits: &Limits) -> Option<Vec<u8>> {
+    let mut headers = Properties::new(message).headers_table(limits).ok()?;
+    let delay = headers.get(X_DELAY).and_then(Value::as_integer)?;
+    let negative = match headers.get(X_DELAY)? {
+        Value::SignedInt(it) => Value::SignedInt(it.checked_neg()?),
+        _ => Value::Long(delay.checked_neg()?),
+    };
+    headers.insert(X_DELAY, negative);
+    with_headers(message, &headers)
 }
 
 /// The keys that a message was routed by: its own, and those of `CC` unless other keys have taken their place since.

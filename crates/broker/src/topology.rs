@@ -322,13 +322,25 @@ pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
         },
         message_ttl_ms: known.settings.message_ttl_ms,
         expires_ms: known.settings.expires_ms,
-        dead_letter: known.settings.dead_letter_exchange.as_ref().map(|exchange| {
-            Arc::new(DeadLetterTo {
-                exchange: exchange.clone(),
-                routing_key: known.settings.dead_letter_routing_key.clone(),
-            })
-        }),
+        delays: known.delayed_exchange().is_some(),
+        dead_letter: leads_to(known),
     }
+}
+
+/// Where messages go that leave the queue otherwise than to consumers.
+fn leads_to(known: &catalog::Queue) -> Option<Arc<DeadLetterTo>> {
+    if let Some(exchange) = known.delayed_exchange() {
+        return Some(Arc::new(DeadLetterTo {
+            exchange: exchange.into(),
+            routing_key: None,
+        }));
+    }
+    known.settings.dead_letter_exchange.as_ref().map(|exchange| {
+        Arc::new(DeadLetterTo {
+            exchange: exchange.clone(),
+            routing_key: known.settings.dead_letter_routing_key.clone(),
+        })
+    })
 }
 
 #[cfg(test)]

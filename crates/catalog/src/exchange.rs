@@ -4,6 +4,7 @@ use crate::Name;
 use crate::binding::{Binding, BySource};
 use crate::routing::Routes;
 use imbl::OrdSet;
+use model::QueueId;
 use model::table::Table;
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub enum ExchangeKind {
     Random,
     /// One queue of this node by chance.
     LocalRandom,
+    /// As another kind does, once a message's delay is over: RabbitMQ's plugin `rabbitmq_delayed_message_exchange`.
+    Delayed,
 }
 
 impl ExchangeKind {
@@ -41,6 +44,7 @@ impl ExchangeKind {
             "x-modulus-hash" => Self::ModulusHash,
             "x-random" => Self::Random,
             "x-local-random" => Self::LocalRandom,
+            "x-delayed-message" => Self::Delayed,
             _ => return None,
         })
     }
@@ -56,6 +60,7 @@ impl ExchangeKind {
             Self::ModulusHash => "x-modulus-hash",
             Self::Random => "x-random",
             Self::LocalRandom => "x-local-random",
+            Self::Delayed => "x-delayed-message",
         }
     }
 }
@@ -85,6 +90,8 @@ pub struct Exchange {
     pub arguments: Arc<Table>,
     /// Takes what finds no way from here (`alternate-exchange`); it need not exist.
     pub alternate: Option<Name>,
+    /// Where messages wait for their time, if it is a delayed one.
+    pub(crate) delays: Option<QueueId>,
     /// Bindings for routing, in the form that suits the kind.
     pub(crate) routes: Routes,
     /// All bindings that lead away from it.
@@ -92,6 +99,14 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// How it chooses, once there is nothing to wait for: a delayed exchange has another kind's bindings.
+    pub fn choice(&self) -> ExchangeKind {
+        match self.kind {
+            ExchangeKind::Delayed => delayed_kind(&self.arguments).unwrap_or(ExchangeKind::Direct),
+            kind => kind,
+        }
+    }
+
     /// The bindings that lead away from it, by routing key.
     pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
         self.outgoing.iter().map(|binding| &*binding.0)
@@ -106,6 +121,12 @@ impl Exchange {
     pub fn is_default(&self) -> bool {
         self.name.is_empty()
     }
+}
+
+/// The kind that a delayed exchange's arguments name.
+pub(crate) fn delayed_kind(arguments: &Table) -> Option<ExchangeKind> {
+    let named = arguments.get("x-delayed-type")?.as_str()?;
+    ExchangeKind::from_name(named).filter(|kind| *kind != ExchangeKind::Delayed)
 }
 
 /// True for names that only the server may give: RabbitMQ reserves the prefix `amq.`.

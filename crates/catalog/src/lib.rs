@@ -41,7 +41,7 @@ pub use effect::{Answer, Effect};
 pub use exchange::{Exchange, ExchangeKind};
 pub use machine::Catalog;
 pub use pattern::Pattern;
-pub use queue::{Overflow, Queue, QueueSettings, server_name};
+pub use queue::{Overflow, Queue, QueueSettings, delayed_exchange, server_name};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
 pub use request::{Request, strip};

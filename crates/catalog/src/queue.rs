@@ -46,6 +46,11 @@ impl Queue {
         }
     }
 
+    /// The delayed exchange whose messages wait here, if this is no queue of a client's.
+    pub fn delayed_exchange(&self) -> Option<&str> {
+        delayed_exchange(&self.name)
+    }
+
     pub(crate) fn locked(&self) -> Refusal {
         Refusal::ResourceLocked {
             queue: self.name.to_string(),
@@ -57,6 +62,30 @@ impl Queue {
 /// The name that the server makes for a queue declared without one, of random bytes (RabbitMQ: `amq.gen-…`).
 pub fn server_name(unique: &[u8; 16]) -> String {
     format!("amq.gen-{}", URL_SAFE_NO_PAD.encode(unique))
+}
+
+/// What the names of the queues begin with in which the messages of delayed exchanges wait; it is as long as the longest name
+/// that a client can send, so that none of them can mean such a queue.
+const DELAYS: [u8; 256] = {
+    let mut prefix = [b'.'; 256];
+    let known = b"amq.delayed";
+    let mut at = 0;
+    while at < known.len() {
+        prefix[at] = known[at];
+        at += 1;
+    }
+    prefix
+};
+
+/// The name of the queue in which the messages of a delayed exchange wait.
+pub(crate) fn delays_name(exchange: &str) -> String {
+    format!("{}{exchange}", String::from_utf8_lossy(&DELAYS))
+}
+
+/// The exchange whose delayed messages wait in the queue of this name, if it is such a one.
+pub fn delayed_exchange(queue: &str) -> Option<&str> {
+    let (prefix, exchange) = queue.split_at_checked(DELAYS.len())?;
+    (prefix.as_bytes() == DELAYS).then_some(exchange)
 }
 
 /// Queue arguments that the queue machine acts on.

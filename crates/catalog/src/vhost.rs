@@ -150,6 +150,7 @@ impl Vhost {
             durable,
             auto_delete,
             internal,
+            delays: None,
             routes: Routes::new(kind, &arguments),
             alternate: alternate.map(Name::from),
             arguments,
@@ -171,9 +172,15 @@ impl Vhost {
 
     /// Adds a queue, unless its name is taken.
     pub(crate) fn add_queue(&mut self, queue: Arc<Queue>) {
-        if !self.queues.contains_key(&queue.name) {
-            self.queues.insert(queue.name.clone(), queue);
+        if self.queues.contains_key(&queue.name) {
+            return;
         }
+        if let Some(exchange) = queue.delayed_exchange()
+            && let Some(exchange) = self.exchanges.get_mut(exchange)
+        {
+            Arc::make_mut(exchange).delays = Some(queue.id);
+        }
+        self.queues.insert(queue.name.clone(), queue);
     }
 
     /// Removes a queue and all bindings to it.
@@ -218,6 +225,12 @@ impl Vhost {
 /// Finds where a message goes from one exchange. What goes nowhere at all, not even to another exchange,
 /// goes to the alternate one: RabbitMQ asks that of each exchange on the way.
 fn leave(exchange: &Exchange, envelope: &mut Envelope<'_>, found: &mut Found<'_>) {
+    if let Some(delays) = exchange.delays
+        && envelope.must_wait()
+    {
+        found.queues.push(delays);
+        return;
+    }
     let before = (found.queues.len(), found.exchanges.len());
     exchange.routes.find(envelope, found);
     if let Some(alternate) = &exchange.alternate

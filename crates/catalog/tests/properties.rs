@@ -366,7 +366,8 @@ fn naive_route(view: &View, exchange: &Exchange, key: &str, headers: &Table) -> 
                 ExchangeKind::ConsistentHash
                 | ExchangeKind::ModulusHash
                 | ExchangeKind::Random
-                | ExchangeKind::LocalRandom => unreachable!("no step declares one"),
+                | ExchangeKind::LocalRandom
+                | ExchangeKind::Delayed => unreachable!("no step declares one"),
                 ExchangeKind::Headers => wanted.all(|(name, value)| headers.get(name) == Some(value)),
             };
             match &binding.destination {

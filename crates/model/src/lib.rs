@@ -8,6 +8,7 @@
 //! header), [`limits`].
 
 pub mod block;
+pub mod delay;
 pub mod expiration;
 pub mod ids;
 pub mod limits;
@@ -17,6 +18,7 @@ pub mod ranges;
 pub mod table;
 
 pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
+pub use delay::{X_DELAY, delay_ms};
 pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};
 pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};
 pub use limits::Limits;

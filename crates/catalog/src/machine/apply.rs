@@ -203,7 +203,7 @@ impl<R> Catalog<R> {
                 )
             }
         };
-        let headers = match source.kind {
+        let headers = match source.choice() {
             // Arguments were checked when they were bound.
             ExchangeKind::Headers => Some(HeaderMatch::new(arguments).unwrap_or(HeaderMatch::nothing())),
             _ => None,

@@ -170,7 +170,7 @@ impl Wanted {
 
     /// What the exchange's kind asks of a binding; the texts are RabbitMQ's.
     fn check(&self, exchange: &Exchange) -> Result<(), Refusal> {
-        match exchange.kind {
+        match exchange.choice() {
             ExchangeKind::Headers => {
                 HeaderMatch::new(&self.arguments).map_err(|text| Refusal::InvalidBinding { text })?;
             }
@@ -202,7 +202,8 @@ impl Wanted {
             ExchangeKind::Direct
             | ExchangeKind::Fanout
             | ExchangeKind::ModulusHash
-            | ExchangeKind::Random => {}
+            | ExchangeKind::Random
+            | ExchangeKind::Delayed => {}
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Declaring and deleting exchanges.
 
 use super::{Catalog, Turn, check_length};
-use crate::exchange::is_reserved;
+use crate::exchange::{delayed_kind, is_reserved};
+use crate::queue::delays_name;
 use crate::request::strip;
 use crate::routing::HashOn;
 use crate::{Answer, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal, arguments};
@@ -60,9 +61,16 @@ impl<R> Catalog<R> {
         }
         check_length(&name)?;
         arguments::check_exchange(&arguments, &name, vhost)?;
-        if kind == ExchangeKind::ConsistentHash {
+        let choice = match kind {
+            ExchangeKind::Delayed => delayed_kind(&arguments).ok_or_else(|| Refusal::InvalidExchange {
+                text: "Invalid argument, 'x-delayed-type' must be an existing exchange type".into(),
+            })?,
+            kind => kind,
+        };
+        if choice == ExchangeKind::ConsistentHash {
             HashOn::new(&arguments).map_err(|text| Refusal::InvalidExchange { text })?;
         }
+        let delays = (kind == ExchangeKind::Delayed).then(|| delays_name(&name));
         let record = Record::ExchangeDeclared {
             vhost: vhost.clone(),
             name: name.into(),
@@ -72,7 +80,11 @@ impl<R> Catalog<R> {
             internal,
             arguments: Arc::new(arguments),
         };
-        self.fact(record, turn)
+        self.record(record, turn);
+        if let Some(delays) = delays {
+            self.create_delays(vhost, delays.into(), durable, turn);
+        }
+        Ok(Answer::Done)
     }
 
     pub(super) fn delete_exchange(
@@ -102,7 +114,7 @@ impl<R> Catalog<R> {
         let Some(exchange) = self.view.exchange(vhost, name) else {
             return Vec::new();
         };
-        let (name, durable) = (exchange.name.clone(), exchange.durable);
+        let (name, durable, delays) = (exchange.name.clone(), exchange.durable, exchange.delays);
         let candidates = self.auto_delete_sources(vhost, &Destination::Exchange(name.clone()));
         self.record(
             Record::ExchangeDeleted {
@@ -116,6 +128,9 @@ impl<R> Catalog<R> {
             vhost: vhost.clone(),
             name,
         });
+        if let Some(id) = delays {
+            self.remove_queue(id, turn);
+        }
         candidates
     }
 }

@@ -84,10 +84,30 @@ impl<R> Catalog<R> {
         queue
     }
 
-    pub(super) fn delete_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
-        let Some((vhost, name)) = self.queues.get(&id).cloned() else {
-            return Ok(Answer::Done);
+    /// Makes the queue in which the messages of a delayed exchange wait.
+    pub(super) fn create_delays(&mut self, vhost: &Name, name: Name, durable: bool, turn: &mut Turn<R>) {
+        let wanted = Wanted {
+            name: String::new(),
+            passive: false,
+            durable,
+            owner: None,
+            auto_delete: false,
+            arguments: arguments::with_type(Table::new()),
+            unique: [0; 16],
         };
+        self.create_queue(vhost, name, wanted, turn);
+    }
+
+    pub(super) fn delete_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
+        if let Some((vhost, candidates)) = self.remove_queue(id, turn) {
+            self.delete_unused(&vhost, candidates, turn);
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Removes a queue. Returns the auto-delete exchanges that lost a binding by that.
+    pub(super) fn remove_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Option<(Name, Vec<Name>)> {
+        let (vhost, name) = self.queues.get(&id).cloned()?;
         let durable = self
             .view
             .queue(&vhost, &name)
@@ -99,8 +119,7 @@ impl<R> Catalog<R> {
             vhost: vhost.clone(),
             name,
         });
-        self.delete_unused(&vhost, candidates, turn);
-        Ok(Answer::Done)
+        Some((vhost, candidates))
     }
 
     pub(super) fn close_connection(

@@ -1,6 +1,7 @@
 //! What routing looks at.
 
 use super::hash_on::mix;
+use model::delay_ms;
 use model::properties::Properties;
 use smallvec::{SmallVec, smallvec};
 
@@ -12,6 +13,8 @@ pub struct Envelope<'a> {
     routing_keys: SmallVec<[&'a [u8]; 1]>,
     properties: Properties<'a>,
     chance: u64,
+    /// Its delay, if it has one, is over.
+    waited: bool,
     looked: Looked,
 }
 
@@ -33,6 +36,7 @@ impl<'a> Envelope<'a> {
             routing_keys: smallvec![routing_key],
             properties: Properties::new(properties),
             chance: 0,
+            waited: false,
             looked: Looked::AtKey,
         }
     }
@@ -49,6 +53,13 @@ impl<'a> Envelope<'a> {
     #[must_use]
     pub fn with_chance(mut self, chance: u64) -> Self {
         self.chance = chance;
+        self
+    }
+
+    /// A message that has waited for its time: delayed exchanges let it pass.
+    #[must_use]
+    pub fn that_waited(mut self) -> Self {
+        self.waited = true;
         self
     }
 
@@ -75,6 +86,11 @@ impl<'a> Envelope<'a> {
     /// The encoded headers; empty if there are none.
     pub(crate) fn headers(&mut self) -> &'a [u8] {
         self.properties().headers().unwrap_or_default()
+    }
+
+    /// True if a delayed exchange keeps it for some time.
+    pub(crate) fn must_wait(&mut self) -> bool {
+        !self.waited && delay_ms(self.properties()) > 0
     }
 
     /// A number by chance, for each exchange on the way another one.

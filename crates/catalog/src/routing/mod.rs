@@ -22,6 +22,7 @@ pub(crate) use targets::Targets;
 pub(crate) use topic::Trie;
 
 use crate::binding::Binding;
+use crate::exchange::delayed_kind;
 use crate::{ExchangeKind, Name};
 use imbl::OrdMap;
 use model::QueueId;
@@ -49,6 +50,10 @@ impl Routes {
             | ExchangeKind::ModulusHash
             | ExchangeKind::Random
             | ExchangeKind::LocalRandom => Self::Spread(Spread::new(kind, arguments)),
+            // One kind below another: the inner one is never delayed itself.
+            ExchangeKind::Delayed => {
+                Self::new(delayed_kind(arguments).unwrap_or(ExchangeKind::Direct), arguments)
+            }
         }
     }
 

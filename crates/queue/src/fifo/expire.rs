@@ -6,7 +6,7 @@
 use super::record::Expiry;
 use super::{DropReason, Effect, Ends, Fifo, FifoOutcome};
 use model::properties::Properties;
-use model::{Block, LONGEST_MS, Seq, Timestamp, expiration_ms};
+use model::{Block, LONGEST_MS, Seq, Timestamp, delay_ms, expiration_ms};
 
 impl<E: Ends> Fifo<E> {
     /// When the queue wants to be turned although nobody asks anything of it, in milliseconds since the Unix epoch; `u64::MAX`
@@ -64,7 +64,8 @@ impl<E: Ends> Fifo<E> {
     /// When messages `from..` of the block, which become `first`, `first + 1`, …, will expire: the queue's time to live or
     /// their own, whichever is shorter. Time runs from now, as RabbitMQ counts from a message's arrival in the queue.
     pub(super) fn expiries_of(&self, block: &Block, from: u32, first: Seq, now: Timestamp) -> Vec<Expiry> {
-        let own = block.may_expire();
+        let delays = self.settings.delays;
+        let own = delays || block.may_expire();
         let Some(longest) = self.settings.message_ttl_ms.or(own.then_some(u64::MAX)) else {
             return Vec::new();
         };
@@ -75,11 +76,12 @@ impl<E: Ends> Fifo<E> {
         }
         let mut expiries: Vec<Expiry> = Vec::new();
         for (seq, at) in (first..).zip(from as usize..block.len()) {
-            let own = Properties::new(block.message(at).properties).expiration();
-            let ttl = own
-                .and_then(|text| expiration_ms(text).ok())
-                .unwrap_or(u64::MAX)
-                .min(longest);
+            let properties = Properties::new(block.message(at).properties);
+            let own = match delays {
+                true => Some(delay_ms(properties)),
+                false => properties.expiration().and_then(|text| expiration_ms(text).ok()),
+            };
+            let ttl = own.unwrap_or(u64::MAX).min(longest);
             if ttl == u64::MAX {
                 continue;
             }

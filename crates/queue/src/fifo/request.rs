@@ -124,6 +124,9 @@ pub struct QueueSettings {
     pub overflow: Overflow,
     /// `x-message-ttl`: how long messages may be ready, in milliseconds.
     pub message_ttl_ms: Option<u64>,
+    /// Messages wait here as long as their header `x-delay` says, and then go to `dead_letter`; their own expiration counts
+    /// afterwards.
+    pub delays: bool,
     /// `x-expires`: how long nobody may use the queue (by consuming, getting or declaring it again) before it is deleted, in
     /// milliseconds.
     pub expires_ms: Option<u64>,
