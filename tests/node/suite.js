@@ -6,6 +6,7 @@ require('./suites/publishing');
 require('./suites/consuming');
 require('./suites/queues');
 require('./suites/replies');
+require('./suites/features');
 require('./suites/errors');
 require('./suites/alarms');
 require('./runner').runAll();

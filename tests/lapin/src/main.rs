@@ -2,6 +2,7 @@
 
 mod alarms;
 mod errors;
+mod features;
 mod messages;
 mod queues;
 mod routing;
@@ -22,6 +23,7 @@ async fn main() -> ExitCode {
         routing::cases(),
         messages::cases(),
         queues::cases(),
+        features::cases(),
         errors::cases(),
         alarms::cases(),
     ];
