@@ -6,7 +6,7 @@ BINARY := target/release/leveret
 help: ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
 
-run: build ## start a broker on port 5672 with its data in ./var (or LEVERET_DATA_DIR)
+run: build ## start a broker on port 5672, its HTTP API on 15672, with its data in ./var (or LEVERET_DATA_DIR)
 	@exec $(BINARY) server
 
 build: ## build target/release/leveret and nothing else

@@ -40,6 +40,7 @@ class Broker:
         self.binary = str(Path(binary).resolve())
         self.host = "127.0.0.1"
         self.port = free_port()
+        self.http_port = free_port()
         self.settings = settings or {}
         self.own_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="leveret-test-"))
@@ -51,6 +52,8 @@ class Broker:
     def write_config(self) -> Path:
         lines = {
             "listeners.tcp.default": f"{self.host}:{self.port}",
+            "management.tcp.ip": self.host,
+            "management.tcp.port": str(self.http_port),
             "data_dir": str(self.data),
             "log.console.level": "info",
         } | self.settings
@@ -79,7 +82,7 @@ class Broker:
 
     def wait_until_serving(self, deadline_seconds: float = START_DEADLINE_SECONDS) -> None:
         deadline = time.monotonic() + deadline_seconds
-        while not accepts(self.host, self.port):
+        while not (accepts(self.host, self.port) and accepts(self.host, self.http_port)):
             if self.process.poll() is not None:
                 raise RuntimeError(f"the broker exited with {self.process.returncode} at start\n{self.log_tail()}")
             if time.monotonic() > deadline:

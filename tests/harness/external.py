@@ -15,6 +15,8 @@ class ExternalBroker:
     def __init__(self, host: str, port: int, restart: str = "", alarm_on: str = "", alarm_off: str = ""):
         self.host = host
         self.port = port
+        # As RabbitMQ's ports lie: 5672 and 15672.
+        self.http_port = port + 10_000
         self.commands = {"restart": restart, "alarm-on": alarm_on, "alarm-off": alarm_off}
 
     def can(self, verb: str) -> bool:

@@ -59,6 +59,12 @@ impl Alarms {
         }
     }
 
+    /// Which alarms are on: memory, disk, log.
+    pub fn on(&self) -> (bool, bool, bool) {
+        let on = self.on.load(Ordering::Relaxed);
+        (on & MEMORY != 0, on & DISK != 0, on & LOG != 0)
+    }
+
     /// The log failed; only a restart ends this alarm. True if the reason changed.
     pub fn log_failed(&self) -> bool {
         self.on.fetch_or(LOG, Ordering::Relaxed) & LOG == 0

@@ -147,6 +147,23 @@ impl Broker {
         &self.replies
     }
 
+    pub(crate) fn alarms_on(&self) -> (bool, bool, bool) {
+        self.alarms.on()
+    }
+
+    /// Ends the connections of which `which` is true: 320 with this text.
+    pub(crate) fn close_sessions(&self, reason: &str, which: impl Fn(&Session) -> bool) {
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        let open = sessions.values().filter_map(Weak::upgrade);
+        for session in open.filter(|session| which(session)) {
+            session.outbox().send(Event::Close(reason.into()));
+        }
+    }
+
+    pub(crate) fn session_count(&self) -> usize {
+        self.sessions.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     pub(crate) fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -155,8 +172,8 @@ impl Broker {
         &self.queues
     }
 
-    /// What exists now.
-    pub(crate) fn view(&self) -> Arc<View> {
+    /// What exists now: an immutable snapshot, cheap to take.
+    pub fn view(&self) -> Arc<View> {
         self.topology.view()
     }
 

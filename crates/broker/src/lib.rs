@@ -30,6 +30,7 @@
 //! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
 //! and binds; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
+mod administer;
 pub mod alarms;
 pub mod broker;
 mod clock;
@@ -54,8 +55,10 @@ pub mod queues;
 mod recovery;
 pub mod replies;
 pub mod session;
+mod survey;
 mod topology;
 
+pub use administer::Permissions;
 pub use alarms::AlarmReason;
 pub use broker::{Broker, LoginRefusal};
 pub use consume::{Getting, QueueRef, Subscription};
@@ -67,7 +70,13 @@ pub use pressure::Pressure;
 pub use publish::{Prepared, Publish, Publisher, Taken};
 pub use replies::ReplyAddress;
 pub use session::{OpenRefusal, Session, User};
+pub use survey::{NodeStatus, QueueTotals};
 pub use topology::Done;
 
+/// What exists, as it is read by doors that list it.
+pub use catalog::{
+    Binding as BindingView, Destination, Exchange, ExchangeKind, PasswordHash, Permission,
+    Queue as QueueView, User as UserView, Vhost, View,
+};
 pub use catalog::{Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal};

@@ -9,6 +9,7 @@ use crate::config::{self, Config, ConfigError, Listener, Loaded, sources};
 use crate::{logs, memory};
 use broker::Broker;
 use gateway::Gateway;
+use management::Management;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -53,9 +54,15 @@ fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     let stop = stop::Signals::listen()?;
     let broker = Broker::open(broker_options(config))?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config))?;
-    banner::show(config, gateway.addresses());
+    let management = open_management(config, &broker, gateway.addresses())?;
+    banner::show(
+        config,
+        gateway.addresses(),
+        management.as_ref().map(Management::address),
+    );
     let signal = stop.wait();
     tracing::info!(area = "boot", "{signal}: stopping");
+    drop(management);
     gateway.stop();
     broker.close();
     tracing::info!(area = "boot", "stopped");
@@ -123,6 +130,45 @@ fn host_name() -> String {
     }
 }
 
+/// Opens the HTTP API. A node that was told nothing about it serves without it if another node of this machine has its port.
+fn open_management(
+    config: &Config,
+    broker: &Arc<Broker>,
+    amqp: &[SocketAddr],
+) -> Result<Option<Management>, management::StartError> {
+    if !config.management.enabled {
+        return Ok(None);
+    }
+    match Management::start(Arc::clone(broker), management_options(config, amqp)) {
+        Ok(management) => Ok(Some(management)),
+        Err(error) if config.management.required => Err(error),
+        Err(error) => {
+            tracing::warn!(area = "boot", "serving without the HTTP API: {error}");
+            Ok(None)
+        }
+    }
+}
+
+fn management_options(config: &Config, amqp: &[SocketAddr]) -> management::Options {
+    let settings = &config.management;
+    let door = |address: &SocketAddr| management::Listener {
+        protocol: "amqp",
+        address: *address,
+    };
+    management::Options {
+        body_limit: settings.body_limit,
+        node: format!("leveret@{}", host_name()),
+        rabbitmq_version: gateway::Options::new(Vec::new()).version,
+        listeners: amqp.iter().map(door).collect(),
+        config_files: config.files.clone(),
+        data_dir: std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone()),
+        log_files: config.log.files(&config.data_dir),
+        disable_stats: settings.disable_stats,
+        enable_queue_totals: settings.enable_queue_totals,
+        ..management::Options::new(settings.bind_address(every_address()))
+    }
+}
+
 /// What "every address" is on this machine: `::`, which takes IPv4 clients too, or `0.0.0.0` where there is no IPv6.
 fn every_address() -> IpAddr {
     let any: IpAddr = Ipv6Addr::UNSPECIFIED.into();
@@ -142,18 +188,21 @@ pub fn configuration(
 ) -> Result<Loaded, Vec<ConfigError>> {
     let one = |error| vec![error];
     let mut settings = Vec::new();
+    let mut files = Vec::new();
     if let Some(path) = args
         .config
         .clone()
         .or_else(|| sources::file_of_environment(&variable))
     {
         settings.extend(sources::file(&path).map_err(one)?);
+        files.push(path);
     }
     settings.extend(sources::environment(&variable));
     for text in &args.set {
         settings.push(sources::command_line(text).map_err(one)?);
     }
     let mut loaded = config::load(settings)?;
+    loaded.config.files = files;
     override_from_options(&mut loaded.config, args).map_err(one)?;
     Ok(loaded)
 }

@@ -14,7 +14,7 @@ pub mod units;
 use gateway::Mechanism;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Origin};
 pub use load::{Loaded, load};
@@ -55,6 +55,36 @@ pub struct Config {
     pub disk_free_limit: Watermark,
     /// `log.*`.
     pub log: LogOptions,
+    /// `management.*`.
+    pub management: ManagementOptions,
+    /// The configuration files that were read.
+    pub files: Vec<PathBuf>,
+}
+
+/// The HTTP API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagementOptions {
+    /// It is opened (`management.listener = none`: it isn't).
+    pub enabled: bool,
+    /// `management.tcp.port`.
+    pub port: u16,
+    /// `management.tcp.ip`; `None` is every address.
+    pub ip: Option<IpAddr>,
+    /// Port or address were set: then the node doesn't start without them. The default port may be another node's.
+    pub required: bool,
+    /// `management.http.max_body_size`, in bytes.
+    pub body_limit: usize,
+    /// `management.disable_stats`.
+    pub disable_stats: bool,
+    /// `management.enable_queue_totals`.
+    pub enable_queue_totals: bool,
+}
+
+impl ManagementOptions {
+    /// The address to bind. `any` is what "every address" is on this machine.
+    pub fn bind_address(&self, any: IpAddr) -> SocketAddr {
+        SocketAddr::new(self.ip.unwrap_or(any), self.port)
+    }
 }
 
 /// A text that is never shown.
@@ -167,6 +197,22 @@ pub struct LogOptions {
     pub categories: BTreeMap<String, Level>,
 }
 
+impl LogOptions {
+    /// Where the log goes, for people.
+    pub fn files(&self, data_dir: &Path) -> Vec<String> {
+        let dir = self.dir.clone().unwrap_or_else(|| data_dir.join("logs"));
+        let file = self
+            .file
+            .as_ref()
+            .map(|file| dir.join(file).display().to_string());
+        let console = self.console.then(|| match self.console_stream {
+            ConsoleStream::Stdout => "<stdout>".to_owned(),
+            ConsoleStream::Stderr => "<stderr>".to_owned(),
+        });
+        file.into_iter().chain(console).collect()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleStream {
     Stdout,
@@ -230,6 +276,16 @@ impl Default for Config {
                 dir: None,
                 categories: BTreeMap::new(),
             },
+            management: ManagementOptions {
+                enabled: true,
+                port: 15672,
+                ip: None,
+                required: false,
+                body_limit: 10_485_760,
+                disable_stats: false,
+                enable_queue_totals: false,
+            },
+            files: Vec::new(),
         }
     }
 }

@@ -32,7 +32,7 @@ struct Node {
 impl Node {
     /// Starts a node on a free port and waits until it says that it is ready. Returns its address, too.
     fn start(scratch: &TempDir, args: &[&str]) -> (Self, SocketAddr) {
-        let mut all = vec!["server", "--listen", "127.0.0.1:0"];
+        let mut all = vec!["server", "--listen", "127.0.0.1:0", "-s", "management.tcp.port=0"];
         all.extend(args);
         let mut child = leveret(scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
@@ -171,18 +171,18 @@ fn keys_of_parts_to_come_warn_and_the_node_starts() {
     let scratch = TempDir::new().unwrap();
     let args = [
         "-s",
-        "management.tcp.port=15672",
+        "prometheus.tcp.port=15692",
         "-s",
         "log.console.formatter=json",
         "--data-dir",
         "d",
     ];
-    let mut all = vec!["server", "--listen", "127.0.0.1:0"];
+    let mut all = vec!["server", "--listen", "127.0.0.1:0", "-s", "management.tcp.port=0"];
     all.extend(args);
     let mut child = leveret(&scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
     let mut node = Node { child, out };
-    let warning = node.read_until("management.tcp.port");
+    let warning = node.read_until("prometheus.tcp.port");
     assert!(
         warning.starts_with("{\"time\":\"") && warning.contains("\"level\":\"warning\""),
         "{warning}"

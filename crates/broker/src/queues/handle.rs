@@ -38,6 +38,8 @@ pub struct Queue {
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     status: Counters,
+    /// The number of the first message that came after the start.
+    first_seq: u64,
     holding: Holding,
     /// When the clock will turn the queue, in milliseconds since the Unix epoch; `u64::MAX` if it will not.
     alarm: AtomicU64,
@@ -55,10 +57,22 @@ pub struct Status {
     pub consumers: u64,
     /// Bytes of memory held by messages.
     pub memory: usize,
+    /// Bytes of ready bodies.
+    pub ready_bytes: u64,
+    /// Messages that went to consumers since the start, less those that came back.
+    pub handed: u64,
+    /// Messages that were taken since the start.
+    pub taken: u64,
+    /// Messages whose bytes are not in memory.
+    pub paged: u64,
 }
 
 #[derive(Default)]
 struct Counters {
+    ready_bytes: AtomicU64,
+    handed: AtomicU64,
+    next_seq: AtomicU64,
+    paged: AtomicU64,
     ready: AtomicU64,
     unacked: AtomicU64,
     consumers: AtomicU64,
@@ -69,6 +83,7 @@ impl Queue {
     /// A queue around a new or replayed machine.
     pub fn new(id: QueueId, vhost: Arc<str>, name: Arc<str>, host: QueueHost, node: Arc<Node>) -> Arc<Self> {
         let queue = Arc::new(Self {
+            first_seq: host.machine.status().next_seq,
             id,
             name,
             vhost,
@@ -91,6 +106,14 @@ impl Queue {
             unacked: self.status.unacked.load(Ordering::Relaxed),
             consumers: self.status.consumers.load(Ordering::Relaxed),
             memory: self.status.memory.load(Ordering::Relaxed),
+            ready_bytes: self.status.ready_bytes.load(Ordering::Relaxed),
+            handed: self.status.handed.load(Ordering::Relaxed),
+            taken: self
+                .status
+                .next_seq
+                .load(Ordering::Relaxed)
+                .saturating_sub(self.first_seq),
+            paged: self.status.paged.load(Ordering::Relaxed),
         }
     }
 
@@ -376,6 +399,12 @@ impl Queue {
         self.status
             .consumers
             .store(status.consumers as u64, Ordering::Relaxed);
+        self.status
+            .ready_bytes
+            .store(status.ready_bytes, Ordering::Relaxed);
+        self.status.handed.store(status.handed, Ordering::Relaxed);
+        self.status.next_seq.store(status.next_seq, Ordering::Relaxed);
+        self.status.paged.store(status.paged, Ordering::Relaxed);
         let before = self.status.memory.swap(status.memory, Ordering::SeqCst);
         self.node.memory_changed(before, status.memory);
     }

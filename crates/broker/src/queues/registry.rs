@@ -47,6 +47,12 @@ impl Registry {
             .remove(&id)
     }
 
+    /// Looks at all queues, in no order; nobody may be waited for meanwhile.
+    pub fn for_each(&self, mut look: impl FnMut(&Queue)) {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.values().for_each(|queue| look(queue));
+    }
+
     /// All queues, in no order.
     pub fn all(&self) -> Vec<Arc<Queue>> {
         self.queues

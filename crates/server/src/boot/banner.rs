@@ -6,22 +6,25 @@ use std::net::SocketAddr;
 use std::path;
 
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
-pub fn show(config: &Config, addresses: &[SocketAddr]) {
+pub fn show(config: &Config, addresses: &[SocketAddr], http: Option<SocketAddr>) {
     for address in addresses {
         tracing::info!(area = "boot", "listening for AMQP 0-9-1 clients on {address}");
+    }
+    if let Some(address) = http {
+        tracing::info!(area = "boot", "listening for HTTP API clients on {address}");
     }
     let data_dir = path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     tracing::info!(area = "boot", data_dir = %data_dir.display(), "Leveret {} is ready", env!("CARGO_PKG_VERSION"));
     let to_person =
         config.log.console_format == LogFormat::Text && config.log.console_stream == ConsoleStream::Stdout;
     if to_person {
-        let lines = text(config, addresses);
+        let lines = text(config, addresses, http);
         // Nobody may be reading; the node serves all the same.
         let _ = io::stdout().write_all(lines.as_bytes());
     }
 }
 
-fn text(config: &Config, addresses: &[SocketAddr]) -> String {
+fn text(config: &Config, addresses: &[SocketAddr], http: Option<SocketAddr>) -> String {
     let mut lines = String::new();
     for address in addresses {
         let user = &config.defaults.user;
@@ -29,6 +32,9 @@ fn text(config: &Config, addresses: &[SocketAddr]) -> String {
             "\n  connect to  amqp://{user}@{}\n",
             reachable(*address)
         ));
+    }
+    if let Some(address) = http {
+        lines.push_str(&format!("  HTTP API    http://{}/api/\n", reachable(address)));
     }
     if config.loopback_users.contains(&config.defaults.user) {
         lines.push_str(&format!(
@@ -58,7 +64,9 @@ mod tests {
         let text = text(
             &Config::default(),
             &["[::]:5672".parse().unwrap(), "10.0.0.1:1".parse().unwrap()],
+            Some("[::]:15672".parse().unwrap()),
         );
+        assert!(text.contains("http://localhost:15672/api/\n"), "{text}");
         assert!(
             text.contains("amqp://guest@localhost:5672\n") && text.contains("amqp://guest@10.0.0.1:1\n"),
             "{text}"

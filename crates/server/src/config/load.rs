@@ -233,6 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn the_http_api_listens_where_it_is_told() {
+        let said = config("management.tcp.port = 8080\nmanagement.tcp.ip = 127.0.0.1").management;
+        let any = "::".parse().unwrap();
+        assert_eq!(said.bind_address(any), "127.0.0.1:8080".parse().unwrap());
+        let silent = Config::default().management;
+        assert_eq!(silent.bind_address(any), "[::]:15672".parse().unwrap());
+        assert!(silent.enabled && !config("management.listener = none").management.enabled);
+        for text in ["management.ssl.port = 15671", "management.listener.ssl = true"] {
+            assert!(error(text).contains("TLS is not part of this version"), "{text}");
+        }
+    }
+
+    #[test]
     fn the_later_setting_counts() {
         assert_eq!(config("heartbeat = 10\nheartbeat = 20").heartbeat_s, 20);
         assert_eq!(
@@ -302,10 +315,8 @@ mod tests {
     #[test]
     fn keys_of_parts_that_are_not_built_warn() {
         assert_eq!(
-            warnings("management.tcp.port = 15672"),
-            [
-                "key management.tcp.port: the management interface is not part of this version; the setting has no effect"
-            ]
+            warnings("mqtt.vhost = /"),
+            ["key mqtt.vhost: MQTT is not part of this version; the setting has no effect"]
         );
         assert_eq!(
             warnings("consumer_timeout = 1800000"),

@@ -180,6 +180,45 @@ pub fn intercept_routing_node(config: &mut Config, setting: &Setting) -> Checked
     Ok(())
 }
 
+pub fn management_listener(config: &mut Config, setting: &Setting) -> Checked {
+    only_none(setting)?;
+    config.management.enabled = false;
+    Ok(())
+}
+
+pub fn management_port(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.port =
+        number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
+    config.management.required = true;
+    Ok(())
+}
+
+pub fn management_ip(config: &mut Config, setting: &Setting) -> Checked {
+    let ip = setting
+        .value
+        .parse()
+        .map_err(|_| "an IP address, such as 127.0.0.1")?;
+    config.management.ip = Some(ip);
+    config.management.required = true;
+    Ok(())
+}
+
+pub fn management_body_limit(config: &mut Config, setting: &Setting) -> Checked {
+    let bytes = bytes_between(setting, 1_024, MESSAGE_BYTES_MOST);
+    config.management.body_limit = bytes.ok_or("bytes, from 1024 to 536870912, or with KB, MB")? as usize;
+    Ok(())
+}
+
+pub fn management_disable_stats(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.disable_stats = boolean(setting)?;
+    Ok(())
+}
+
+pub fn management_queue_totals(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.enable_queue_totals = boolean(setting)?;
+    Ok(())
+}
+
 pub fn cluster_name(config: &mut Config, setting: &Setting) -> Checked {
     config.cluster_name = short_name(setting)?;
     Ok(())

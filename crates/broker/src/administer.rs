@@ -1,0 +1,174 @@
+//! What administrators change: virtual hosts, users, permissions. Who may ask for that, the doors decide by tags.
+//!
+//! Every call returns when the change is durable, so it may take as long as a sync does.
+
+use crate::broker::Broker;
+use catalog::{Name, PasswordHash, Refusal, Request};
+
+/// What a user may do in a virtual host, as regular expressions on names of objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// What may be declared and deleted.
+    pub configure: String,
+    /// What may be sent to.
+    pub write: String,
+    /// What may be taken from.
+    pub read: String,
+}
+
+impl Broker {
+    /// Creates a virtual host; done if it exists.
+    ///
+    /// # Errors
+    /// The name is impossible, or the log failed.
+    pub fn create_vhost(&self, name: &str) -> Result<(), Refusal> {
+        let name: Name = name.into();
+        self.change(|reply| Request::CreateVhost { name, reply })
+    }
+
+    /// Deletes a virtual host with everything in it and closes its connections; done if there is none.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn delete_vhost(&self, vhost: &str) -> Result<(), Refusal> {
+        let name: Name = vhost.into();
+        self.change(|reply| Request::DeleteVhost { name, reply })?;
+        self.close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
+            session.vhost() == vhost
+        });
+        Ok(())
+    }
+
+    /// Creates a user or replaces its password and tags. Nobody logs in by password as a user without one.
+    ///
+    /// # Errors
+    /// The name is impossible, or the log failed.
+    pub fn put_user(
+        &self,
+        name: &str,
+        password: Option<PasswordHash>,
+        tags: Vec<String>,
+    ) -> Result<(), Refusal> {
+        let name: Name = name.into();
+        self.change(|reply| Request::PutUser {
+            name,
+            password,
+            tags,
+            reply,
+        })
+    }
+
+    /// Deletes a user and its permissions and closes its connections; done if there is none.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn delete_user(&self, user: &str) -> Result<(), Refusal> {
+        let name: Name = user.into();
+        self.change(|reply| Request::DeleteUser { name, reply })?;
+        self.close_sessions(&format!("user '{user}' is deleted"), |session| {
+            session.user().name == user
+        });
+        Ok(())
+    }
+
+    /// Says what a user may do in a virtual host.
+    ///
+    /// # Errors
+    /// There is no such user or virtual host, a permission is no regular expression, or the log failed.
+    pub fn set_permissions(&self, user: &str, vhost: &str, permissions: Permissions) -> Result<(), Refusal> {
+        let (user, vhost): (Name, Name) = (user.into(), vhost.into());
+        let Permissions {
+            configure,
+            write,
+            read,
+        } = permissions;
+        self.change(|reply| Request::SetPermissions {
+            user,
+            vhost,
+            configure,
+            write,
+            read,
+            reply,
+        })
+    }
+
+    /// Takes a user's permissions in a virtual host away; done if there are none.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn clear_permissions(&self, user: &str, vhost: &str) -> Result<(), Refusal> {
+        let (user, vhost): (Name, Name) = (user.into(), vhost.into());
+        self.change(|reply| Request::ClearPermissions { user, vhost, reply })
+    }
+
+    /// A password's hash with a salt of its own.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub fn hash_password(&self, password: &[u8]) -> Result<PasswordHash, Refusal> {
+        let mut salt = [0; 4];
+        getrandom::fill(&mut salt).map_err(|error| Refusal::Internal {
+            reason: error.to_string(),
+        })?;
+        Ok(PasswordHash::new(salt, password))
+    }
+
+    fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
+        self.topology().decide(None, request)?;
+        self.node().log.sync().map_err(|error| Refusal::Internal {
+            reason: error.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, Options, Outbox};
+    use std::sync::Arc;
+
+    #[test]
+    fn who_loses_user_or_virtual_host_is_disconnected_and_changes_survive() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Broker::open(Options::new(dir.path())).unwrap();
+        let broker = open();
+        let local = "127.0.0.1".parse().unwrap();
+        broker.create_vhost("shop").unwrap();
+        let hash = broker.hash_password(b"secret").unwrap();
+        broker
+            .put_user("jane", Some(hash), vec!["monitoring".into()])
+            .unwrap();
+        let all = Permissions {
+            configure: ".*".into(),
+            write: ".*".into(),
+            read: ".*".into(),
+        };
+        broker.set_permissions("jane", "shop", all).unwrap();
+        let connect = || {
+            let outbox = Arc::new(Outbox::new());
+            let user = broker.authenticate("jane", b"secret", local).unwrap();
+            (broker.connect(user, "shop", outbox.clone()).unwrap(), outbox)
+        };
+        let told = |outbox: &Outbox| {
+            let mut events = Vec::new();
+            outbox.take_now(&mut events);
+            match events.pop() {
+                Some(Event::Close(reason)) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        let (_session, outbox) = connect();
+        broker.delete_vhost("shop").unwrap();
+        assert_eq!(told(&outbox), "vhost 'shop' is deleted");
+        broker.create_vhost("shop").unwrap();
+        broker.clear_permissions("jane", "shop").unwrap();
+        broker.close();
+        drop((_session, broker));
+        let broker = open();
+        assert!(broker.authenticate("jane", b"secret", local).is_ok());
+        assert!(broker.view().vhost("shop").is_some() && !broker.view().vhost_access("jane", "shop"));
+        broker.delete_user("jane").unwrap();
+        assert!(broker.authenticate("jane", b"secret", local).is_err());
+        broker.close();
+    }
+}

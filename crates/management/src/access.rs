@@ -1,0 +1,115 @@
+//! Who asks, and whether they may: HTTP's Basic scheme, then the same access function as AMQP's, then RabbitMQ's tags.
+
+use crate::refusal::Refusal;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use broker::{Broker, User, View};
+use std::net::IpAddr;
+
+/// What an asker must be for one verb of one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Anyone who may use the API at all (the tag `management` or one that includes it).
+    Management,
+    /// The same, and they may enter the path's virtual host.
+    Vhost,
+    /// `policymaker` or `administrator`, in the path's virtual host.
+    Policymaker,
+    /// `monitoring` or `administrator`.
+    Monitor,
+    /// `administrator`.
+    Administrator,
+}
+
+/// Finds out who asks.
+///
+/// # Errors
+/// Nobody said so, or the credentials are wrong for where they come from.
+pub fn authenticate(broker: &Broker, authorization: Option<&str>, peer: IpAddr) -> Result<User, Refusal> {
+    let (name, password) = authorization.and_then(basic).ok_or(Refusal::Anonymous)?;
+    broker.authenticate(&name, &password, peer).map_err(|refusal| {
+        tracing::warn!(area = "management", %peer, "HTTP access denied: user {name:?}: {refusal}");
+        Refusal::Credentials
+    })
+}
+
+/// Checks a right. A virtual host that is not there is no refusal: that is found out by whoever looks for it.
+///
+/// # Errors
+/// The user may not do this.
+pub fn check(view: &View, user: &User, right: Right, vhost: Option<&str>) -> Result<(), Refusal> {
+    let has = |tags: &[&str]| user.tags.iter().any(|tag| tags.contains(&tag.as_str()));
+    let refused = |reason| Err(Refusal::not_authorised(reason));
+    if !has(&["management", "policymaker", "monitoring", "administrator"]) {
+        return refused("Not management user");
+    }
+    match right {
+        Right::Administrator if !has(&["administrator"]) => refused("Not administrator user"),
+        Right::Monitor if !has(&["monitoring", "administrator"]) => refused("Not monitor user"),
+        Right::Policymaker if !has(&["policymaker", "administrator"]) => {
+            refused("User not authorised to access object")
+        }
+        Right::Vhost | Right::Policymaker => match vhost {
+            Some(vhost) if !has(&["administrator"]) && !view.vhost_access(&user.name, vhost) => {
+                // RabbitMQ does not tell whether there is such a virtual host.
+                Err(Refusal::Missing("Not Found".into()))
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn basic(authorization: &str) -> Option<(String, Vec<u8>)> {
+    let (scheme, rest) = authorization.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let bytes = STANDARD.decode(rest.trim()).ok()?;
+    let colon = bytes.iter().position(|byte| *byte == b':')?;
+    let name = std::str::from_utf8(&bytes[..colon]).ok()?;
+    Some((name.to_owned(), bytes[colon + 1..].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn basic_credentials_may_have_colons_in_the_password() {
+        let header = format!("basic {}", STANDARD.encode("bob:a:b"));
+        assert_eq!(basic(&header), Some(("bob".into(), b"a:b".to_vec())));
+        for broken in ["", "Basic", "Basic !!", "Bearer YTpi", "Basic Ym9i"] {
+            assert_eq!(basic(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn tags_give_rights_as_in_rabbitmq() {
+        let view = View::default();
+        let outcome = |tag: &str, right, vhost| {
+            let user = User {
+                name: "u".into(),
+                tags: vec![tag.to_owned()],
+            };
+            check(&view, &user, right, vhost).map_err(|refusal| refusal.status())
+        };
+        use Right::{Administrator, Management, Monitor, Policymaker, Vhost};
+        let table = [
+            ("none", [401, 401, 401, 401, 401]),
+            ("management", [200, 404, 401, 401, 401]),
+            ("policymaker", [200, 404, 404, 401, 401]),
+            ("monitoring", [200, 404, 401, 200, 401]),
+            ("administrator", [200, 200, 200, 200, 200]),
+        ];
+        for (tag, statuses) in table {
+            for (right, status) in [Management, Vhost, Policymaker, Monitor, Administrator]
+                .into_iter()
+                .zip(statuses)
+            {
+                let found = outcome(tag, right, Some("/")).err().unwrap_or(200);
+                assert_eq!(found, status, "{tag} {right:?}");
+            }
+        }
+    }
+}

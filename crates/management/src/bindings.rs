@@ -1,0 +1,206 @@
+//! `/api/bindings`, and the bindings of one queue or exchange.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::exchanges::{self, real_name};
+use crate::json::{table, text};
+use crate::listing::{List, object};
+use crate::properties_key;
+use crate::queues;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::{BindingView, Destination, QueueView, Vhost};
+use model::table::Table;
+use serde_json::{Value, json};
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/bindings",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/bindings/:vhost",
+        verbs: &[("GET", Right::Vhost, list)],
+    },
+    Route {
+        path: "/queues/:vhost/:name/bindings",
+        verbs: &[("GET", Right::Vhost, of_queue)],
+    },
+    Route {
+        path: "/exchanges/:vhost/:exchange/bindings/source",
+        verbs: &[("GET", Right::Vhost, from_exchange)],
+    },
+    Route {
+        path: "/exchanges/:vhost/:exchange/bindings/destination",
+        verbs: &[("GET", Right::Vhost, to_exchange)],
+    },
+    Route {
+        path: "/bindings/:vhost/e/:source/q/:queue",
+        verbs: &[("GET", Right::Vhost, between)],
+    },
+    Route {
+        path: "/bindings/:vhost/e/:source/e/:destination",
+        verbs: &[("GET", Right::Vhost, between)],
+    },
+    Route {
+        path: "/bindings/:vhost/e/:source/q/:queue/:props",
+        verbs: &[("GET", Right::Vhost, one)],
+    },
+    Route {
+        path: "/bindings/:vhost/e/:source/e/:destination/:props",
+        verbs: &[("GET", Right::Vhost, one)],
+    },
+];
+
+/// A binding, or what the default exchange does for each queue without one.
+#[derive(Clone, Copy)]
+enum Shown<'a> {
+    Bound(&'a Vhost, &'a BindingView),
+    ByName(&'a QueueView),
+}
+
+impl Shown<'_> {
+    fn destination(&self) -> &str {
+        match self {
+            Self::Bound(_, binding) => binding.destination.name(),
+            Self::ByName(queue) => &queue.name,
+        }
+    }
+
+    fn key(&self) -> String {
+        match self {
+            Self::Bound(_, binding) => properties_key::of_binding(binding),
+            Self::ByName(queue) => properties_key::of(queue.name.as_bytes(), &Table::new()),
+        }
+    }
+
+    fn row(&self) -> Value {
+        let properties_key = self.key();
+        match self {
+            Self::Bound(vhost, binding) => json!({
+                "source": &*binding.source,
+                "vhost": &*vhost.name,
+                "destination": &**binding.destination.name(),
+                "destination_type": kind(&binding.destination),
+                "routing_key": text(&binding.routing_key),
+                "arguments": table(&binding.arguments),
+                "properties_key": properties_key,
+            }),
+            Self::ByName(queue) => json!({
+                "source": "",
+                "vhost": &*queue.vhost,
+                "destination": &*queue.name,
+                "destination_type": "queue",
+                "routing_key": &*queue.name,
+                "arguments": {},
+                "properties_key": properties_key,
+            }),
+        }
+    }
+}
+
+/// What a destination is called in lists and definitions.
+pub fn kind(destination: &Destination) -> &'static str {
+    match destination {
+        Destination::Queue(_) => "queue",
+        Destination::Exchange(_) => "exchange",
+    }
+}
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhosts = call.visible_vhosts()?;
+    let total = vhosts
+        .iter()
+        .map(|vhost| vhost.queue_count() + vhost.binding_count());
+    let shown = vhosts.iter().flat_map(|vhost| {
+        let by_name = vhost.queues().map(|queue| Shown::ByName(queue));
+        by_name.chain(vhost.bindings().map(|binding| Shown::Bound(vhost, binding)))
+    });
+    reply(call, shown, total.sum())
+}
+
+fn of_queue(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let (vhost, queue) = (call.vhost()?, queues::find(call)?);
+    let destination = Destination::Queue(queue.name.clone());
+    let bound = vhost.bindings_to(&destination);
+    let shown =
+        std::iter::once(Shown::ByName(queue)).chain(bound.map(|binding| Shown::Bound(vhost, binding)));
+    let shown: Vec<_> = shown.collect();
+    let total = shown.len();
+    reply(call, shown.into_iter(), total)
+}
+
+fn from_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let (vhost, exchange) = (call.vhost()?, exchanges::find(call)?);
+    if exchange.is_default() {
+        let by_name = vhost.queues().map(|queue| Shown::ByName(queue));
+        return reply(call, by_name, vhost.queue_count());
+    }
+    let bound = exchange.bindings().map(|binding| Shown::Bound(vhost, binding));
+    reply(call, bound, exchange.binding_count())
+}
+
+fn to_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let (vhost, exchange) = (call.vhost()?, exchanges::find(call)?);
+    let destination = Destination::Exchange(exchange.name.clone());
+    let bound = vhost.bindings_to(&destination);
+    let shown: Vec<_> = bound.map(|binding| Shown::Bound(vhost, binding)).collect();
+    let total = shown.len();
+    reply(call, shown.into_iter(), total)
+}
+
+fn between(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let shown = found(call)?;
+    let total = shown.len();
+    reply(call, shown.into_iter(), total)
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let shown = found(call)?;
+    let wanted = shown.iter().find(|shown| is_meant(call, &shown.key()));
+    Ok(object(&call.query, wanted.ok_or(Refusal::NotFound)?.row()))
+}
+
+/// True if the path names the binding of this key, be the key encoded once (as it is listed) or once more.
+pub fn is_meant(call: &Call<'_>, key: &str) -> bool {
+    call.part("props") == key
+}
+
+/// What leads from the path's source to the path's destination.
+fn found<'a>(call: &'a Call<'_>) -> Result<Vec<Shown<'a>>, Refusal> {
+    let vhost = call.vhost()?;
+    let source = real_name(call.part("source"));
+    let destination = destination(call);
+    let mut shown = Vec::new();
+    if source.is_empty()
+        && let Destination::Queue(name) = &destination
+    {
+        shown.extend(vhost.queue(name).map(|queue| Shown::ByName(queue)));
+    }
+    let bound = vhost.bindings_to(&destination);
+    let bound = bound.filter(|binding| *binding.source == *source);
+    shown.extend(bound.map(|binding| Shown::Bound(vhost, binding)));
+    Ok(shown)
+}
+
+/// The path's destination.
+pub fn destination(call: &Call<'_>) -> Destination {
+    match call.given("queue") {
+        Some(queue) => Destination::Queue(queue.into()),
+        None => Destination::Exchange(real_name(call.part("destination")).into()),
+    }
+}
+
+fn reply<'a>(
+    call: &Call<'_>,
+    shown: impl Iterator<Item = Shown<'a>>,
+    total: usize,
+) -> Result<Reply, Refusal> {
+    let list = List {
+        name: &|shown: &Shown<'_>| shown.destination(),
+        row: &|shown: &Shown<'_>| shown.row(),
+        member: &|_, _| None,
+    };
+    list.reply(&call.query, shown, total)
+}

@@ -1,0 +1,97 @@
+//! One request, as the objects see it: who asks, for what, with which parts of the path.
+
+use crate::options::Options;
+use crate::query::Query;
+use crate::refusal::Refusal;
+use broker::{Broker, User, Vhost, View};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// What all requests share.
+#[derive(Debug)]
+pub struct Hall {
+    /// The broker.
+    pub broker: Arc<Broker>,
+    /// What the API was started with.
+    pub options: Options,
+}
+
+/// A request whose asker may make it.
+pub struct Call<'a> {
+    /// The hall.
+    pub hall: &'a Hall,
+    /// Who asks.
+    pub user: User,
+    /// What exists at this moment.
+    pub view: Arc<View>,
+    /// The parts of the path that the route names, decoded.
+    pub parts: Vec<(&'static str, String)>,
+    /// What stands after the question mark.
+    pub query: Query,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl Call<'_> {
+    /// A part of the path; empty if the route does not name it.
+    pub fn part(&self, name: &str) -> &str {
+        self.given(name).unwrap_or_default()
+    }
+
+    /// A part of the path, if the route names it.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        let mut parts = self.parts.iter();
+        parts
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The virtual host of the path.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn vhost(&self) -> Result<&Arc<Vhost>, Refusal> {
+        self.view.vhost(self.part("vhost")).ok_or(Refusal::NotFound)
+    }
+
+    /// The virtual hosts whose objects the asker may see: that of the path, or all it may enter. Administrators enter all.
+    ///
+    /// # Errors
+    /// There is no virtual host as in the path.
+    pub fn visible_vhosts(&self) -> Result<Vec<&Arc<Vhost>>, Refusal> {
+        if self.given("vhost").is_some() {
+            return self.vhost().map(|vhost| vec![vhost]);
+        }
+        let vhosts = self.view.vhosts();
+        Ok(vhosts.filter(|vhost| self.may_enter(&vhost.name)).collect())
+    }
+
+    /// True if the asker may see what is in a virtual host.
+    pub fn may_enter(&self, vhost: &str) -> bool {
+        self.has_tag("administrator") || self.view.vhost_access(&self.user.name, vhost)
+    }
+
+    /// True if the asker has the tag.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        self.user.tags.iter().any(|known| known == tag)
+    }
+
+    /// True if the asker sees all of the node, not only what is in its virtual hosts.
+    pub fn is_monitor(&self) -> bool {
+        self.has_tag("administrator") || self.has_tag("monitoring")
+    }
+
+    /// The body, which is to be a JSON object; no body is an empty one.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn json(&self) -> Result<Map<String, Value>, Refusal> {
+        if self.body.is_empty() {
+            return Ok(Map::new());
+        }
+        match serde_json::from_slice(self.body) {
+            Ok(Value::Object(map)) => Ok(map),
+            _ => Err(Refusal::bad_request("not_json")),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `/api/exchanges`.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::json::table;
+use crate::listing::{List, object};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::Exchange;
+use serde_json::{Value, json};
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/exchanges",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/exchanges/:vhost",
+        verbs: &[("GET", Right::Vhost, list)],
+    },
+    Route {
+        path: "/exchanges/:vhost/:exchange",
+        verbs: &[("GET", Right::Vhost, one)],
+    },
+];
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhosts = call.visible_vhosts()?;
+    let total = vhosts.iter().map(|vhost| vhost.exchange_count()).sum();
+    let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges());
+    let list = List {
+        name: &|exchange: &&Exchange| &exchange.name,
+        row: &|exchange: &&Exchange| row(exchange),
+        member: &|exchange, path| match path {
+            "name" => Some(Value::from(&*exchange.name)),
+            "vhost" => Some(Value::from(&*exchange.vhost)),
+            _ => None,
+        },
+    };
+    list.reply(&call.query, exchanges, total)
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let mut row = row(find(call)?);
+    row["incoming"] = json!([]);
+    row["outgoing"] = json!([]);
+    Ok(object(&call.query, row))
+}
+
+/// The exchange of the path.
+///
+/// # Errors
+/// There is none.
+pub fn find<'a>(call: &'a Call<'_>) -> Result<&'a Exchange, Refusal> {
+    let exchange = call.vhost()?.exchange(real_name(call.part("exchange")));
+    exchange.ok_or(Refusal::NotFound)
+}
+
+/// An exchange's name by the one in an address, where the default exchange cannot be empty.
+pub fn real_name(name: &str) -> &str {
+    match name {
+        "amq.default" => "",
+        other => other,
+    }
+}
+
+fn row(exchange: &Exchange) -> Value {
+    json!({
+        "name": &*exchange.name,
+        "vhost": &*exchange.vhost,
+        "type": exchange.kind.name(),
+        "durable": exchange.durable,
+        "auto_delete": exchange.auto_delete,
+        "internal": exchange.internal,
+        "arguments": table(&exchange.arguments),
+        "user_who_performed_action": "rmq-internal",
+    })
+}

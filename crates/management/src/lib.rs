@@ -1,0 +1,36 @@
+//! The door for people: RabbitMQ's HTTP API.
+//!
+//! This room knows HTTP and JSON and nothing of AMQP's frames. It never decides what the broker means: it reads the catalog's
+//! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
+//! would. It never asks a queue's machine anything for a list, and the cost of a list follows the page that is asked for.
+//!
+//! Reading order: [`options`] and [`management`] (starting and stopping), `serve` (sockets and the budget of threads), [`call`]
+//! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `health`; [`listing`] pages, sorts
+//! and filters them, [`json`] writes AMQP's tables as JSON.
+
+mod access;
+mod bindings;
+mod call;
+mod exchanges;
+mod health;
+mod json;
+mod listing;
+mod management;
+mod nodes;
+mod options;
+mod overview;
+mod permissions;
+mod properties_key;
+mod query;
+mod queues;
+mod refusal;
+mod reply;
+mod routes;
+mod serve;
+mod text;
+mod users;
+mod vhosts;
+
+pub use management::Management;
+pub use options::{Listener, Options, StartError};

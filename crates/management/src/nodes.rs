@@ -1,0 +1,106 @@
+//! `/api/nodes`.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::listing::{List, object};
+use crate::overview::{contexts, exchange_types};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use serde_json::{Value, json};
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/nodes",
+        verbs: &[("GET", Right::Monitor, list)],
+    },
+    Route {
+        path: "/nodes/:node",
+        verbs: &[("GET", Right::Monitor, one)],
+    },
+];
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let name = call.hall.options.node.as_str();
+    let list = List {
+        name: &|name: &&str| name,
+        row: &|_| node(call),
+        member: &|_, _| None,
+    };
+    list.reply(&call.query, std::iter::once(name), 1)
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if call.part("node") == call.hall.options.node {
+        Ok(object(&call.query, node(call)))
+    } else {
+        Err(Refusal::NotFound)
+    }
+}
+
+fn node(call: &Call<'_>) -> Value {
+    let options = &call.hall.options;
+    let status = call.hall.broker.status();
+    let rate = json!({"rate": 0.0});
+    let open = open_files();
+    let mut node = json!({
+        "name": options.node,
+        "type": "disc",
+        "running": true,
+        "being_drained": false,
+        "os_pid": std::process::id().to_string(),
+        "uptime": status.uptime_ms,
+        "processors": std::thread::available_parallelism().map_or(1, usize::from),
+        "mem_used": status.memory,
+        "mem_used_details": rate,
+        "mem_limit": status.memory_limit,
+        "mem_alarm": status.memory_alarm,
+        "mem_calculation_strategy": "rss",
+        "disk_free": status.disk_free,
+        "disk_free_details": rate,
+        "disk_free_limit": status.disk_free_limit,
+        "disk_free_alarm": status.disk_alarm,
+        "fd_used": open.0,
+        "fd_used_details": rate,
+        "fd_total": open.1,
+        "sockets_used": status.sessions,
+        "sockets_used_details": rate,
+        "sockets_total": open.1,
+        "run_queue": 0,
+        "rates_mode": "basic",
+        "net_ticktime": 60,
+        "partitions": [],
+        "cluster_links": [],
+        "enabled_plugins": ["rabbitmq_management"],
+        "exchange_types": exchange_types(),
+        "contexts": contexts(call.hall, false),
+        "rabbitmq_version": options.rabbitmq_version,
+        "erlang_version": "",
+        "erlang_full_version": "",
+        "crypto_lib_version": "",
+    });
+    node["auth_mechanisms"] = json!([
+        {"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": true},
+        {"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": true},
+    ]);
+    node["applications"] = json!([
+        {"name": "leveret", "description": "Leveret", "version": env!("CARGO_PKG_VERSION")},
+    ]);
+    node["db_dir"] = options.data_dir.display().to_string().into();
+    node["log_files"] = options.log_files.clone().into();
+    node["config_files"] = options
+        .config_files
+        .iter()
+        .map(|file| Value::from(file.display().to_string()))
+        .collect();
+    node
+}
+
+/// How many files the process has open, and how many it may; 0 where the system does not tell.
+fn open_files() -> (usize, u64) {
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
+    let most = line.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
+    (open, most.unwrap_or(0))
+}

@@ -1,0 +1,244 @@
+//! `/api/overview`, `/api/whoami` and other words about the node as a whole.
+
+use crate::access::Right;
+use crate::call::{Call, Hall};
+use crate::listing::object;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::{ExchangeKind, Vhost};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/overview",
+        verbs: &[("GET", Right::Management, overview)],
+    },
+    Route {
+        path: "/whoami",
+        verbs: &[("GET", Right::Management, whoami)],
+    },
+    Route {
+        path: "/cluster-name",
+        verbs: &[("GET", Right::Management, cluster_name)],
+    },
+    Route {
+        path: "/version",
+        verbs: &[("GET", Right::Management, version)],
+    },
+    Route {
+        path: "/extensions",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/feature-flags",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/deprecated-features",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/deprecated-features/used",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/policies",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/operator-policies",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/parameters",
+        verbs: &[("GET", Right::Policymaker, none)],
+    },
+    Route {
+        path: "/global-parameters",
+        verbs: &[("GET", Right::Policymaker, none)],
+    },
+    Route {
+        path: "/vhost-limits",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/user-limits",
+        verbs: &[("GET", Right::Management, none)],
+    },
+    Route {
+        path: "/rebalance/queues",
+        verbs: &[("POST", Right::Administrator, rebalance)],
+    },
+];
+
+const KINDS: [(ExchangeKind, &str); 8] = [
+    (
+        ExchangeKind::Direct,
+        "AMQP direct exchange, as per the AMQP specification",
+    ),
+    (
+        ExchangeKind::Fanout,
+        "AMQP fanout exchange, as per the AMQP specification",
+    ),
+    (
+        ExchangeKind::Headers,
+        "AMQP headers exchange, as per the AMQP specification",
+    ),
+    (
+        ExchangeKind::Topic,
+        "AMQP topic exchange, as per the AMQP specification",
+    ),
+    (
+        ExchangeKind::ConsistentHash,
+        "one destination by a consistent hash",
+    ),
+    (ExchangeKind::LocalRandom, "one queue of this node by chance"),
+    (ExchangeKind::ModulusHash, "one destination by a hash"),
+    (ExchangeKind::Random, "one destination by chance"),
+];
+
+/// The exchange types that there are.
+pub fn exchange_types() -> Value {
+    KINDS
+        .iter()
+        .map(|(kind, description)| json!({"name": kind.name(), "description": description, "enabled": true}))
+        .collect()
+}
+
+/// Pages of the API that have an address of their own.
+pub fn contexts(hall: &Hall, with_node: bool) -> Value {
+    let doors = hall
+        .options
+        .listeners
+        .iter()
+        .filter(|door| door.protocol == "http");
+    doors
+        .map(|door| {
+            let (ip, port) = (door.address.ip().to_string(), door.address.port().to_string());
+            let mut context = json!({"description": "Leveret HTTP API", "path": "/", "ip": ip, "port": port});
+            if with_node {
+                context["node"] = hall.options.node.as_str().into();
+                context["ssl_opts"] = json!([]);
+            }
+            context
+        })
+        .collect()
+}
+
+fn whoami(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let (name, tags) = (&call.user.name, &call.user.tags);
+    Ok(Reply::json(
+        &json!({"name": name, "tags": tags, "is_internal_user": true}),
+    ))
+}
+
+fn cluster_name(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let name = call.hall.broker.cluster_name();
+    Ok(Reply::json(&json!({ "name": name })))
+}
+
+fn version(call: &Call<'_>) -> Result<Reply, Refusal> {
+    Ok(Reply::json(&call.hall.options.rabbitmq_version.as_str().into()))
+}
+
+/// A list of things that this node has none of.
+pub fn none(_: &Call<'_>) -> Result<Reply, Refusal> {
+    Ok(Reply::json(&json!([])))
+}
+
+/// Leaders of queues are never unbalanced on a single node.
+fn rebalance(_: &Call<'_>) -> Result<Reply, Refusal> {
+    Ok(Reply::empty(204))
+}
+
+fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let options = &call.hall.options;
+    let version = options.rabbitmq_version.as_str();
+    let mut overview = json!({
+        "management_version": version,
+        "rates_mode": "basic",
+        "sample_retention_policies": {"global": [], "basic": [], "detailed": []},
+        "exchange_types": exchange_types(),
+        "product_version": env!("CARGO_PKG_VERSION"),
+        "product_name": "Leveret",
+        "rabbitmq_version": version,
+        "cluster_name": call.hall.broker.cluster_name(),
+        "cluster_tags": {},
+        "node_tags": {},
+        "erlang_version": "",
+        "erlang_full_version": "",
+        "crypto_lib_version": "",
+        "disable_stats": options.disable_stats,
+        "default_queue_type": "classic",
+        "is_op_policy_updating_enabled": false,
+        "enable_queue_totals": options.enable_queue_totals,
+        "statistics_db_event_queue": 0,
+        "node": options.node,
+    });
+    let vhosts = match call.is_monitor() {
+        true => call.view.vhosts().collect(),
+        false => call.visible_vhosts()?,
+    };
+    overview["object_totals"] = object_totals(call, &vhosts);
+    overview["queue_totals"] = totals(call, &vhosts);
+    overview["message_stats"] = json!({});
+    overview["churn_rates"] = json!({});
+    if call.is_monitor() {
+        overview["listeners"] = listeners(call.hall);
+        overview["contexts"] = contexts(call.hall, true);
+    }
+    Ok(object(&call.query, overview))
+}
+
+fn object_totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
+    let sum = |count: fn(&Vhost) -> usize| vhosts.iter().map(|vhost| count(vhost)).sum::<usize>();
+    let mut totals = json!({
+        "exchanges": sum(Vhost::exchange_count),
+        "queues": sum(Vhost::queue_count),
+        "connections": call.hall.broker.status().sessions,
+    });
+    if call.is_monitor() {
+        totals["consumers"] = call.hall.broker.queue_totals().consumers.into();
+    }
+    totals
+}
+
+/// The messages in these virtual hosts. What the whole node holds is counted as it changes; a part of it is added up.
+pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
+    let broker = &call.hall.broker;
+    let (ready, unacked) = if vhosts.len() == call.view.vhosts().count() {
+        let all = broker.queue_totals();
+        (all.ready, all.unacked)
+    } else {
+        let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
+        queues
+            .filter_map(|queue| broker.queues().get(queue.id))
+            .map(|queue| queue.status())
+            .fold((0, 0), |(ready, unacked), status| {
+                (ready + status.ready, unacked + status.unacked)
+            })
+    };
+    let mut map = Map::new();
+    crate::json::counted(&mut map, "messages", ready + unacked, 0.0);
+    crate::json::counted(&mut map, "messages_ready", ready, 0.0);
+    crate::json::counted(&mut map, "messages_unacknowledged", unacked, 0.0);
+    Value::Object(map)
+}
+
+fn listeners(hall: &Hall) -> Value {
+    let doors = hall.options.listeners.iter();
+    doors
+        .map(|door| {
+            json!({
+                "node": hall.options.node,
+                "protocol": door.protocol,
+                "ip_address": door.address.ip().to_string(),
+                "port": door.address.port(),
+                "socket_opts": {},
+                "tls": false,
+            })
+        })
+        .collect()
+}

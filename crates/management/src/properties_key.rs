@@ -1,0 +1,59 @@
+//! The text that tells bindings of the same two ends apart in addresses.
+
+use broker::BindingView;
+use model::table::Table;
+
+/// The key of a binding: `~` for no key and no arguments, the encoded routing key, and behind another `~` a hash of the
+/// arguments if there are some. The hash is not RabbitMQ's, which is made from Erlang's terms; it is to be taken from a list.
+pub fn of(routing_key: &[u8], arguments: &Table) -> String {
+    match (routing_key.is_empty(), arguments.is_empty()) {
+        (true, true) => "~".into(),
+        (_, true) => quote(routing_key),
+        (_, false) => {
+            let mut bytes = Vec::new();
+            arguments.encode(&mut bytes);
+            format!("{}~{:016x}", quote(routing_key), fnv(&bytes))
+        }
+    }
+}
+
+/// The key of a known binding.
+pub fn of_binding(binding: &BindingView) -> String {
+    of(&binding.routing_key, &binding.arguments)
+}
+
+/// As HTML forms encode it, and `~` too.
+fn quote(key: &[u8]) -> String {
+    let mut out = String::with_capacity(key.len());
+    for &byte in key {
+        match byte {
+            b' ' => out.push('+'),
+            _ if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// FNV-1a, 64 bits: the same on every node and after every restart.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_rabbitmqs_but_for_the_hash() {
+        let none = Table::new();
+        assert_eq!(of(b"", &none), "~");
+        assert_eq!(of(b"a/b~ c.d-e_f", &none), "a%2Fb%7E+c.d-e_f");
+        let some = Table::new().with("x", 1i32);
+        let key = of(b"k", &some);
+        assert!(key.starts_with("k~") && key != of(b"k", &Table::new().with("x", 2i32)));
+        assert!(of(b"", &some).starts_with('~'));
+    }
+}

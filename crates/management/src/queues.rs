@@ -1,0 +1,172 @@
+//! `/api/queues`. What a queue holds is what it published after its last turn: nobody waits for it.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::json::{counted, table};
+use crate::listing::{List, object};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::QueueView;
+use broker::queues::Status;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/queues",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/queues/detailed",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/queues/:vhost",
+        verbs: &[("GET", Right::Vhost, list)],
+    },
+    Route {
+        path: "/queues/:vhost/:name",
+        verbs: &[("GET", Right::Vhost, one)],
+    },
+];
+
+/// How much is told about each queue of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Statistics,
+    /// `disable_stats`: what was declared.
+    Declared,
+    /// And `enable_queue_totals`: with the numbers of messages.
+    Totals,
+}
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let options = &call.hall.options;
+    let quiet = options.disable_stats || call.query.flag("disable_stats");
+    let totals = options.enable_queue_totals || call.query.flag("enable_queue_totals");
+    let detail = match (quiet, totals) {
+        (false, _) => Detail::Statistics,
+        (true, false) => Detail::Declared,
+        (true, true) => Detail::Totals,
+    };
+    let vhosts = call.visible_vhosts()?;
+    let total = vhosts.iter().map(|vhost| vhost.queue_count()).sum();
+    let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
+    let list = List {
+        name: &|queue: &&Arc<QueueView>| &queue.name,
+        row: &|queue: &&Arc<QueueView>| Value::Object(row(call, queue, detail)),
+        member: &|queue, path| member(call, queue, path),
+    };
+    list.reply(&call.query, queues, total)
+}
+
+/// The members that people sort by, without the whole object around them.
+fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
+    let status = || status(call, queue);
+    Some(match path {
+        "name" => Value::from(&*queue.name),
+        "vhost" => Value::from(&*queue.vhost),
+        "messages" => (status().ready + status().unacked).into(),
+        "messages_ready" => status().ready.into(),
+        "messages_unacknowledged" => status().unacked.into(),
+        "consumers" => status().consumers.into(),
+        "memory" => status().memory.into(),
+        _ => return None,
+    })
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let queue = find(call)?;
+    let mut map = row(call, queue, Detail::Statistics);
+    for (name, value) in [
+        ("consumer_details", json!([])),
+        ("deliveries", json!([])),
+        ("incoming", json!([])),
+        ("exclusive_consumer_tag", Value::Null),
+        ("single_active_consumer_tag", Value::Null),
+        ("head_message_timestamp", Value::Null),
+        ("policy", Value::Null),
+        ("operator_policy", Value::Null),
+    ] {
+        map.insert(name.into(), value);
+    }
+    Ok(object(&call.query, Value::Object(map)))
+}
+
+/// The queue of the path.
+///
+/// # Errors
+/// There is none.
+pub fn find<'a>(call: &'a Call<'_>) -> Result<&'a Arc<QueueView>, Refusal> {
+    call.vhost()?.queue(call.part("name")).ok_or(Refusal::NotFound)
+}
+
+fn status(call: &Call<'_>, queue: &QueueView) -> Status {
+    let queue = call.hall.broker.queues().get(queue.id);
+    queue.map(|queue| queue.status()).unwrap_or_default()
+}
+
+fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut put = |name: &str, value: Value| map.insert(name.into(), value);
+    put("name", (&*queue.name).into());
+    put("vhost", (&*queue.vhost).into());
+    put("type", "classic".into());
+    put("durable", queue.durable.into());
+    put("auto_delete", queue.auto_delete.into());
+    put("exclusive", queue.owner.is_some().into());
+    put("arguments", table(&queue.arguments));
+    put("node", call.hall.options.node.as_str().into());
+    put("state", "running".into());
+    match detail {
+        Detail::Declared => {
+            put("policy", Value::Null);
+            put("operator_policy", Value::Null);
+        }
+        Detail::Totals => {
+            let status = status(call, queue);
+            put("messages", (status.ready + status.unacked).into());
+            put("messages_ready", status.ready.into());
+            put("messages_unacknowledged", status.unacked.into());
+            put("online", Value::Null);
+            return map;
+        }
+        Detail::Statistics => {}
+    }
+    put("effective_policy_definition", json!({}));
+    put("internal", false.into());
+    put("internal_owner", false.into());
+    if detail == Detail::Statistics {
+        statistics(&mut map, &status(call, queue));
+    }
+    map
+}
+
+fn statistics(map: &mut Map<String, Value>, status: &Status) {
+    let messages = status.ready + status.unacked;
+    counted(map, "messages", messages, 0.0);
+    counted(map, "messages_ready", status.ready, 0.0);
+    counted(map, "messages_unacknowledged", status.unacked, 0.0);
+    let in_memory = messages.saturating_sub(status.paged);
+    for (name, value) in [
+        ("consumers", status.consumers),
+        ("memory", status.memory as u64),
+        ("message_bytes_ready", status.ready_bytes),
+        ("messages_ram", in_memory),
+        ("messages_paged_out", status.paged),
+    ] {
+        map.insert(name.into(), value.into());
+    }
+    // A queue with consumers that leaves nothing ready has more of them than it needs.
+    let capacity = f64::from(u8::from(status.consumers > 0 && status.ready == 0));
+    map.insert("consumer_capacity".into(), capacity.into());
+    map.insert("consumer_utilisation".into(), capacity.into());
+    map.insert("storage_version".into(), 2.into());
+    let mut counts = Map::new();
+    counted(&mut counts, "publish", status.taken, 0.0);
+    counted(&mut counts, "deliver_get", status.handed, 0.0);
+    if status.taken > 0 || status.handed > 0 {
+        map.insert("message_stats".into(), Value::Object(counts));
+    }
+}

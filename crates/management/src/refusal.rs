@@ -1,0 +1,128 @@
+//! Why a request was refused, in RabbitMQ's words and status codes.
+
+use broker::RefusalKind;
+use serde_json::{Value, json};
+
+/// A refusal: a status and, mostly, RabbitMQ's `{"error": …, "reason": …}`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// 400: the request makes no sense, or contradicts what exists.
+    BadRequest(Value),
+    /// 400 with an error name of its own.
+    Invalid(&'static str, String),
+    /// 401 without a body: nobody said who asks.
+    Anonymous,
+    /// 401: the credentials are wrong. RabbitMQ writes this one with a z.
+    Credentials,
+    /// 401: the user may not do this.
+    NotAuthorised(String),
+    /// 404: there is no such path or object.
+    NotFound,
+    /// 404 for what the asker may not see, and for what is missing beneath a write.
+    Missing(String),
+    /// 405: the path knows other verbs.
+    NotAllowed,
+    /// 413: the body is larger than the limit, in bytes.
+    TooLarge(usize),
+    /// 500: a defect of this broker.
+    Internal(String),
+}
+
+impl Refusal {
+    /// 400 with this reason.
+    pub fn bad_request(reason: impl Into<String>) -> Self {
+        Self::BadRequest(Value::String(reason.into()))
+    }
+
+    /// 401 with this reason.
+    pub fn not_authorised(reason: &str) -> Self {
+        Self::NotAuthorised(reason.to_owned())
+    }
+
+    /// The broker's refusal by the status codes that RabbitMQ's API has for them. It tells nobody which permission is missing.
+    pub fn of_broker(refusal: &broker::Refusal) -> Self {
+        match refusal.kind() {
+            RefusalKind::NotFound => Self::Missing(refusal.to_string()),
+            RefusalKind::AccessRefused => Self::not_authorised("Access refused."),
+            RefusalKind::Internal => Self::Internal(refusal.to_string()),
+            _ => Self::bad_request(refusal.to_string()),
+        }
+    }
+
+    /// HTTP's status code.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::BadRequest(_) | Self::Invalid(..) => 400,
+            Self::Anonymous | Self::Credentials | Self::NotAuthorised(_) => 401,
+            Self::NotFound | Self::Missing(_) => 404,
+            Self::NotAllowed => 405,
+            Self::TooLarge(_) => 413,
+            Self::Internal(_) => 500,
+        }
+    }
+
+    /// The body, if there is one.
+    pub fn body(&self) -> Option<Value> {
+        let body = |error: &str, reason: &Value| Some(json!({"error": error, "reason": reason}));
+        match self {
+            Self::BadRequest(reason) => body("bad_request", reason),
+            Self::Invalid(error, reason) => body(error, &reason.as_str().into()),
+            Self::Anonymous | Self::NotAllowed => None,
+            Self::Credentials => body("not_authorized", &"Not_Authorized".into()),
+            Self::NotAuthorised(reason) => body("not_authorised", &reason.as_str().into()),
+            Self::NotFound => body("Object Not Found", &"Not Found".into()),
+            Self::Missing(reason) => body("not_found", &reason.as_str().into()),
+            Self::TooLarge(limit) => body(
+                "payload_too_large",
+                &format!("request body is larger than {limit} bytes").into(),
+            ),
+            Self::Internal(reason) => body("internal_server_error", &reason.as_str().into()),
+        }
+    }
+}
+
+impl From<broker::Refusal> for Refusal {
+    fn from(refusal: broker::Refusal) -> Self {
+        Self::of_broker(&refusal)
+    }
+}
+
+/// RabbitMQ's word for members that a body lacks: Erlang's terms, broken into lines as Erlang prints them.
+pub fn missing_keys(names: &[&str]) -> String {
+    let terms: Vec<String> = names
+        .iter()
+        .map(|name| format!("{{key_missing,{name}}}"))
+        .collect();
+    let line = terms.join(",");
+    match line.len() < 76 {
+        true => format!("[{line}]"),
+        false => format!("[{}]", terms.join(",\n ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_rabbitmqs() {
+        let body = |refusal: Refusal| refusal.body().map(|body| body.to_string());
+        assert_eq!(
+            body(Refusal::NotFound).unwrap(),
+            r#"{"error":"Object Not Found","reason":"Not Found"}"#
+        );
+        assert_eq!(
+            body(Refusal::Credentials).unwrap(),
+            r#"{"error":"not_authorized","reason":"Not_Authorized"}"#
+        );
+        assert_eq!(body(Refusal::Anonymous), None);
+        assert_eq!(
+            missing_keys(&["write", "read"]),
+            "[{key_missing,write},{key_missing,read}]"
+        );
+        assert_eq!(
+            missing_keys(&["properties", "payload", "payload_encoding"]),
+            "[{key_missing,properties},\n {key_missing,payload},\n {key_missing,payload_encoding}]"
+        );
+    }
+}

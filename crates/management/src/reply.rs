@@ -1,0 +1,55 @@
+//! What a request is answered with.
+
+use crate::refusal::Refusal;
+use serde_json::Value;
+
+/// An answer, ready for HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// HTTP's status code.
+    pub status: u16,
+    /// JSON, if there is a body.
+    pub body: Option<Vec<u8>>,
+    /// Where a created object is.
+    pub location: Option<String>,
+    /// The answer to a request without credentials: browsers ask for some.
+    pub asks_for_credentials: bool,
+    /// Browsers offer to store the body under this name.
+    pub download: Option<String>,
+}
+
+impl Reply {
+    /// 200 with this JSON.
+    pub fn json(value: &Value) -> Self {
+        Self::with_status(200, value)
+    }
+
+    /// This status with this JSON.
+    pub fn with_status(status: u16, value: &Value) -> Self {
+        Self {
+            body: Some(value.to_string().into_bytes()),
+            ..Self::empty(status)
+        }
+    }
+
+    /// A status alone: 201 for what was created, 204 for what was so already or is gone.
+    pub fn empty(status: u16) -> Self {
+        Self {
+            status,
+            body: None,
+            location: None,
+            asks_for_credentials: false,
+            download: None,
+        }
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            body: refusal.body().map(|body| body.to_string().into_bytes()),
+            asks_for_credentials: refusal == Refusal::Anonymous,
+            ..Self::empty(refusal.status())
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The one table of paths, verbs and rights.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::text::decode;
+use crate::{bindings, exchanges, health, nodes, overview, permissions, queues, users, vhosts};
+
+/// What answers a request. It may take its time: it has a thread for itself.
+pub type Handler = fn(&Call<'_>) -> Result<Reply, Refusal>;
+
+/// A path and what may be done with it.
+#[derive(Debug)]
+pub struct Route {
+    /// The path below `/api`, with names after colons for its variable parts.
+    pub path: &'static str,
+    /// Verbs, who may use them, and what answers. `GET` stands for `HEAD` too.
+    pub verbs: &'static [(&'static str, Right, Handler)],
+}
+
+/// All paths, by object.
+pub const ROUTES: &[&[Route]] = &[
+    overview::ROUTES,
+    nodes::ROUTES,
+    vhosts::ROUTES,
+    users::ROUTES,
+    permissions::ROUTES,
+    exchanges::ROUTES,
+    queues::ROUTES,
+    bindings::ROUTES,
+    health::ROUTES,
+];
+
+impl Route {
+    /// The verbs in the form of the header `allow`.
+    pub fn allow(&self) -> String {
+        let mut verbs = vec!["HEAD"];
+        verbs.extend(self.verbs.iter().map(|(verb, ..)| *verb));
+        verbs.push("OPTIONS");
+        verbs.join(", ")
+    }
+
+    /// What answers this verb.
+    pub fn handler(&self, verb: &str) -> Option<(Right, Handler)> {
+        let verb = if verb == "HEAD" { "GET" } else { verb };
+        let mut verbs = self.verbs.iter();
+        verbs
+            .find(|(known, ..)| *known == verb)
+            .map(|(_, right, handler)| (*right, *handler))
+    }
+
+    /// The variable parts of a path that is of this form.
+    fn parts(&self, path: &str) -> Option<Vec<(&'static str, String)>> {
+        let mut parts = Vec::new();
+        let mut given = path.split('/');
+        for expected in self.path.split('/') {
+            let given = given.next()?;
+            match expected.strip_prefix(':') {
+                Some(name) if !given.is_empty() => parts.push((name, decode(given, false)?)),
+                None if expected == given => {}
+                _ => return None,
+            }
+        }
+        given.next().is_none().then_some(parts)
+    }
+}
+
+/// A path's route and variable parts.
+type Found = (&'static Route, Vec<(&'static str, String)>);
+
+/// Finds a path's route; a slash at its end does not count.
+pub fn find(path: &str) -> Option<Found> {
+    let path = path.strip_prefix("/api")?;
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let mut routes = ROUTES.iter().copied().flatten();
+    routes.find_map(|route| Some((route, route.parts(path)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_objects_may_contain_anything_that_is_encoded() {
+        let (route, parts) = find("/api/queues/%2F/a%2Fb%20c").unwrap();
+        assert_eq!(route.path, "/queues/:vhost/:name");
+        assert_eq!(parts, [("vhost", "/".to_owned()), ("name", "a/b c".to_owned())]);
+        assert_eq!(find("/api/queues/").unwrap().0.path, "/queues");
+        for unknown in [
+            "/",
+            "/api",
+            "/api/zork",
+            "/queues",
+            "/api/queues/%/x",
+            "/api/whoami/x",
+        ] {
+            assert!(find(unknown).is_none(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn no_path_has_two_routes() {
+        let paths: Vec<_> = ROUTES.iter().copied().flatten().map(|route| route.path).collect();
+        for (at, path) in paths.iter().enumerate() {
+            assert!(!paths[..at].contains(path), "{path} is there twice");
+            let concrete = format!("/api{}", path.replace(':', "x"));
+            assert_eq!(find(&concrete).unwrap().0.path, *path);
+        }
+    }
+}

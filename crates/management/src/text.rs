@@ -1,0 +1,33 @@
+//! Text in addresses: percent encoding as RFC 3986 and HTML forms have it.
+
+/// Undoes percent encoding; with `plus`, a plus sign is a space (queries). `None` if it is not UTF-8 then, or an escape is cut.
+pub fn decode(text: &str, plus: bool) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
+            b'+' if plus => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(out).ok()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_undone_and_broken_ones_refused() {
+        assert_eq!(decode("%2F%c3%A9+", false).unwrap(), "/é+");
+        assert_eq!(decode("a+b%2f", true).unwrap(), "a b/");
+        for broken in ["%", "%2", "%zz", "%ff"] {
+            assert_eq!(decode(broken, false), None, "{broken}");
+        }
+    }
+}

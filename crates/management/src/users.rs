@@ -1,0 +1,158 @@
+//! `/api/users`.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::listing::{List, object};
+use crate::refusal::{Refusal, missing_keys};
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::{PasswordHash, UserView};
+use serde_json::{Map, Value, json};
+
+/// The one algorithm of password hashes.
+const SHA256: &str = "rabbit_password_hashing_sha256";
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/users",
+        verbs: &[("GET", Right::Administrator, list)],
+    },
+    Route {
+        path: "/users/without-permissions",
+        verbs: &[("GET", Right::Administrator, without_permissions)],
+    },
+    Route {
+        path: "/users/bulk-delete",
+        verbs: &[("POST", Right::Administrator, delete_many)],
+    },
+    Route {
+        path: "/users/:user",
+        verbs: &[
+            ("GET", Right::Administrator, one),
+            ("PUT", Right::Administrator, put),
+            ("DELETE", Right::Administrator, delete),
+        ],
+    },
+    Route {
+        path: "/auth/hash_password/:password",
+        verbs: &[("GET", Right::Administrator, hash_password)],
+    },
+];
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    reply(call, call.view.users().collect())
+}
+
+fn without_permissions(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let view = &call.view;
+    let lonely = |user: &&UserView| {
+        !view
+            .permissions()
+            .any(|permission| *permission.user == *user.name)
+    };
+    reply(call, view.users().filter(lonely).collect())
+}
+
+fn reply(call: &Call<'_>, users: Vec<&UserView>) -> Result<Reply, Refusal> {
+    let total = users.len();
+    let list = List {
+        name: &|user: &&UserView| &user.name,
+        row: &|user: &&UserView| row(user),
+        member: &|_, _| None,
+    };
+    list.reply(&call.query, users.into_iter(), total)
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let user = call.view.user(call.part("user")).ok_or(Refusal::NotFound)?;
+    Ok(object(&call.query, row(user)))
+}
+
+fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    let name = call.part("user");
+    let known = call.view.user(name).is_some();
+    let tags = tags(
+        body.get("tags")
+            .ok_or_else(|| Refusal::bad_request("tags_not_present"))?,
+    )?;
+    let password = match (text(&body, "password")?, text(&body, "password_hash")?) {
+        (Some(password), _) => Some(call.hall.broker.hash_password(password.as_bytes())?),
+        (None, None | Some("")) => None,
+        (None, Some(hash)) => Some(hash_of(&body, hash)?),
+    };
+    call.hall.broker.put_user(name, password, tags)?;
+    Ok(Reply::empty(if known { 204 } else { 201 }))
+}
+
+/// Reads tags in both of RabbitMQ's forms: a list, or text with commas.
+///
+/// # Errors
+/// They have another form.
+pub fn tags(value: &Value) -> Result<Vec<String>, Refusal> {
+    let named = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let wrong = || Refusal::bad_request("tags are a list of words, or text with commas between them");
+    match value {
+        Value::String(text) => Ok(text.split(',').filter_map(named).collect()),
+        Value::Array(items) => {
+            let texts = items.iter().map(|item| item.as_str().ok_or_else(wrong));
+            let texts: Vec<&str> = texts.collect::<Result<_, _>>()?;
+            Ok(texts.into_iter().filter_map(named).collect())
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Reads a password's hash in RabbitMQ's form.
+///
+/// # Errors
+/// It is none, or made by another algorithm than salted SHA-256.
+pub fn hash_of(body: &Map<String, Value>, hash: &str) -> Result<PasswordHash, Refusal> {
+    let algorithm = text(body, "hashing_algorithm")?.unwrap_or(SHA256);
+    if algorithm != SHA256 {
+        return Err(Refusal::bad_request(format!(
+            "hashing_algorithm can only be {SHA256} in this version"
+        )));
+    }
+    PasswordHash::from_base64(hash).ok_or_else(|| Refusal::BadRequest(json!(["not_base64", hash])))
+}
+
+fn text<'a>(body: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Refusal::bad_request(format!("{name} is not text"))),
+    }
+}
+
+fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let user = call.view.user(call.part("user")).ok_or(Refusal::NotFound)?;
+    call.hall.broker.delete_user(&user.name)?;
+    Ok(Reply::empty(204))
+}
+
+fn delete_many(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    let users = body.get("users").and_then(Value::as_array);
+    let users = users.ok_or_else(|| Refusal::bad_request(missing_keys(&["users"])))?;
+    for user in users.iter().filter_map(Value::as_str) {
+        call.hall.broker.delete_user(user)?;
+    }
+    Ok(Reply::empty(204))
+}
+
+fn hash_password(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let hash = call.hall.broker.hash_password(call.part("password").as_bytes())?;
+    Ok(Reply::json(&json!({"ok": hash.to_base64()})))
+}
+
+/// A user as lists and definitions have it. The hash is shown to administrators alone.
+pub fn row(user: &UserView) -> Value {
+    json!({
+        "name": user.name,
+        "password_hash": user.password().map(|hash| hash.to_base64()).unwrap_or_default(),
+        "hashing_algorithm": SHA256,
+        "tags": user.tags,
+        "limits": {},
+    })
+}
