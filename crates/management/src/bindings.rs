@@ -1,7 +1,9 @@
 //! `/api/bindings`, and the bindings of one queue or exchange.
 
 use crate::access::Right;
+use crate::arguments::{self, text as text_of};
 use crate::call::Call;
+use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::{self, real_name};
 use crate::json::{table, text};
 use crate::listing::{List, object};
@@ -10,7 +12,8 @@ use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{BindingView, Destination, QueueView, Vhost};
+use crate::text::encode;
+use broker::{Binding, BindingView, Destination, QueueView, Vhost};
 use model::table::Table;
 use serde_json::{Value, json};
 
@@ -37,19 +40,19 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/bindings/:vhost/e/:source/q/:queue",
-        verbs: &[("GET", Right::Vhost, between)],
+        verbs: &[("GET", Right::Vhost, between), ("POST", Right::Vhost, bind)],
     },
     Route {
         path: "/bindings/:vhost/e/:source/e/:destination",
-        verbs: &[("GET", Right::Vhost, between)],
+        verbs: &[("GET", Right::Vhost, between), ("POST", Right::Vhost, bind)],
     },
     Route {
         path: "/bindings/:vhost/e/:source/q/:queue/:props",
-        verbs: &[("GET", Right::Vhost, one)],
+        verbs: &[("GET", Right::Vhost, one), ("DELETE", Right::Vhost, unbind)],
     },
     Route {
         path: "/bindings/:vhost/e/:source/e/:destination/:props",
-        verbs: &[("GET", Right::Vhost, one)],
+        verbs: &[("GET", Right::Vhost, one), ("DELETE", Right::Vhost, unbind)],
     },
 ];
 
@@ -100,8 +103,8 @@ impl Shown<'_> {
     }
 }
 
-/// What a destination is called in lists and definitions.
-pub fn kind(destination: &Destination) -> &'static str {
+/// What a destination is called.
+fn kind(destination: &Destination) -> &'static str {
     match destination {
         Destination::Queue(_) => "queue",
         Destination::Exchange(_) => "exchange",
@@ -158,13 +161,56 @@ fn between(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let shown = found(call)?;
-    let wanted = shown.iter().find(|shown| is_meant(call, &shown.key()));
+    let wanted = shown.iter().find(|shown| shown.key() == call.part("props"));
     Ok(object(&call.query, wanted.ok_or(Refusal::NotFound)?.row()))
 }
 
-/// True if the path names the binding of this key, be the key encoded once (as it is listed) or once more.
-pub fn is_meant(call: &Call<'_>, key: &str) -> bool {
-    call.part("props") == key
+/// Binds as clients do; the answer says where the binding is.
+fn bind(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    let routing_key = text_of(&body, "routing_key")?.unwrap_or_default().as_bytes();
+    let arguments = arguments::table(&body, "arguments", call.hall.broker.limits())?.sorted();
+    let key = properties_key::of(routing_key, &arguments);
+    change(call, routing_key, arguments, true)?;
+    let name = call.given("queue").unwrap_or(call.part("destination"));
+    Ok(Reply {
+        location: Some(format!("{}/{}", encode(name.as_bytes()), encode(key.as_bytes()))),
+        ..Reply::empty(201)
+    })
+}
+
+fn unbind(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let shown = found(call)?;
+    match shown.iter().find(|shown| shown.key() == call.part("props")) {
+        Some(Shown::Bound(_, binding)) => {
+            change(call, &binding.routing_key, binding.arguments.clone(), false)?;
+            Ok(Reply::empty(204))
+        }
+        Some(Shown::ByName(_)) => Err(Refusal::not_authorised("Access refused.")),
+        None => Err(Refusal::NotFound),
+    }
+}
+
+fn change(call: &Call<'_>, routing_key: &[u8], arguments: Table, bind: bool) -> Result<(), Refusal> {
+    if routing_key.len() > 255 {
+        return Err(Refusal::bad_request("routing_key is longer than 255 bytes"));
+    }
+    let desk = Desk::open(call)?;
+    let destination = destination(call);
+    let binding = Binding {
+        source: real_name(call.part("source")),
+        destination: destination.name(),
+        routing_key,
+        arguments,
+    };
+    let session = desk.session();
+    let done = match (&destination, bind) {
+        (Destination::Queue(_), true) => session.bind_queue(CHANNEL, binding),
+        (Destination::Queue(_), false) => session.unbind_queue(CHANNEL, binding),
+        (Destination::Exchange(_), true) => session.bind_exchange(CHANNEL, binding),
+        (Destination::Exchange(_), false) => session.unbind_exchange(CHANNEL, binding),
+    }?;
+    desk.durable(done.durable)
 }
 
 /// What leads from the path's source to the path's destination.
@@ -185,7 +231,7 @@ fn found<'a>(call: &'a Call<'_>) -> Result<Vec<Shown<'a>>, Refusal> {
 }
 
 /// The path's destination.
-pub fn destination(call: &Call<'_>) -> Destination {
+fn destination(call: &Call<'_>) -> Destination {
     match call.given("queue") {
         Some(queue) => Destination::Queue(queue.into()),
         None => Destination::Exchange(real_name(call.part("destination")).into()),

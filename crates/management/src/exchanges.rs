@@ -1,13 +1,15 @@
 //! `/api/exchanges`.
 
 use crate::access::Right;
+use crate::arguments::{self, boolean, text};
 use crate::call::Call;
+use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
 use crate::listing::{List, object};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::Exchange;
+use broker::{DeclareExchange, Exchange};
 use serde_json::{Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -21,7 +23,11 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/exchanges/:vhost/:exchange",
-        verbs: &[("GET", Right::Vhost, one)],
+        verbs: &[
+            ("GET", Right::Vhost, one),
+            ("PUT", Right::Vhost, put),
+            ("DELETE", Right::Vhost, delete),
+        ],
     },
 ];
 
@@ -46,6 +52,34 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     row["incoming"] = json!([]);
     row["outgoing"] = json!([]);
     Ok(object(&call.query, row))
+}
+
+fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    let name = real_name(call.part("exchange"));
+    let desk = Desk::open(call)?;
+    let known = call.view.exchange(call.part("vhost"), name).is_some();
+    let declare = DeclareExchange {
+        name: name.to_owned(),
+        kind: text(&body, "type")?.unwrap_or("direct").to_owned(),
+        passive: false,
+        durable: boolean(&body, "durable")?,
+        auto_delete: boolean(&body, "auto_delete")?,
+        internal: boolean(&body, "internal")?,
+        arguments: arguments::table(&body, "arguments", call.hall.broker.limits())?,
+    };
+    let done = desk.session().declare_exchange(CHANNEL, declare)?;
+    desk.durable(done.durable)?;
+    Ok(Reply::empty(if known { 204 } else { 201 }))
+}
+
+fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let name = &find(call)?.name;
+    let desk = Desk::open(call)?;
+    let if_unused = call.query.flag("if-unused");
+    let done = desk.session().delete_exchange(CHANNEL, name, if_unused)?;
+    desk.durable(done.durable)?;
+    Ok(Reply::empty(204))
 }
 
 /// The exchange of the path.

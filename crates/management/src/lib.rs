@@ -6,17 +6,21 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `health`; [`listing`] pages, sorts
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `messages`, `health`; `desk` (a
+//! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`json`] writes AMQP's tables as JSON.
 
 mod access;
+mod arguments;
 mod bindings;
 mod call;
+mod desk;
 mod exchanges;
 mod health;
 mod json;
 mod listing;
 mod management;
+mod messages;
 mod nodes;
 mod options;
 mod overview;

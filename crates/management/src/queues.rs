@@ -1,14 +1,16 @@
 //! `/api/queues`. What a queue holds is what it published after its last turn: nobody waits for it.
 
 use crate::access::Right;
+use crate::arguments::{self, boolean};
 use crate::call::Call;
+use crate::desk::{CHANNEL, Desk};
 use crate::json::{counted, table};
 use crate::listing::{List, object};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::QueueView;
 use broker::queues::Status;
+use broker::{DeclareQueue, QueueView};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -27,7 +29,15 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/queues/:vhost/:name",
-        verbs: &[("GET", Right::Vhost, one)],
+        verbs: &[
+            ("GET", Right::Vhost, one),
+            ("PUT", Right::Vhost, put),
+            ("DELETE", Right::Vhost, delete),
+        ],
+    },
+    Route {
+        path: "/queues/:vhost/:name/contents",
+        verbs: &[("DELETE", Right::Vhost, purge)],
     },
 ];
 
@@ -92,6 +102,38 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         map.insert(name.into(), value);
     }
     Ok(object(&call.query, Value::Object(map)))
+}
+
+fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    let name = call.part("name");
+    let desk = Desk::open(call)?;
+    let known = call.view.queue(call.part("vhost"), name).is_some();
+    let declare = DeclareQueue {
+        name: name.to_owned(),
+        durable: boolean(&body, "durable")?,
+        auto_delete: boolean(&body, "auto_delete")?,
+        arguments: arguments::table(&body, "arguments", call.hall.broker.limits())?,
+        ..DeclareQueue::default()
+    };
+    let done = desk.session().declare_queue(CHANNEL, declare)?;
+    desk.durable(done.durable)?;
+    Ok(Reply::empty(if known { 204 } else { 201 }))
+}
+
+fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let name = &find(call)?.name;
+    let desk = Desk::open(call)?;
+    let (if_unused, if_empty) = (call.query.flag("if-unused"), call.query.flag("if-empty"));
+    let deleted = desk.session().delete_queue(CHANNEL, name, if_unused, if_empty)?;
+    desk.durable(deleted.durable)?;
+    Ok(Reply::empty(204))
+}
+
+fn purge(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let name = &find(call)?.name;
+    Desk::open(call)?.session().purge_queue(CHANNEL, name)?;
+    Ok(Reply::empty(204))
 }
 
 /// The queue of the path.

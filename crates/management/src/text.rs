@@ -14,6 +14,19 @@ pub fn decode(text: &str, plus: bool) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
+/// Encodes every byte but letters, digits and `-._~`.
+pub fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
 fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
@@ -25,6 +38,7 @@ mod tests {
     #[test]
     fn escapes_are_undone_and_broken_ones_refused() {
         assert_eq!(decode("%2F%c3%A9+", false).unwrap(), "/é+");
+        assert_eq!(encode("a/b~é".as_bytes()), "a%2Fb~%C3%A9");
         assert_eq!(decode("a+b%2f", true).unwrap(), "a b/");
         for broken in ["%", "%2", "%zz", "%ff"] {
             assert_eq!(decode(broken, false), None, "{broken}");

@@ -1,6 +1,7 @@
 //! `/api/users`.
 
 use crate::access::Right;
+use crate::arguments::text;
 use crate::call::Call;
 use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
@@ -115,14 +116,6 @@ pub fn hash_of(body: &Map<String, Value>, hash: &str) -> Result<PasswordHash, Re
         )));
     }
     PasswordHash::from_base64(hash).ok_or_else(|| Refusal::BadRequest(json!(["not_base64", hash])))
-}
-
-fn text<'a>(body: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
-    match body.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Refusal::bad_request(format!("{name} is not text"))),
-    }
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -1,0 +1,100 @@
+//! A session of the broker for the time of one request: what changes objects does it as a client would, with the asker's
+//! permissions.
+
+use crate::call::Call;
+use crate::refusal::Refusal;
+use broker::{ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// The one channel of the session.
+pub const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+
+/// How long the broker may take to make something durable, or to read a message back.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A session and what comes back from it.
+pub struct Desk {
+    session: Arc<Session>,
+    outbox: Arc<Outbox>,
+    waker: Waker,
+}
+
+impl Desk {
+    /// Opens the virtual host of the path.
+    ///
+    /// # Errors
+    /// There is none of this name, or the asker has no permissions in it.
+    pub fn open(call: &Call<'_>) -> Result<Self, Refusal> {
+        let outbox = Arc::new(Outbox::new());
+        let connected = call
+            .hall
+            .broker
+            .connect(call.user.clone(), call.part("vhost"), outbox.clone());
+        let session = connected.map_err(|refusal| match refusal {
+            OpenRefusal::NoVhost { .. } => Refusal::Missing("vhost_not_found".into()),
+            OpenRefusal::NoAccess { .. } => Refusal::not_authorised("Access refused."),
+        })?;
+        Ok(Self {
+            session,
+            outbox,
+            waker: Arc::new(Unpark(std::thread::current())).into(),
+        })
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Waits until what was promised is durable.
+    ///
+    /// # Errors
+    /// It took too long: the log failed, or the disk hangs.
+    pub fn durable(&self, ticket: Option<Ticket>) -> Result<(), Refusal> {
+        let Some(awaited) = ticket else {
+            return Ok(());
+        };
+        self.wait(|event| match event {
+            Event::Durable { ticket, .. } if ticket == awaited => Some(()),
+            _ => None,
+        })
+    }
+
+    /// Waits for an event of which `wanted` makes something. Others are passed over.
+    ///
+    /// # Errors
+    /// It took too long.
+    pub fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> Result<T, Refusal> {
+        let until = Instant::now() + PATIENCE;
+        let mut events = Vec::new();
+        loop {
+            self.outbox.take(&mut events, &self.waker);
+            if let Some(found) = events.drain(..).find_map(&mut wanted) {
+                return Ok(found);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Refusal::Internal("timeout".into()));
+            }
+            std::thread::park_timeout(left);
+        }
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.session.close();
+    }
+}
+
+/// Wakes the thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

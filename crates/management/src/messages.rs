@@ -1,0 +1,363 @@
+//! Publishing and getting messages, for tries and repairs: nothing that an application should live on.
+
+use crate::access::Right;
+use crate::arguments::{table, text};
+use crate::call::Call;
+use crate::desk::{CHANNEL, Desk};
+use crate::exchanges::{self, real_name};
+use crate::json;
+use crate::queues;
+use crate::refusal::{Refusal, missing_keys};
+use crate::reply::Reply;
+use crate::routes::Route;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use broker::{Answer, Delivery, Disposal, Event, Getting, Publish, QueueRef, RefusalKind};
+use model::properties::{Properties, PropertiesBuilder};
+use model::{Limits, Message, Ranges};
+use serde_json::{Map, Value, json};
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/exchanges/:vhost/:exchange/publish",
+        verbs: &[("POST", Right::Vhost, publish)],
+    },
+    Route {
+        path: "/queues/:vhost/:name/get",
+        verbs: &[("POST", Right::Vhost, get)],
+    },
+];
+
+/// How many messages one request gets at the most.
+const MESSAGES: u64 = 10_000;
+/// How many bytes of bodies one request gets at the most, and one message more.
+const BODIES: usize = 64 * 1024 * 1024;
+
+/// The strings among the properties, as JSON names them.
+const STRINGS: [&str; 10] = [
+    "content_type",
+    "content_encoding",
+    "correlation_id",
+    "reply_to",
+    "expiration",
+    "message_id",
+    "type",
+    "user_id",
+    "app_id",
+    "cluster_id",
+];
+
+fn need(body: &Map<String, Value>, names: &[&str]) -> Result<(), Refusal> {
+    let missing: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| !body.contains_key(*name))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal::bad_request(missing_keys(&missing))),
+    }
+}
+
+fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    need(
+        &body,
+        &["properties", "routing_key", "payload", "payload_encoding"],
+    )?;
+    exchanges::find(call).map_err(|_| Refusal::Missing("exchange_not_found".into()))?;
+    let limits = call.hall.broker.limits();
+    let properties = properties(&body, limits)?;
+    let routing_key = text(&body, "routing_key")?.unwrap_or_default();
+    if routing_key.len() > 255 {
+        return Err(Refusal::bad_request("routing_key is longer than 255 bytes"));
+    }
+    let payload = payload(&body)?;
+    if payload.len() as u64 > limits.message_bytes {
+        return Err(Refusal::bad_request(format!(
+            "message size {} is larger than configured max size {}",
+            payload.len(),
+            limits.message_bytes
+        )));
+    }
+    let desk = Desk::open(call)?;
+    let mut publisher = desk.session().publisher(CHANNEL);
+    let message = Publish {
+        exchange: real_name(call.part("exchange")).as_bytes(),
+        routing_key: routing_key.as_bytes(),
+        properties: &properties,
+        body: &payload,
+    };
+    let taken = publisher
+        .publish(&message, Some(1))
+        .map_err(|refusal| told(&refusal))?;
+    publisher.flush();
+    let mut awaited = taken.queues;
+    let mut refused = false;
+    while awaited > 0 {
+        refused |= desk.wait(|event| match event {
+            Event::Confirm { .. } => Some(false),
+            Event::Reject { .. } => Some(true),
+            _ => None,
+        })?;
+        awaited -= 1;
+    }
+    if refused {
+        return Err(Refusal::bad_request("rejected"));
+    }
+    Ok(Reply::json(&json!({"routed": !taken.is_lost()})))
+}
+
+fn payload(body: &Map<String, Value>) -> Result<Vec<u8>, Refusal> {
+    let payload = text(body, "payload")?.unwrap_or_default();
+    match text(body, "payload_encoding")?.unwrap_or_default() {
+        "string" => Ok(payload.as_bytes().to_vec()),
+        "base64" => STANDARD
+            .decode(payload)
+            .map_err(|_| Refusal::BadRequest(json!(["not_base64", payload]))),
+        other => Err(Refusal::BadRequest(json!(["unsupported_encoding", other]))),
+    }
+}
+
+/// The encoded properties; members that AMQP has no property for are passed over, as RabbitMQ does.
+fn properties(body: &Map<String, Value>, limits: &Limits) -> Result<Vec<u8>, Refusal> {
+    let given = match body.get("properties") {
+        Some(Value::Object(map)) => map.clone(),
+        Some(Value::Array(items)) if items.is_empty() => Map::new(),
+        _ => return Err(Refusal::bad_request("properties is not an object")),
+    };
+    let mut built = PropertiesBuilder::new();
+    for name in STRINGS {
+        let Some(value) = given.get(name) else {
+            continue;
+        };
+        let wrong = || Refusal::BadRequest(json!(["not_string", name]));
+        let value = value
+            .as_str()
+            .filter(|value| value.len() <= 255)
+            .ok_or_else(wrong)?;
+        built = match name {
+            "content_type" => built.content_type(value),
+            "content_encoding" => built.content_encoding(value),
+            "correlation_id" => built.correlation_id(value),
+            "reply_to" => built.reply_to(value),
+            "expiration" => built.expiration(value),
+            "message_id" => built.message_id(value),
+            "type" => built.kind(value),
+            "user_id" => built.user_id(value),
+            "app_id" => built.app_id(value),
+            _ => built.cluster_id(value),
+        };
+    }
+    let whole = |name: &'static str, most: u64| match given.get(name) {
+        None => Ok(None),
+        Some(value) => match value.as_u64().filter(|value| *value <= most) {
+            Some(value) => Ok(Some(value)),
+            None => Err(Refusal::BadRequest(json!(["not_int", name]))),
+        },
+    };
+    if let Some(mode) = whole("delivery_mode", 2)? {
+        built = built.delivery_mode(mode as u8);
+    }
+    if let Some(priority) = whole("priority", 255)? {
+        built = built.priority(priority as u8);
+    }
+    if let Some(seconds) = whole("timestamp", u64::MAX)? {
+        built = built.timestamp(seconds);
+    }
+    if given.contains_key("headers") {
+        built = built.headers(&table(&given, "headers", limits)?);
+    }
+    Ok(built.encode())
+}
+
+/// What becomes of messages that were shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Keep,
+    Take(Disposal),
+}
+
+/// What is asked for.
+struct Asked {
+    count: u64,
+    mode: Mode,
+    base64: bool,
+    truncate: usize,
+}
+
+impl Asked {
+    fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
+        need(body, &["ackmode", "count", "encoding"])?;
+        let whole = |value: &Value| match value {
+            Value::String(text) => text.parse().ok(),
+            other => other.as_u64(),
+        };
+        let number = |name: &str| match body.get(name) {
+            None => Ok(None),
+            Some(value) => match whole(value) {
+                Some(number) => Ok(Some(number)),
+                None => Err(Refusal::BadRequest(json!(["not_integer", value]))),
+            },
+        };
+        let mode = match text(body, "ackmode")?.unwrap_or_default() {
+            "ack_requeue_true" | "reject_requeue_true" => Mode::Keep,
+            "ack_requeue_false" => Mode::Take(Disposal::Accepted),
+            "reject_requeue_false" => Mode::Take(Disposal::Rejected),
+            other => {
+                return Err(Refusal::bad_request(format!(
+                    "Invalid ackmode value: {other}. Valid values are: ack_requeue_true, ack_requeue_false, \
+                     reject_requeue_true, reject_requeue_false"
+                )));
+            }
+        };
+        let base64 = match text(body, "encoding")?.unwrap_or_default() {
+            "auto" => false,
+            "base64" => true,
+            other => return Err(Refusal::BadRequest(json!(["unsupported_encoding", other]))),
+        };
+        Ok(Self {
+            count: number("count")?.unwrap_or(0).min(MESSAGES),
+            mode,
+            base64,
+            truncate: number("truncate")?.map_or(usize::MAX, |bytes| bytes as usize),
+        })
+    }
+}
+
+fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let asked = Asked::of(&call.json()?)?;
+    queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
+    let desk = Desk::open(call)?;
+    let mut held = Held(None, Ranges::new());
+    let mut shown = Vec::new();
+    let mut bytes = 0;
+    while (shown.len() as u64) < asked.count && bytes < BODIES {
+        let Some((delivery, remaining, queue)) = next(&desk, call.part("name"))? else {
+            break;
+        };
+        let (Some(seq), queue) = (delivery.seqs.first(), queue) else {
+            break;
+        };
+        let message = delivery.block.message((seq - delivery.base) as usize);
+        bytes += message.body.len();
+        shown.push(row(
+            &message,
+            delivery.redelivered,
+            remaining,
+            &asked,
+            call.hall.broker.limits(),
+        ));
+        match asked.mode {
+            Mode::Take(disposal) => queue.settle(None, Ranges::one(seq), disposal),
+            Mode::Keep => {
+                held.1.push(seq);
+                held.0 = Some(queue);
+            }
+        }
+    }
+    drop(held);
+    Ok(Reply::json(&Value::Array(shown)))
+}
+
+/// Messages that go back to their queue, whatever happens.
+struct Held(Option<QueueRef>, Ranges);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0.take() {
+            queue.give_back(None, std::mem::take(&mut self.1), true);
+        }
+    }
+}
+
+/// Here RabbitMQ says which permission is missing.
+fn told(refusal: &broker::Refusal) -> Refusal {
+    match refusal.kind() {
+        RefusalKind::AccessRefused => Refusal::NotAuthorised(format!("ACCESS_REFUSED - {refusal}")),
+        _ => Refusal::of_broker(refusal),
+    }
+}
+
+/// The next message, and how many are ready after it.
+fn next(desk: &Desk, queue: &str) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
+    let getting = desk.session().get(CHANNEL, queue, false);
+    Ok(match getting.map_err(|refusal| told(&refusal))? {
+        Getting::Got {
+            delivery,
+            remaining,
+            queue,
+        } => Some((delivery, remaining, queue)),
+        Getting::Empty => None,
+        Getting::Later(queue) => {
+            let answer = desk.wait(|event| match event {
+                Event::Answer { answer, .. } => Some(answer),
+                _ => None,
+            })?;
+            match answer {
+                Answer::Got { delivery, remaining } => Some((delivery, remaining, queue)),
+                _ => None,
+            }
+        }
+    })
+}
+
+fn row(message: &Message<'_>, redelivered: bool, remaining: u64, asked: &Asked, limits: &Limits) -> Value {
+    let part = &message.body[..message.body.len().min(asked.truncate)];
+    let (payload, encoding) = match std::str::from_utf8(part) {
+        Ok(text) if !asked.base64 => (text.to_owned(), "string"),
+        _ => (STANDARD.encode(part), "base64"),
+    };
+    json!({
+        "payload_bytes": message.body.len(),
+        "redelivered": redelivered,
+        "exchange": json::text(message.exchange()),
+        "routing_key": json::text(message.routing_key()),
+        "message_count": remaining,
+        "properties": shown_properties(message.properties, limits),
+        "payload": payload,
+        "payload_encoding": encoding,
+    })
+}
+
+/// Properties as an object; none are an empty list, as from RabbitMQ.
+fn shown_properties(bytes: &[u8], limits: &Limits) -> Value {
+    let given = Properties::new(bytes);
+    let mut map = Map::new();
+    let strings = [
+        given.content_type(),
+        given.content_encoding(),
+        given.correlation_id(),
+        given.reply_to(),
+        given.expiration(),
+        given.message_id(),
+        given.kind(),
+        given.user_id(),
+        given.app_id(),
+        given.cluster_id(),
+    ];
+    for (name, value) in STRINGS.into_iter().zip(strings) {
+        if let Some(value) = value {
+            map.insert(name.into(), json::text(value).into());
+        }
+    }
+    let numbers = [
+        ("delivery_mode", given.delivery_mode().map(u64::from)),
+        ("priority", given.priority().map(u64::from)),
+        ("timestamp", given.timestamp()),
+    ];
+    for (name, value) in numbers {
+        if let Some(value) = value {
+            map.insert(name.into(), value.into());
+        }
+    }
+    if given.headers().is_some()
+        && let Ok(headers) = given.headers_table(limits)
+    {
+        map.insert("headers".into(), json::table(&headers));
+    }
+    match map.is_empty() {
+        true => json!([]),
+        false => Value::Object(map),
+    }
+}

@@ -1,0 +1,157 @@
+"""Changing objects by the HTTP API, publishing and getting."""
+
+import base64
+
+import pytest
+
+from api import Api, q
+
+ACCESS_REFUSED = {"error": "not_authorised", "reason": "Access refused."}
+
+
+@pytest.fixture
+def api():
+    return Api()
+
+
+@pytest.fixture
+def vhost(api, name):
+    assert api.put(f"/vhosts/{q(name)}").status == 201
+    yield name
+    assert api.delete(f"/vhosts/{q(name)}").status == 204
+
+
+@pytest.fixture
+def held(api, vhost):
+    """The path of a durable queue called `q`."""
+    assert api.put(f"/queues/{q(vhost)}/q", {"durable": True}).status == 201
+    return f"{q(vhost)}/q"
+
+
+def publish(api, vhost, payload="hi", exchange="amq.default", key="q", encoding="string", **properties):
+    return api.post(f"/exchanges/{q(vhost)}/{exchange}/publish", {"properties": properties, "routing_key": key, "payload": payload, "payload_encoding": encoding})
+
+
+def got(api, held, count=1, ackmode="ack_requeue_false", encoding="auto", **more):
+    return api.post(f"/queues/{held}/get", {"count": count, "ackmode": ackmode, "encoding": encoding, **more})
+
+
+def reason(answer, status):
+    assert answer.status == status, answer
+    return answer.json["reason"]
+
+
+def test_queues_are_declared_and_deleted(api, vhost):
+    path = f"/queues/{q(vhost)}/a%2Fb"
+    asked = {"durable": True, "auto_delete": False, "arguments": {"x-max-length": 5, "x-overflow": "reject-publish"}}
+    assert [api.put(path, asked).status, api.put(path, asked).status] == [201, 204]
+    found = api.get(path).json
+    assert (found["name"], found["durable"]) == ("a/b", True)
+    assert found["arguments"].items() >= asked["arguments"].items()
+    assert "inequivalent arg 'durable' for queue 'a/b'" in reason(api.put(path, {"durable": False}), 400)
+    assert reason(api.put(f"{path}2", {"durable": "yes"}), 400) == ["not_boolean", "yes"]
+    assert "invalid arg 'x-max-length' for queue 'a/b3'" in reason(api.put(f"{path}3", {"durable": True, "arguments": {"x-max-length": "z"}}), 400)
+    reserved = api.put(f"/queues/{q(vhost)}/amq.q", {"durable": True})
+    assert (reserved.status, reserved.json) == (401, ACCESS_REFUSED)
+    nowhere = api.put("/queues/nope.vhost/q", {"durable": True})
+    assert (nowhere.status, nowhere.json) == (404, {"error": "not_found", "reason": "vhost_not_found"})
+    assert [api.delete(path).status, api.delete(path).status] == [204, 404]
+
+
+def test_a_queue_in_use_stays_if_that_is_asked(api, vhost, held):
+    assert publish(api, vhost).json == {"routed": True}
+    assert "not empty" in reason(api.delete(f"/queues/{held}?if-empty=true"), 400)
+    assert api.delete(f"/queues/{held}/contents").status == 204
+    assert api.delete(f"/queues/{held}?if-empty=true&if-unused=true").status == 204
+    assert api.delete(f"/queues/{held}/contents").status == 404
+
+
+def test_exchanges_are_declared_and_deleted(api, vhost):
+    path = f"/exchanges/{q(vhost)}/x"
+    assert [api.put(path, {"type": "topic", "durable": True}).status, api.put(path, {"type": "topic", "durable": True}).status] == [201, 204]
+    found = api.get(path).json
+    assert (found["type"], found["durable"], found["auto_delete"], found["internal"], found["arguments"]) == ("topic", True, False, False, {})
+    assert "inequivalent arg 'type' for exchange 'x'" in reason(api.put(path, {"type": "direct", "durable": True}), 400)
+    assert "exchange type 'nope'" in reason(api.put(f"{path}2", {"type": "nope"}), 400)
+    for system in ["amq.direct", "amq.default"]:
+        answer = api.delete(f"/exchanges/{q(vhost)}/{system}")
+        assert (answer.status, answer.json) == (401, ACCESS_REFUSED)
+    assert [api.delete(path).status, api.delete(path).status] == [204, 404]
+
+
+def test_bindings_are_made_and_deleted(api, vhost, held):
+    api.put(f"/exchanges/{q(vhost)}/x", {"type": "topic", "durable": True})
+    path = f"/bindings/{q(vhost)}/e/x/q/q"
+    made = api.post(path, {"routing_key": "a/b~ c", "arguments": {}})
+    assert (made.status, made.headers["location"]) == (201, "q/a%252Fb%257E%2Bc")
+    assert api.post(path, {}).headers["location"] == "q/~"
+    assert api.post(path, {"routing_key": "k", "arguments": {"n": 1}}).status == 201
+    rows = api.get(path).json
+    assert [(row["routing_key"], row["arguments"]) for row in rows] == [("", {}), ("a/b~ c", {}), ("k", {"n": 1})]
+    assert "in use" in reason(api.delete(f"/exchanges/{q(vhost)}/x?if-unused=true"), 400)
+    for row in rows:
+        one = f"{path}/{q(row['properties_key'])}"
+        assert [api.delete(one).status, api.delete(one).status] == [204, 404]
+    assert api.get(path).json == []
+    assert reason(api.post(f"/bindings/{q(vhost)}/e/x/q/nope", {}), 404) == f"no queue 'nope' in vhost '{vhost}'"
+    assert api.post(f"/bindings/{q(vhost)}/e/x/e/amq.fanout", {"routing_key": "r"}).headers["location"] == "amq.fanout/r"
+    refused = api.post(f"/bindings/{q(vhost)}/e/amq.default/q/q", {"routing_key": "r"})
+    assert (refused.status, refused.json) == (401, ACCESS_REFUSED)
+
+
+def test_what_is_published_is_got_as_it_was(api, vhost, held):
+    properties = {"delivery_mode": 2, "headers": {"a": 1, "b": "c"}, "content_type": "text/plain", "timestamp": 5, "priority": 3, "type": "t"}
+    assert publish(api, vhost, **properties).json == {"routed": True}
+    assert publish(api, vhost, base64.b64encode(b"\xff\x00").decode(), encoding="base64").json == {"routed": True}
+    assert publish(api, vhost, key="nope").json == {"routed": False}
+    first, second = got(api, held, count=5, ackmode="ack_requeue_true").json
+    assert first == {"payload_bytes": 2, "redelivered": False, "exchange": "", "routing_key": "q", "message_count": 1, "properties": properties, "payload": "hi", "payload_encoding": "string"}
+    assert (second["payload"], second["payload_encoding"], second["properties"], second["message_count"]) == ("/wA=", "base64", [], 0)
+    again, = got(api, held, encoding="base64", truncate=1).json
+    assert (again["redelivered"], again["payload"], again["payload_encoding"], again["payload_bytes"]) == (True, "aA==", "base64", 2)
+    assert len(got(api, held, count="7", ackmode="reject_requeue_true").json) == 1
+    assert len(got(api, held, ackmode="reject_requeue_false").json) == 1
+    assert got(api, held).json == []
+
+
+def test_wrong_publishes_and_gets(api, vhost, held):
+    answer = api.post(f"/exchanges/{q(vhost)}/amq.default/publish", {"routing_key": "x"})
+    assert reason(answer, 400) == "[{key_missing,properties},\n {key_missing,payload},\n {key_missing,payload_encoding}]"
+    missing = publish(api, vhost, exchange="nope")
+    assert (missing.status, missing.json) == (404, {"error": "not_found", "reason": "exchange_not_found"})
+    assert publish(api, vhost, zork=1).json == {"routed": True}
+    assert reason(publish(api, vhost, delivery_mode="x"), 400) == ["not_int", "delivery_mode"]
+    assert reason(publish(api, vhost, "!!", encoding="base64"), 400) == ["not_base64", "!!"]
+    assert reason(publish(api, vhost, encoding="x"), 400) == ["unsupported_encoding", "x"]
+    assert reason(got(api, held, ackmode="zz"), 400) == "Invalid ackmode value: zz. Valid values are: ack_requeue_true, ack_requeue_false, reject_requeue_true, reject_requeue_false"
+    assert reason(api.post(f"/queues/{held}/get", {"count": 1, "encoding": "auto"}), 400) == "[{key_missing,ackmode}]"
+    assert reason(got(api, held, count="x"), 400) == ["not_integer", "x"]
+    missing = got(api, f"{q(vhost)}/nope")
+    assert (missing.status, missing.json) == (404, {"error": "not_found", "reason": "queue_not_found"})
+
+
+def test_a_refused_message_is_told(api, vhost):
+    full = {"durable": True, "arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}}
+    assert api.put(f"/queues/{q(vhost)}/full", full).status == 201
+    assert publish(api, vhost, key="full").status == 400
+
+
+def test_permissions_hold_as_over_amqp(api, vhost, name):
+    user = f"{name}.user"
+    assert api.put(f"/users/{user}", {"password": "p", "tags": "management"}).status == 201
+    assert api.put(f"/permissions/{q(vhost)}/{user}", {"configure": "^mine", "write": "^mine", "read": "^mine"}).status == 201
+    theirs = Api(user, "p")
+    assert theirs.put(f"/queues/{q(vhost)}/mine", {"durable": True}).status == 201
+    assert api.put(f"/queues/{q(vhost)}/other", {"durable": True}).status == 201
+    for refused in [
+        theirs.put(f"/queues/{q(vhost)}/another", {"durable": True}),
+        theirs.delete(f"/queues/{q(vhost)}/other"),
+        theirs.delete(f"/queues/{q(vhost)}/other/contents"),
+        theirs.put(f"/exchanges/{q(vhost)}/x", {"type": "fanout"}),
+        theirs.post(f"/bindings/{q(vhost)}/e/amq.topic/q/mine", {}),
+    ]:
+        assert (refused.status, refused.json) == (401, ACCESS_REFUSED)
+    assert reason(got(theirs, f"{q(vhost)}/other"), 401) == f"ACCESS_REFUSED - read access to queue 'other' in vhost '{vhost}' refused for user '{user}'"
+    assert reason(publish(theirs, vhost, key="mine"), 401) == f"ACCESS_REFUSED - write access to exchange 'amq.default' in vhost '{vhost}' refused for user '{user}'"
+    assert got(theirs, f"{q(vhost)}/mine").json == []
+    assert api.delete(f"/users/{user}").status == 204
