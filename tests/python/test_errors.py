@@ -152,7 +152,7 @@ CHANNEL_ERRORS = [
     ("x-queue-type that is no string", [fresh(queue_type=7)], 406, (50, 10), invalid("x-queue-type", "{unacceptable_type,signedint}")),
     ("x-queue-version that is no number", [fresh(queue_version="a")], 406, (50, 10), invalid("x-queue-version", '"expected integer, got longstr"')),
     ("stream argument on a classic queue", [fresh(max_age="1h")], 406, (50, 10), of_other_type("x-max-age")),
-    ("quorum argument on a classic queue", [fresh(delivery_limit=4)], 406, (50, 10), of_other_type("x-delivery-limit")),
+    ("quorum argument on a classic queue", [fresh(quorum_initial_group_size=4)], 406, (50, 10), of_other_type("x-quorum-initial-group-size")),
     ("unknown x-match", [Q.Bind(queue=N.plain, exchange="amq.headers", arguments={"x-match": "nope"})], 406, (50, 20), 'PRECONDITION_FAILED - Invalid x-match field value <<"nope">>; expected all, any, all-with-x, or any-with-x'),
     ("x-match that is no string", [Q.Bind(queue=N.plain, exchange="amq.headers", arguments={"x-match": 5})], 406, (50, 20), "PRECONDITION_FAILED - Invalid x-match field type signedint (value 5); expected longstr"),
 ]

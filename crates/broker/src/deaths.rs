@@ -99,6 +99,7 @@ pub fn reason_name(reason: DropReason) -> &'static str {
         DropReason::MaxLength => "maxlen",
         DropReason::Rejected => "rejected",
         DropReason::Expired => "expired",
+        DropReason::DeliveryLimit => "delivery_limit",
         DropReason::Purged => "purged",
         DropReason::Unreadable => "unreadable",
     }

@@ -70,6 +70,7 @@ impl Asker {
             base: 0,
             seqs: Ranges::one(0),
             redelivered: false,
+            returns: 0,
         };
         self.unwritten.fetch_add(
             delivery.bytes_of(0, 0) as usize + ANSWER_OVERHEAD,

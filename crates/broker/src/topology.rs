@@ -18,7 +18,9 @@ use crate::queues::{Queue, QueueJournal, Registry};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Record, Refusal, Request, View};
 use journal::CatalogJournal;
 use model::QueueId;
-use queue::fifo::{Classic, DeadLetterTo, Overflow, QueueSettings, Request as QueueRequest, Sorting};
+use queue::fifo::{
+    Classic, DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Request as QueueRequest, Sorting,
+};
 use std::collections::VecDeque;
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock,
@@ -320,6 +322,11 @@ pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
             catalog::Overflow::RejectPublish => Overflow::Reject,
             catalog::Overflow::RejectPublishDeadLetter => Overflow::RejectAndDeadLetter,
         },
+        delivery_limit: known.settings.delivery_limit.map(|limit| match limit {
+            ..0 => DeliveryLimit::Unlimited,
+            limit => DeliveryLimit::Returns(u32::try_from(limit).unwrap_or(u32::MAX)),
+        }),
+        retry_delay: known.settings.retry_delay,
         message_ttl_ms: known.settings.message_ttl_ms,
         expires_ms: known.settings.expires_ms,
         delays: known.delayed_exchange().is_some(),

@@ -3,6 +3,7 @@
 //! Texts and order are RabbitMQ 4.3's. What it knows and this broker does not do yet is refused, never ignored;
 //! arguments that RabbitMQ does not know either are kept and mean nothing, as there.
 
+use crate::retry_delay::retry_delay;
 use crate::{Exchange, ExchangeKind, ObjectKind, Overflow, Queue, QueueSettings, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 
@@ -22,6 +23,10 @@ enum Rule {
     Type,
     /// An integer from 0 to this.
     AtMost(i64),
+    /// An integer from -1 on.
+    Limit,
+    /// See [`crate::retry_delay`].
+    Retry,
     /// The name of a header: text that is not empty.
     Name,
     /// True or false.
@@ -77,7 +82,10 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     ("x-queue-type", Rule::Type),
     ("x-quorum-initial-group-size", Rule::Foreign),
     ("x-quorum-target-group-size", Rule::Foreign),
-    ("x-delivery-limit", Rule::Foreign),
+    // Quorum queues' in RabbitMQ, which takes anything there.
+    ("x-delivery-limit", Rule::Limit),
+    // Ours.
+    ("x-retry-delay", Rule::Retry),
     ("x-consumer-timeout", Rule::Foreign),
     ("x-consumer-disconnected-timeout", Rule::Foreign),
     ("x-delayed-retry-type", Rule::Foreign),
@@ -111,6 +119,8 @@ const COMPARED: &[&str] = &[
     "x-queue-version",
     "x-single-active-consumer",
     "x-fair-key",
+    "x-delivery-limit",
+    "x-retry-delay",
     "x-queue-type",
     "x-queue-leader-locator",
     "x-queue-master-locator",
@@ -207,6 +217,8 @@ pub fn queue_settings(arguments: &Table) -> QueueSettings {
             Some("reject-publish-dlx") => Overflow::RejectPublishDeadLetter,
             _ => Overflow::DropHead,
         },
+        delivery_limit: arguments.get("x-delivery-limit").and_then(Value::as_integer),
+        retry_delay: arguments.get("x-retry-delay").and_then(|it| retry_delay(it).ok()),
         message_ttl_ms: number("x-message-ttl"),
         expires_ms: number("x-expires"),
         dead_letter_exchange: text("x-dead-letter-exchange"),
@@ -316,6 +328,12 @@ impl Rule {
                 it if it > *most => Err(format!("{{max_value_exceeded,{it}}}")),
                 _ => Ok(()),
             },
+            Self::Limit => match value.as_integer() {
+                None => number(value, 0).map(drop),
+                Some(it) if it < -1 => Err(format!("{{value_negative,{it}}}")),
+                Some(_) => Ok(()),
+            },
+            Self::Retry => retry_delay(value).map(drop),
             Self::Name => match text(value)? {
                 "" => Err("empty_name".into()),
                 _ => Ok(()),

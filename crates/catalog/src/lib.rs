@@ -31,6 +31,7 @@ pub mod queue;
 pub mod record;
 pub mod refusal;
 pub mod request;
+mod retry_delay;
 pub mod routing;
 pub mod user;
 pub mod vhost;

@@ -4,7 +4,7 @@ use crate::{Name, Refusal};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::table::Table;
-use model::{ConnectionId, QueueId};
+use model::{ConnectionId, QueueId, RetryDelay};
 use std::sync::Arc;
 
 /// A queue.
@@ -105,6 +105,10 @@ pub struct QueueSettings {
     pub overflow: Overflow,
     /// `x-message-ttl`: how long messages may be ready, in milliseconds.
     pub message_ttl_ms: Option<u64>,
+    /// `x-delivery-limit`: how often a message may come back, -1 for as often as it likes.
+    pub delivery_limit: Option<i64>,
+    /// `x-retry-delay`: how long messages wait that came back.
+    pub retry_delay: Option<RetryDelay>,
     /// `x-expires`: how long nobody may use the queue before it is deleted, in milliseconds.
     pub expires_ms: Option<u64>,
     /// `x-dead-letter-exchange`: where messages go that are rejected, expire or have no room; empty for the default exchange.

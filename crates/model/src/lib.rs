@@ -15,6 +15,7 @@ pub mod limits;
 pub mod machine;
 pub mod properties;
 pub mod ranges;
+pub mod retry;
 pub mod table;
 
 pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
@@ -24,3 +25,4 @@ pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};
 pub use limits::Limits;
 pub use machine::{Index, Machine, Outcome, Timestamp};
 pub use ranges::Ranges;
+pub use retry::{LONGEST_RETRY_MS, RetryDelay};

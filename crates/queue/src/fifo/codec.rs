@@ -7,6 +7,8 @@
 //! 5 Moved     count, then first, count, place
 //! 7 Enqueued  first, received, flags, count, then each expiry, the messages
 //! 8 Snapshot  as 6, then count and each expiry
+//! 9 Retried   count, then each as an expiry
+//! 10 Snapshot as 8, then count and each retry as an expiry
 //! expiry      distance of first from the one before, last - first, at_ms
 //! 6 Snapshot  since, next, settled_high, count, then each kept piece; count, then (distance, times) of returned messages
 //! set         count of spans, then (distance from the end of the span before, length - 1) each
@@ -26,6 +28,8 @@ const MOVED: u8 = 5;
 const SNAPSHOT: u8 = 6;
 const ENQUEUED_EXPIRING: u8 = 7;
 const SNAPSHOT_EXPIRING: u8 = 8;
+const RETRIED: u8 = 9;
+const SNAPSHOT_RETRYING: u8 = 10;
 
 impl Record {
     /// Appends the record's bytes.
@@ -60,6 +64,10 @@ impl Record {
             Self::Returned { seqs } => {
                 out.push(RETURNED);
                 put_set(out, seqs);
+            }
+            Self::Retried { until } => {
+                out.push(RETRIED);
+                put_expiries(out, until);
             }
             Self::Dropped { seqs, reason } => {
                 out.extend_from_slice(&[DROPPED, reason_code(*reason)]);
@@ -98,8 +106,10 @@ impl Record {
             MOVED => Self::Moved {
                 pieces: input.list(5, Input::stored)?,
             },
-            SNAPSHOT => Self::Snapshot(input.snapshot(false)?),
-            SNAPSHOT_EXPIRING => Self::Snapshot(input.snapshot(true)?),
+            RETRIED => Self::Retried {
+                until: input.expiries()?,
+            },
+            SNAPSHOT | SNAPSHOT_EXPIRING | SNAPSHOT_RETRYING => Self::Snapshot(input.snapshot(*kind)?),
             _ => return None,
         };
         input.rest.is_empty().then_some(record)
@@ -128,6 +138,7 @@ fn reason_code(reason: DropReason) -> u8 {
         DropReason::Purged => 2,
         DropReason::Unreadable => 3,
         DropReason::Expired => 4,
+        DropReason::DeliveryLimit => 5,
     }
 }
 
@@ -138,6 +149,7 @@ fn reason(code: u8) -> Option<DropReason> {
         DropReason::Purged,
         DropReason::Unreadable,
         DropReason::Expired,
+        DropReason::DeliveryLimit,
     ]
     .into_iter()
     .find(|reason| reason_code(*reason) == code)
@@ -168,11 +180,12 @@ fn put_place(out: &mut Vec<u8>, place: Place) {
 }
 
 fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
-    out.push(if snapshot.expiries.is_empty() {
-        SNAPSHOT
-    } else {
-        SNAPSHOT_EXPIRING
-    });
+    let kind = match (snapshot.retries.is_empty(), snapshot.expiries.is_empty()) {
+        (true, true) => SNAPSHOT,
+        (true, false) => SNAPSHOT_EXPIRING,
+        (false, _) => SNAPSHOT_RETRYING,
+    };
+    out.push(kind);
     put(out, snapshot.since);
     put(out, snapshot.next);
     put(out, snapshot.settled_high);
@@ -202,8 +215,11 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
         put(out, u64::from(*times));
         at = *seq;
     }
-    if !snapshot.expiries.is_empty() {
+    if kind != SNAPSHOT {
         put_expiries(out, &snapshot.expiries);
+    }
+    if kind == SNAPSHOT_RETRYING {
+        put_expiries(out, &snapshot.retries);
     }
 }
 
@@ -319,6 +335,13 @@ impl<'a> Input<'a> {
         })
     }
 
+    fn expiries_if(&mut self, there: bool) -> Option<Vec<Expiry>> {
+        match there {
+            true => self.expiries(),
+            false => Some(Vec::new()),
+        }
+    }
+
     fn expiries(&mut self) -> Option<Vec<Expiry>> {
         let mut at: Seq = 0;
         self.list(3, |input| {
@@ -330,7 +353,7 @@ impl<'a> Input<'a> {
         })
     }
 
-    fn snapshot(&mut self, expiring: bool) -> Option<Snapshot> {
+    fn snapshot(&mut self, kind: u8) -> Option<Snapshot> {
         let (since, next, settled_high) = (self.number()?, self.number()?, self.number()?);
         let kept = self.list(8, Self::kept)?;
         let mut at: Seq = 0;
@@ -344,7 +367,8 @@ impl<'a> Input<'a> {
             settled_high,
             kept,
             returned,
-            expiries: if expiring { self.expiries()? } else { Vec::new() },
+            expiries: self.expiries_if(kind != SNAPSHOT)?,
+            retries: self.expiries_if(kind == SNAPSHOT_RETRYING)?,
         })
     }
 }

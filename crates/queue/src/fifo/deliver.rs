@@ -16,6 +16,8 @@ pub(super) struct Ready {
     pub first: Seq,
     pub last: Seq,
     pub redelivered: bool,
+    /// How often they came back, if the queue tells.
+    pub returns: u32,
 }
 
 impl<E: Ends> Fifo<E> {
@@ -52,6 +54,7 @@ impl<E: Ends> Fifo<E> {
                 block: &memory.block,
                 base: memory.base,
                 redelivered: ready.redelivered,
+                returns: ready.returns,
             };
             let count = match self.dispatch.gets.pop_front() {
                 Some(get) => {
@@ -99,12 +102,16 @@ impl<E: Ends> Fifo<E> {
             }
             None => self.first_that_stays()?,
         };
+        if self.counts_returns() {
+            return Some(self.counted(slot, first, last));
+        }
         if last < self.dispatch.suspect_below {
             return Some(Ready {
                 slot,
                 first,
                 last,
                 redelivered: true,
+                returns: 0,
             });
         }
         if first < self.dispatch.suspect_below {
@@ -113,6 +120,7 @@ impl<E: Ends> Fifo<E> {
                 first,
                 last: self.dispatch.suspect_below - 1,
                 redelivered: true,
+                returns: 0,
             });
         }
         let (last, redelivered) = self.contents.alike(first, last);
@@ -121,7 +129,24 @@ impl<E: Ends> Fifo<E> {
             first,
             last,
             redelivered,
+            returns: 0,
         })
+    }
+
+    /// The first of these ready messages that came back equally often.
+    fn counted(&self, slot: usize, first: Seq, last: Seq) -> Ready {
+        let (mut last, returns) = self.contents.returned_alike(first, last);
+        let suspect = first < self.dispatch.suspect_below;
+        if suspect {
+            last = last.min(self.dispatch.suspect_below - 1);
+        }
+        Ready {
+            slot,
+            first,
+            last,
+            redelivered: suspect || returns > 0,
+            returns,
+        }
     }
 
     /// The first ready messages at or after the cursor, when some there are on their way to a dead-letter exchange.
@@ -153,6 +178,7 @@ impl<E: Ends> Fifo<E> {
             block: span.block.clone(),
             base: span.base,
             redelivered: span.redelivered,
+            returns: span.returns,
         };
         let answer = Answer::Got {
             delivery,

@@ -58,9 +58,10 @@ impl<E: Ends> Fifo<E> {
     /// Where messages go that leave for this reason, if not nowhere.
     pub(super) fn dead_letters_to(&self, reason: DropReason) -> Option<Arc<DeadLetterTo>> {
         match reason {
-            DropReason::MaxLength | DropReason::Rejected | DropReason::Expired => {
-                self.settings.dead_letter.clone()
-            }
+            DropReason::MaxLength
+            | DropReason::Rejected
+            | DropReason::Expired
+            | DropReason::DeliveryLimit => self.settings.dead_letter.clone(),
             DropReason::Purged | DropReason::Unreadable => None,
         }
     }
@@ -213,7 +214,7 @@ impl<E: Ends> Fifo<E> {
     }
 
     /// Live messages `first..=last`, wherever they stand, are ready no more.
-    fn take_out(&mut self, first: Seq, last: Seq) {
+    pub(super) fn take_out(&mut self, first: Seq, last: Seq) {
         let mut parts = Vec::new();
         self.contents.live_spans(first, last, |run, from, to| {
             parts.push((from, to, run.body_bytes(from, to)));

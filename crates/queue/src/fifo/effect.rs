@@ -57,6 +57,8 @@ pub struct Delivery {
     pub base: Seq,
     /// They may have been delivered before.
     pub redelivered: bool,
+    /// How often they came back; 0 also if the queue does not tell.
+    pub returns: u32,
 }
 
 /// What a message costs of a consumer's window beyond its bytes in the block (12 of which are lengths): roughly its frames.

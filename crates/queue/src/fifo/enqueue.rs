@@ -69,6 +69,7 @@ impl<E: Ends> Fifo<E> {
             block,
             base: first,
             redelivered: false,
+            returns: 0,
         };
         let gone = self
             .dispatch

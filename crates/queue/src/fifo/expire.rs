@@ -13,19 +13,28 @@ impl<E: Ends> Fifo<E> {
     /// for never.
     #[inline]
     pub fn wakes_at_ms(&self) -> u64 {
-        self.contents.expiries.next_ms().min(self.unused_at_ms)
+        self.contents
+            .expiries
+            .next_ms()
+            .min(self.contents.retries.next_ms())
+            .min(self.unused_at_ms)
     }
 
     /// Carries out what is due.
     #[cold]
     pub(super) fn due(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         let mut going = Vec::new();
+        let again = self.retries_due(now);
         while let Some((first, last)) = self.contents.expiries.pop_due(now.0) {
             self.expire(first, last, &mut going);
         }
         if !going.is_empty() {
             self.discard(&going, DropReason::Expired, outcome);
             self.end_waiting(outcome);
+        }
+        if again && self.dispatch.ready > 0 {
+            self.deliver(outcome);
+            self.overflow(outcome);
         }
         if self.unused_at_ms <= now.0 {
             self.unused_at_ms = u64::MAX;
@@ -36,6 +45,7 @@ impl<E: Ends> Fifo<E> {
     /// Of `first..=last`, adds what is ready to `going`; what somebody holds expires if it comes back, and what is on its way
     /// to the dead-letter exchange if a crash brings it back.
     fn expire(&mut self, first: Seq, last: Seq, going: &mut Vec<(Seq, Seq)>) {
+        self.wait_no_more(first, last);
         let mut late = Vec::new();
         let dispatch = &self.dispatch;
         self.contents.live_spans(first, last, |_, from, to| {

@@ -25,12 +25,15 @@ mod overflow;
 mod paging;
 pub mod record;
 pub mod request;
+mod retry;
 mod settle;
 
 pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
 pub use lanes::{Classic, Lanes, Sorting};
 pub use record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
-pub use request::{ConsumerSettings, DeadLetterTo, Disposal, Overflow, QueueSettings, Request};
+pub use request::{
+    ConsumerSettings, DeadLetterTo, DeliveryLimit, Disposal, Overflow, QueueSettings, Request,
+};
 
 use contents::Contents;
 use discard::Leaving;
@@ -134,6 +137,7 @@ impl<E: Ends> Fifo<E> {
             bytes += run.body_bytes(first, last)
         });
         self.dispatch.ready_bytes = bytes;
+        self.recover_retries();
         self.paging.recovered(self.contents.next());
     }
 
@@ -255,7 +259,7 @@ impl<E: Ends> Machine for Fifo<E> {
                 consumer,
                 seqs,
                 failed,
-            } => self.take_back(consumer, &seqs, failed, outcome),
+            } => self.take_back(consumer, &seqs, failed, now, outcome),
             Request::Flow { consumer, bytes } => self.change(consumer, outcome, |it| it.refill(bytes)),
             Request::Limit { consumer, prefetch } => {
                 self.change(consumer, outcome, |it| it.settings.prefetch = prefetch);
@@ -311,7 +315,15 @@ impl<E: Ends> Machine for Fifo<E> {
             Record::Returned { seqs } => {
                 for (first, last) in seqs.spans() {
                     self.contents.mark_returned(first, last, &mut journaled);
+                    self.contents.retries.remove(first, last);
                 }
+            }
+            Record::Retried { until } => {
+                for expiry in &until {
+                    let (first, last) = (expiry.first, expiry.last);
+                    self.contents.mark_returned(first, last, &mut journaled);
+                }
+                self.contents.retry_at(&until);
             }
             Record::Moved { pieces } => {
                 for piece in pieces {

@@ -29,6 +29,7 @@ impl<E: Ends> Fifo<E> {
     }
 
     pub(super) fn purge(&mut self, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
+        self.wait_no_more(0, Seq::MAX);
         let dropped = self.drop_ready(u64::MAX, u64::MAX, DropReason::Purged, outcome);
         outcome
             .effects
@@ -49,6 +50,7 @@ impl<E: Ends> Fifo<E> {
         self.dispatch.ring.set_single(self.settings.single_active);
         self.unused_at_ms = u64::MAX;
         self.used(now);
+        self.give_up(outcome);
         // What is due leaves by the new settings: a queue that comes from the log has no others, and would know of no
         // dead-letter exchange for what expired meanwhile.
         if self.wakes_at_ms() <= now.0 {

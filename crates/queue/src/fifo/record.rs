@@ -21,6 +21,8 @@ pub enum Record {
     Settled { seqs: Ranges },
     /// These came back and will be delivered again.
     Returned { seqs: Ranges },
+    /// These came back and will be delivered again, each once its time has come; by rising numbers.
+    Retried { until: Vec<Expiry> },
     /// These are gone without a consumer.
     Dropped { seqs: Ranges, reason: DropReason },
     /// These now lie in the queue's segments.
@@ -30,7 +32,7 @@ pub enum Record {
     Snapshot(Snapshot),
 }
 
-/// Messages that expire together.
+/// Messages that have one deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expiry {
     /// The first of them.
@@ -47,6 +49,7 @@ impl Record {
         let first = match self {
             Self::Enqueued { first, .. } => Some(*first),
             Self::Settled { seqs } | Self::Returned { seqs } | Self::Dropped { seqs, .. } => seqs.first(),
+            Self::Retried { until } => until.first().map(|until| until.first),
             Self::Moved { pieces } => pieces.first().map(|piece| piece.first),
             Self::Snapshot(snapshot) => Some(snapshot.next),
         };
@@ -74,6 +77,8 @@ pub enum DropReason {
     Rejected,
     /// `x-message-ttl` or the message's own `expiration`.
     Expired,
+    /// Returned more often than `x-delivery-limit` permits.
+    DeliveryLimit,
     /// `queue.purge`.
     Purged,
     /// The stored bytes are damaged.
@@ -96,6 +101,8 @@ pub struct Snapshot {
     pub returned: Vec<(Seq, u32)>,
     /// When messages expire, by rising first numbers; some of them may be gone.
     pub expiries: Vec<Expiry>,
+    /// Until when messages wait that were returned, by rising numbers.
+    pub retries: Vec<Expiry>,
 }
 
 /// Messages that lie together.

@@ -1,7 +1,7 @@
 //! What may be asked of a queue. Imperative.
 
 use super::{Ends, Sorting, record::Stored};
-use model::{Block, ConsumerId, Index, Ranges, Seq};
+use model::{Block, ConsumerId, Index, Ranges, RetryDelay, Seq};
 use std::sync::Arc;
 
 /// A request to the queue.
@@ -124,6 +124,10 @@ pub struct QueueSettings {
     pub overflow: Overflow,
     /// `x-message-ttl`: how long messages may be ready, in milliseconds.
     pub message_ttl_ms: Option<u64>,
+    /// `x-delivery-limit`: a message that came back more often than this leaves.
+    pub delivery_limit: Option<DeliveryLimit>,
+    /// `x-retry-delay`: messages that came back wait before they are delivered again.
+    pub retry_delay: Option<RetryDelay>,
     /// Messages wait here as long as their header `x-delay` says, and then go to `dead_letter`; their own expiration counts
     /// afterwards.
     pub delays: bool,
@@ -132,6 +136,15 @@ pub struct QueueSettings {
     pub expires_ms: Option<u64>,
     /// `x-dead-letter-exchange`: where messages go that are rejected, expire or have no room.
     pub dead_letter: Option<Arc<DeadLetterTo>>,
+}
+
+/// How often a message may come back. Wherever it is counted, deliveries say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryLimit {
+    /// As often as it likes.
+    Unlimited,
+    /// So often.
+    Returns(u32),
 }
 
 /// What happens to messages beyond a queue's limits.

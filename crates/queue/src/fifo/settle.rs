@@ -1,7 +1,7 @@
 //! What comes back from consumers: settled messages, and messages to deliver again.
 
 use super::{Disposal, DropReason, Ends, Fifo, FifoOutcome, Record};
-use model::{ConsumerId, Ranges, Seq};
+use model::{ConsumerId, Ranges, Seq, Timestamp};
 
 impl<E: Ends> Fifo<E> {
     /// Messages that are not with a consumer are passed over: they were settled before, or never delivered.
@@ -65,6 +65,7 @@ impl<E: Ends> Fifo<E> {
         consumer: Option<ConsumerId>,
         seqs: &Ranges,
         failed: bool,
+        now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
         let mut back: Vec<(Seq, Seq)> = Vec::new();
@@ -80,15 +81,19 @@ impl<E: Ends> Fifo<E> {
         }
         let overdue = self.overdue(&back);
         let mut journaled = Ranges::new();
-        for (first, last) in back {
-            self.dispatch.returned.insert(first, last);
-            if failed {
-                self.contents.mark_returned(first, last, &mut journaled);
+        let counted = failed && self.counts_returns();
+        for (first, last) in &back {
+            self.dispatch.returned.insert(*first, *last);
+            if failed && !counted {
+                self.contents.mark_returned(*first, *last, &mut journaled);
             }
         }
         self.dispatch.ready += count;
         self.dispatch.handed = self.dispatch.handed.saturating_sub(count);
         self.dispatch.ready_bytes += bytes;
+        if counted {
+            self.failed(&back, &overdue, now, outcome);
+        }
         if !journaled.is_empty() {
             self.record(Record::Returned { seqs: journaled }, outcome);
         }

@@ -8,6 +8,7 @@
 mod careful;
 mod lane_limits;
 mod lanes;
+mod mixed;
 mod mortality;
 mod properties;
 mod stories;

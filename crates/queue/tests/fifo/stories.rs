@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! queue [durable] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
-//!     [ttl MS] [expires MS] [dead-letters]      (first, once; on one line)
+//!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters]      (first, once; on one line)
 //! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [confirm NAME]            (one block, as one read from a socket brings it)
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
@@ -15,10 +15,10 @@
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
 
 use crate::world::{Event, World, expiring_block};
-use model::{ConsumerId, Ranges, Timestamp};
+use model::{ConsumerId, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
-    Answer, ConsumerSettings, DeadLetterTo, Delivery, Disposal, DropReason, Overflow, QueueSettings, Record,
-    Request, Source,
+    Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Overflow,
+    QueueSettings, Record, Request, Source,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -114,7 +114,7 @@ impl Story {
                 return self.describe(events);
             }
             "arrive" => {
-                let events = self.world.dead_letter_one().unwrap();
+                let events = self.world.dead_letter_one().unwrap_or_default();
                 return self.describe(events);
             }
             "status" => return vec![self.status()],
@@ -332,7 +332,11 @@ fn delivered(delivery: &Delivery) -> String {
     format!(
         "{}{}",
         list(&numbers),
-        if delivery.redelivered { " again" } else { "" }
+        match (delivery.redelivered, delivery.returns) {
+            (false, _) => String::new(),
+            (true, 0) => " again".into(),
+            (true, times) => format!(" again, returned {times}"),
+        }
     )
 }
 
@@ -348,6 +352,12 @@ fn recorded(record: &Record) -> String {
         }
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
         Record::Returned { seqs } => format!("{} returned", list(seqs)),
+        Record::Retried { until } => {
+            let each = until
+                .iter()
+                .map(|it| format!("{} returned until {} ms", show(it.first, it.last), it.at_ms));
+            each.collect::<Vec<_>>().join(", ")
+        }
         Record::Dropped { seqs, reason } => {
             format!("{} dropped, {}", list(seqs), why(*reason))
         }
@@ -368,6 +378,7 @@ fn why(reason: DropReason) -> &'static str {
         DropReason::MaxLength => "too many",
         DropReason::Rejected => "rejected",
         DropReason::Expired => "expired",
+        DropReason::DeliveryLimit => "tried too often",
         DropReason::Purged => "purged",
         DropReason::Unreadable => "unreadable",
     }
@@ -434,6 +445,13 @@ fn settings(words: &[&str]) -> QueueSettings {
         } else {
             Overflow::DropHead
         },
+        delivery_limit: after(words, "delivery-limit").map(|limit| DeliveryLimit::Returns(limit as u32)),
+        retry_delay: after(words, "retry").map(|initial_ms| RetryDelay {
+            initial_ms,
+            factor: 2000,
+            cap_ms: 8 * initial_ms,
+            jitter: 0,
+        }),
         message_ttl_ms: after(words, "ttl"),
         expires_ms: after(words, "expires"),
         dead_letter: words.contains(&"dead-letters").then(|| {

@@ -60,7 +60,7 @@ pub struct Disk {
 pub struct World {
     pub fifo: Classic<Plain>,
     /// Numbers say in which lane messages are, not which ones they are.
-    sorted: bool,
+    pub sorted: bool,
     pub disk: Disk,
     pub loads: VecDeque<(Seq, Source)>,
     pub stores: VecDeque<(Vec<Piece>, bool)>,

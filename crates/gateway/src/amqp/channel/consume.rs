@@ -1,6 +1,7 @@
 //! `basic.consume`, `basic.cancel` and `basic.get`.
 
 use super::consumer::{Consumer, WINDOW};
+use super::deliver::delivery_count;
 use super::methods::{Answer, Next};
 use super::topology::{count, table};
 use super::{Channel, Context};
@@ -152,6 +153,7 @@ impl Channel {
             self.holders.add(holder, 1);
         }
         let message = delivery.block.message((seq - delivery.base) as usize);
+        let counted = delivery_count(delivery, message.properties);
         let method = BasicGetOk {
             delivery_tag,
             redelivered: delivery.redelivered,
@@ -164,7 +166,7 @@ impl Channel {
             self.target(cx.out),
             number,
             &method,
-            message.properties,
+            counted.as_deref().unwrap_or(message.properties),
             message.body,
             frame_max,
         );

@@ -3,7 +3,9 @@
 use super::consumer::{Consumer, Pending};
 use super::{Channel, Departed};
 use broker::Delivery;
-use model::{ConsumerId, Ranges, Seq};
+use model::properties::{Properties, with_headers};
+use model::table::Value;
+use model::{ConsumerId, Limits, Ranges, Seq};
 use protocol::amqp::method::BasicCancel;
 
 impl Channel {
@@ -164,6 +166,24 @@ impl Channel {
     }
 }
 
+/// The message's properties with the header `x-delivery-count`, if its queue tells how often it came back. RabbitMQ's quorum
+/// queues have it from the first return on.
+#[inline]
+pub(super) fn delivery_count(delivery: &Delivery, properties: &[u8]) -> Option<Vec<u8>> {
+    match delivery.returns {
+        0 => None,
+        returns => with_count(properties, returns),
+    }
+}
+
+#[cold]
+fn with_count(properties: &[u8], returns: u32) -> Option<Vec<u8>> {
+    let known = Properties::new(properties);
+    let mut headers = known.headers_table(&Limits::default()).ok()?;
+    headers.insert("x-delivery-count", Value::Long(returns.into()));
+    with_headers(properties, &headers)
+}
+
 /// Writes messages `first..=last` until `out` is `limit` bytes long; returns the last one written.
 #[inline]
 fn write_span(
@@ -177,12 +197,13 @@ fn write_span(
     let mut seq = first;
     loop {
         let message = delivery.block.message((seq - delivery.base) as usize);
+        let counted = delivery_count(delivery, message.properties);
         consumer.template.deliver(
             out,
             *next_tag,
             delivery.redelivered,
             message.route,
-            message.properties,
+            counted.as_deref().unwrap_or(message.properties),
             message.body,
         );
         *next_tag += 1;

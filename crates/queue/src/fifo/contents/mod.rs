@@ -4,11 +4,13 @@
 
 mod expiries;
 mod relocate;
+mod retries;
 mod run;
 mod sizes;
 mod snapshot;
 
 pub(crate) use expiries::Expiries;
+pub(crate) use retries::{Retries, push_time};
 pub(crate) use run::{Home, Memory, Run};
 pub(crate) use sizes::Sizes;
 
@@ -37,6 +39,8 @@ pub(crate) struct Contents {
     paged: u64,
     /// When messages expire.
     pub(crate) expiries: Expiries,
+    /// Which messages wait before they are tried again, and until when.
+    pub(crate) retries: Retries,
     /// How often live messages were returned; mostly empty.
     marks: BTreeMap<Seq, u32>,
     /// Highest journaled message that a consumer settled.
@@ -57,6 +61,7 @@ impl Default for Contents {
             memory: 0,
             paged: 0,
             expiries: Expiries::default(),
+            retries: Retries::default(),
             marks: BTreeMap::new(),
             settled_high: 0,
             shared: BTreeMap::new(),
@@ -179,6 +184,9 @@ impl Contents {
         while let Some(marked) = self.marks.range(first..=last).next().map(|(seq, _)| *seq) {
             self.marks.remove(&marked);
         }
+        if self.retries.len() > 0 {
+            self.retries.remove(first, last);
+        }
         self.tidy();
         total
     }
@@ -200,6 +208,45 @@ impl Contents {
                 *self.marks.entry(seq).or_insert(0) += 1;
             }
         }
+    }
+
+    /// How often the message was returned.
+    pub(crate) fn times_returned(&self, seq: Seq) -> u32 {
+        self.marks.get(&seq).copied().unwrap_or(0)
+    }
+
+    /// All messages that were returned, and how often; ascending.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = (Seq, u32)> + '_ {
+        self.marks.iter().map(|(seq, times)| (*seq, *times))
+    }
+
+    /// These messages were returned and wait until then.
+    pub(crate) fn retry_at(&mut self, until: &[Expiry]) {
+        for expiry in until {
+            let mut waiting = Vec::new();
+            self.live_spans(expiry.first, expiry.last, |_, from, to| waiting.push((from, to)));
+            for seq in waiting.into_iter().flat_map(|(from, to)| from..=to) {
+                self.retries.set(seq, expiry.at_ms);
+            }
+        }
+    }
+
+    /// The first of `first..=last` that were returned equally often, up to which one, and how often.
+    pub(crate) fn returned_alike(&self, first: Seq, last: Seq) -> (Seq, u32) {
+        let times = self.times_returned(first);
+        let mut end = first;
+        if times == 0 {
+            let next = self.marks.range(first..=last).next();
+            return (next.map_or(last, |(seq, _)| seq - 1), 0);
+        }
+        let alike = self.marks.range(first..=last).take(LOOK_AHEAD).skip(1);
+        for (seq, _) in alike.take_while(|(_, known)| **known == times) {
+            if *seq != end + 1 {
+                break;
+            }
+            end = *seq;
+        }
+        (end, times)
     }
 
     /// The first of `first..=last` that are alike, up to which one, and whether they were returned before. Of returned

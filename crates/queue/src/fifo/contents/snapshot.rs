@@ -1,6 +1,6 @@
 //! Contents as one record, and back.
 
-use super::{Contents, Home, Run, Sizes};
+use super::{Contents, Home, Run, Sizes, push_time};
 use crate::fifo::record::{Kept, Rest, Snapshot};
 use model::{Index, Seq};
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ impl Contents {
             kept: Vec::with_capacity(self.runs.len() - self.dead),
             returned: Vec::new(),
             expiries: self.expiries.list(),
+            retries: Vec::new(),
         };
         for run in self.runs.iter().filter(|run| run.journaled && run.live > 0) {
             let (rest, base) = match run.home {
@@ -39,6 +40,9 @@ impl Contents {
             });
         }
         let journaled = |seq: &Seq| self.run(self.find(*seq)).is_some_and(|run| run.journaled);
+        for (seq, at_ms) in self.retries.list().filter(|(seq, _)| journaled(seq)) {
+            push_time(&mut snapshot.retries, seq, at_ms);
+        }
         snapshot.returned.extend(
             self.marks
                 .iter()
@@ -93,6 +97,7 @@ impl Contents {
                 self.marks.insert(seq, times);
             }
         }
+        self.retry_at(&snapshot.retries);
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) struct Span<'a> {
     pub block: &'a Arc<Block>,
     pub base: Seq,
     pub redelivered: bool,
+    pub returns: u32,
 }
 
 impl<E: Ends> Default for Ring<E> {
@@ -195,6 +196,7 @@ impl<E: Ends> Ring<E> {
                     block: span.block.clone(),
                     base: span.base,
                     redelivered: span.redelivered,
+                    returns: span.returns,
                 },
             });
         }

@@ -4,7 +4,7 @@
 use super::{LaneId, Lanes, Sorting, lane_of};
 use crate::fifo::deliver::OVERHEAD;
 use crate::fifo::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Overflow, Request};
-use model::{Block, BlockBuilder, Machine, Ranges, Timestamp};
+use model::{Block, BlockBuilder, Machine, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
 impl<E: Ends> Lanes<E> {
@@ -267,6 +267,7 @@ impl<E: Ends> Lanes<E> {
     fn purge(&mut self, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
         let mut purged = 0;
         self.each_lane(outcome, |lane, outcome| {
+            lane.wait_no_more(0, Seq::MAX);
             purged += lane.drop_ready(u64::MAX, u64::MAX, DropReason::Purged, outcome);
             lane.give_back(outcome);
         });

@@ -1,0 +1,163 @@
+//! Messages that consumers gave back: counted, tried again after a while (`x-retry-delay`), and given up after so many times
+//! (`x-delivery-limit`).
+//!
+//! What waits for its next try is live, but neither ready nor held: others overtake it. When its time has come it stands
+//! where it stood, before everything that is younger. Counts and times are recorded, so a restart forgets neither.
+
+use super::contents::push_time;
+use super::{DeliveryLimit, DropReason, Ends, Expiry, Fifo, FifoOutcome, Record};
+use model::{Ranges, Seq, Timestamp};
+
+/// What becomes of messages that came back.
+#[derive(Default)]
+struct Verdicts {
+    /// They have been tried often enough.
+    spent: Vec<(Seq, Seq)>,
+    /// They wait.
+    waiting: Vec<Expiry>,
+}
+
+impl<E: Ends> Fifo<E> {
+    /// True if it matters here how often a message came back.
+    #[inline]
+    pub(super) fn counts_returns(&self) -> bool {
+        self.settings.delivery_limit.is_some() || self.settings.retry_delay.is_some()
+    }
+
+    /// These live messages stand where they stood, and are counted. Those that have been tried too often leave, the others wait
+    /// if they are to. `overdue`, some of them, leave because they expired meanwhile.
+    #[cold]
+    pub(super) fn failed(
+        &mut self,
+        back: &[(Seq, Seq)],
+        overdue: &[(Seq, Seq)],
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        let mut journaled = Ranges::new();
+        for (first, last) in back {
+            self.contents.mark_returned(*first, *last, &mut journaled);
+        }
+        let verdicts = self.judge(back, overdue, now);
+        self.record_failed(journaled, &verdicts.waiting, outcome);
+        if !verdicts.spent.is_empty() {
+            self.discard(&verdicts.spent, DropReason::DeliveryLimit, outcome);
+        }
+        for Expiry { first, last, at_ms } in verdicts.waiting {
+            self.take_out(first, last);
+            self.dispatch.leave(first, last);
+            (first..=last).for_each(|seq| self.contents.retries.set(seq, at_ms));
+        }
+    }
+
+    fn judge(&self, back: &[(Seq, Seq)], overdue: &[(Seq, Seq)], now: Timestamp) -> Verdicts {
+        let mut verdicts = Verdicts::default();
+        let mut gone = Ranges::new();
+        overdue
+            .iter()
+            .for_each(|(first, last)| gone.push_span(*first, *last));
+        for seq in back.iter().flat_map(|(first, last)| *first..=*last) {
+            if gone.contains(seq) {
+                continue;
+            }
+            let times = self.contents.times_returned(seq);
+            if self.is_spent(times) {
+                match verdicts.spent.last_mut() {
+                    Some((_, last)) if *last + 1 == seq => *last = seq,
+                    _ => verdicts.spent.push((seq, seq)),
+                }
+            } else if let Some(delay) = self.settings.retry_delay {
+                let seed = seq ^ now.0.rotate_left(20) ^ u64::from(times).rotate_left(52);
+                let at_ms = now.0.saturating_add(delay.delay_ms(times, seed));
+                push_time(&mut verdicts.waiting, seq, at_ms);
+            }
+        }
+        verdicts
+    }
+
+    /// As in RabbitMQ's quorum queues a limit of 2 lets a message be delivered three times.
+    fn is_spent(&self, times: u32) -> bool {
+        match self.settings.delivery_limit {
+            Some(DeliveryLimit::Returns(limit)) => times > limit,
+            Some(DeliveryLimit::Unlimited) | None => false,
+        }
+    }
+
+    fn record_failed(&mut self, mut journaled: Ranges, waiting: &[Expiry], outcome: &mut FifoOutcome<E>) {
+        let (mut known, mut waits) = (Vec::new(), Ranges::new());
+        for expiry in waiting {
+            for seq in (expiry.first..=expiry.last).filter(|seq| journaled.contains(*seq)) {
+                push_time(&mut known, seq, expiry.at_ms);
+                waits.push(seq);
+            }
+        }
+        if !known.is_empty() {
+            journaled = journaled.iter().filter(|seq| !waits.contains(*seq)).collect();
+            self.record(Record::Retried { until: known }, outcome);
+        }
+        if !journaled.is_empty() {
+            self.record(Record::Returned { seqs: journaled }, outcome);
+        }
+    }
+
+    /// Messages whose time has come are ready. True if there are some.
+    pub(super) fn retries_due(&mut self, now: Timestamp) -> bool {
+        let mut some = false;
+        while let Some(seq) = self.contents.retries.pop_due(now.0) {
+            self.ready_again(seq);
+            some = true;
+        }
+        some
+    }
+
+    /// Nothing of `first..=last` waits any more: it is ready.
+    pub(super) fn wait_no_more(&mut self, first: Seq, last: Seq) {
+        for seq in self.contents.retries.remove(first, last) {
+            self.ready_again(seq);
+        }
+    }
+
+    fn ready_again(&mut self, seq: Seq) {
+        let mut bytes = None;
+        self.contents
+            .live_spans(seq, seq, |run, from, to| bytes = Some(run.body_bytes(from, to)));
+        let Some(bytes) = bytes else { return };
+        self.dispatch.left(seq, seq);
+        if seq < self.dispatch.cursor {
+            self.dispatch.returned.insert(seq, seq);
+        }
+        self.dispatch.ready += 1;
+        self.dispatch.ready_bytes += bytes;
+    }
+
+    /// Ends replay: what waits is not ready.
+    pub(super) fn recover_retries(&mut self) {
+        let waiting: Vec<Seq> = self.contents.retries.list().map(|(seq, _)| seq).collect();
+        for seq in waiting {
+            let mut bytes = 0;
+            self.contents
+                .live_spans(seq, seq, |run, from, to| bytes = run.body_bytes(from, to));
+            self.dispatch.leave(seq, seq);
+            self.dispatch.ready -= 1;
+            self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// A limit is in force: what was tried too often before (or was on its way to the dead-letter exchange when the process ended)
+    /// leaves.
+    pub(super) fn give_up(&mut self, outcome: &mut FifoOutcome<E>) {
+        if self.settings.delivery_limit.is_none() {
+            return;
+        }
+        let mut spent = Vec::new();
+        for (seq, times) in self.contents.marks() {
+            if self.is_spent(times) {
+                self.dispatch
+                    .ready_within(seq, seq, |from, to| spent.push((from, to)));
+            }
+        }
+        if !spent.is_empty() {
+            self.discard(&spent, DropReason::DeliveryLimit, outcome);
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! Everything at once against a naive queue: priorities, retries, delivery limits, times to live, limits of length, a single active
+//! consumer, settling in any order, restarts and checkpoints. The naive one is a list that is looked through.
+
+use crate::world::{Event, Plain, World, body, number};
+use model::properties::PropertiesBuilder;
+use model::{BlockBuilder, ConsumerId, Ranges, RetryDelay, Seq, Timestamp};
+use proptest::prelude::*;
+use queue::fifo::{
+    Answer, ConsumerSettings, Delivery, DeliveryLimit, Disposal, QueueSettings, Request, Sorting,
+};
+use std::sync::Arc;
+
+const HIGHEST: u8 = 2;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Publish { priorities: Vec<u8>, persistent: bool },
+    Get,
+    Consume { prefetch: u32 },
+    Cancel { id: u64 },
+    Settle { at: usize, accepted: bool },
+    Return { at: usize, failed: bool },
+    Pass { ms: u64 },
+    Purge,
+    Checkpoint,
+    Shrink { memory: usize },
+    Disk,
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (prop::collection::vec(0u8..4, 1..8), prop::bool::weighted(0.8))
+            .prop_map(|(priorities, persistent)| Step::Publish { priorities, persistent }),
+        5 => Just(Step::Get),
+        2 => (1u32..4).prop_map(|prefetch| Step::Consume { prefetch }),
+        1 => (1u64..4).prop_map(|id| Step::Cancel { id }),
+        3 => (0usize..12, any::<bool>()).prop_map(|(at, accepted)| Step::Settle { at, accepted }),
+        8 => (0usize..12, prop::bool::weighted(0.9)).prop_map(|(at, failed)| Step::Return { at, failed }),
+        5 => prop_oneof![1u64..60, 100u64..900].prop_map(|ms| Step::Pass { ms }),
+        1 => Just(Step::Purge),
+        1 => Just(Step::Checkpoint),
+        1 => prop_oneof![Just(0usize), Just(1 << 20)].prop_map(|memory| Step::Shrink { memory }),
+        3 => Just(Step::Disk),
+        1 => Just(Step::Restart),
+    ]
+}
+
+fn queue() -> impl Strategy<Value = QueueSettings> {
+    (
+        (any::<bool>(), any::<bool>()),
+        prop::option::of(0u32..4),
+        prop::option::of(20u64..200),
+        prop::option::of(100u64..800),
+        prop::option::of(3u64..15),
+    )
+        .prop_map(
+            |((sorted, single_active), limit, retry, message_ttl_ms, max_length)| QueueSettings {
+                durable: true,
+                single_active,
+                sorting: match sorted {
+                    true => Sorting::Priority(HIGHEST),
+                    false => Sorting::Arrival,
+                },
+                delivery_limit: limit.map(DeliveryLimit::Returns),
+                retry_delay: retry.map(|initial_ms| RetryDelay {
+                    initial_ms,
+                    factor: 2000,
+                    cap_ms: initial_ms * 3,
+                    jitter: 0,
+                }),
+                message_ttl_ms,
+                max_length,
+                ..QueueSettings::default()
+            },
+        )
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Ready,
+    Held { seq: Seq, by: Option<u64> },
+    Waiting { until: u64 },
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    /// The lowest goes first: by priority, then by age.
+    rank: (u8, u64),
+    persistent: bool,
+    expires: u64,
+    times: u32,
+    state: State,
+}
+
+struct Naive {
+    world: World,
+    settings: QueueSettings,
+    known: Vec<Known>,
+    /// In the order in which they came: who, and how many it may hold.
+    consumers: Vec<(u64, u32)>,
+    published: u64,
+    next_consumer: u64,
+}
+
+impl Naive {
+    fn new(settings: QueueSettings) -> Self {
+        let mut world = World::new(settings.clone());
+        // Numbers of transient messages are used again after a restart.
+        world.sorted = true;
+        Self {
+            world,
+            settings,
+            known: Vec::new(),
+            consumers: Vec::new(),
+            published: 0,
+            next_consumer: 0,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.world.now.0
+    }
+
+    fn turn(&mut self, request: Request<Plain>) {
+        let events = self.world.handle(request);
+        self.look(events);
+    }
+
+    /// The clock shows another time: what is due happens, to the list too.
+    fn time_passes(&mut self) {
+        let now = self.now();
+        self.known
+            .retain(|it| it.expires > now || matches!(it.state, State::Held { .. }));
+        for it in &mut self.known {
+            if matches!(it.state, State::Waiting { until } if until <= now) {
+                it.state = State::Ready;
+            }
+        }
+    }
+
+    /// Every delivery took the best that was ready; what nobody took and has no room is gone.
+    fn look(&mut self, events: Vec<Event>) {
+        let mut all: Vec<(u64, Seq, Option<u64>, u32)> = Vec::new();
+        let mut add = |delivery: &Delivery, by| {
+            for seq in delivery.seqs.iter() {
+                let message = delivery.block.message((seq - delivery.base) as usize);
+                all.push((number(message), seq, by, delivery.returns));
+            }
+        };
+        for event in &events {
+            match event {
+                Event::Delivered(id, delivery) => add(delivery, Some(id.0)),
+                Event::Answered(_, Answer::Got { delivery, .. }) => add(delivery, None),
+                _ => {}
+            }
+        }
+        let mut ready: Vec<(u8, u64)> = self.ready();
+        ready.truncate(all.len());
+        let mut went: Vec<(u8, u64)> = Vec::new();
+        for (number, seq, by, returns) in all {
+            let counts = self.settings.delivery_limit.is_some() || self.settings.retry_delay.is_some();
+            let it = self.known.iter_mut().find(|it| it.rank.1 == number);
+            let it = it.unwrap_or_else(|| panic!("{number} is gone, but was delivered"));
+            assert_eq!(it.state, State::Ready, "{it:?}");
+            assert_eq!(returns, if counts { it.times } else { 0 });
+            it.state = State::Held { seq, by };
+            went.push(it.rank);
+        }
+        went.sort_unstable();
+        assert_eq!(went, ready, "the best should have gone");
+        self.check_consumers();
+        while let Some(limit) = self.settings.max_length
+            && self.ready().len() as u64 > limit
+        {
+            let head = self.ready()[0];
+            self.known.retain(|it| it.rank != head);
+        }
+        self.compare();
+    }
+
+    fn ready(&self) -> Vec<(u8, u64)> {
+        let ready = self.known.iter().filter(|it| it.state == State::Ready);
+        let mut ranks: Vec<_> = ready.map(|it| it.rank).collect();
+        ranks.sort_unstable();
+        ranks
+    }
+
+    /// Nobody holds more than it may, and of several only the first one gets messages in a queue with a single active one.
+    fn check_consumers(&self) {
+        for (id, prefetch) in &self.consumers {
+            let holds = |it: &&Known| matches!(it.state, State::Held { by: Some(by), .. } if by == *id);
+            let count = self.known.iter().filter(holds).count();
+            assert!(count <= *prefetch as usize);
+            let active = self.consumers.first().is_some_and(|(first, _)| first == id);
+            let may = active || !self.settings.single_active;
+            assert!(may || count == 0, "a waiting consumer got messages");
+            let hungry = may && count < *prefetch as usize && self.world.loads.is_empty();
+            assert!(!hungry || self.ready().is_empty(), "{id} could have got more");
+        }
+    }
+
+    fn compare(&self) {
+        let status = self.world.fifo.status();
+        assert_eq!(status.ready, self.ready().len() as u64, "{:?}", self.known);
+        let held = self
+            .known
+            .iter()
+            .filter(|it| matches!(it.state, State::Held { .. }));
+        assert_eq!(status.unacked, held.count() as u64);
+    }
+
+    fn held(&self, at: usize) -> Option<(usize, Seq, Option<u64>)> {
+        let held = self
+            .known
+            .iter()
+            .enumerate()
+            .filter_map(|(index, it)| match it.state {
+                State::Held { seq, by } => Some((index, seq, by)),
+                _ => None,
+            });
+        let held: Vec<_> = held.collect();
+        held.get(at % held.len().max(1)).copied()
+    }
+
+    fn publish(&mut self, priorities: &[u8], persistent: bool) {
+        let mut builder = BlockBuilder::new();
+        for priority in priorities {
+            self.published += 1;
+            let properties = PropertiesBuilder::new().priority(*priority).encode();
+            builder.push(b"", b"q", &properties, &body(self.published, 20));
+            let sorted = self.settings.sorting != Sorting::Arrival;
+            self.known.push(Known {
+                rank: (
+                    if sorted {
+                        HIGHEST - (*priority).min(HIGHEST)
+                    } else {
+                        0
+                    },
+                    self.published,
+                ),
+                persistent,
+                expires: self
+                    .settings
+                    .message_ttl_ms
+                    .map_or(u64::MAX, |ttl| self.now() + ttl),
+                times: 0,
+                state: State::Ready,
+            });
+        }
+        let block = Arc::new(builder.finish(persistent, Timestamp(1)));
+        self.turn(Request::Enqueue { block, receipt: None });
+    }
+
+    fn give_back(&mut self, at: usize, failed: bool) {
+        let Some((index, seq, by)) = self.held(at) else {
+            return;
+        };
+        let now = self.now();
+        let it = &mut self.known[index];
+        it.times += u32::from(failed);
+        it.state = State::Ready;
+        let spent =
+            matches!(self.settings.delivery_limit, Some(DeliveryLimit::Returns(most)) if it.times > most);
+        if it.expires <= now || (failed && spent) {
+            self.known.remove(index);
+        } else if let Some(delay) = self.settings.retry_delay.filter(|_| failed) {
+            it.state = State::Waiting {
+                until: now + delay.delay_ms(it.times, 0),
+            };
+        }
+        let (consumer, seqs) = (by.map(ConsumerId), Ranges::one(seq));
+        self.turn(Request::Return {
+            consumer,
+            seqs,
+            failed,
+        });
+    }
+
+    fn cancel(&mut self, id: u64) {
+        self.consumers.retain(|(known, _)| *known != id);
+        for it in &mut self.known {
+            if let State::Held { by, .. } = &mut it.state {
+                *by = by.filter(|holder| *holder != id);
+            }
+        }
+        self.turn(Request::Cancel {
+            consumer: ConsumerId(id),
+            reply: None,
+        });
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Publish {
+                priorities,
+                persistent,
+            } => self.publish(priorities, *persistent),
+            Step::Get => self.turn(Request::Get {
+                no_ack: false,
+                reply: 0,
+            }),
+            Step::Consume { prefetch } => {
+                self.next_consumer += 1;
+                self.consumers.push((self.next_consumer, *prefetch));
+                let settings = ConsumerSettings {
+                    no_ack: false,
+                    exclusive: false,
+                    prefetch: *prefetch,
+                    priority: 0,
+                    window: 1 << 20,
+                };
+                self.turn(Request::Consume {
+                    consumer: ConsumerId(self.next_consumer),
+                    outlet: (),
+                    settings,
+                    reply: 0,
+                });
+            }
+            Step::Cancel { id } => {
+                let at = *id as usize % self.consumers.len().max(1);
+                if let Some((id, _)) = self.consumers.get(at).copied() {
+                    self.cancel(id);
+                }
+            }
+            Step::Settle { at, accepted } => {
+                if let Some((index, seq, by)) = self.held(*at) {
+                    self.known.remove(index);
+                    self.turn(Request::Settle {
+                        consumer: by.map(ConsumerId),
+                        seqs: Ranges::one(seq),
+                        disposal: match accepted {
+                            true => Disposal::Accepted,
+                            false => Disposal::Rejected,
+                        },
+                    });
+                }
+            }
+            Step::Return { at, failed } => self.give_back(*at, *failed),
+            Step::Pass { ms } => {
+                self.world.now.0 += ms;
+                self.time_passes();
+                self.turn(Request::Tick);
+            }
+            Step::Purge => {
+                self.known.retain(|it| matches!(it.state, State::Held { .. }));
+                self.turn(Request::Purge { reply: 0 });
+            }
+            Step::Checkpoint => {
+                let before = self.world.fifo.next_index();
+                self.turn(Request::Checkpoint { before });
+            }
+            Step::Shrink { memory } => self.turn(Request::Shrink { memory: *memory }),
+            Step::Disk => {}
+            Step::Restart => self.restart(),
+        }
+        while let Some(events) = self.world.load_one().or_else(|| match step {
+            Step::Disk => self.world.store_one(|_| false),
+            _ => None,
+        }) {
+            self.look(events);
+        }
+    }
+
+    /// What is persistent is back with its counts and times; nobody holds anything.
+    fn restart(&mut self) {
+        let now = self.world.now;
+        self.known.retain(|it| it.persistent);
+        self.consumers.clear();
+        for it in &mut self.known {
+            if let State::Held { .. } = it.state {
+                it.state = State::Ready;
+            }
+        }
+        self.time_passes();
+        let settings = self.settings.clone();
+        let plain = QueueSettings {
+            durable: true,
+            ..QueueSettings::default()
+        };
+        self.world = World::restarted(plain, self.world.disk.clone());
+        (self.world.now, self.world.sorted) = (now, true);
+        self.turn(Request::Configure { settings });
+    }
+
+    /// The journal alone makes the same queue: what is ready now, and what becomes ready once all delays are over.
+    fn check_replay(&self) {
+        let settings = QueueSettings {
+            max_length: None,
+            message_ttl_ms: None,
+            ..self.settings.clone()
+        };
+        let mut again = World::restarted(settings, self.world.disk.clone());
+        let here = |waits: bool| {
+            let there = self.known.iter().filter(|it| {
+                it.persistent && it.expires == u64::MAX && matches!(it.state, State::Waiting { .. }) == waits
+            });
+            let mut ranks: Vec<_> = there.map(|it| it.rank).collect();
+            ranks.sort_unstable();
+            ranks.into_iter().map(|(_, number)| number).collect::<Vec<_>>()
+        };
+        if self.settings.message_ttl_ms.is_some() {
+            return;
+        }
+        (again.now, again.sorted) = (self.world.now, true);
+        again.handle(Request::Tick);
+        again.settle_disk();
+        assert_eq!(again.drain_numbers(), here(false));
+        again.now.0 += 10_000;
+        again.handle(Request::Tick);
+        assert_eq!(again.drain_numbers(), here(true));
+        assert_eq!(again.disk.segments.len(), 0, "places were not released");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #[test]
+    fn all_features_together_do_what_a_naive_queue_does(
+        settings in queue(),
+        steps in prop::collection::vec(step(), 1..50),
+    ) {
+        let mut naive = Naive::new(settings);
+        for step in &steps {
+            naive.take(step);
+            naive.check_replay();
+        }
+    }
+}
