@@ -42,7 +42,7 @@ impl Gateway {
                 .listeners
                 .iter()
                 .map(|&address| {
-                    listen(address, options.backlog).map_err(|error| StartError::Listen { address, error })
+                    listen(address, &options).map_err(|error| StartError::Listen { address, error })
                 })
                 .collect::<Result<Vec<_>, _>>()?
         };
@@ -96,12 +96,19 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-fn listen(address: SocketAddr, backlog: u32) -> std::io::Result<TcpListener> {
+fn listen(address: SocketAddr, options: &Options) -> std::io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
     socket.set_reuseaddr(true)?;
+    // Connections inherit the sizes from the socket that they come in by.
+    if let Some(bytes) = options.send_buffer {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        socket.set_recv_buffer_size(bytes)?;
+    }
     socket.bind(address)?;
-    socket.listen(backlog)
+    socket.listen(options.backlog)
 }

@@ -12,6 +12,10 @@ pub struct Options {
     pub backlog: u32,
     /// Small writes leave at once (RabbitMQ: on).
     pub nodelay: bool,
+    /// Bytes that the system may hold for a client that does not read; `None` leaves it to the system.
+    pub send_buffer: Option<u32>,
+    /// Bytes that the system may hold of what a client has sent; `None` leaves it to the system.
+    pub receive_buffer: Option<u32>,
     /// The heartbeat interval offered to clients, in seconds; 0 is off (RabbitMQ: 60).
     pub heartbeat: u16,
     /// The ways to log in, in the order in which they are offered.
@@ -63,6 +67,8 @@ impl Options {
             listeners,
             backlog: 128,
             nodelay: true,
+            send_buffer: None,
+            receive_buffer: None,
             heartbeat: 60,
             mechanisms: vec![Mechanism::Plain, Mechanism::AmqPlain, Mechanism::Anonymous],
             anonymous: Some(AnonymousLogin::default()),

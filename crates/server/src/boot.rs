@@ -103,6 +103,8 @@ fn gateway_options(config: &Config) -> gateway::Options {
     gateway::Options {
         backlog: config.tcp.backlog,
         nodelay: config.tcp.nodelay,
+        send_buffer: config.tcp.send_buffer,
+        receive_buffer: config.tcp.receive_buffer,
         heartbeat: config.heartbeat_s,
         anonymous: config
             .anonymous_user

@@ -135,6 +135,10 @@ pub struct TcpOptions {
     /// Connections that may wait to be accepted.
     pub backlog: u32,
     pub nodelay: bool,
+    /// Bytes that the system may hold for a client that does not read; `None` leaves it to the system.
+    pub send_buffer: Option<u32>,
+    /// Bytes that the system may hold of what a client has sent; `None` leaves it to the system.
+    pub receive_buffer: Option<u32>,
 }
 
 /// What an empty data directory starts with; a node that has data ignores it.
@@ -244,6 +248,8 @@ impl Default for Config {
             tcp: TcpOptions {
                 backlog: 128,
                 nodelay: true,
+                send_buffer: None,
+                receive_buffer: None,
             },
             limits: model::Limits::default(),
             heartbeat_s: 60,

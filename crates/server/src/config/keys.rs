@@ -58,17 +58,11 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("tcp_listen_options", Only(&["none"], "`none` is its only value")),
     ("tcp_listen_options.backlog", Sets(rules::backlog)),
     ("tcp_listen_options.nodelay", Sets(rules::nodelay)),
-    (
-        "tcp_listen_options.sndbuf",
-        NoEffect("the kernel sizes socket buffers by itself"),
-    ),
-    (
-        "tcp_listen_options.recbuf",
-        NoEffect("the kernel sizes socket buffers by itself"),
-    ),
+    ("tcp_listen_options.sndbuf", Sets(rules::sndbuf)),
+    ("tcp_listen_options.recbuf", Sets(rules::recbuf)),
     (
         "tcp_listen_options.buffer",
-        NoEffect("the kernel sizes socket buffers by itself"),
+        NoEffect("the size of reads follows from what clients send"),
     ),
     (
         "tcp_listen_options.linger.*",

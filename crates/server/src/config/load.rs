@@ -185,6 +185,7 @@ mod tests {
              default_permissions.configure = ^a\ndefault_permissions.read = ^b\ndefault_permissions.write = ^c\n\
              vm_memory_high_watermark.absolute = 2GiB\ndisk_free_limit.relative = 1.5\ndata_dir = /srv/leveret\n\
              tcp_listen_options.backlog = 4096\ntcp_listen_options.nodelay = false\n\
+             tcp_listen_options.sndbuf = 192KB\ntcp_listen_options.recbuf = 196608\n\
              total_memory_available_override_value = 4GB\n",
         );
         let addresses: Vec<_> = config.listeners.values().copied().collect();
@@ -229,6 +230,8 @@ mod tests {
         assert_eq!(config.disk_free_limit, Watermark::Relative(1.5));
         assert_eq!(config.data_dir, Path::new("/srv/leveret"));
         assert_eq!((config.tcp.backlog, config.tcp.nodelay), (4_096, false));
+        let buffers = (config.tcp.send_buffer, config.tcp.receive_buffer);
+        assert_eq!(buffers, (Some(196_608), Some(196_608)));
         assert_eq!(config.total_memory, Some(4_000_000_000));
     }
 
@@ -334,7 +337,7 @@ mod tests {
             "load_definitions = /x.json",
             "definitions.skip_if_unchanged = true",
             "num_acceptors.tcp = 10",
-            "tcp_listen_options.sndbuf = 32768",
+            "tcp_listen_options.buffer = 32768",
             "log.file.rotation.date = $D0",
         ] {
             assert_eq!(warnings(key).len(), 1, "{key}");

@@ -62,6 +62,20 @@ pub fn nodelay(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+pub fn sndbuf(config: &mut Config, setting: &Setting) -> Checked {
+    config.tcp.send_buffer = Some(socket_buffer(setting)?);
+    Ok(())
+}
+
+pub fn recbuf(config: &mut Config, setting: &Setting) -> Checked {
+    config.tcp.receive_buffer = Some(socket_buffer(setting)?);
+    Ok(())
+}
+
+fn socket_buffer(setting: &Setting) -> Checked<u32> {
+    bytes_between(setting, 4_096, 1 << 30).ok_or("a size from 4096 to 1GB")
+}
+
 pub fn handshake_timeout(config: &mut Config, setting: &Setting) -> Checked {
     // RabbitMQ also takes `infinity`; nobody may hold a socket here forever without logging in.
     config.limits.handshake_ms =
