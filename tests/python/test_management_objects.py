@@ -152,6 +152,6 @@ def test_permissions_hold_as_over_amqp(api, vhost, name):
     ]:
         assert (refused.status, refused.json) == (401, ACCESS_REFUSED)
     assert reason(got(theirs, f"{q(vhost)}/other"), 401) == f"ACCESS_REFUSED - read access to queue 'other' in vhost '{vhost}' refused for user '{user}'"
-    assert reason(publish(theirs, vhost, key="mine"), 401) == f"ACCESS_REFUSED - write access to exchange 'amq.default' in vhost '{vhost}' refused for user '{user}'"
+    assert reason(publish(theirs, vhost, key="mine"), 400) == f"403 ACCESS_REFUSED - write access to exchange 'amq.default' in vhost '{vhost}' refused for user '{user}'"
     assert got(theirs, f"{q(vhost)}/mine").json == []
     assert api.delete(f"/users/{user}").status == 204

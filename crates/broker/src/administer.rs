@@ -3,7 +3,10 @@
 //! Every call returns when the change is durable, so it may take as long as a sync does.
 
 use crate::broker::Broker;
-use catalog::{Name, PasswordHash, Refusal, Request};
+use crate::declare::{DeclareExchange, DeclareQueue};
+use catalog::{Destination, Name, PasswordHash, Refusal, Request};
+use model::ConnectionId;
+use model::table::Table;
 
 /// What a user may do in a virtual host, as regular expressions on names of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +17,18 @@ pub struct Permissions {
     pub write: String,
     /// What may be taken from.
     pub read: String,
+}
+
+impl Permissions {
+    /// To do everything.
+    pub fn all() -> Self {
+        let everything = || ".*".to_owned();
+        Self {
+            configure: everything(),
+            write: everything(),
+            read: everything(),
+        }
+    }
 }
 
 impl Broker {
@@ -113,13 +128,99 @@ impl Broker {
         Ok(PasswordHash::new(salt, password))
     }
 
-    fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
-        self.topology().decide(None, request)?;
+    /// Declares an exchange on nobody's behalf. Durable after [`Broker::make_durable`].
+    ///
+    /// # Errors
+    /// See RabbitMQ's `exchange.declare`; permissions are not asked.
+    pub fn install_exchange(&self, vhost: &str, declare: DeclareExchange) -> Result<(), Refusal> {
+        let DeclareExchange {
+            name,
+            kind,
+            passive,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        } = declare;
+        let vhost = vhost.into();
+        let request = |reply| Request::DeclareExchange {
+            vhost,
+            name,
+            kind,
+            passive,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+            reply,
+        };
+        self.topology().decide(None, request).map(|_| ())
+    }
+
+    /// Declares a queue on nobody's behalf. Durable after [`Broker::make_durable`].
+    ///
+    /// # Errors
+    /// See RabbitMQ's `queue.declare`; permissions are not asked.
+    pub fn install_queue(&self, vhost: &str, declare: DeclareQueue) -> Result<(), Refusal> {
+        let vhost = vhost.into();
+        let request = |reply| Request::DeclareQueue {
+            vhost,
+            name: declare.name,
+            passive: false,
+            durable: declare.durable,
+            exclusive: false,
+            auto_delete: declare.auto_delete,
+            arguments: declare.arguments,
+            connection: NOBODY,
+            unique: [0; 16],
+            reply,
+        };
+        self.topology().decide(None, request).map(|_| ())
+    }
+
+    /// Binds on nobody's behalf. Durable after [`Broker::make_durable`].
+    ///
+    /// # Errors
+    /// One of both ends is missing, or the arguments make no sense.
+    pub fn install_binding(
+        &self,
+        vhost: &str,
+        source: &str,
+        destination: Destination,
+        routing_key: &[u8],
+        arguments: Table,
+    ) -> Result<(), Refusal> {
+        let vhost = vhost.into();
+        let request = |reply| Request::Bind {
+            vhost,
+            source: source.into(),
+            destination,
+            routing_key: routing_key.into(),
+            arguments,
+            connection: NOBODY,
+            reply,
+        };
+        self.topology().decide(None, request).map(|_| ())
+    }
+
+    /// Waits until everything that was changed before is durable.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn make_durable(&self) -> Result<(), Refusal> {
         self.node().log.sync().map_err(|error| Refusal::Internal {
             reason: error.to_string(),
         })
     }
+
+    fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
+        self.topology().decide(None, request)?;
+        self.make_durable()
+    }
 }
+
+/// No connection has this number.
+const NOBODY: ConnectionId = ConnectionId(0);
 
 #[cfg(test)]
 mod tests {
@@ -138,12 +239,9 @@ mod tests {
         broker
             .put_user("jane", Some(hash), vec!["monitoring".into()])
             .unwrap();
-        let all = Permissions {
-            configure: ".*".into(),
-            write: ".*".into(),
-            read: ".*".into(),
-        };
-        broker.set_permissions("jane", "shop", all).unwrap();
+        broker
+            .set_permissions("jane", "shop", Permissions::all())
+            .unwrap();
         let connect = || {
             let outbox = Arc::new(Outbox::new());
             let user = broker.authenticate("jane", b"secret", local).unwrap();

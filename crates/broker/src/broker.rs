@@ -59,13 +59,9 @@ impl Broker {
             _lock: recovered.lock,
         });
         broker.node.belongs_to(&broker);
-        let mut salt = [0; 4];
-        getrandom::fill(&mut salt)
-            .map_err(|error| OpenError::Thread(std::io::Error::other(error.to_string())))?;
-        broker
-            .topology
-            .seed(&broker.options, salt)
-            .map_err(OpenError::Defaults)?;
+        if broker.options.create_defaults {
+            broker.create_defaults()?;
+        }
         broker.node.clock.start(&broker.node).map_err(OpenError::Thread)?;
         let shelves = crate::pager::Shelves {
             log: broker.node.log.clone(),
@@ -79,6 +75,19 @@ impl Broker {
         let monitor = Monitor::start(&broker).map_err(OpenError::Thread)?;
         *broker.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
         Ok(broker)
+    }
+
+    /// A node without users gets its default virtual host and user.
+    ///
+    /// # Errors
+    /// A default permission is no regular expression, or the system has no randomness.
+    pub fn create_defaults(&self) -> Result<(), OpenError> {
+        let mut salt = [0; 4];
+        getrandom::fill(&mut salt)
+            .map_err(|error| OpenError::Thread(std::io::Error::other(error.to_string())))?;
+        self.topology
+            .seed(&self.options, salt)
+            .map_err(OpenError::Defaults)
     }
 
     /// Ends cleanly: everything appended is synced. Close all doors first.

@@ -11,6 +11,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// Limits on what comes from outside.
     pub limits: Limits,
+    /// The default user and virtual host are made at opening; otherwise by [`crate::Broker::create_defaults`].
+    pub create_defaults: bool,
     /// The user that a node without users creates at its first start.
     pub default_user: String,
     /// Its password.
@@ -43,6 +45,7 @@ impl Options {
         Self {
             data_dir: data_dir.into(),
             limits: Limits::default(),
+            create_defaults: true,
             default_user: "guest".into(),
             default_password: "guest".into(),
             default_vhost: "/".into(),

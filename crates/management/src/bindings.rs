@@ -2,7 +2,7 @@
 
 use crate::access::Right;
 use crate::arguments::{self, text as text_of};
-use crate::call::Call;
+use crate::call::{Call, queues_of};
 use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::{self, real_name};
 use crate::json::{table, text};
@@ -104,7 +104,7 @@ impl Shown<'_> {
 }
 
 /// What a destination is called.
-fn kind(destination: &Destination) -> &'static str {
+pub fn kind(destination: &Destination) -> &'static str {
     match destination {
         Destination::Queue(_) => "queue",
         Destination::Exchange(_) => "exchange",
@@ -115,9 +115,9 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhosts = call.visible_vhosts()?;
     let total = vhosts
         .iter()
-        .map(|vhost| vhost.queue_count() + vhost.binding_count());
+        .map(|vhost| queues_of(vhost).count() + vhost.binding_count());
     let shown = vhosts.iter().flat_map(|vhost| {
-        let by_name = vhost.queues().map(|queue| Shown::ByName(queue));
+        let by_name = queues_of(vhost).map(|queue| Shown::ByName(queue));
         by_name.chain(vhost.bindings().map(|binding| Shown::Bound(vhost, binding)))
     });
     reply(call, shown, total.sum())
@@ -137,8 +137,8 @@ fn of_queue(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn from_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (vhost, exchange) = (call.vhost()?, exchanges::find(call)?);
     if exchange.is_default() {
-        let by_name = vhost.queues().map(|queue| Shown::ByName(queue));
-        return reply(call, by_name, vhost.queue_count());
+        let by_name = queues_of(vhost).map(|queue| Shown::ByName(queue));
+        return reply(call, by_name, queues_of(vhost).count());
     }
     let bound = exchange.bindings().map(|binding| Shown::Bound(vhost, binding));
     reply(call, bound, exchange.binding_count())

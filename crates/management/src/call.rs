@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::query::Query;
 use crate::refusal::Refusal;
-use broker::{Broker, User, Vhost, View};
+use broker::{Broker, QueueView, User, Vhost, View};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -30,6 +30,11 @@ pub struct Call<'a> {
     pub query: Query,
     /// The body.
     pub body: &'a [u8],
+}
+
+/// The queues of a virtual host that clients declared: not those in which delayed exchanges keep their messages.
+pub fn queues_of(vhost: &Vhost) -> impl Iterator<Item = &Arc<QueueView>> {
+    vhost.queues().filter(|queue| queue.delayed_exchange().is_none())
 }
 
 impl Call<'_> {

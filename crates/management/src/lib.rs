@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `messages`, `health`; `desk` (a
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `messages`, `definitions`,
+//! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`json`] writes AMQP's tables as JSON.
 
@@ -14,6 +15,7 @@ mod access;
 mod arguments;
 mod bindings;
 mod call;
+mod definitions;
 mod desk;
 mod exchanges;
 mod health;
@@ -36,5 +38,6 @@ mod text;
 mod users;
 mod vhosts;
 
+pub use definitions::import;
 pub use management::Management;
 pub use options::{Listener, Options, StartError};

@@ -90,7 +90,11 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
     };
     let taken = publisher
         .publish(&message, Some(1))
-        .map_err(|refusal| told(&refusal))?;
+        .map_err(|refusal| match told(&refusal) {
+            // With the reply code before it, and as a bad request: RabbitMQ's channel was closed.
+            Refusal::NotAuthorised(reason) => Refusal::bad_request(format!("403 {reason}")),
+            other => other,
+        })?;
     publisher.flush();
     let mut awaited = taken.queues;
     let mut refused = false;

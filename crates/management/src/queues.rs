@@ -2,7 +2,7 @@
 
 use crate::access::Right;
 use crate::arguments::{self, boolean};
-use crate::call::Call;
+use crate::call::{Call, queues_of};
 use crate::desk::{CHANNEL, Desk};
 use crate::json::{counted, table};
 use crate::listing::{List, object};
@@ -61,8 +61,8 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         (true, true) => Detail::Totals,
     };
     let vhosts = call.visible_vhosts()?;
-    let total = vhosts.iter().map(|vhost| vhost.queue_count()).sum();
-    let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
+    let total = vhosts.iter().map(|vhost| queues_of(vhost).count()).sum();
+    let queues = vhosts.iter().flat_map(|vhost| queues_of(vhost));
     let list = List {
         name: &|queue: &&Arc<QueueView>| &queue.name,
         row: &|queue: &&Arc<QueueView>| Value::Object(row(call, queue, detail)),
@@ -141,7 +141,10 @@ fn purge(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// There is none.
 pub fn find<'a>(call: &'a Call<'_>) -> Result<&'a Arc<QueueView>, Refusal> {
-    call.vhost()?.queue(call.part("name")).ok_or(Refusal::NotFound)
+    let queue = call.vhost()?.queue(call.part("name"));
+    queue
+        .filter(|queue| queue.delayed_exchange().is_none())
+        .ok_or(Refusal::NotFound)
 }
 
 fn status(call: &Call<'_>, queue: &QueueView) -> Status {

@@ -5,7 +5,9 @@ use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
-use crate::{bindings, exchanges, health, messages, nodes, overview, permissions, queues, users, vhosts};
+use crate::{
+    bindings, definitions, exchanges, health, messages, nodes, overview, permissions, queues, users, vhosts,
+};
 
 /// What answers a request. It may take its time: it has a thread for itself.
 pub type Handler = fn(&Call<'_>) -> Result<Reply, Refusal>;
@@ -30,6 +32,7 @@ pub const ROUTES: &[&[Route]] = &[
     queues::ROUTES,
     bindings::ROUTES,
     messages::ROUTES,
+    definitions::ROUTES,
     health::ROUTES,
 ];
 

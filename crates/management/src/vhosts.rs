@@ -52,13 +52,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     let broker = &call.hall.broker;
     broker.create_vhost(name)?;
-    let everything = || ".*".to_owned();
-    let permissions = Permissions {
-        configure: everything(),
-        write: everything(),
-        read: everything(),
-    };
-    broker.set_permissions(&call.user.name, name, permissions)?;
+    broker.set_permissions(&call.user.name, name, Permissions::all())?;
     Ok(Reply::empty(201))
 }
 

@@ -1,6 +1,7 @@
 //! From the command line to a running node, and back down.
 
 mod banner;
+mod definitions;
 mod stop;
 
 use crate::cli::ServerArgs;
@@ -53,6 +54,11 @@ fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     // Before anything that takes time, so that a signal during recovery is not lost.
     let stop = stop::Signals::listen()?;
     let broker = Broker::open(broker_options(config))?;
+    if let Some(path) = &config.load_definitions {
+        definitions::load(&broker, path)?;
+        // A file that names users is not joined by the default one.
+        broker.create_defaults()?;
+    }
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config))?;
     let management = open_management(config, &broker, gateway.addresses())?;
     banner::show(
@@ -73,6 +79,7 @@ fn broker_options(config: &Config) -> broker::Options {
     let total = config.total_memory.or_else(memory::available).unwrap_or(u64::MAX);
     let defaults = &config.defaults;
     broker::Options {
+        create_defaults: config.load_definitions.is_none(),
         limits: config.limits.clone(),
         default_user: defaults.user.clone(),
         default_password: defaults.password.clone(),

@@ -57,6 +57,8 @@ pub struct Config {
     pub log: LogOptions,
     /// `management.*`.
     pub management: ManagementOptions,
+    /// `load_definitions`: a file of definitions, or a directory of such files, that is imported at every start.
+    pub load_definitions: Option<PathBuf>,
     /// The configuration files that were read.
     pub files: Vec<PathBuf>,
 }
@@ -291,6 +293,7 @@ impl Default for Config {
                 disable_stats: false,
                 enable_queue_totals: false,
             },
+            load_definitions: None,
             files: Vec::new(),
         }
     }

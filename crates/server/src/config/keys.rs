@@ -137,8 +137,13 @@ pub const KEYS: &[(&str, Rule)] = &[
     ),
     ("default_limits.vhosts.**", Part("limits of vhosts")),
     ("default_policies.operator.**", Part("policies")),
-    ("load_definitions", Part("the import of definitions")),
-    ("definitions.**", Part("the import of definitions")),
+    ("load_definitions", Sets(rules::load_definitions)),
+    ("management.load_definitions", Sets(rules::load_definitions)),
+    (
+        "definitions.skip_if_unchanged",
+        NoEffect("objects that are there already cost next to nothing"),
+    ),
+    ("definitions.**", Part("this source of definitions")),
     // Access
     ("loopback_users", Sets(rules::no_loopback_users)),
     ("loopback_users.*", Sets(rules::loopback_user)),

@@ -334,7 +334,7 @@ mod tests {
             "mqtt.tcp_listen_options.backlog = 4096",
             "stream.listeners.tcp.1 = 5552",
             "prometheus.tcp.port = 15692",
-            "load_definitions = /x.json",
+            "definitions.import_backend = https",
             "definitions.skip_if_unchanged = true",
             "num_acceptors.tcp = 10",
             "tcp_listen_options.buffer = 32768",

@@ -194,6 +194,14 @@ pub fn intercept_routing_node(config: &mut Config, setting: &Setting) -> Checked
     Ok(())
 }
 
+pub fn load_definitions(config: &mut Config, setting: &Setting) -> Checked {
+    if setting.value.is_empty() {
+        return Err("the path of a file, or of a directory of files");
+    }
+    config.load_definitions = Some((&setting.value).into());
+    Ok(())
+}
+
 pub fn management_listener(config: &mut Config, setting: &Setting) -> Checked {
     only_none(setting)?;
     config.management.enabled = false;

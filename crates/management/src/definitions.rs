@@ -1,0 +1,382 @@
+//! `/api/definitions`: everything that was declared as one JSON document, in RabbitMQ's form, both ways.
+//!
+//! The same objects give the same bytes: members are in the order of their names, objects in the catalog's.
+
+use crate::access::Right;
+use crate::arguments::{self, boolean, text};
+use crate::bindings::kind;
+use crate::call::{Call, Hall, queues_of};
+use crate::json;
+use crate::permissions;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use crate::users::{self, hash_of, tags};
+use broker::{Broker, DeclareExchange, DeclareQueue, Destination, Permissions, Vhost, View};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/definitions",
+        verbs: &[
+            ("GET", Right::Administrator, export),
+            ("POST", Right::Administrator, upload),
+        ],
+    },
+    Route {
+        path: "/definitions/:vhost",
+        verbs: &[
+            ("GET", Right::Administrator, export_vhost),
+            ("POST", Right::Administrator, upload_vhost),
+        ],
+    },
+];
+
+/// What a refused import says.
+type Outcome<T = ()> = Result<T, String>;
+
+fn head(hall: &Hall) -> Map<String, Value> {
+    let version = hall.options.rabbitmq_version.as_str();
+    let head = json!({
+        "rabbit_version": version,
+        "rabbitmq_version": version,
+        "product_name": "Leveret",
+        "product_version": env!("CARGO_PKG_VERSION"),
+        "parameters": [],
+        "policies": [],
+    });
+    head.as_object().cloned().unwrap_or_default()
+}
+
+fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let view = &call.view;
+    let cluster = call.hall.broker.cluster_name();
+    let mut document = head(call.hall);
+    let vhosts: Vec<&Arc<Vhost>> = view.vhosts().collect();
+    let metadata = json!({"description": "", "tags": [], "default_queue_type": "classic"});
+    let named = |vhost: &&Arc<Vhost>| json!({"name": &*vhost.name, "limits": {}, "metadata": metadata});
+    for (name, value) in [
+        ("rabbitmq_definition_format", "cluster".into()),
+        ("original_cluster_name", cluster.into()),
+        (
+            "explanation",
+            format!("Definitions of cluster '{cluster}'").into(),
+        ),
+        ("global_parameters", json!([])),
+        ("topic_permissions", json!([])),
+        ("users", view.users().map(users::row).collect()),
+        ("vhosts", vhosts.iter().map(named).collect()),
+        ("permissions", view.permissions().map(permissions::row).collect()),
+    ] {
+        document.insert(name.into(), value);
+    }
+    put_objects(&mut document, &vhosts, true);
+    Ok(reply(call, document))
+}
+
+fn export_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhost = call.vhost()?;
+    let mut document = head(call.hall);
+    for (name, value) in [
+        ("rabbitmq_definition_format", json!("single_virtual_host")),
+        ("original_vhost_name", json!(&*vhost.name)),
+        (
+            "explanation",
+            json!(format!("Definitions of virtual host '{}'", vhost.name)),
+        ),
+        ("limits", json!({})),
+        (
+            "metadata",
+            json!({"description": "", "tags": [], "default_queue_type": "classic"}),
+        ),
+    ] {
+        document.insert(name.into(), value);
+    }
+    put_objects(&mut document, &[vhost], false);
+    Ok(reply(call, document))
+}
+
+fn reply(call: &Call<'_>, document: Map<String, Value>) -> Reply {
+    Reply {
+        download: call.query.get("download").map(str::to_owned),
+        ..Reply::json(&Value::Object(document))
+    }
+}
+
+/// Exchanges, queues and bindings that are worth keeping: not those of the server, nor those of one connection.
+fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_vhost: bool) {
+    let (mut exchanges, mut queues, mut bindings) = (Vec::new(), Vec::new(), Vec::new());
+    for vhost in vhosts {
+        let placed = |mut object: Value| {
+            if with_vhost {
+                object["vhost"] = (&*vhost.name).into();
+            }
+            object
+        };
+        let own = vhost.exchanges().filter(|one| !is_of_the_server(&one.name));
+        exchanges.extend(own.map(|exchange| {
+            placed(json!({
+                "name": &*exchange.name,
+                "type": exchange.kind.name(),
+                "durable": exchange.durable,
+                "auto_delete": exchange.auto_delete,
+                "internal": exchange.internal,
+                "arguments": json::table(&exchange.arguments),
+            }))
+        }));
+        let shared = queues_of(vhost).filter(|queue| queue.owner.is_none());
+        queues.extend(shared.map(|queue| {
+            placed(json!({
+                "name": &*queue.name,
+                "type": "classic",
+                "durable": queue.durable,
+                "auto_delete": queue.auto_delete,
+                "arguments": json::table(&queue.arguments),
+            }))
+        }));
+        let of_one_connection = |name: &str| vhost.queue(name).is_some_and(|queue| queue.owner.is_some());
+        let kept = vhost.bindings().filter(|binding| match &binding.destination {
+            Destination::Queue(name) => !of_one_connection(name),
+            Destination::Exchange(_) => true,
+        });
+        bindings.extend(kept.map(|binding| {
+            placed(json!({
+                "source": &*binding.source,
+                "destination": &**binding.destination.name(),
+                "destination_type": kind(&binding.destination),
+                "routing_key": json::text(&binding.routing_key),
+                "arguments": json::table(&binding.arguments),
+            }))
+        }));
+    }
+    document.insert("exchanges".into(), exchanges.into());
+    document.insert("queues".into(), queues.into());
+    document.insert("bindings".into(), bindings.into());
+}
+
+fn is_of_the_server(name: &str) -> bool {
+    name.is_empty() || name.starts_with("amq.")
+}
+
+fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {
+    import(&call.hall.broker, call.body, None, Some(&call.user.name)).map_err(Refusal::bad_request)?;
+    Ok(Reply::empty(204))
+}
+
+fn upload_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhost = call.vhost()?;
+    import(&call.hall.broker, call.body, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
+    Ok(Reply::empty(204))
+}
+
+/// Makes what a document of definitions says, in the order in which objects need each other. Exchanges and queues that exist stay as
+/// they are, as in RabbitMQ. With `vhost`, only exchanges, queues and bindings are looked at, and made there.
+/// An `asker` may do everything in the virtual hosts that are new.
+///
+/// # Errors
+/// The document is no JSON object, asks for what this version does not have (then nothing was changed), or an object is
+/// refused (then what stands before it was made). The text names the object.
+pub fn import(broker: &Broker, document: &[u8], vhost: Option<&str>, asker: Option<&str>) -> Outcome {
+    let document = match document.is_empty() {
+        true => Map::new(),
+        false => match serde_json::from_slice(document) {
+            Ok(Value::Object(map)) => map,
+            Ok(_) => return Err("not_json".into()),
+            Err(error) => return Err(format!("not_json: {error}")),
+        },
+    };
+    let import = Import { broker, vhost, asker };
+    import.refuse_what_is_not_kept(&document)?;
+    let outcome = import.all(&document);
+    let durable = broker.make_durable().map_err(|refusal| refusal.to_string());
+    outcome.and(durable)
+}
+
+struct Import<'a> {
+    broker: &'a Broker,
+    vhost: Option<&'a str>,
+    asker: Option<&'a str>,
+}
+
+impl Import<'_> {
+    fn refuse_what_is_not_kept(&self, document: &Map<String, Value>) -> Outcome {
+        for class in ["policies", "parameters", "topic_permissions"] {
+            if let Some(first) = objects(document, class)?.first() {
+                let name = first.get("name").or(first.get("user")).and_then(Value::as_str);
+                return Err(format!(
+                    "{class} are not part of this version, and there is '{}'",
+                    name.unwrap_or_default()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn all(&self, document: &Map<String, Value>) -> Outcome {
+        type Step<'a> = fn(&Import<'a>, &View, &Map<String, Value>) -> Result<(), Refusal>;
+        let steps: [(&str, &str, Step<'_>); 6] = [
+            ("users", "name", Import::user),
+            ("vhosts", "name", Import::virtual_host),
+            ("permissions", "user", Import::permission),
+            ("exchanges", "name", Import::exchange),
+            ("queues", "name", Import::queue),
+            ("bindings", "source", Import::binding),
+        ];
+        let first = if self.vhost.is_some() { 3 } else { 0 };
+        for (class, name, step) in steps.into_iter().skip(first) {
+            let view = self.broker.view();
+            for object in objects(document, class)? {
+                let make = || match object {
+                    Value::Object(object) => step(self, &view, object),
+                    _ => Err(Refusal::bad_request("not an object")),
+                };
+                make().map_err(|refusal| {
+                    let reason = refusal.body().map(|body| body["reason"].clone());
+                    let reason = match reason {
+                        Some(Value::String(text)) => text,
+                        other => other.unwrap_or_default().to_string(),
+                    };
+                    let name = object.get(name).and_then(Value::as_str).unwrap_or_default();
+                    format!("{class}: '{name}': {reason}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn user(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let name = needed(object, "name")?;
+        let tags = object.get("tags").map(tags).transpose()?.unwrap_or_default();
+        let password = match (text(object, "password")?, text(object, "password_hash")?) {
+            (_, Some(hash)) if !hash.is_empty() => Some(hash_of(object, hash)?),
+            (Some(password), _) => Some(self.broker.hash_password(password.as_bytes())?),
+            _ => None,
+        };
+        let known = view.user(name);
+        if known.is_some_and(|known| known.tags == tags && known.password() == password.as_ref()) {
+            return Ok(());
+        }
+        Ok(self.broker.put_user(name, password, tags)?)
+    }
+
+    fn virtual_host(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let name = needed(object, "name")?;
+        let metadata = object.get("metadata").and_then(Value::as_object);
+        let of = |map: &Map<String, Value>| {
+            map.get("default_queue_type")
+                .and_then(Value::as_str)
+                .is_some_and(|kind| !matches!(kind, "classic" | "undefined"))
+        };
+        if of(object) || metadata.is_some_and(of) {
+            return Err(Refusal::bad_request(
+                "default_queue_type can only be classic in this version",
+            ));
+        }
+        if view.vhost(name).is_some() {
+            return Ok(());
+        }
+        self.broker.create_vhost(name)?;
+        match self.asker {
+            Some(asker) => Ok(self.broker.set_permissions(asker, name, Permissions::all())?),
+            None => Ok(()),
+        }
+    }
+
+    fn permission(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let (user, vhost) = (needed(object, "user")?, needed(object, "vhost")?);
+        let permissions = Permissions {
+            configure: needed(object, "configure")?.to_owned(),
+            write: needed(object, "write")?.to_owned(),
+            read: needed(object, "read")?.to_owned(),
+        };
+        let same = view.permission(user, vhost).is_some_and(|known| {
+            let sources = [&known.configure, &known.write, &known.read].map(|pattern| pattern.source());
+            sources == [&permissions.configure, &permissions.write, &permissions.read]
+        });
+        match same {
+            true => Ok(()),
+            false => Ok(self.broker.set_permissions(user, vhost, permissions)?),
+        }
+    }
+
+    fn exchange(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let (name, vhost) = (needed(object, "name")?, self.vhost_of(object)?);
+        if is_of_the_server(name) || view.exchange(vhost, name).is_some() {
+            return Ok(());
+        }
+        let declare = DeclareExchange {
+            name: name.to_owned(),
+            kind: needed(object, "type")?.to_owned(),
+            passive: false,
+            durable: boolean(object, "durable")?,
+            auto_delete: boolean(object, "auto_delete")?,
+            internal: boolean(object, "internal")?,
+            arguments: arguments::table(object, "arguments", self.broker.limits())?,
+        };
+        Ok(self.broker.install_exchange(vhost, declare)?)
+    }
+
+    fn queue(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let (name, vhost) = (needed(object, "name")?, self.vhost_of(object)?);
+        if view.queue(vhost, name).is_some() {
+            return Ok(());
+        }
+        if name.is_empty() {
+            return Err(Refusal::bad_request("the name is empty"));
+        }
+        let mut arguments = arguments::table(object, "arguments", self.broker.limits())?;
+        if let Some(kind) = text(object, "type")?
+            && kind != "classic"
+            && !arguments.contains("x-queue-type")
+        {
+            arguments.push("x-queue-type", kind);
+        }
+        let declare = DeclareQueue {
+            name: name.to_owned(),
+            durable: boolean(object, "durable")?,
+            auto_delete: boolean(object, "auto_delete")?,
+            arguments,
+            ..DeclareQueue::default()
+        };
+        Ok(self.broker.install_queue(vhost, declare)?)
+    }
+
+    fn binding(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let destination = needed(object, "destination")?;
+        let destination = match needed(object, "destination_type")? {
+            "queue" => Destination::Queue(destination.into()),
+            "exchange" => Destination::Exchange(destination.into()),
+            other => {
+                return Err(Refusal::bad_request(format!(
+                    "destination_type can't be '{other}'"
+                )));
+            }
+        };
+        let routing_key = text(object, "routing_key")?.unwrap_or_default();
+        if routing_key.len() > 255 {
+            return Err(Refusal::bad_request("routing_key is longer than 255 bytes"));
+        }
+        let arguments = arguments::table(object, "arguments", self.broker.limits())?;
+        let (source, vhost) = (needed(object, "source")?, self.vhost_of(object)?);
+        Ok(self
+            .broker
+            .install_binding(vhost, source, destination, routing_key.as_bytes(), arguments)?)
+    }
+
+    fn vhost_of<'a>(&'a self, object: &'a Map<String, Value>) -> Result<&'a str, Refusal> {
+        self.vhost.map_or_else(|| needed(object, "vhost"), Ok)
+    }
+}
+
+fn needed<'a>(object: &'a Map<String, Value>, name: &str) -> Result<&'a str, Refusal> {
+    text(object, name)?.ok_or_else(|| Refusal::bad_request(format!("{name} is missing")))
+}
+
+fn objects<'a>(document: &'a Map<String, Value>, class: &str) -> Outcome<&'a [Value]> {
+    match document.get(class) {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) => Err(format!("{class} is not a list")),
+    }
+}
