@@ -28,6 +28,10 @@ class ExternalBroker:
     def restart(self) -> None:
         self.run("restart")
 
+    def crash(self) -> None:
+        """Nobody can kill a foreign broker: it is restarted."""
+        self.run("restart")
+
     def alarm_on(self) -> None:
         self.run("alarm-on")
 

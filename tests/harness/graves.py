@@ -21,7 +21,7 @@ GRAVES = "crash.graves"
 MORTAL = {
     "crash.expiring": ("expired", 100, {"x-message-ttl": 150}, (None, None, "20")),
     "crash.short": ("maxlen", 101, {"x-max-length": 40}, (None,)),
-    "crash.refused": ("rejected", 102, {}, (None, None, "60", "400")),
+    "crash.refused": ("rejected", 102, {"x-max-priority": 3}, (None, None, "60", "400")),
 }
 # So many messages a consumer holds at least, except when they do not come.
 HELD = 60
@@ -57,6 +57,11 @@ class Graves:
             if its == publisher
             for expiration in expirations
         ]
+
+    @staticmethod
+    def priority(number: int) -> int:
+        """The priority of a message; the markers have the lowest, so that they come last."""
+        return number % 5
 
     @staticmethod
     def publishers() -> list[int]:

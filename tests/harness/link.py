@@ -17,11 +17,11 @@ DELIVER = struct.pack(">HH", 60, 60)
 ACK = struct.pack(">HH", 60, 80)
 
 
-def persistent(expiration: str | None) -> bytes:
+def persistent(expiration: str | None, priority: int = 0) -> bytes:
     """The property flags and values of a persistent message, which may expire."""
     if expiration is None:
-        return struct.pack(">HB", 0x1000, 2)
-    return struct.pack(">HBB", 0x1100, 2, len(expiration)) + expiration.encode()
+        return struct.pack(">HBB", 0x1800, 2, priority)
+    return struct.pack(">HBBB", 0x1900, 2, priority, len(expiration)) + expiration.encode()
 
 
 class Link(Wire):
@@ -54,9 +54,9 @@ class Link(Wire):
                 raise AssertionError(f"unexpected frame of type {kind}: {payload[:40]!r}")
         return found
 
-    def publish_bytes(self, exchange: str, key: str, body: bytes, expiration: str | None = None) -> bytes:
+    def publish_bytes(self, exchange: str, key: str, body: bytes, expiration: str | None = None, priority: int = 0) -> bytes:
         """A persistent publish, ready to be sent."""
-        header = struct.pack(">HHQ", 60, 0, len(body)) + persistent(expiration)
+        header = struct.pack(">HHQ", 60, 0, len(body)) + persistent(expiration, priority)
         pieces = [method_bytes(1, B.Publish(exchange=exchange, routing_key=key))]
         pieces += [struct.pack(">BHI", 2, 1, len(header)), header, b"\xce"]
         step = self.frame_max - 8

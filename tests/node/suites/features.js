@@ -53,15 +53,19 @@ test('dead letters of length and of rejection', async (world) => {
 test('an unused queue ends', async (world) => {
   const channel = await world.channel();
   const queue = world.name();
+  const exchange = world.name();
+  await channel.assertExchange(exchange, 'fanout', { durable: false, autoDelete: true });
   await channel.assertQueue(queue, { durable: false, expires: 50 });
-  // A passive declaration does not use the queue.
+  await channel.bindQueue(queue, exchange, '');
+  // A passive declaration would use the queue; its end is seen at the exchange, which goes with its last binding.
   for (let there = true; there; ) {
     const looking = await world.channel();
-    there = await looking.checkQueue(queue).then(
+    there = await looking.checkExchange(exchange).then(
       () => true,
       (error) => assert.equal(error.code, 404),
     );
   }
+  await assert.rejects(channel.checkQueue(queue), { code: 404 });
 });
 
 test('a full queue that refuses nacks', async (world) => {
