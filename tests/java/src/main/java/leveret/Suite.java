@@ -11,7 +11,15 @@ import java.util.List;
 public final class Suite {
 
   private static final List<Class<?>> CLASSES =
-      List.of(RoutingTest.class, PublishingTest.class, ConsumingTest.class, QueueTest.class, FeatureTest.class, ErrorTest.class, AlarmTest.class);
+      List.of(
+          RoutingTest.class,
+          PublishingTest.class,
+          ConsumingTest.class,
+          QueueTest.class,
+          FeatureTest.class,
+          ErrorTest.class,
+          ReplyTest.class,
+          AlarmTest.class);
 
   private Suite() {}
 
