@@ -173,6 +173,14 @@ impl Channel {
     }
 }
 
+/// What RabbitMQ knows of quorum queues' and streams' consumers.
+const FOREIGN: [&str; 4] = [
+    "x-consumer-timeout",
+    "x-stream-offset",
+    "x-stream-filter",
+    "x-stream-match-unfiltered",
+];
+
 /// Returns the consumer's priority. RabbitMQ ignores what it does not know, and refuses what belongs to other queue types.
 fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<i64, Exception> {
     let refuse = |name: &str, why: &str| {
@@ -186,19 +194,14 @@ fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<i64, E
     let expected = |name: &str, kind: &str, value: &Value| {
         refuse(name, &format!(": \"expected {kind}, got {}\"", value.type_name()))
     };
-    if arguments.contains("x-stream-offset") {
-        return refuse("x-stream-offset", " of queue type rabbit_classic_queue");
+    if let Some(name) = FOREIGN.iter().find(|name| arguments.contains(name)) {
+        return refuse(name, " of queue type rabbit_classic_queue");
     }
-    let priority = match arguments.get("x-priority") {
-        None => 0,
-        Some(value) => match value.as_integer() {
-            Some(priority) => priority,
-            None => return expected("x-priority", "integer", value),
-        },
-    };
-    match arguments.get("x-cancel-on-ha-failover") {
-        None | Some(Value::Bool(_)) => Ok(priority),
-        Some(other) => expected("x-cancel-on-ha-failover", "boolean", other),
+    match arguments.get("x-priority") {
+        None => Ok(0),
+        Some(value) => value
+            .as_integer()
+            .map_or_else(|| expected("x-priority", "integer", value), Ok),
     }
 }
 
@@ -233,6 +236,12 @@ mod tests {
         assert_eq!(check(Table::new().with("x-anything", 1)), Ok(0));
         assert_eq!(check(Table::new().with("x-cancel-on-ha-failover", true)), Ok(0));
         assert_eq!(check(Table::new().with("x-priority", -5)), Ok(-5));
+        for name in FOREIGN {
+            let text = format!(
+                "PRECONDITION_FAILED - invalid arg '{name}' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"
+            );
+            assert_eq!(check(Table::new().with(name, 5)).unwrap_err(), text);
+        }
         assert_eq!(
             check(Table::new().with("x-priority", true)).unwrap_err(),
             "PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': \"expected integer, got bool\""
