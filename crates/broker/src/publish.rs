@@ -140,15 +140,11 @@ impl Publisher {
             return self.publish_copies(publish, &copies, number);
         }
         let queues = self.add(target, publish, number);
-        if queues == 0 && publish.exchange.is_empty() && publish.routing_key.starts_with(REPLY_TO.as_bytes())
-        {
-            let asker = self.asker(publish.routing_key);
-            return Ok(Taken {
-                queues,
-                replies: answer(asker.as_deref(), publish),
-            });
-        }
-        Ok(Taken { queues, replies: 0 })
+        let replies = match queues {
+            0 => self.answer_directly(publish),
+            _ => 0,
+        };
+        Ok(Taken { queues, replies })
     }
 
     /// Checks and routes a message as [`Publisher::publish`] does, and takes nothing.
@@ -178,7 +174,9 @@ impl Publisher {
 
     /// Takes a message that was prepared. Queues that were deleted meanwhile take nothing.
     pub fn publish_prepared(&mut self, prepared: &Prepared, publish: &Publish<'_>, number: u64) -> Taken {
-        self.follow_view();
+        if self.session.broker().generation() != self.view.generation() {
+            self.follow_view();
+        }
         let target = self.target(prepared.queues.clone());
         let queues = self.add(target, publish, Some(number));
         let replies = prepared
@@ -189,10 +187,12 @@ impl Publisher {
         Taken { queues, replies }
     }
 
-    /// Where the routing key alone leads.
-    #[inline]
+    /// Where the routing key alone leads. Part of the hot way in, however many others use it, as is [`Self::add`].
+    #[inline(always)]
     fn usual_target(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
-        self.follow_view();
+        if self.session.broker().generation() != self.view.generation() {
+            self.follow_view();
+        }
         match &self.last {
             Some(last) if last.is_good_for(publish) => Ok(last.target),
             _ => self.route(publish),
@@ -200,7 +200,7 @@ impl Publisher {
     }
 
     /// Adds a message to what is on its way to a target; returns how many queues that are.
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, target: usize, publish: &Publish<'_>, number: Option<u64>) -> u32 {
         let queues = self.targets[target].queues.len();
         if queues == 0 {
@@ -222,6 +222,16 @@ impl Publisher {
             self.flush_open();
         }
         queues as u32
+    }
+
+    /// A message that no queue takes may be a direct reply.
+    #[cold]
+    fn answer_directly(&self, publish: &Publish<'_>) -> u32 {
+        if !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_TO.as_bytes()) {
+            return 0;
+        }
+        let asker = self.asker(publish.routing_key);
+        answer(asker.as_deref(), publish)
     }
 
     /// A message that names further keys.
@@ -314,6 +324,7 @@ impl Publisher {
 
     /// Makes `target` the place where a message may be added so that no queue sees two messages of this channel in the wrong
     /// order: sets of several queues may overlap with others, and a block has one persistence.
+    #[inline(always)]
     fn open_target(&mut self, target: usize, persistent: bool) {
         let is_open = !self.targets[target].builder.is_empty();
         if is_open && self.targets[target].persistent != persistent {
@@ -351,11 +362,9 @@ impl Publisher {
 
     /// Every route is looked up again when it is next used; where bindings come and go all the time, most lead where they
     /// led. What is ready for a set of queues is kept until one of them may be gone: ids are not used again.
+    #[cold]
     fn follow_view(&mut self) {
         let broker = self.session.broker();
-        if broker.generation() == self.view.generation() {
-            return;
-        }
         self.view = broker.view();
         self.last = None;
         let removals = broker.queues().removals();

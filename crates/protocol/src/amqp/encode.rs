@@ -77,7 +77,7 @@ pub(super) fn header_frame_head(channel: u16, properties: usize, body: usize) ->
 }
 
 /// The end of the header frame and the body frames: each frame's end is written with the next one's head.
-#[inline]
+#[inline(always)]
 pub(super) fn body_frames(out: &mut Vec<u8>, channel: u16, body: &[u8], frame_max: u32) {
     for piece in body.chunks(largest_payload(frame_max).max(1) as usize) {
         let mut head = [END; OVERHEAD];

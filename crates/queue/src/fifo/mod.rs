@@ -272,7 +272,7 @@ impl<E: Ends> Machine for Fifo<E> {
                 if_empty,
                 reply,
             } => self.retire(if_unused, if_empty, reply, outcome),
-            Request::Configure { settings } => self.configure(settings, now, outcome),
+            Request::Configure { settings } => self.configure(*settings, now, outcome),
             Request::Use => self.used(now),
             Request::Tick => {}
             Request::DeadLettered { ticket, unread } => self.dead_lettered(ticket, &unread, outcome),

@@ -64,8 +64,8 @@ pub enum Request<E: Ends> {
     /// Answer to `Effect::DeadLetter`: all queues that the messages went to have them safely, or they went nowhere. `unread`
     /// could not be read where the effect said.
     DeadLettered { ticket: u64, unread: Ranges },
-    /// New settings (limits) are in force.
-    Configure { settings: QueueSettings },
+    /// New settings (limits) are in force. They are boxed because a request is as large as its largest kind.
+    Configure { settings: Box<QueueSettings> },
     /// Bodies may take this many bytes of memory from now on; the rest is paged out.
     Shrink { memory: usize },
     /// Answer to `Effect::Load`: the whole block that was found at its source; `None` if it cannot be read (its

@@ -242,7 +242,7 @@ impl Careful {
             ..settings
         };
         self.turn(Request::Configure {
-            settings: self.settings.clone(),
+            settings: Box::new(self.settings.clone()),
         });
     }
 

@@ -116,7 +116,9 @@ fn what_expired_while_the_queue_was_down_goes_where_its_settings_say() {
             world.disk.clone(),
         );
         again.now = Timestamp(500);
-        let mut events = again.handle(Request::Configure { settings });
+        let mut events = again.handle(Request::Configure {
+            settings: Box::new(settings),
+        });
         events.extend(again.handle(Request::Tick));
         let mut numbers: Vec<u64> = dead(&events)
             .into_iter()

@@ -295,7 +295,9 @@ impl Naive {
             Step::Limit { max_length } => {
                 self.settings.max_length = max_length;
                 let settings = self.settings.clone();
-                self.turn(Request::Configure { settings });
+                self.turn(Request::Configure {
+                    settings: Box::new(settings),
+                });
             }
             Step::Restart => self.restart(),
         }
@@ -334,7 +336,9 @@ impl Naive {
         self.held.clear();
         self.consumers.clear();
         let settings = self.settings.clone();
-        self.turn(Request::Configure { settings });
+        self.turn(Request::Configure {
+            settings: Box::new(settings),
+        });
     }
 
     /// A machine that replays the journal has what must survive, in its order.

@@ -380,7 +380,9 @@ impl Naive {
         };
         self.world = World::restarted(plain, self.world.disk.clone());
         (self.world.now, self.world.sorted) = (now, true);
-        self.turn(Request::Configure { settings });
+        self.turn(Request::Configure {
+            settings: Box::new(settings),
+        });
     }
 
     /// The journal alone makes the same queue: what is ready now, and what becomes ready once all delays are over.

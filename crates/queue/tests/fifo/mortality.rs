@@ -374,7 +374,9 @@ impl Model {
         self.settings = settings.clone();
         self.expire();
         self.overflow();
-        let events = self.turn(Request::Configure { settings });
+        let events = self.turn(Request::Configure {
+            settings: Box::new(settings),
+        });
         self.compare(events);
     }
 

@@ -94,7 +94,9 @@ impl Story {
         self.world = World::restarted(unknown, self.world.disk.clone());
         self.world.now = at;
         let settings = self.settings.clone();
-        let events = self.world.handle(Request::Configure { settings });
+        let events = self.world.handle(Request::Configure {
+            settings: Box::new(settings),
+        });
         let mut told = self.describe(events);
         told.push(self.status());
         told
@@ -196,7 +198,7 @@ impl Story {
                 }
             }
             "limits" => Request::Configure {
-                settings: settings(words),
+                settings: Box::new(settings(words)),
             },
             "memory" => Request::Shrink {
                 memory: who.parse().unwrap(),

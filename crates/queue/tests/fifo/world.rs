@@ -152,7 +152,9 @@ impl World {
                 .any(|place| (place.segment, place.offset) == (*segment, *offset))
         });
         if world.sorted {
-            world.handle(Request::Configure { settings });
+            world.handle(Request::Configure {
+                settings: Box::new(settings),
+            });
         }
         world
     }

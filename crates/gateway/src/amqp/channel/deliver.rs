@@ -5,7 +5,7 @@ use super::{Channel, Departed};
 use broker::Delivery;
 use model::properties::{Properties, with_headers};
 use model::table::Value;
-use model::{ConsumerId, Limits, Ranges, Seq};
+use model::{ConsumerId, Limits, Message, Ranges, Seq};
 use protocol::amqp::method::BasicCancel;
 
 impl Channel {
@@ -197,19 +197,42 @@ fn write_span(
     let mut seq = first;
     loop {
         let message = delivery.block.message((seq - delivery.base) as usize);
-        let counted = delivery_count(delivery, message.properties);
-        consumer.template.deliver(
-            out,
-            *next_tag,
-            delivery.redelivered,
-            message.route,
-            counted.as_deref().unwrap_or(message.properties),
-            message.body,
-        );
+        if delivery.returns > 0 {
+            write_counted(consumer, delivery, message, *next_tag, out);
+        } else {
+            consumer.template.deliver(
+                out,
+                *next_tag,
+                delivery.redelivered,
+                message.route,
+                message.properties,
+                message.body,
+            );
+        }
         *next_tag += 1;
         if seq == last || out.len() >= limit {
             return seq;
         }
         seq += 1;
     }
+}
+
+/// Writes a message that came back before.
+#[cold]
+fn write_counted(
+    consumer: &Consumer,
+    delivery: &Delivery,
+    message: Message<'_>,
+    tag: u64,
+    out: &mut Vec<u8>,
+) {
+    let counted = delivery_count(delivery, message.properties);
+    consumer.template.deliver(
+        out,
+        tag,
+        delivery.redelivered,
+        message.route,
+        counted.as_deref().unwrap_or(message.properties),
+        message.body,
+    );
 }

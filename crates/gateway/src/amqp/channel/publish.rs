@@ -53,7 +53,8 @@ impl Channel {
         self.publish_now(&publish, cx)
     }
 
-    #[inline]
+    /// Part of the hot way in, however many others use it.
+    #[inline(always)]
     fn publish_now(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
         let number = self.confirms.as_ref().map(|confirms| confirms.next());
         let message = Message {

@@ -55,7 +55,7 @@ impl<E: Ends> Lanes<E> {
             }
             Request::Purge { reply } => self.purge(reply, outcome),
             Request::Configure { settings } => {
-                self.settings = settings.clone();
+                self.settings = (*settings).clone();
                 self.each_lane(outcome, |lane, outcome| {
                     let settings = settings.clone();
                     lane.handle(now, Request::Configure { settings }, outcome);
