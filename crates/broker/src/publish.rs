@@ -174,9 +174,7 @@ impl Publisher {
 
     /// Takes a message that was prepared. Queues that were deleted meanwhile take nothing.
     pub fn publish_prepared(&mut self, prepared: &Prepared, publish: &Publish<'_>, number: u64) -> Taken {
-        if self.session.broker().generation() != self.view.generation() {
-            self.follow_view();
-        }
+        self.follow_view();
         let target = self.target(prepared.queues.clone());
         let queues = self.add(target, publish, Some(number));
         let replies = prepared
@@ -190,9 +188,7 @@ impl Publisher {
     /// Where the routing key alone leads. Part of the hot way in, however many others use it, as is [`Self::add`].
     #[inline(always)]
     fn usual_target(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
-        if self.session.broker().generation() != self.view.generation() {
-            self.follow_view();
-        }
+        self.follow_view();
         match &self.last {
             Some(last) if last.is_good_for(publish) => Ok(last.target),
             _ => self.route(publish),
@@ -360,10 +356,17 @@ impl Publisher {
         }
     }
 
+    #[inline]
+    fn follow_view(&mut self) {
+        if self.session.broker().generation() != self.view.generation() {
+            self.view_changed();
+        }
+    }
+
     /// Every route is looked up again when it is next used; where bindings come and go all the time, most lead where they
     /// led. What is ready for a set of queues is kept until one of them may be gone: ids are not used again.
     #[cold]
-    fn follow_view(&mut self) {
+    fn view_changed(&mut self) {
         let broker = self.session.broker();
         self.view = broker.view();
         self.last = None;
