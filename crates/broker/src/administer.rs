@@ -133,27 +133,7 @@ impl Broker {
     /// # Errors
     /// See RabbitMQ's `exchange.declare`; permissions are not asked.
     pub fn install_exchange(&self, vhost: &str, declare: DeclareExchange) -> Result<(), Refusal> {
-        let DeclareExchange {
-            name,
-            kind,
-            passive,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-        } = declare;
-        let vhost = vhost.into();
-        let request = |reply| Request::DeclareExchange {
-            vhost,
-            name,
-            kind,
-            passive,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-            reply,
-        };
+        let request = |reply| declare.request(vhost.into(), reply);
         self.topology().decide(None, request).map(|_| ())
     }
 

@@ -30,6 +30,23 @@ pub struct DeclareExchange {
     pub arguments: Table,
 }
 
+impl DeclareExchange {
+    /// What the catalog is asked for.
+    pub(crate) fn request<R>(self, vhost: Arc<str>, reply: R) -> Request<R> {
+        Request::DeclareExchange {
+            vhost,
+            name: self.name,
+            kind: self.kind,
+            passive: self.passive,
+            durable: self.durable,
+            auto_delete: self.auto_delete,
+            internal: self.internal,
+            arguments: self.arguments,
+            reply,
+        }
+    }
+}
+
 /// What `queue.declare` says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeclareQueue {
@@ -84,14 +101,14 @@ impl Session {
         channel: ChannelId,
         declare: DeclareExchange,
     ) -> Result<Done<()>, Refusal> {
-        let named = declare.name.clone();
+        let (named, passive) = (declare.name.clone(), declare.passive);
         let alternate = declare
             .arguments
             .get("alternate-exchange")
             .and_then(Value::as_str);
-        let alternate = alternate.filter(|_| !declare.passive).map(str::to_owned);
+        let alternate = alternate.filter(|_| !passive).map(str::to_owned);
         let permit = || {
-            self.check_declare(ObjectKind::Exchange, &named, declare.passive)?;
+            self.check_declare(ObjectKind::Exchange, &named, passive)?;
             // RabbitMQ asks for these two only when it makes the exchange.
             let known = self.broker().view().exchange(self.vhost(), &named).is_some();
             let Some(alternate) = alternate.as_ref().filter(|_| !known) else {
@@ -100,28 +117,9 @@ impl Session {
             self.check(Verb::Read, ObjectKind::Exchange, &named)?;
             self.check(Verb::Write, ObjectKind::Exchange, alternate)
         };
-        let DeclareExchange {
-            name,
-            kind,
-            passive,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-        } = declare;
         let vhost = self.vhost().into();
-        self.decide_if(channel, permit, |reply| Request::DeclareExchange {
-            vhost,
-            name,
-            kind,
-            passive,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-            reply,
-        })
-        .map(|done| done.map(|_| ()))
+        self.decide_if(channel, permit, |reply| declare.request(vhost, reply))
+            .map(|done| done.map(|_| ()))
     }
 
     /// Deletes an exchange; done if there is none.
