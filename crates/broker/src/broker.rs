@@ -111,6 +111,11 @@ impl Broker {
         &self.options.limits
     }
 
+    /// How long deliveries may stay unacknowledged where nobody says anything else, in milliseconds; 0 is no end.
+    pub(crate) fn consumer_timeout_ms(&self) -> u64 {
+        self.options.consumer_timeout_ms
+    }
+
     /// The name announced to clients.
     pub fn cluster_name(&self) -> &str {
         &self.options.cluster_name

@@ -11,22 +11,31 @@ use std::sync::Arc;
 
 /// A queue as a consumer's door knows it. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct QueueRef(Arc<Queue>);
+pub struct QueueRef {
+    queue: Arc<Queue>,
+    ack_timeout_ms: u64,
+}
 
 impl QueueRef {
     /// The queue's name.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.queue.name
+    }
+
+    /// How long its deliveries may stay unacknowledged, in milliseconds, unless the consumer asks for something else; 0 for as
+    /// long as they like. What was in force when the queue was asked for.
+    pub fn ack_timeout_ms(&self) -> u64 {
+        self.ack_timeout_ms
     }
 
     /// True if both are the same queue.
     pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.queue, &other.queue)
     }
 
     /// These delivered messages are done with. `consumer` is who held them, `None` after a get.
     pub fn settle(&self, consumer: Option<ConsumerId>, seqs: Ranges, disposal: Disposal) {
-        self.0.submit(Request::Settle {
+        self.queue.submit(Request::Settle {
             consumer,
             seqs,
             disposal,
@@ -35,7 +44,7 @@ impl QueueRef {
 
     /// These delivered messages go back to where they stood; `failed` if the client may have seen them.
     pub fn give_back(&self, consumer: Option<ConsumerId>, seqs: Ranges, failed: bool) {
-        self.0.submit(Request::Return {
+        self.queue.submit(Request::Return {
             consumer,
             seqs,
             failed,
@@ -63,12 +72,12 @@ impl Subscription {
 
     /// Ends it: every delivery to it is in the outbox when this returns. What it holds stays with its channel until settled or given back.
     pub fn cancel(&self) {
-        self.queue.0.cancel(self.consumer);
+        self.queue.queue.cancel(self.consumer);
     }
 
     /// So many bytes of its deliveries have left for the client: as many more may come.
     pub fn flow(&self, bytes: u32) {
-        self.queue.0.submit(Request::Flow {
+        self.queue.queue.submit(Request::Flow {
             consumer: self.consumer,
             bytes,
         });
@@ -76,7 +85,7 @@ impl Subscription {
 
     /// From now on the consumer may hold so many unsettled messages; 0 is no limit.
     pub fn limit(&self, prefetch: u32) {
-        self.queue.0.submit(Request::Limit {
+        self.queue.queue.submit(Request::Limit {
             consumer: self.consumer,
             prefetch,
         });
@@ -84,14 +93,14 @@ impl Subscription {
 
     /// No deliveries until [`Subscription::resume`].
     pub fn pause(&self) {
-        self.queue.0.submit(Request::Pause {
+        self.queue.queue.submit(Request::Pause {
             consumer: self.consumer,
         });
     }
 
     /// Undoes [`Subscription::pause`].
     pub fn resume(&self) {
-        self.queue.0.submit(Request::Resume {
+        self.queue.queue.submit(Request::Resume {
             consumer: self.consumer,
         });
     }
@@ -123,7 +132,8 @@ impl Session {
         queue: &str,
         settings: ConsumerSettings,
     ) -> Result<Subscription, Refusal> {
-        let handle = self.queue_to_read(queue)?;
+        let name = queue;
+        let queue = self.queue_to_consume(name)?;
         let consumer = ConsumerId(self.broker().node().number());
         let question = self.broker().node().number();
         let outlet = Outlet {
@@ -135,7 +145,7 @@ impl Session {
             channel,
             question,
         };
-        match handle.ask(
+        match queue.queue.ask(
             question,
             Request::Consume {
                 consumer,
@@ -144,16 +154,26 @@ impl Session {
                 reply,
             },
         ) {
-            Some(Answer::Consuming) => Ok(Subscription {
-                queue: QueueRef(handle),
-                consumer,
-            }),
+            Some(Answer::Consuming) => Ok(Subscription { queue, consumer }),
             Some(Answer::InExclusiveUse) => Err(Refusal::ExclusiveUse {
-                queue: queue.into(),
+                queue: name.into(),
                 vhost: self.vhost().into(),
             }),
-            _ => Err(self.no_queue(queue)),
+            _ => Err(self.no_queue(name)),
         }
+    }
+
+    fn queue_to_consume(&self, name: &str) -> Result<QueueRef, Refusal> {
+        let queue = self.queue_to_read(name)?;
+        let view = self.broker().view();
+        let own = view
+            .queue(self.vhost(), name)
+            .and_then(|known| known.settings.consumer_timeout_ms);
+        let ack_timeout_ms = own.unwrap_or_else(|| self.broker().consumer_timeout_ms());
+        Ok(QueueRef {
+            queue,
+            ack_timeout_ms,
+        })
     }
 
     /// Fetches one message.
@@ -161,20 +181,20 @@ impl Session {
     /// # Errors
     /// No such queue, no read permission, another connection's exclusive queue.
     pub fn get(&self, channel: ChannelId, queue: &str, no_ack: bool) -> Result<Getting, Refusal> {
-        let handle = self.queue_to_read(queue)?;
+        let queue = self.queue_to_consume(queue)?;
         let question = self.broker().node().number();
         let reply = Reply {
             outbox: self.outbox().clone(),
             channel,
             question,
         };
-        Ok(match handle.ask(question, Request::Get { no_ack, reply }) {
+        Ok(match queue.queue.ask(question, Request::Get { no_ack, reply }) {
             Some(Answer::Got { delivery, remaining }) => Getting::Got {
                 delivery,
                 remaining,
-                queue: QueueRef(handle),
+                queue,
             },
-            None => Getting::Later(QueueRef(handle)),
+            None => Getting::Later(queue),
             Some(_) => Getting::Empty,
         })
     }

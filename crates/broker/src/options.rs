@@ -35,6 +35,9 @@ pub struct Options {
     pub node_name: String,
     /// What is written into messages as they come in.
     pub interceptors: Interceptors,
+    /// How long deliveries of queues and consumers that say nothing about it may stay unacknowledged, in milliseconds; 0 for as
+    /// long as they like.
+    pub consumer_timeout_ms: u64,
     /// Bodies in memory of all queues above which queues page out earlier, in bytes.
     pub message_memory: u64,
 }
@@ -57,6 +60,7 @@ impl Options {
             cluster_name: "leveret".into(),
             node_name: "leveret@localhost".into(),
             interceptors: Interceptors::default(),
+            consumer_timeout_ms: 0,
             message_memory: 256 * 1024 * 1024,
         }
     }

@@ -86,7 +86,8 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     ("x-delivery-limit", Rule::Limit),
     // Ours.
     ("x-retry-delay", Rule::Retry),
-    ("x-consumer-timeout", Rule::Foreign),
+    // Quorum queues' in RabbitMQ 4.3.
+    ("x-consumer-timeout", Rule::Number(0)),
     ("x-consumer-disconnected-timeout", Rule::Foreign),
     ("x-delayed-retry-type", Rule::Foreign),
     ("x-delayed-retry-min", Rule::Foreign),
@@ -121,6 +122,7 @@ const COMPARED: &[&str] = &[
     "x-fair-key",
     "x-delivery-limit",
     "x-retry-delay",
+    "x-consumer-timeout",
     "x-queue-type",
     "x-queue-leader-locator",
     "x-queue-master-locator",
@@ -219,6 +221,7 @@ pub fn queue_settings(arguments: &Table) -> QueueSettings {
         },
         delivery_limit: arguments.get("x-delivery-limit").and_then(Value::as_integer),
         retry_delay: arguments.get("x-retry-delay").and_then(|it| retry_delay(it).ok()),
+        consumer_timeout_ms: number("x-consumer-timeout"),
         message_ttl_ms: number("x-message-ttl"),
         expires_ms: number("x-expires"),
         dead_letter_exchange: text("x-dead-letter-exchange"),

@@ -93,6 +93,7 @@ fn broker_options(config: &Config) -> broker::Options {
         loopback_users: config.loopback_users.clone(),
         memory_high_watermark: config.memory_watermark.bytes(total),
         disk_free_limit: config.disk_free_limit.bytes(total),
+        consumer_timeout_ms: config.consumer_timeout_ms,
         cluster_name: config.cluster_name.clone(),
         node_name: format!("leveret@{}", host_name()),
         interceptors: config.interceptors.clone(),

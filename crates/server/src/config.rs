@@ -45,6 +45,8 @@ pub struct Config {
     pub anonymous_password: Secret,
     /// `message_interceptors.incoming.*`.
     pub interceptors: broker::Interceptors,
+    /// `consumer_timeout`: how long deliveries may stay unacknowledged, in milliseconds; 0 is no end.
+    pub consumer_timeout_ms: u64,
     /// `cluster_name`, announced to clients.
     pub cluster_name: String,
     /// `vm_memory_high_watermark`: from when on publishers are blocked for lack of memory.
@@ -269,6 +271,7 @@ impl Default for Config {
             anonymous_user: Some("guest".to_owned()),
             anonymous_password: Secret("guest".to_owned()),
             interceptors: broker::Interceptors::default(),
+            consumer_timeout_ms: 0,
             cluster_name: "leveret".to_owned(),
             memory_watermark: Watermark::Relative(0.6),
             total_memory: None,

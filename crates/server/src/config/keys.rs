@@ -229,10 +229,7 @@ pub const KEYS: &[(&str, Rule)] = &[
             "exchanges of the type x-local-random cannot be switched off",
         ),
     ),
-    (
-        "consumer_timeout",
-        NoEffect("acknowledgements of classic queues have no deadline, as in RabbitMQ 4.3"),
-    ),
+    ("consumer_timeout", Sets(rules::consumer_timeout)),
     ("consumer_disconnected_timeout", Part("quorum queues")),
     ("queue_index_embed_msgs_below", NoEffect(STORE)),
     ("message_store_shutdown_timeout", NoEffect(STORE)),

@@ -310,6 +310,16 @@ mod tests {
     }
 
     #[test]
+    fn deliveries_have_an_end_only_where_somebody_says_so() {
+        assert_eq!(config("").consumer_timeout_ms, 0);
+        assert_eq!(
+            config("consumer_timeout = 1800000").consumer_timeout_ms,
+            1_800_000
+        );
+        assert!(loaded("consumer_timeout = soon").is_err());
+    }
+
+    #[test]
     fn no_limit_on_channels_is_what_the_protocol_can_number() {
         assert_eq!(config("channel_max = 0").limits.channel_max, 65_535);
         assert_eq!(config("max_channels_per_connection = 5").limits.channel_max, 5);
@@ -320,12 +330,6 @@ mod tests {
         assert_eq!(
             warnings("mqtt.vhost = /"),
             ["key mqtt.vhost: MQTT is not part of this version; the setting has no effect"]
-        );
-        assert_eq!(
-            warnings("consumer_timeout = 1800000"),
-            [
-                "key consumer_timeout: the setting has no effect: acknowledgements of classic queues have no deadline, as in RabbitMQ 4.3"
-            ]
         );
         for key in [
             "vm_memory_high_watermark_paging_ratio = 0.5",

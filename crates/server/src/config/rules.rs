@@ -241,6 +241,12 @@ pub fn management_queue_totals(config: &mut Config, setting: &Setting) -> Checke
     Ok(())
 }
 
+pub fn consumer_timeout(config: &mut Config, setting: &Setting) -> Checked {
+    let ms = whole(&setting.value, 0, model::LONGEST_MS);
+    config.consumer_timeout_ms = ms.ok_or("milliseconds, from 0 (no end) to 315360000000")?;
+    Ok(())
+}
+
 pub fn cluster_name(config: &mut Config, setting: &Setting) -> Checked {
     config.cluster_name = short_name(setting)?;
     Ok(())

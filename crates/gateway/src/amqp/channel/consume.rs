@@ -25,13 +25,13 @@ impl Channel {
             return self.consume_replies(it, cx);
         }
         let queue = self.queue_name(it.queue, BasicConsume::ID)?;
-        let priority = check_arguments(&arguments, &queue, cx.session.vhost())?;
+        let asked = check_arguments(&arguments, &queue, cx.session.vhost())?;
         Self::refuse_address(&queue, BasicConsume::ID, cx)?;
         let settings = ConsumerSettings {
             no_ack: it.no_ack,
             exclusive: it.exclusive,
             prefetch: self.prefetch.to_ask(self.prefetch.each),
-            priority,
+            priority: asked.priority,
             window: WINDOW,
         };
         let subscription = cx
@@ -48,6 +48,13 @@ impl Channel {
         let holder = self
             .holders
             .consumer(subscription.queue().clone(), subscription.consumer());
+        let timeout_ms = asked.timeout_ms.unwrap_or(subscription.queue().ack_timeout_ms());
+        let timed = timeout_ms > 0 && !it.no_ack;
+        self.time(
+            holder,
+            Some(subscription.consumer()),
+            if timed { timeout_ms } else { 0 },
+        );
         let template = DeliverTemplate::new(self.id.number, &tag, cx.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
         self.consumers.push(Consumer {
@@ -57,6 +64,7 @@ impl Channel {
             own_prefetch: self.prefetch.each,
             asked_prefetch: settings.prefetch,
             holder,
+            timed,
             template,
             owed: 0,
         });
@@ -151,6 +159,7 @@ impl Channel {
             let holder = self.holders.getter(queue);
             self.unacked.push(delivery_tag, holder, seq, 1);
             self.holders.add(holder, 1);
+            self.time_get(holder, queue, delivery_tag, cx);
         }
         let message = delivery.block.message((seq - delivery.base) as usize);
         let counted = delivery_count(delivery, message.properties);
@@ -173,36 +182,54 @@ impl Channel {
     }
 }
 
-/// What RabbitMQ knows of quorum queues' and streams' consumers.
-const FOREIGN: [&str; 4] = [
-    "x-consumer-timeout",
-    "x-stream-offset",
-    "x-stream-filter",
-    "x-stream-match-unfiltered",
-];
+/// What RabbitMQ knows of streams' consumers.
+const FOREIGN: [&str; 3] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
 
-/// Returns the consumer's priority. RabbitMQ ignores what it does not know, and refuses what belongs to other queue types.
-fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<i64, Exception> {
-    let refuse = |name: &str, why: &str| {
+/// What a consumer's arguments ask for.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    /// `x-priority`.
+    priority: i64,
+    /// `x-consumer-timeout`.
+    timeout_ms: Option<u64>,
+}
+
+/// Reads a consumer's arguments. RabbitMQ ignores what it does not know, and refuses what belongs to other queue types.
+fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<Asked, Exception> {
+    let refused = |name: &str, why: &str| {
         let text = format!("invalid arg '{name}' for queue '{queue}' in vhost '{vhost}'{why}");
-        Err(Exception::new(
-            ReplyCode::PreconditionFailed,
-            text,
-            BasicConsume::ID,
-        ))
+        Exception::new(ReplyCode::PreconditionFailed, text, BasicConsume::ID)
     };
     let expected = |name: &str, kind: &str, value: &Value| {
-        refuse(name, &format!(": \"expected {kind}, got {}\"", value.type_name()))
+        Err(refused(
+            name,
+            &format!(": \"expected {kind}, got {}\"", value.type_name()),
+        ))
     };
     if let Some(name) = FOREIGN.iter().find(|name| arguments.contains(name)) {
-        return refuse(name, " of queue type rabbit_classic_queue");
+        return Err(refused(name, " of queue type rabbit_classic_queue"));
     }
-    match arguments.get("x-priority") {
-        None => Ok(0),
+    let number = |name: &str| match arguments.get(name) {
+        None => Ok(None),
         Some(value) => value
             .as_integer()
-            .map_or_else(|| expected("x-priority", "integer", value), Ok),
-    }
+            .map_or_else(|| expected(name, "integer", value), |it| Ok(Some(it))),
+    };
+    let priority = number("x-priority")?.unwrap_or(0);
+    // Quorum queues' in RabbitMQ 4.3.
+    let timeout_ms = match number("x-consumer-timeout")? {
+        None => None,
+        Some(it) => match u64::try_from(it) {
+            Ok(it) => Some(it),
+            Err(_) => {
+                return Err(refused(
+                    "x-consumer-timeout",
+                    &format!(": {{value_negative,{it}}}"),
+                ));
+            }
+        },
+    };
+    Ok(Asked { priority, timeout_ms })
 }
 
 /// A consumer tag for a client that gave none: RabbitMQ's prefix and 16 random bytes in URL-safe base 64.
@@ -233,9 +260,21 @@ mod tests {
     #[test]
     fn arguments_of_other_queue_types_are_refused() {
         let check = |table: Table| check_arguments(&table, "q", "/").map_err(|error| error.reply_text());
-        assert_eq!(check(Table::new().with("x-anything", 1)), Ok(0));
-        assert_eq!(check(Table::new().with("x-cancel-on-ha-failover", true)), Ok(0));
-        assert_eq!(check(Table::new().with("x-priority", -5)), Ok(-5));
+        let asked = |priority, timeout_ms| Ok(Asked { priority, timeout_ms });
+        assert_eq!(check(Table::new().with("x-anything", 1)), asked(0, None));
+        assert_eq!(
+            check(Table::new().with("x-cancel-on-ha-failover", true)),
+            asked(0, None)
+        );
+        assert_eq!(check(Table::new().with("x-priority", -5)), asked(-5, None));
+        assert_eq!(
+            check(Table::new().with("x-consumer-timeout", 5)),
+            asked(0, Some(5))
+        );
+        assert_eq!(
+            check(Table::new().with("x-consumer-timeout", -5)).unwrap_err(),
+            "PRECONDITION_FAILED - invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': {value_negative,-5}"
+        );
         for name in FOREIGN {
             let text = format!(
                 "PRECONDITION_FAILED - invalid arg '{name}' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"

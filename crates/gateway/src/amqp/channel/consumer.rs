@@ -23,6 +23,8 @@ pub struct Consumer {
     pub asked_prefetch: u32,
     /// Under which number its unsettled messages are kept.
     pub holder: HolderId,
+    /// Its deliveries may not stay unsettled for ever.
+    pub timed: bool,
     /// What all its deliveries begin with.
     pub template: DeliverTemplate,
     /// Bytes that were written and not yet given back to its window; 0 at first.

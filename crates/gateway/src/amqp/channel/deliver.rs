@@ -2,6 +2,7 @@
 
 use super::consumer::{Consumer, Pending};
 use super::{Channel, Departed};
+use crate::amqp::connection::Millis;
 use broker::Delivery;
 use model::properties::{Properties, with_headers};
 use model::table::Value;
@@ -51,12 +52,12 @@ impl Channel {
     }
 
     /// Writes deliveries until `out` is `limit` bytes long. True if there are more.
-    pub fn write_deliveries(&mut self, out: &mut Vec<u8>, limit: usize) -> bool {
+    pub fn write_deliveries(&mut self, out: &mut Vec<u8>, limit: usize, now: Millis) -> bool {
         while self.has_deliveries() && out.len() < limit {
             let Some(mut pending) = self.pending.pop_front() else {
                 break;
             };
-            if !self.write_pending(&mut pending, out, limit) {
+            if !self.write_pending(&mut pending, out, limit, now) {
                 self.pending.push_front(pending);
             }
         }
@@ -64,7 +65,7 @@ impl Channel {
     }
 
     /// Writes as much of one delivery as `limit` allows; one message may go beyond it. True if that was all.
-    fn write_pending(&mut self, pending: &mut Pending, out: &mut Vec<u8>, limit: usize) -> bool {
+    fn write_pending(&mut self, pending: &mut Pending, out: &mut Vec<u8>, limit: usize, now: Millis) -> bool {
         let Some(at) = self.consumer_at(pending.consumer) else {
             self.write_reply(pending, out);
             return true;
@@ -85,6 +86,11 @@ impl Channel {
             if !consumer.no_ack {
                 self.unacked.push(tag, consumer.holder, first, count);
                 self.holders.add(consumer.holder, count);
+                if consumer.timed
+                    && let Some(deadlines) = &mut self.deadlines
+                {
+                    deadlines.delivered(consumer.holder, tag, now);
+                }
             }
             consumer.written(pending.delivery.bytes_of(first, end));
             upto = end;
@@ -139,11 +145,12 @@ impl Channel {
     /// Bounded by the consumer's window.
     fn write_unbounded(&mut self, pending: &mut Pending, out: &mut Vec<u8>) {
         let mut bytes = Vec::new();
-        self.write_pending(pending, &mut bytes, usize::MAX);
+        // Nothing of a consumer that doesn't acknowledge can be late.
+        self.write_pending(pending, &mut bytes, usize::MAX, 0);
         self.target(out).append(&mut bytes);
     }
 
-    /// The consumer's queue is gone. The client is told if it understands that.
+    /// The consumer's queue is gone, or the consumer held something for too long. The client is told if it understands that.
     pub fn consumer_cancelled(
         &mut self,
         consumer: ConsumerId,

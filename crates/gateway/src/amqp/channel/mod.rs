@@ -1,7 +1,7 @@
 //! A channel: the state machine of RabbitMQ's `rabbit_channel`, without its process.
 //!
 //! Reading order: this file (what a channel is), [`methods`] (which method goes where), [`publish`], [`confirms`] and [`tx`] (the way
-//! in), [`reply`] (direct replies), [`deliver`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`topology`],
+//! in), [`reply`] (direct replies), [`deliver`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`deadlines`], [`topology`],
 //! [`held`] (replies that wait for the log).
 //!
 //! Everything here is synchronous: a method is answered, or its answer is put where it waits, before the next frame is
@@ -10,6 +10,7 @@
 mod confirms;
 mod consume;
 mod consumer;
+mod deadlines;
 mod deliver;
 mod held;
 mod holders;
@@ -22,12 +23,15 @@ mod topology;
 mod tx;
 mod unacked;
 
+pub use deadlines::Late;
 pub use methods::Next;
 
+use crate::amqp::connection::Millis;
 use crate::amqp::refusal;
 use broker::{ChannelId, Pressure, Publisher, QueueRef, Session, Ticket};
 use confirms::Confirms;
 use consumer::{Consumer, Pending};
+use deadlines::Deadlines;
 use held::Held;
 use holders::Holders;
 use model::{ConsumerId, Limits};
@@ -49,6 +53,8 @@ pub struct Context<'a> {
     pub frame_max: u32,
     /// Where frames are written.
     pub out: &'a mut Vec<u8>,
+    /// The connection's time.
+    pub now: Millis,
 }
 
 /// Whether frames are taken.
@@ -86,6 +92,8 @@ pub struct Channel {
     /// Consumers and getters of what is unsettled.
     holders: Holders,
     unacked: Unacked,
+    /// Of deliveries that may not stay unsettled for ever.
+    deadlines: Option<Box<Deadlines>>,
     next_tag: u64,
     /// Deliveries that were not written yet.
     pending: VecDeque<Pending>,
@@ -124,6 +132,7 @@ impl Channel {
             consumers: Vec::new(),
             holders: Holders::default(),
             unacked: Unacked::default(),
+            deadlines: None,
             next_tag: 1,
             pending: VecDeque::new(),
             accepted: Batch::new(),
@@ -271,6 +280,7 @@ impl Channel {
         }
         self.replies = None;
         self.holders = Holders::default();
+        self.deadlines = None;
         self.assembler = Assembler::new();
         self.last_queue = String::new();
     }

@@ -50,11 +50,27 @@ impl Channel {
                 .map(|taken| self.batch(verdict).add(taken))
                 .is_some(),
         };
-        if known {
+        if known || self.deadlines.as_ref().is_some_and(|it| it.forgive(tag)) {
+            if !known && multiple {
+                self.settle_the_rest(tag, verdict);
+            }
             return Ok(());
         }
         let text = format!("unknown delivery tag {tag}");
         Err(Exception::new(ReplyCode::PreconditionFailed, text, method))
+    }
+
+    /// The client speaks of everything up to a tag that was taken back meanwhile.
+    #[cold]
+    fn settle_the_rest(&mut self, tag: u64, verdict: Verdict) {
+        let mut rest = Vec::new();
+        self.unacked.take_all_up_to(tag, |taken| rest.push(taken));
+        match &mut self.tx {
+            Some(tx) => rest
+                .into_iter()
+                .for_each(|taken| tx.settled_later(verdict, taken)),
+            None => rest.into_iter().for_each(|taken| self.batch(verdict).add(taken)),
+        }
     }
 
     pub(super) fn batch(&mut self, verdict: Verdict) -> &mut super::Batch {

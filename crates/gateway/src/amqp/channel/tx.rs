@@ -69,6 +69,11 @@ impl Default for Transaction {
 }
 
 impl Transaction {
+    /// These are settled if the transaction is committed.
+    pub fn settled_later(&mut self, verdict: Verdict, taken: Taken) {
+        self.settled.push((verdict, taken));
+    }
+
     /// Queues have confirmed these, or `refused` them; a number comes once for each queue.
     pub fn answered(&mut self, numbers: &Ranges, refused: bool) {
         for (first, last) in numbers.spans() {
@@ -253,6 +258,7 @@ impl Channel {
         tx.messages = Vec::new();
         tx.bytes = 0;
         self.unacked.put_back(tx.take_settled());
+        self.restart_deadlines(cx.now);
         self.answer(cx, false, None, &TxRollbackOk {})
     }
 }

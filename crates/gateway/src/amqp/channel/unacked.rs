@@ -136,6 +136,45 @@ impl Unacked {
         true
     }
 
+    /// The lowest tag that the holder has. Costs time in the number of runs of others before it.
+    pub fn first_of(&self, holder: HolderId) -> Option<u64> {
+        let mut runs = self.runs.values();
+        runs.find(|run| run.holder == holder).map(|run| run.tag)
+    }
+
+    /// Takes out what the holder has with lower tags than `below`, oldest first. Costs time in the number of runs there.
+    pub fn take_of(&mut self, holder: HolderId, below: u64, mut each: impl FnMut(Taken)) {
+        let theirs = |run: &Run| run.holder == holder && run.tag < below;
+        let keys = self.runs.range(..below).filter(|(_, run)| theirs(run));
+        let keys: Vec<u64> = keys.map(|(key, _)| *key).collect();
+        for key in keys {
+            let Some(run) = self.runs.get_mut(&key) else {
+                continue;
+            };
+            let count = run.count.min(below - run.tag);
+            each(Taken {
+                tag: run.tag,
+                holder,
+                seq: run.seq,
+                count,
+            });
+            run.tag += count;
+            run.seq += count;
+            run.count -= count;
+            if run.count == 0 {
+                self.runs.remove(&key);
+            }
+        }
+    }
+
+    /// Takes out everything up to `tag`, whether that one is unsettled or not, and hands it to `each`, oldest first.
+    pub fn take_all_up_to(&mut self, tag: u64, mut each: impl FnMut(Taken)) {
+        let last = self.runs.range(..=tag).next_back();
+        if let Some(last) = last.map(|(_, run)| run.last_tag().min(tag)) {
+            self.take_up_to(last, &mut each);
+        }
+    }
+
     /// Takes out everything, oldest first.
     pub fn take_all(&mut self) -> impl Iterator<Item = Taken> + use<> {
         std::mem::take(&mut self.runs).into_values().map(|run| Taken {

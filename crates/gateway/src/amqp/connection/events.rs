@@ -202,8 +202,10 @@ impl Open {
                     limits: &self.limits,
                     frame_max: self.tuning.frame_max,
                     out: out.bytes(),
+                    now: self.now,
                 };
                 channel.got(&delivery, remaining, &waiting.queue, waiting.no_ack, &mut cx);
+                self.late_at = self.late_at.min(channel.next_deadline());
             }
             (Answer::Got { delivery, .. }, None) => {
                 if !waiting.no_ack {
@@ -354,7 +356,9 @@ impl Open {
             let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
                 continue;
             };
-            if channel.write_deliveries(out.bytes(), limit) {
+            let more = channel.write_deliveries(out.bytes(), limit, self.now);
+            self.late_at = self.late_at.min(channel.next_deadline());
+            if more {
                 self.ready.push_back(number);
             } else {
                 channel.queued = false;

@@ -11,6 +11,7 @@ mod greeting;
 mod heartbeat;
 #[cfg(test)]
 mod instructions;
+mod late;
 mod open;
 mod output;
 #[cfg(test)]
@@ -251,6 +252,7 @@ impl Core {
                 .into_iter()
                 .chain(open.finish_by())
                 .chain(open.patient_until)
+                .chain((open.late_at < Millis::MAX).then_some(open.late_at))
                 .min(),
             Stage::Closing(closing) => Some(closing.until()),
             Stage::Finished => None,
@@ -281,6 +283,8 @@ impl Core {
             Stage::Open(open) => {
                 open.departures.forget(now);
                 open.lose_patience(now);
+                open.set_now(now);
+                open.take_back_late(out, &self.name);
                 let deaf = !open.wants_input(out.len());
                 match open.heartbeat.due(now, deaf) {
                     Due::Nothing => {}

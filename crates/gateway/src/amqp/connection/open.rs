@@ -51,6 +51,8 @@ pub struct Open {
     pub(super) pressure: Option<Pressure>,
     /// When it goes on without relief.
     pub(super) patient_until: Option<Millis>,
+    /// When a delivery may first have stayed unacknowledged for too long; never too late.
+    pub(super) late_at: Millis,
     /// How many replies wait for the log.
     pub(super) held_replies: usize,
     /// Methods since the last turn that took more than a moment.
@@ -111,6 +113,7 @@ impl Open {
             blocked: false,
             pressure: None,
             patient_until: None,
+            late_at: Millis::MAX,
             held_replies: 0,
             effort: 0,
             finishing: None,
@@ -204,6 +207,7 @@ impl Open {
             limits: &self.limits,
             frame_max: self.tuning.frame_max,
             out: out.bytes(),
+            now: self.now,
         };
         let mut taken = 0;
         loop {
@@ -393,6 +397,7 @@ impl Open {
             limits: &self.limits,
             frame_max: self.tuning.frame_max,
             out: out.bytes(),
+            now: self.now,
         };
         channel.publish(publish, &mut cx)?;
         if let Some(reason) = self.alarm {
@@ -430,6 +435,7 @@ impl Open {
             limits: &self.limits,
             frame_max: self.tuning.frame_max,
             out: out.bytes(),
+            now: self.now,
         };
         let waiting = channel.waiting_replies();
         if !Channel::is_settling(method) {
@@ -437,6 +443,7 @@ impl Open {
         }
         let next = channel.method(method, &mut cx)?;
         self.held_replies += channel.waiting_replies() - waiting;
+        self.late_at = self.late_at.min(channel.next_deadline());
         if !channel.departed.is_empty() {
             self.departures
                 .add(self.now, std::mem::take(&mut channel.departed));

@@ -6,6 +6,7 @@
 //! > 1 queue.declare queue=q durable        the client sends this on channel 1
 //! < 1 queue.declare-ok queue=q messages=0 consumers=0
 //! > 0 disk alarm                            the disk is full, from before the beginning
+//! > 0 wait 500                              so many milliseconds pass for all connections
 //! B> 0 open                                 another connection, B, comes in (A is there from the beginning)
 //! ```
 //!
@@ -63,6 +64,7 @@ struct Client {
 
 struct World {
     hall: Arc<Hall>,
+    now: Millis,
     clients: BTreeMap<char, Client>,
     bell: Arc<Bell>,
     _data: tempfile::TempDir,
@@ -82,6 +84,7 @@ impl World {
         });
         Self {
             hall,
+            now: 0,
             clients: BTreeMap::new(),
             bell: Arc::default(),
             _data: data,
@@ -127,6 +130,7 @@ impl World {
     /// One turn of everybody.
     fn turn(&mut self) {
         let waker = Waker::from(self.bell.clone());
+        let now = self.now;
         for client in self.clients.values_mut() {
             let Client {
                 core,
@@ -136,10 +140,13 @@ impl World {
                 ..
             } = client;
             if core.wants_input(out) && !unread.is_empty() {
-                let taken = core.input(unread, 0, out);
+                let taken = core.input(unread, now, out);
                 unread.drain(..taken);
             }
-            core.turn(&waker, 0, out);
+            if core.next_tick().is_some_and(|at| now >= at) {
+                core.tick(now, out);
+            }
+            core.turn(&waker, now, out);
             while !out.is_empty() {
                 seen.extend(describe(out.unwritten()));
                 out.wrote(out.len());
@@ -197,6 +204,14 @@ fn run(lines: &[(usize, &str)]) -> Result<(), String> {
             (">", "0 hang up") => {
                 let client = world.clients.get_mut(&letter).unwrap();
                 client.core.hung_up("as the story says", 0, &mut client.out);
+            }
+            (">", text) if text.starts_with("0 wait ") => {
+                if let Some((letter, bytes)) = batch.take() {
+                    world.send(letter, &bytes);
+                }
+                let ms: Millis = text[7..].parse().map_err(|_| format!("line {number}: {text}"))?;
+                world.now += ms;
+                world.turn();
             }
             (">", _) => {
                 let capable = world.clients[&letter].capable;
