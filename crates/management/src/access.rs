@@ -4,7 +4,7 @@ use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::{Broker, User, View};
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// What an asker must be for one verb of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,15 +21,48 @@ pub enum Right {
     Administrator,
 }
 
-/// Finds out who asks.
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A socket of the network.
+    Network(SocketAddr),
+    /// The admin socket: whoever may open its file operates the node.
+    Operator,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// The user. An operator has the name under which RabbitMQ's command line acts.
+    pub user: User,
+    /// An operator is asked for no permission.
+    pub operator: bool,
+}
+
+/// Finds out who asks. An operator who names a user becomes that user, so that passwords can be tried.
 ///
 /// # Errors
 /// Nobody said so, or the credentials are wrong for where they come from.
-pub fn authenticate(broker: &Broker, authorization: Option<&str>, peer: IpAddr) -> Result<User, Refusal> {
+pub fn identify(broker: &Broker, authorization: Option<&str>, peer: Peer) -> Result<Asker, Refusal> {
+    let address = match (peer, authorization) {
+        (Peer::Operator, None) => {
+            let user = User {
+                name: "rmq-cli".into(),
+                tags: vec!["administrator".into()],
+            };
+            return Ok(Asker { user, operator: true });
+        }
+        (Peer::Operator, Some(_)) => Ipv4Addr::LOCALHOST.into(),
+        (Peer::Network(address), _) => address.ip(),
+    };
     let (name, password) = authorization.and_then(basic).ok_or(Refusal::Anonymous)?;
-    broker.authenticate(&name, &password, peer).map_err(|refusal| {
-        tracing::warn!(area = "management", %peer, "HTTP access denied: user {name:?}: {refusal}");
+    let user = broker.authenticate(&name, &password, address).map_err(|refusal| {
+        tracing::warn!(area = "management", peer = %address, "HTTP access denied: user {name:?}: {refusal}");
         Refusal::Credentials
+    })?;
+    Ok(Asker {
+        user,
+        operator: false,
     })
 }
 

@@ -22,6 +22,8 @@ pub struct Call<'a> {
     pub hall: &'a Hall,
     /// Who asks.
     pub user: User,
+    /// They operate the node: no permission is asked for.
+    pub operator: bool,
     /// What exists at this moment.
     pub view: Arc<View>,
     /// The parts of the path that the route names, decoded.

@@ -29,10 +29,11 @@ impl Desk {
     /// There is none of this name, or the asker has no permissions in it.
     pub fn open(call: &Call<'_>) -> Result<Self, Refusal> {
         let outbox = Arc::new(Outbox::new());
-        let connected = call
-            .hall
-            .broker
-            .connect(call.user.clone(), call.part("vhost"), outbox.clone());
+        let (broker, user, vhost) = (&call.hall.broker, call.user.clone(), call.part("vhost"));
+        let connected = match call.operator {
+            true => broker.connect_operator(user, vhost, outbox.clone()),
+            false => broker.connect(user, vhost, outbox.clone()),
+        };
         let session = connected.map_err(|refusal| match refusal {
             OpenRefusal::NoVhost { .. } => Refusal::Missing("vhost_not_found".into()),
             OpenRefusal::NoAccess { .. } => Refusal::not_authorised("Access refused."),

@@ -4,7 +4,7 @@
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
 //! would. It never asks a queue's machine anything for a list, and the cost of a list follows the page that is asked for.
 //!
-//! Reading order: [`options`] and [`management`] (starting and stopping), `serve` (sockets and the budget of threads), [`call`]
+//! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `messages`, `definitions`,
 //! `health`; `desk` (a
@@ -12,6 +12,7 @@
 //! and filters them, [`json`] writes AMQP's tables as JSON.
 
 mod access;
+pub mod admin_socket;
 mod arguments;
 mod bindings;
 mod call;

@@ -1,14 +1,16 @@
 //! Starting and stopping the HTTP API.
 
+use crate::admin_socket;
 use crate::call::Hall;
 use crate::options::{Options, StartError};
-use crate::serve::serve;
+use crate::serve::{Doors, serve};
 use broker::Broker;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -20,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The door for people.
 pub struct Management {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     stop: watch::Sender<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -29,7 +31,7 @@ impl Management {
     /// Listens and serves who comes.
     ///
     /// # Errors
-    /// The address cannot be listened on, or a thread cannot be started.
+    /// The address or the admin socket cannot be listened on, or a thread cannot be started.
     pub fn start(broker: Arc<Broker>, mut options: Options) -> Result<Self, StartError> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -38,21 +40,29 @@ impl Management {
             .thread_name("http")
             .build()
             .map_err(StartError::Thread)?;
-        let address = options.address;
-        let listener = listen(&runtime, address).map_err(|error| StartError::Listen { address, error })?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| StartError::Listen { address, error })?;
-        options.listeners.push(crate::options::Listener {
-            protocol: "http",
-            address,
-        });
+        let http = match options.address {
+            Some(address) => {
+                Some(listen(&runtime, address).map_err(|error| StartError::Listen { address, error })?)
+            }
+            None => None,
+        };
+        let admin = match &options.admin_socket {
+            Some(path) => Some(listen_locally(&runtime, path)?),
+            None => None,
+        };
+        let address = http.as_ref().and_then(|http| http.local_addr().ok());
+        options
+            .listeners
+            .extend(address.map(|address| crate::options::Listener {
+                protocol: "http",
+                address,
+            }));
         let (stop, stopped) = watch::channel(false);
         let hall = Arc::new(Hall { broker, options });
         let thread = std::thread::Builder::new()
             .name("http".into())
             .spawn(move || {
-                runtime.block_on(serve(listener, hall, stopped));
+                runtime.block_on(serve(Doors { http, admin }, hall, stopped));
                 runtime.shutdown_timeout(PATIENCE);
             })
             .map_err(StartError::Thread)?;
@@ -63,8 +73,8 @@ impl Management {
         })
     }
 
-    /// Where it listens; a port that the system chose is filled in.
-    pub fn address(&self) -> SocketAddr {
+    /// Where it listens, if it does; a port that the system chose is filled in.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
@@ -86,7 +96,10 @@ impl Drop for Management {
 
 impl std::fmt::Debug for Management {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HTTP API on {}", self.address)
+        match self.address {
+            Some(address) => write!(f, "HTTP API on {address}"),
+            None => f.write_str("HTTP API without a port"),
+        }
     }
 }
 
@@ -96,4 +109,13 @@ fn listen(runtime: &Runtime, address: SocketAddr) -> std::io::Result<TcpListener
     listener.set_nonblocking(true)?;
     let _inside = runtime.enter();
     TcpListener::from_std(listener)
+}
+
+fn listen_locally(runtime: &Runtime, path: &Path) -> Result<UnixListener, StartError> {
+    let _inside = runtime.enter();
+    let listener = admin_socket::listen(path).and_then(UnixListener::from_std);
+    listener.map_err(|error| StartError::AdminSocket {
+        path: path.to_owned(),
+        error,
+    })
 }

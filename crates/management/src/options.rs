@@ -6,8 +6,10 @@ use std::path::PathBuf;
 /// How the door for people is set up, and what it tells about its node.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen for HTTP; port 0 lets the system choose.
-    pub address: SocketAddr,
+    /// Where to listen for HTTP, if at all; port 0 lets the system choose.
+    pub address: Option<SocketAddr>,
+    /// The node's admin socket, if there is to be one.
+    pub admin_socket: Option<PathBuf>,
     /// The largest body of a request, in bytes (RabbitMQ: 10,485,760).
     pub body_limit: usize,
     /// The node's name, as `leveret@host`.
@@ -41,7 +43,8 @@ impl Options {
     /// RabbitMQ's defaults for this address.
     pub fn new(address: SocketAddr) -> Self {
         Self {
-            address,
+            address: Some(address),
+            admin_socket: None,
             body_limit: 10_485_760,
             node: "leveret@localhost".into(),
             rabbitmq_version: "4.2.0".into(),
@@ -65,6 +68,13 @@ pub enum StartError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// The admin socket cannot be made.
+    AdminSocket {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// A thread or its runtime cannot be started.
     Thread(std::io::Error),
 }
@@ -78,6 +88,9 @@ impl std::fmt::Display for StartError {
                  management.listener = none"
             ),
             Self::Listen { address, error } => write!(f, "the HTTP API cannot listen on {address}: {error}"),
+            Self::AdminSocket { path, error } => {
+                write!(f, "the admin socket {} cannot be made: {error}", path.display())
+            }
             Self::Thread(error) => write!(f, "the HTTP API's threads cannot be started: {error}"),
         }
     }

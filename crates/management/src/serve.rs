@@ -1,6 +1,6 @@
 //! From a socket to a route and back. All that is spawned stands here.
 
-use crate::access;
+use crate::access::{self, Asker, Peer};
 use crate::call::{Call, Hall};
 use crate::query::Query;
 use crate::refusal::Refusal;
@@ -13,11 +13,13 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long a client may take to send the head of a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -28,41 +30,69 @@ const CONNECTIONS: usize = 1024;
 /// How long nothing is accepted after the system refused (mostly: too many open files).
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// The doors of one node; both have the same seats.
+#[derive(Debug)]
+pub struct Doors {
+    /// The port for HTTP.
+    pub http: Option<TcpListener>,
+    /// The admin socket.
+    pub admin: Option<UnixListener>,
+}
+
 /// Serves until told to stop; connections end with the request they are at.
-pub async fn serve(listener: TcpListener, hall: Arc<Hall>, mut stop: watch::Receiver<bool>) {
+pub async fn serve(doors: Doors, hall: Arc<Hall>, mut stop: watch::Receiver<bool>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(seat) = room.clone().acquire_owned().await else {
             return;
         };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (hall, stopped) = (hall.clone(), stop.clone());
+        let outcome = tokio::select! {
+            accepted = from_network(doors.http.as_ref()) => accepted.map(|(socket, peer)| {
+                let _ = socket.set_nodelay(true);
+                tokio::spawn(connection(socket, Peer::Network(peer), hall, stopped, seat));
+            }),
+            accepted = from_machine(doors.admin.as_ref()) => accepted.map(|socket| {
+                tokio::spawn(connection(socket, Peer::Operator, hall, stopped, seat));
+            }),
             _ = stop.changed() => return,
         };
-        match accepted {
-            Ok((socket, peer)) => {
-                let (hall, stop) = (hall.clone(), stop.clone());
-                tokio::spawn(async move {
-                    connection(socket, peer, hall, stop).await;
-                    drop(seat);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(
-                    area = "management",
-                    "an HTTP connection was not accepted: {error}"
-                );
-                tokio::time::sleep(PAUSE).await;
-            }
+        if let Err(error) = outcome {
+            tracing::warn!(
+                area = "management",
+                "an HTTP connection was not accepted: {error}"
+            );
+            tokio::time::sleep(PAUSE).await;
         }
     }
 }
 
-async fn connection(socket: TcpStream, peer: SocketAddr, hall: Arc<Hall>, mut stop: watch::Receiver<bool>) {
-    let _ = socket.set_nodelay(true);
+async fn from_network(door: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match door {
+        Some(door) => door.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn from_machine(door: Option<&UnixListener>) -> io::Result<UnixStream> {
+    match door {
+        Some(door) => door.accept().await.map(|(socket, _)| socket),
+        None => std::future::pending().await,
+    }
+}
+
+async fn connection<S>(
+    socket: S,
+    peer: Peer,
+    hall: Arc<Hall>,
+    mut stop: watch::Receiver<bool>,
+    _seat: OwnedSemaphorePermit,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let service = service_fn(move |request| {
         let hall = hall.clone();
-        async move { Ok::<_, Infallible>(answer(request, peer.ip(), hall).await) }
+        async move { Ok::<_, Infallible>(answer(request, peer, hall).await) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -77,12 +107,12 @@ async fn connection(socket: TcpStream, peer: SocketAddr, hall: Arc<Hall>, mut st
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(area = "management", %peer, "an HTTP connection ended: {error}");
+        tracing::debug!(area = "management", ?peer, "an HTTP connection ended: {error}");
     }
 }
 
 /// Answers one request. The work is done on a thread of the budget, so that a long one holds up nobody but its like.
-async fn answer(request: Request<Incoming>, peer: IpAddr, hall: Arc<Hall>) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let Some((route, parts)) = routes::find(head.uri.path()) else {
         return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS");
@@ -105,7 +135,7 @@ async fn answer(request: Request<Incoming>, peer: IpAddr, hall: Arc<Hall>) -> Re
     let query = Query::parse(head.uri.query().unwrap_or_default());
     let work = move || {
         let authorization = text_of(&head.headers, header::AUTHORIZATION);
-        let user = access::authenticate(&hall.broker, authorization, peer)?;
+        let Asker { user, operator } = access::identify(&hall.broker, authorization, peer)?;
         let view = hall.broker.view();
         let vhost = parts
             .iter()
@@ -115,6 +145,7 @@ async fn answer(request: Request<Incoming>, peer: IpAddr, hall: Arc<Hall>) -> Re
         handler(&Call {
             hall: &hall,
             user,
+            operator,
             view,
             query,
             body: &body,

@@ -42,7 +42,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(object(&call.query, row(call, call.vhost()?)))
 }
 
-/// Creates a virtual host; who asks may do everything in it. Descriptions and the like are not kept by this version.
+/// Creates a virtual host; who asks may do everything in it (an operator may anyhow). Descriptions and the like are not kept by this version.
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     refuse_what_is_not_kept(&body)?;
@@ -52,7 +52,9 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     let broker = &call.hall.broker;
     broker.create_vhost(name)?;
-    broker.set_permissions(&call.user.name, name, Permissions::all())?;
+    if !call.operator {
+        broker.set_permissions(&call.user.name, name, Permissions::all())?;
+    }
     Ok(Reply::empty(201))
 }
 

@@ -10,7 +10,7 @@ use crate::config::{self, Config, ConfigError, Listener, Loaded, sources};
 use crate::{logs, memory};
 use broker::Broker;
 use gateway::Gateway;
-use management::Management;
+use management::{Management, StartError, admin_socket};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -64,7 +64,7 @@ fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     banner::show(
         config,
         gateway.addresses(),
-        management.as_ref().map(Management::address),
+        management.as_ref().and_then(Management::address),
     );
     let signal = stop.wait();
     tracing::info!(area = "boot", "{signal}: stopping");
@@ -140,21 +140,32 @@ fn host_name() -> String {
     }
 }
 
-/// Opens the HTTP API. A node that was told nothing about it serves without it if another node of this machine has its port.
+/// Opens the HTTP API. A node that was told nothing about it serves without its port if another node of this machine has that. The
+/// admin socket is there in any case, unless the data directory has no room for it.
 fn open_management(
     config: &Config,
     broker: &Arc<Broker>,
     amqp: &[SocketAddr],
-) -> Result<Option<Management>, management::StartError> {
-    if !config.management.enabled {
-        return Ok(None);
-    }
-    match Management::start(Arc::clone(broker), management_options(config, amqp)) {
-        Ok(management) => Ok(Some(management)),
-        Err(error) if config.management.required => Err(error),
-        Err(error) => {
-            tracing::warn!(area = "boot", "serving without the HTTP API: {error}");
-            Ok(None)
+) -> Result<Option<Management>, StartError> {
+    let mut options = management_options(config, amqp);
+    loop {
+        let error = match Management::start(Arc::clone(broker), options.clone()) {
+            Ok(management) => return Ok(Some(management)),
+            Err(error) => error,
+        };
+        match &error {
+            StartError::Listen { .. } if !config.management.required => {
+                tracing::warn!(area = "boot", "serving without the HTTP API: {error}");
+                options.address = None;
+            }
+            StartError::AdminSocket { .. } => {
+                tracing::warn!(area = "boot", "serving without local administration: {error}");
+                options.admin_socket = None;
+            }
+            _ => return Err(error),
+        }
+        if options.address.is_none() && options.admin_socket.is_none() {
+            return Ok(None);
         }
     }
 }
@@ -165,7 +176,8 @@ fn management_options(config: &Config, amqp: &[SocketAddr]) -> management::Optio
         protocol: "amqp",
         address: *address,
     };
-    management::Options {
+    let address = settings.bind_address(every_address());
+    let mut options = management::Options {
         body_limit: settings.body_limit,
         node: format!("leveret@{}", host_name()),
         rabbitmq_version: gateway::Options::new(Vec::new()).version,
@@ -175,8 +187,13 @@ fn management_options(config: &Config, amqp: &[SocketAddr]) -> management::Optio
         log_files: config.log.files(&config.data_dir),
         disable_stats: settings.disable_stats,
         enable_queue_totals: settings.enable_queue_totals,
-        ..management::Options::new(settings.bind_address(every_address()))
+        admin_socket: Some(admin_socket::path(&config.data_dir)),
+        ..management::Options::new(address)
+    };
+    if !settings.enabled {
+        options.address = None;
     }
+    options
 }
 
 /// What "every address" is on this machine: `::`, which takes IPv4 clients too, or `0.0.0.0` where there is no IPv6.

@@ -8,6 +8,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use tempfile::TempDir;
 
@@ -198,4 +199,26 @@ fn the_version_is_that_of_the_package() {
         String::from_utf8(output.stdout).unwrap(),
         format!("leveret {}\n", env!("CARGO_PKG_VERSION"))
     );
+}
+
+#[test]
+fn a_node_without_an_http_port_answers_on_its_admin_socket() {
+    let scratch = TempDir::new().unwrap();
+    let (node, _) = Node::start(&scratch, &["-s", "management.listener=none"]);
+    let mut socket = UnixStream::connect(scratch.path().join("var/admin/socket")).unwrap();
+    socket
+        .write_all(b"PUT /api/users/jane HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 11\r\n\r\n{\"tags\":\"\"}")
+        .unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    // Who names a user is that user.
+    let mut socket = UnixStream::connect(scratch.path().join("var/admin/socket")).unwrap();
+    socket
+        .write_all(b"GET /api/whoami HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Basic amFuZTp4\r\n\r\n")
+        .unwrap();
+    answer.clear();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    drop(node);
 }
