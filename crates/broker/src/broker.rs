@@ -33,6 +33,7 @@ pub struct Broker {
     alarms: Alarms,
     replies: Replies,
     sessions: RwLock<HashMap<u64, Weak<Session>>>,
+    sight: crate::sight::Registry,
     queue_memory: Mutex<usize>,
     monitor: Mutex<Option<Monitor>>,
     _lock: storage::DirectoryLock,
@@ -53,6 +54,7 @@ impl Broker {
             alarms: Alarms::default(),
             replies: Replies::default(),
             sessions: RwLock::default(),
+            sight: crate::sight::Registry::default(),
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
             monitor: Mutex::default(),
             options,
@@ -174,6 +176,15 @@ impl Broker {
         }
     }
 
+    pub(crate) fn sight(&self) -> &crate::sight::Registry {
+        &self.sight
+    }
+
+    /// All connections of clients, oldest first.
+    pub fn connections(&self) -> Vec<Arc<crate::sight::Connection>> {
+        self.sight.all()
+    }
+
     pub(crate) fn session_count(&self) -> usize {
         self.sessions.read().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -210,6 +221,7 @@ impl Broker {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&session.id().0);
+        self.sight.leave(session.id().0);
     }
 
     /// Asks the journals to write snapshots: the log wants to use its oldest file again. Called on the log's thread, so the

@@ -4,6 +4,7 @@ use crate::ends::{Outlet, Reply};
 use crate::outbox::ChannelId;
 use crate::queues::Queue;
 use crate::session::Session;
+use crate::sight::{self, Consumer, ConsumerCard};
 use catalog::Refusal;
 use model::{ConsumerId, Ranges};
 use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Request};
@@ -57,6 +58,9 @@ impl QueueRef {
 pub struct Subscription {
     queue: QueueRef,
     consumer: ConsumerId,
+    settings: ConsumerSettings,
+    /// What operators see of it.
+    shown: Option<(Arc<Consumer>, Arc<sight::Channel>)>,
 }
 
 impl Subscription {
@@ -68,6 +72,27 @@ impl Subscription {
     /// Its queue.
     pub fn queue(&self) -> &QueueRef {
         &self.queue
+    }
+
+    /// Shows it to operators, until this is dropped.
+    pub fn show(&mut self, card: ConsumerCard<'_>) {
+        let queue = &self.queue.queue;
+        let consumer = Consumer {
+            id: self.consumer,
+            tag: card.tag.to_owned(),
+            queue: queue.name.clone(),
+            vhost: queue.vhost.clone(),
+            no_ack: self.settings.no_ack,
+            exclusive: self.settings.exclusive,
+            prefetch: card.prefetch,
+            timeout_ms: card.timeout_ms,
+            arguments: card.arguments,
+            connection: card.seat.connection().clone(),
+            channel: card.seat.number,
+        };
+        let shown = consumer.enter(card.seat);
+        queue.consumer_came(shown.0.clone());
+        self.shown = Some(shown);
     }
 
     /// Ends it: every delivery to it is in the outbox when this returns. What it holds stays with its channel until settled or given back.
@@ -103,6 +128,15 @@ impl Subscription {
         self.queue.queue.submit(Request::Resume {
             consumer: self.consumer,
         });
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some((consumer, channel)) = &self.shown {
+            consumer.leave(channel);
+            self.queue.queue.consumer_went(consumer);
+        }
     }
 }
 
@@ -154,7 +188,12 @@ impl Session {
                 reply,
             },
         ) {
-            Some(Answer::Consuming) => Ok(Subscription { queue, consumer }),
+            Some(Answer::Consuming) => Ok(Subscription {
+                queue,
+                consumer,
+                settings,
+                shown: None,
+            }),
             Some(Answer::InExclusiveUse) => Err(Refusal::ExclusiveUse {
                 queue: name.into(),
                 vhost: self.vhost().into(),

@@ -28,7 +28,7 @@
 //! # Other reading
 //!
 //! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
-//! and binds; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
+//! and binds; [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
 mod administer;
 pub mod alarms;
@@ -55,6 +55,7 @@ pub mod queues;
 mod recovery;
 pub mod replies;
 pub mod session;
+pub mod sight;
 mod survey;
 mod topology;
 

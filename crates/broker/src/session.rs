@@ -4,6 +4,7 @@ use crate::broker::Broker;
 use crate::outbox::{ChannelId, Outbox, Ticket};
 use crate::publish::Publisher;
 use crate::queues::Queue;
+use crate::sight::{Card, Connection};
 use catalog::{Exchange, ObjectKind, Refusal, Verb, View};
 use model::{ConnectionId, QueueId};
 use std::sync::{
@@ -133,6 +134,16 @@ impl Session {
     /// The virtual host.
     pub fn vhost(&self) -> &str {
         &self.vhost
+    }
+
+    /// Shows the connection to operators, until the session is closed.
+    pub fn introduce(&self, card: Card) -> Arc<Connection> {
+        let now = self.broker.node().now();
+        let outbox = self.outbox.clone();
+        let connection = Connection::new(self.id.0, &self.user.name, &self.vhost, now.0, outbox, card);
+        let connection = Arc::new(connection);
+        self.broker.sight().enter(connection.clone());
+        connection
     }
 
     /// A channel's way into the hall for messages.

@@ -4,6 +4,7 @@ use crate::options::Options;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use broker::{Broker, QueueView, User, Vhost, View};
+use hyper::HeaderMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub struct Call<'a> {
     pub parts: Vec<(&'static str, String)>,
     /// What stands after the question mark.
     pub query: Query,
+    /// What stands above the body.
+    pub headers: &'a HeaderMap,
     /// The body.
     pub body: &'a [u8],
 }
@@ -51,6 +54,11 @@ impl Call<'_> {
         parts
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value.as_str())
+    }
+
+    /// A header's text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
     }
 
     /// The virtual host of the path.

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `messages`, `definitions`,
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`json`] writes AMQP's tables as JSON.
@@ -16,6 +16,9 @@ pub mod admin_socket;
 mod arguments;
 mod bindings;
 mod call;
+mod channels;
+mod connections;
+mod consumers;
 mod definitions;
 mod desk;
 mod exchanges;

@@ -197,12 +197,25 @@ fn object_totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
     let mut totals = json!({
         "exchanges": sum(Vhost::exchange_count),
         "queues": sum(Vhost::queue_count),
-        "connections": call.hall.broker.status().sessions,
     });
-    if call.is_monitor() {
-        totals["consumers"] = call.hall.broker.queue_totals().consumers.into();
-    }
+    let connections = crate::connections::visible(call);
+    let channels = connections.iter().map(|connection| connection.channel_count());
+    totals["channels"] = channels.sum::<usize>().into();
+    totals["connections"] = connections.len().into();
+    totals["consumers"] = consumers(call, vhosts).into();
     totals
+}
+
+fn consumers(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> u64 {
+    let broker = &call.hall.broker;
+    if vhosts.len() == call.view.vhosts().count() {
+        return broker.queue_totals().consumers;
+    }
+    let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
+    queues
+        .filter_map(|queue| broker.queues().get(queue.id))
+        .map(|queue| queue.status().consumers)
+        .sum()
 }
 
 /// The messages in these virtual hosts. What the whole node holds is counted as it changes; a part of it is added up.

@@ -3,6 +3,7 @@
 use crate::access::Right;
 use crate::arguments::{self, boolean};
 use crate::call::{Call, queues_of};
+use crate::consumers;
 use crate::desk::{CHANNEL, Desk};
 use crate::json::{counted, table};
 use crate::listing::{List, object};
@@ -10,6 +11,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use broker::queues::Status;
+use broker::sight::Consumer;
 use broker::{DeclareQueue, QueueView};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -89,12 +91,23 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
     let mut map = row(call, queue, Detail::Statistics);
+    let handle = call.hall.broker.queues().get(queue.id);
+    let consumers = handle.as_ref().map(|queue| queue.consumers()).unwrap_or_default();
+    let active = handle.and_then(|queue| queue.status().active);
+    let tag_of = |which: &dyn Fn(&Consumer) -> bool| -> Value {
+        let found = consumers.iter().find(|consumer| which(consumer));
+        found.map(|consumer| consumer.tag.as_str()).into()
+    };
+    let details = consumers.iter().map(|consumer| consumers::row(call, consumer));
     for (name, value) in [
-        ("consumer_details", json!([])),
+        ("consumer_details", details.collect()),
         ("deliveries", json!([])),
         ("incoming", json!([])),
-        ("exclusive_consumer_tag", Value::Null),
-        ("single_active_consumer_tag", Value::Null),
+        ("exclusive_consumer_tag", tag_of(&|consumer| consumer.exclusive)),
+        (
+            "single_active_consumer_tag",
+            tag_of(&|consumer| active == Some(consumer.id)),
+        ),
         ("head_message_timestamp", Value::Null),
         ("policy", Value::Null),
         ("operator_policy", Value::Null),

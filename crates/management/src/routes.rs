@@ -6,7 +6,8 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    bindings, definitions, exchanges, health, messages, nodes, overview, permissions, queues, users, vhosts,
+    bindings, channels, connections, consumers, definitions, exchanges, health, messages, nodes, overview,
+    permissions, queues, users, vhosts,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -31,6 +32,9 @@ pub const ROUTES: &[&[Route]] = &[
     exchanges::ROUTES,
     queues::ROUTES,
     bindings::ROUTES,
+    connections::ROUTES,
+    channels::ROUTES,
+    consumers::ROUTES,
     messages::ROUTES,
     definitions::ROUTES,
     health::ROUTES,

@@ -148,6 +148,7 @@ async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>) -> Resp
             operator,
             view,
             query,
+            headers: &head.headers,
             body: &body,
             parts,
         })

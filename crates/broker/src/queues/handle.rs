@@ -13,6 +13,7 @@ use crate::node::Node;
 use crate::outbox::{ChannelId, Event, Outbox, Woken};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::{Pressure, Relief};
+use crate::sight::Consumer;
 use model::{ConsumerId, Index, QueueId};
 use queue::fifo::{Answer, Bytes, Classic, Effect, Part, Piece, Request, Source};
 use std::sync::{
@@ -38,6 +39,8 @@ pub struct Queue {
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     status: Counters,
+    /// For operators; in the order in which they came.
+    consumers: Mutex<Vec<Arc<Consumer>>>,
     /// The number of the first message that came after the start.
     first_seq: u64,
     holding: Holding,
@@ -65,6 +68,8 @@ pub struct Status {
     pub taken: u64,
     /// Messages whose bytes are not in memory.
     pub paged: u64,
+    /// The only consumer that is served, where one at a time is.
+    pub active: Option<ConsumerId>,
 }
 
 #[derive(Default)]
@@ -73,6 +78,8 @@ struct Counters {
     handed: AtomicU64,
     next_seq: AtomicU64,
     paged: AtomicU64,
+    /// An id, or 0.
+    active: AtomicU64,
     ready: AtomicU64,
     unacked: AtomicU64,
     consumers: AtomicU64,
@@ -91,6 +98,7 @@ impl Queue {
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
             status: Counters::default(),
+            consumers: Mutex::default(),
             holding: Holding::default(),
             alarm: AtomicU64::new(u64::MAX),
             node,
@@ -114,7 +122,32 @@ impl Queue {
                 .load(Ordering::Relaxed)
                 .saturating_sub(self.first_seq),
             paged: self.status.paged.load(Ordering::Relaxed),
+            active: match self.status.active.load(Ordering::Relaxed) {
+                0 => None,
+                id => Some(ConsumerId(id)),
+            },
         }
+    }
+
+    /// Its consumers, in the order in which they came; not those of connections that operators don't see.
+    pub fn consumers(&self) -> Vec<Arc<Consumer>> {
+        self.shown().clone()
+    }
+
+    pub(crate) fn consumer_came(&self, consumer: Arc<Consumer>) {
+        self.shown().push(consumer);
+    }
+
+    pub(crate) fn consumer_went(&self, consumer: &Arc<Consumer>) {
+        let mut shown = self.shown();
+        shown.retain(|known| !Arc::ptr_eq(known, consumer));
+        if shown.is_empty() {
+            *shown = Vec::new();
+        }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Vec<Arc<Consumer>>> {
+        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the request handled, by this thread or by the one that is turning the queue now.
@@ -405,6 +438,8 @@ impl Queue {
         self.status.handed.store(status.handed, Ordering::Relaxed);
         self.status.next_seq.store(status.next_seq, Ordering::Relaxed);
         self.status.paged.store(status.paged, Ordering::Relaxed);
+        let active = status.active.map_or(0, |consumer| consumer.0);
+        self.status.active.store(active, Ordering::Relaxed);
         let before = self.status.memory.swap(status.memory, Ordering::SeqCst);
         self.node.memory_changed(before, status.memory);
     }

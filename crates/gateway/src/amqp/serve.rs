@@ -240,7 +240,7 @@ impl Served {
             match Pin::new(&mut self.stream).poll_write(cx, self.out.unwritten()) {
                 Poll::Ready(Ok(count)) => {
                     self.out.wrote(count);
-                    self.core.sent();
+                    self.core.sent(count);
                 }
                 Poll::Pending => return false,
                 Poll::Ready(Err(error)) => {
@@ -278,7 +278,7 @@ impl Served {
                 Round::Wait
             }
             Poll::Ready(Ok(())) if count > 0 => {
-                self.core.received();
+                self.core.received(count);
                 large.kept += count;
                 self.feed(large, now);
                 self.satisfied = count >= LARGE_READ;

@@ -38,7 +38,7 @@ pub use request::{
 use contents::Contents;
 use discard::Leaving;
 use dispatch::Dispatch;
-use model::{Index, Machine, Outcome, Ranges, Seq, Timestamp};
+use model::{ConsumerId, Index, Machine, Outcome, Ranges, Seq, Timestamp};
 use paging::Paging;
 
 /// What the host ties to requests and finds again in effects. The machine carries these and never looks into
@@ -86,6 +86,8 @@ pub struct Status {
     pub paged: u64,
     /// The number of the next message.
     pub next_seq: Seq,
+    /// The only consumer that is served, where one at a time is.
+    pub active: Option<ConsumerId>,
 }
 
 /// The outcome of the classic queue.
@@ -152,6 +154,7 @@ impl<E: Ends> Fifo<E> {
             memory: self.contents.memory() + self.leaving.refused_bytes,
             paged: self.contents.paged(),
             next_seq: self.contents.next(),
+            active: self.dispatch.ring.active(),
         }
     }
 

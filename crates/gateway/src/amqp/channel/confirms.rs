@@ -20,6 +20,15 @@ pub struct Confirms {
     refused: Ranges,
 }
 
+/// How many messages the client was told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Those that are safe.
+    pub confirmed: u64,
+    /// Those that a queue refused.
+    pub refused: u64,
+}
+
 impl Default for Confirms {
     fn default() -> Self {
         Self {
@@ -103,8 +112,12 @@ impl Confirms {
         !self.fresh.is_empty() || !self.refused.is_empty()
     }
 
-    /// Appends the acknowledgements that tell what is new.
-    pub fn tell(&mut self, channel: u16, out: &mut Vec<u8>) {
+    /// Appends the acknowledgements that tell what is new, and says how many messages that concerns.
+    pub fn tell(&mut self, channel: u16, out: &mut Vec<u8>) -> Told {
+        let told = Told {
+            confirmed: self.fresh.count(),
+            refused: self.refused.count(),
+        };
         // What is acknowledged as a whole must not have been refused in part.
         let below_refused = self.refused.first().map_or(u64::MAX, |first| first - 1);
         for number in self.refused.iter() {
@@ -132,6 +145,7 @@ impl Confirms {
             }
         }
         self.fresh.clear();
+        told
     }
 }
 

@@ -6,6 +6,7 @@ use super::methods::{Answer, Next};
 use super::topology::{count, table};
 use super::{Channel, Context};
 use broker::replies::REPLY_TO;
+use broker::sight::ConsumerCard;
 use broker::{ConsumerSettings, Delivery, Getting, QueueRef};
 use model::table::{Table, Value};
 use protocol::amqp::method::{
@@ -34,7 +35,7 @@ impl Channel {
             priority: asked.priority,
             window: WINDOW,
         };
-        let subscription = cx
+        let mut subscription = cx
             .session
             .consume(self.id, &queue, settings)
             .map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
@@ -50,6 +51,13 @@ impl Channel {
             .consumer(subscription.queue().clone(), subscription.consumer());
         let timeout_ms = asked.timeout_ms.unwrap_or(subscription.queue().ack_timeout_ms());
         let timed = timeout_ms > 0 && !it.no_ack;
+        subscription.show(ConsumerCard {
+            tag: &tag,
+            arguments,
+            prefetch: self.prefetch.each,
+            timeout_ms,
+            seat: &self.shown,
+        });
         self.time(
             holder,
             Some(subscription.consumer()),
@@ -130,7 +138,7 @@ impl Channel {
                 remaining,
                 queue,
             } => self.got(&delivery, remaining, &queue, it.no_ack, cx),
-            Getting::Empty => self.write(cx.out, &BasicGetEmpty {}),
+            Getting::Empty => self.got_nothing(cx.out),
             Getting::Later(queue) => {
                 return Ok(Next::WaitForGet {
                     queue,
@@ -139,6 +147,12 @@ impl Channel {
             }
         }
         Ok(Next::Go)
+    }
+
+    /// Says that a get found nothing.
+    pub fn got_nothing(&mut self, out: &mut Vec<u8>) {
+        self.shown.counts.get_empty.add(1);
+        self.write(out, &BasicGetEmpty {});
     }
 
     /// Writes what a get brought.
@@ -151,16 +165,20 @@ impl Channel {
         cx: &mut Context<'_>,
     ) {
         let Some(seq) = delivery.seqs.first() else {
-            return self.write(cx.out, &BasicGetEmpty {});
+            return self.got_nothing(cx.out);
         };
         let delivery_tag = self.next_tag;
         self.next_tag += 1;
-        if !no_ack {
+        if no_ack {
+            self.shown.counts.get_no_ack.add(1);
+        } else {
             let holder = self.holders.getter(queue);
             self.unacked.push(delivery_tag, holder, seq, 1);
             self.holders.add(holder, 1);
             self.time_get(holder, queue, delivery_tag, cx);
+            self.shown.counts.get.add(1);
         }
+        self.shown.counts.redeliver.add(delivery.redelivered.into());
         let message = delivery.block.message((seq - delivery.base) as usize);
         let counted = delivery_count(delivery, message.properties);
         let method = BasicGetOk {

@@ -71,7 +71,7 @@ impl Channel {
             return true;
         };
         let consumer = &mut self.consumers[at];
-        let mut upto: Seq = 0;
+        let (mut upto, mut written): (Seq, u64) = (0, 0);
         for (first, last) in pending.spans() {
             let tag = self.next_tag;
             let end = write_span(
@@ -92,11 +92,20 @@ impl Channel {
                     deadlines.delivered(consumer.holder, tag, now);
                 }
             }
+            written += count;
             consumer.written(pending.delivery.bytes_of(first, end));
             upto = end;
             if out.len() >= limit {
                 break;
             }
+        }
+        let counts = &self.shown.counts;
+        match self.consumers[at].no_ack {
+            true => counts.deliver_no_ack.add(written),
+            false => counts.deliver.add(written),
+        }
+        if pending.delivery.redelivered {
+            counts.redeliver.add(written);
         }
         pending.next = upto + 1;
         pending.delivery.seqs.last().is_none_or(|last| last <= upto)

@@ -79,6 +79,7 @@ impl Channel {
             Method::ConfirmSelect(it) => {
                 self.may_confirm()?;
                 self.confirms.get_or_insert_with(|| Box::new(Confirms::default()));
+                self.shown.confirms.set(1);
                 self.answer(cx, it.no_wait, None, &ConfirmSelectOk {})
             }
             Method::ChannelFlow(it) if it.active => {
@@ -127,7 +128,9 @@ impl Channel {
         self.renew_deadlines(cx.now);
         if !it.global {
             self.prefetch.each = it.prefetch_count;
+            self.shown.prefetch.set(it.prefetch_count.into());
         } else {
+            self.shown.global_prefetch.set(it.prefetch_count.into());
             let pause = self.prefetch.limit_channel(it.prefetch_count);
             self.limit_consumers();
             if pause {

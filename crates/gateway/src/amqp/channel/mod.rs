@@ -28,6 +28,7 @@ pub use methods::Next;
 
 use crate::amqp::connection::Millis;
 use crate::amqp::refusal;
+use broker::sight::ChannelSeat;
 use broker::{ChannelId, Pressure, Publisher, QueueRef, Session, Ticket};
 use confirms::Confirms;
 use consumer::{Consumer, Pending};
@@ -71,6 +72,8 @@ pub enum State {
 /// One channel of a connection.
 pub struct Channel {
     id: ChannelId,
+    /// What operators see of it.
+    pub shown: ChannelSeat,
     /// Whether frames are taken.
     pub state: State,
     /// Puts contents together.
@@ -117,9 +120,10 @@ pub type Departed = (ConsumerId, QueueRef);
 
 impl Channel {
     /// An open channel; `intercepted` if the node writes into its messages.
-    pub fn new(id: ChannelId, intercepted: bool) -> Self {
+    pub fn new(id: ChannelId, intercepted: bool, shown: ChannelSeat) -> Self {
         Self {
             id,
+            shown,
             state: State::Open,
             assembler: Assembler::new(),
             publisher: None,
@@ -184,7 +188,9 @@ impl Channel {
         if let Some(confirms) = &mut self.confirms
             && confirms.has_news()
         {
-            confirms.tell(number, out);
+            let told = confirms.tell(number, out);
+            self.shown.counts.confirm.add(told.confirmed);
+            self.shown.told.add(told.confirmed + told.refused);
         }
         Ok(())
     }

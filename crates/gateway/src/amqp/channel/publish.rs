@@ -67,8 +67,8 @@ impl Channel {
             .publisher(cx)
             .publish(&message, number)
             .map_err(|refusal| Self::refused::<BasicPublish<'_>>(&refusal))?;
-        if taken.is_lost() && publish.mandatory {
-            self.return_message(publish, cx);
+        if taken.is_lost() {
+            self.lost(publish, cx);
         }
         if let Some(confirms) = &mut self.confirms {
             confirms.published(taken.queues);
@@ -83,9 +83,21 @@ impl Channel {
             .get_or_insert_with(|| Box::new(cx.session.publisher(self.id)))
     }
 
-    /// A mandatory message that nobody takes goes back; its confirm, if any, comes after.
+    /// So many messages were published.
+    pub fn count_published(&mut self, count: u64) {
+        self.shown.counts.publish.add(count);
+        if let Some(confirms) = &self.confirms {
+            self.shown.to_confirm.set(confirms.next() - 1);
+        }
+    }
+
+    /// Nobody takes a message. A mandatory one goes back; its confirm, if any, comes after.
     #[cold]
-    pub(super) fn return_message(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) {
+    pub(super) fn lost(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) {
+        if !publish.mandatory {
+            return self.shown.counts.drop_unroutable.add(1);
+        }
+        self.shown.counts.return_unroutable.add(1);
         let method = BasicReturn {
             reply_code: ReplyCode::NoRoute.number(),
             reply_text: ReplyCode::NoRoute.name(),

@@ -95,7 +95,7 @@ impl Channel {
         if self.accepted.is_empty() && self.rejected.is_empty() && self.returned.is_empty() {
             return;
         }
-        let (holders, prefetch) = (&mut self.holders, &mut self.prefetch);
+        let (holders, prefetch, shown) = (&mut self.holders, &mut self.prefetch, &self.shown);
         for (batch, verdict) in [
             (&mut self.accepted, Verdict::Accept),
             (&mut self.rejected, Verdict::Reject),
@@ -103,6 +103,10 @@ impl Channel {
         ] {
             for (holder, seqs) in batch.drain() {
                 let count = seqs.count();
+                shown.settled.add(count);
+                if verdict == Verdict::Accept {
+                    shown.counts.ack.add(count);
+                }
                 holders.settle(holder, count, |holder| {
                     if holder.consumer.is_some() {
                         prefetch.released(count);

@@ -7,6 +7,7 @@ use super::methods::{Answer, Next};
 use super::settle::Verdict;
 use super::unacked::Taken;
 use super::{Channel, Context, State};
+use broker::sight;
 use broker::{Prepared, Publish as Message, Ticket};
 use model::Ranges;
 use protocol::amqp::method::{
@@ -109,6 +110,13 @@ impl Transaction {
             .map(|(_, taken)| taken)
     }
 
+    /// Shows operators how long it is.
+    fn show(&self, shown: &sight::Channel) {
+        shown.uncommitted.set(self.messages.len() as u64);
+        let acks = self.settled.iter().map(|(_, taken)| taken.count).sum();
+        shown.acks_uncommitted.set(acks);
+    }
+
     fn keep(&mut self, message: Kept) -> Result<(), Exception> {
         self.bytes += message.body.len() + message.properties.len() + MESSAGE_OVERHEAD;
         self.messages.push(message);
@@ -131,6 +139,7 @@ impl Channel {
         }
         self.tx.get_or_insert_default();
         self.special = true;
+        self.shown.transactional.set(1);
         self.answer(cx, false, None, &TxSelectOk {})
     }
 
@@ -166,10 +175,10 @@ impl Channel {
             mandatory: publish.mandatory,
             prepared,
         };
-        match &mut self.tx {
-            Some(tx) => tx.keep(kept),
-            None => Ok(()),
-        }
+        let Some(tx) = &mut self.tx else { return Ok(()) };
+        tx.keep(kept)?;
+        tx.show(&self.shown);
+        Ok(())
     }
 
     /// Keeps an acknowledgement for the commit. The tags are settled from now on, unless it is rolled back.
@@ -177,14 +186,16 @@ impl Channel {
     pub(super) fn settle_in_transaction(&mut self, tag: u64, multiple: bool, verdict: Verdict) -> bool {
         let Some(tx) = &mut self.tx else { return false };
         let mut keep = |taken| tx.settled.push((verdict, taken));
-        match (multiple, tag) {
+        let known = match (multiple, tag) {
             (true, 0) => {
                 self.unacked.take_all().for_each(keep);
                 true
             }
             (true, tag) => self.unacked.take_up_to(tag, keep),
             (false, tag) => self.unacked.take_one(tag).map(&mut keep).is_some(),
-        }
+        };
+        tx.show(&self.shown);
+        known
     }
 
     pub(super) fn tx_commit(&mut self, cx: &mut Context<'_>) -> Answer {
@@ -193,13 +204,14 @@ impl Channel {
         };
         let (messages, settled) = (std::mem::take(&mut tx.messages), std::mem::take(&mut tx.settled));
         tx.bytes = 0;
+        tx.show(&self.shown);
         let first = tx.next;
         let end = first + messages.len() as u64;
         tx.next = end;
         let mut waiting = 0;
         for (kept, number) in messages.iter().zip(first..) {
-            if kept.mandatory && kept.prepared.is_lost() {
-                self.return_message(&kept.publish(self.id.number), cx);
+            if kept.prepared.is_lost() {
+                self.lost(&kept.publish(self.id.number), cx);
             }
             let publish = kept.publish(self.id.number);
             let publisher = self.publisher(cx);
@@ -258,6 +270,7 @@ impl Channel {
         tx.messages = Vec::new();
         tx.bytes = 0;
         self.unacked.put_back(tx.take_settled());
+        tx.show(&self.shown);
         self.restart_deadlines(cx.now);
         self.answer(cx, false, None, &TxRollbackOk {})
     }

@@ -7,7 +7,7 @@ use super::output::Output;
 use crate::amqp::channel::{Context, State};
 use broker::{AlarmReason, Answer, ChannelId, Event, Pressure};
 use model::ConsumerId;
-use protocol::amqp::method::{BasicGetEmpty, ChannelCloseOk, ConnectionUnblocked};
+use protocol::amqp::method::{ChannelCloseOk, ConnectionUnblocked};
 use protocol::amqp::{Exception, encode};
 use std::task::Waker;
 
@@ -212,7 +212,7 @@ impl Open {
                     waiting.queue.give_back(None, delivery.seqs, false);
                 }
             }
-            (_, Some(channel)) => channel.write(out.bytes(), &BasicGetEmpty {}),
+            (_, Some(channel)) => channel.got_nothing(out.bytes()),
             (_, None) => {}
         }
     }

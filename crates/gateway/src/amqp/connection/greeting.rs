@@ -5,6 +5,7 @@ use super::open::Open;
 use super::{Hall, Name, Output};
 use crate::amqp::refusal;
 use crate::options::Options;
+use broker::sight::{Card, Connection};
 use broker::{Outbox, Session, User};
 use model::Limits;
 use model::table::Table;
@@ -26,12 +27,39 @@ pub struct Greeting {
     limits: Limits,
     user: Option<User>,
     session: Option<Arc<Session>>,
+    mechanism: Mechanism,
+    /// What came and left before it was open.
+    pub(super) traffic: Traffic,
     until: Millis,
     /// Refused: only the end is waited for.
     refused: bool,
     /// Refused without a word: nothing is read any more.
     silent: bool,
     started: bool,
+}
+
+/// Bytes, and how often some came and left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    received: (u64, u64),
+    sent: (u64, u64),
+}
+
+impl Traffic {
+    pub(super) fn received(&mut self, bytes: u64) {
+        self.received = (self.received.0 + bytes, self.received.1 + 1);
+    }
+
+    pub(super) fn sent(&mut self, bytes: u64) {
+        self.sent = (self.sent.0 + bytes, self.sent.1 + 1);
+    }
+
+    fn show(self, shown: &Connection) {
+        shown.received_bytes.set(self.received.0);
+        shown.reads.set(self.received.1);
+        shown.sent_bytes.set(self.sent.0);
+        shown.writes.set(self.sent.1);
+    }
 }
 
 /// What comes after some bytes.
@@ -63,6 +91,8 @@ impl Greeting {
             limits,
             user: None,
             session: None,
+            mechanism: Mechanism::Plain,
+            traffic: Traffic::default(),
             refused: false,
             silent: false,
             started: false,
@@ -104,7 +134,7 @@ impl Greeting {
                 Event::Authenticate(credentials) => self.authenticate(&credentials, hall, &name, now, out),
                 Event::Open { vhost } => {
                     self.admit(&vhost, hall, outbox, &name, now, out);
-                    if let Some(mut open) = self.opened(outbox, now) {
+                    if let Some(mut open) = self.opened(outbox, &name, now) {
                         open.alarm = hall.broker.alarm();
                         return (taken, Step::Open(Box::new(open)));
                     }
@@ -141,6 +171,7 @@ impl Greeting {
         match hall.broker.authenticate(user, password, name.peer.ip()) {
             Ok(user) => {
                 self.user = Some(user);
+                self.mechanism = credentials.mechanism;
                 handshake.accept(out.bytes());
             }
             Err(refusal) => {
@@ -192,11 +223,24 @@ impl Greeting {
         }
     }
 
-    fn opened(&mut self, outbox: &Arc<Outbox>, now: Millis) -> Option<Open> {
+    fn opened(&mut self, outbox: &Arc<Outbox>, name: &Name, now: Millis) -> Option<Open> {
         let session = self.session.take()?;
         let (client, tuning) = self.handshake.take()?.finish();
+        let shown = session.introduce(Card {
+            name: name.to_string(),
+            peer: name.peer,
+            local: name.local,
+            protocol: "AMQP 0-9-1",
+            mechanism: self.mechanism.name(),
+            client_properties: client.properties,
+            channel_max: tuning.channel_max,
+            frame_max: tuning.frame_max,
+            heartbeat_s: tuning.heartbeat_s,
+        });
+        self.traffic.show(&shown);
         Some(Open::new(
             session,
+            shown,
             outbox.clone(),
             self.limits.clone(),
             tuning,

@@ -119,16 +119,20 @@ impl Core {
     }
 
     /// Bytes came from the socket. They are a sign of life even if nothing can be done with them yet.
-    pub fn received(&mut self) {
-        if let Stage::Open(open) = &mut self.stage {
-            open.heartbeat.received();
+    pub fn received(&mut self, bytes: usize) {
+        match &mut self.stage {
+            Stage::Open(open) => open.received(bytes as u64),
+            Stage::Greeting(greeting) => greeting.traffic.received(bytes as u64),
+            _ => {}
         }
     }
 
     /// Bytes left for the socket.
-    pub fn sent(&mut self) {
-        if let Stage::Open(open) = &mut self.stage {
-            open.heartbeat.sent();
+    pub fn sent(&mut self, bytes: usize) {
+        match &mut self.stage {
+            Stage::Open(open) => open.sent(bytes as u64),
+            Stage::Greeting(greeting) => greeting.traffic.sent(bytes as u64),
+            _ => {}
         }
     }
 
@@ -195,6 +199,7 @@ impl Core {
         };
         open.flush();
         open.poll_pressure(waker);
+        open.show();
         open.tell(out, &self.name);
         open.fill(out);
         if let Some(reason) = open.close_request.take() {

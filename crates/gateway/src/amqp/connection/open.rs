@@ -5,6 +5,7 @@ use super::departed::Departures;
 use super::heartbeat::{Heartbeat, Millis};
 use super::output::{BACKLOG, Output};
 use crate::amqp::channel::{Channel, Context, Next, State};
+use broker::sight;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Session};
 use model::Limits;
 use protocol::amqp::handshake::{Capabilities, Tuning, unexpected_method};
@@ -26,6 +27,9 @@ const EFFORT: u32 = 32;
 /// A connection that finished its handshake.
 pub struct Open {
     pub(super) session: Arc<Session>,
+    /// What operators see of it.
+    pub(super) shown: Arc<sight::Connection>,
+    state: sight::State,
     pub(super) outbox: Arc<Outbox>,
     pub(super) limits: Limits,
     pub(super) tuning: Tuning,
@@ -87,6 +91,7 @@ impl Open {
     /// What was agreed.
     pub fn new(
         session: Arc<Session>,
+        shown: Arc<sight::Connection>,
         outbox: Arc<Outbox>,
         limits: Limits,
         tuning: Tuning,
@@ -95,6 +100,8 @@ impl Open {
     ) -> Self {
         Self {
             session,
+            shown,
+            state: sight::State::Running,
             outbox,
             scanner: PublishScanner::new(tuning.frame_max, limits.clone()),
             limits,
@@ -120,6 +127,34 @@ impl Open {
             close_request: None,
             now,
             published: false,
+        }
+    }
+
+    /// So many bytes came.
+    pub fn received(&mut self, bytes: u64) {
+        self.heartbeat.received();
+        self.shown.received_bytes.add(bytes);
+        self.shown.reads.add(1);
+    }
+
+    /// So many bytes left.
+    pub fn sent(&mut self, bytes: u64) {
+        self.heartbeat.sent();
+        self.shown.sent_bytes.add(bytes);
+        self.shown.writes.add(1);
+    }
+
+    /// Shows operators whether it is held up.
+    pub fn show(&mut self) {
+        let state = match (&self.alarm, &self.pressure) {
+            (Some(_), _) if self.blocked => sight::State::Blocked,
+            (Some(_), _) => sight::State::Blocking,
+            (None, Some(_)) => sight::State::Flow,
+            (None, None) => sight::State::Running,
+        };
+        if state != self.state {
+            self.state = state;
+            self.shown.set_state(state);
         }
     }
 
@@ -209,12 +244,14 @@ impl Open {
             out: out.bytes(),
             now: self.now,
         };
-        let mut taken = 0;
+        let (mut taken, mut count) = (0, 0);
         loop {
             taken += length;
             if let Err(exception) = channel.publish(&publish, &mut cx) {
+                channel.count_published(count);
                 return (taken, Some((number, exception)));
             }
+            count += 1;
             // An alarm stops after the message that met it; returns count as output.
             if self.alarm.is_some() || cx.out.len() > BACKLOG {
                 break;
@@ -224,6 +261,7 @@ impl Open {
                 _ => break,
             }
         }
+        channel.count_published(count);
         if let Some(reason) = self.alarm {
             self.block(reason, out);
         }
@@ -320,7 +358,11 @@ impl Open {
             number: frame.channel,
             life: self.lives,
         };
-        self.channels[at] = Some(Box::new(Channel::new(id, self.session.intercepts())));
+        self.channels[at] = Some(Box::new(Channel::new(
+            id,
+            self.session.intercepts(),
+            self.shown.open_channel(id.number),
+        )));
         encode::method(out.bytes(), frame.channel, &ChannelOpenOk {});
         Ok(())
     }
@@ -400,6 +442,7 @@ impl Open {
             now: self.now,
         };
         channel.publish(publish, &mut cx)?;
+        channel.count_published(1);
         if let Some(reason) = self.alarm {
             self.block(reason, out);
         }

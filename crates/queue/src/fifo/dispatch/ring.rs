@@ -79,6 +79,12 @@ impl<E: Ends> Ring<E> {
         self.single
     }
 
+    /// The consumer that is served, where only one may be.
+    pub(crate) fn active(&self) -> Option<ConsumerId> {
+        let consumer = self.slots.get(self.active? as usize)?.as_ref()?;
+        Some(consumer.id)
+    }
+
     /// Adds a consumer at the end of its priority's line. As in RabbitMQ's classic queues it does not replace an active
     /// single one, whatever its priority is.
     pub(crate) fn add(&mut self, id: ConsumerId, outlet: E::Outlet, settings: ConsumerSettings) {

@@ -223,6 +223,7 @@ impl<E: Ends> Lanes<E> {
             sum.paged += one.paged;
             sum.consumers += one.consumers;
             sum.next_seq = sum.next_seq.max(one.next_seq);
+            sum.active = sum.active.or(one.active);
         }
         (sum.ready, sum.ready_bytes) = (self.ready, self.ready_bytes);
         sum

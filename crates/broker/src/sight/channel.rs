@@ -1,0 +1,168 @@
+//! A channel, as operators see it.
+
+use super::{Connection, Consumer, Count};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A channel of a connection.
+#[derive(Debug)]
+pub struct Channel {
+    /// AMQP's channel number.
+    pub number: u16,
+    /// What was published, delivered and so on since it was opened.
+    pub counts: MessageCounts,
+    /// The prefetch of each consumer that starts now; 0 is no limit.
+    pub prefetch: Count,
+    /// The prefetch of all its consumers together; 0 is no limit.
+    pub global_prefetch: Count,
+    /// Messages that were handed over and settled in any way, or given back.
+    pub settled: Count,
+    /// Messages of the transaction under way.
+    pub uncommitted: Count,
+    /// Acknowledgements of the transaction under way.
+    pub acks_uncommitted: Count,
+    /// 1 once it is in confirm mode.
+    pub confirms: Count,
+    /// 1 once it is transactional.
+    pub transactional: Count,
+    /// Publishes that will be confirmed.
+    pub to_confirm: Count,
+    /// Publishes that were confirmed or refused.
+    pub told: Count,
+    consumers: Mutex<Vec<Arc<Consumer>>>,
+}
+
+/// How many messages there were of each kind; RabbitMQ's `message_stats`.
+#[derive(Debug, Default)]
+pub struct MessageCounts {
+    /// Published, whether or not anybody took them.
+    pub publish: Count,
+    /// Confirmed to the publisher.
+    pub confirm: Count,
+    /// Sent back, because they were mandatory and nobody took them.
+    pub return_unroutable: Count,
+    /// Dropped, because nobody took them.
+    pub drop_unroutable: Count,
+    /// Delivered to consumers that acknowledge.
+    pub deliver: Count,
+    /// Delivered to consumers that don't.
+    pub deliver_no_ack: Count,
+    /// Fetched, to be acknowledged.
+    pub get: Count,
+    /// Fetched for good.
+    pub get_no_ack: Count,
+    /// Fetches that found nothing.
+    pub get_empty: Count,
+    /// Acknowledged. What was rejected does not count.
+    pub ack: Count,
+    /// Of those delivered and fetched: for another time.
+    pub redeliver: Count,
+}
+
+impl MessageCounts {
+    /// RabbitMQ's names and the numbers, in the order of the fields.
+    pub fn named(&self) -> [(&'static str, u64); 11] {
+        [
+            ("publish", self.publish.get()),
+            ("confirm", self.confirm.get()),
+            ("return_unroutable", self.return_unroutable.get()),
+            ("drop_unroutable", self.drop_unroutable.get()),
+            ("deliver", self.deliver.get()),
+            ("deliver_no_ack", self.deliver_no_ack.get()),
+            ("get", self.get.get()),
+            ("get_no_ack", self.get_no_ack.get()),
+            ("get_empty", self.get_empty.get()),
+            ("ack", self.ack.get()),
+            ("redeliver", self.redeliver.get()),
+        ]
+    }
+}
+
+impl Channel {
+    /// A channel that was just opened.
+    pub(super) fn new(number: u16) -> Self {
+        Self {
+            number,
+            counts: MessageCounts::default(),
+            prefetch: Count::default(),
+            global_prefetch: Count::default(),
+            settled: Count::default(),
+            uncommitted: Count::default(),
+            acks_uncommitted: Count::default(),
+            confirms: Count::default(),
+            transactional: Count::default(),
+            to_confirm: Count::default(),
+            told: Count::default(),
+            consumers: Mutex::default(),
+        }
+    }
+
+    /// Messages that the client has and has not settled.
+    pub fn unacked(&self) -> u64 {
+        let handed = self.counts.deliver.get() + self.counts.get.get();
+        handed.saturating_sub(self.settled.get() + self.acks_uncommitted.get())
+    }
+
+    /// Publishes that the client was not told of yet.
+    pub fn unconfirmed(&self) -> u64 {
+        self.to_confirm.get().saturating_sub(self.told.get())
+    }
+
+    /// Its consumers, in the order in which they started.
+    pub fn consumers(&self) -> Vec<Arc<Consumer>> {
+        self.lock().clone()
+    }
+
+    /// How many consumers it has.
+    pub fn consumer_count(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub(super) fn add(&self, consumer: Arc<Consumer>) {
+        self.lock().push(consumer);
+    }
+
+    pub(super) fn remove(&self, consumer: &Arc<Consumer>) {
+        self.lock().retain(|known| !Arc::ptr_eq(known, consumer));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Consumer>>> {
+        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A channel's place among those that operators see; it is free again when this is dropped.
+#[derive(Debug)]
+pub struct ChannelSeat {
+    connection: Arc<Connection>,
+    channel: Arc<Channel>,
+}
+
+impl ChannelSeat {
+    pub(super) fn new(connection: Arc<Connection>, channel: Arc<Channel>) -> Self {
+        Self { connection, channel }
+    }
+
+    /// The connection that it belongs to.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// The channel, to be held elsewhere.
+    pub fn channel(&self) -> &Arc<Channel> {
+        &self.channel
+    }
+}
+
+impl std::ops::Deref for ChannelSeat {
+    type Target = Channel;
+
+    fn deref(&self) -> &Channel {
+        &self.channel
+    }
+}
+
+impl Drop for ChannelSeat {
+    fn drop(&mut self) {
+        self.connection.left(&self.channel);
+    }
+}

@@ -1,0 +1,206 @@
+//! A connection, as operators see it.
+
+use super::{Channel, ChannelSeat, Count};
+use crate::outbox::{Event, Outbox};
+use model::Limits;
+use model::table::{Table, Value};
+use std::net::SocketAddr;
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU8, Ordering},
+};
+
+/// What a connection's door knows of it; it doesn't change.
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// What RabbitMQ calls it: both ends.
+    pub name: String,
+    /// The client's end.
+    pub peer: SocketAddr,
+    /// Ours.
+    pub local: SocketAddr,
+    /// Such as `AMQP 0-9-1`.
+    pub protocol: &'static str,
+    /// How the user logged in, such as `PLAIN`.
+    pub mechanism: &'static str,
+    /// What the client says about itself.
+    pub client_properties: Table,
+    /// The agreed number of channels; 0 is no limit.
+    pub channel_max: u16,
+    /// The agreed size of frames, in bytes; 0 is no limit.
+    pub frame_max: u32,
+    /// The agreed interval of heartbeats, in seconds; 0 is none.
+    pub heartbeat_s: u16,
+}
+
+/// What a connection is doing, in RabbitMQ's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// What it always does.
+    #[default]
+    Running,
+    /// It is not read from, because what it publishes to is slower than it.
+    Flow,
+    /// There is an alarm; it will not be read from once it publishes.
+    Blocking,
+    /// There is an alarm, and it published: it is not read from.
+    Blocked,
+}
+
+impl State {
+    /// RabbitMQ's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Flow => "flow",
+            Self::Blocking => "blocking",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
+impl State {
+    /// RabbitMQ's name for its channels: they know of no alarms.
+    pub fn of_channel(self) -> &'static str {
+        match self {
+            Self::Flow => "flow",
+            _ => "running",
+        }
+    }
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Unique for the run of the process; rises.
+    pub id: u64,
+    /// What RabbitMQ calls it.
+    pub name: String,
+    /// The client's end.
+    pub peer: SocketAddr,
+    /// Ours.
+    pub local: SocketAddr,
+    /// Such as `AMQP 0-9-1`.
+    pub protocol: &'static str,
+    /// How the user logged in.
+    pub mechanism: &'static str,
+    /// Who logged in.
+    pub user: String,
+    /// The virtual host.
+    pub vhost: Arc<str>,
+    /// The agreed number of channels; 0 is no limit.
+    pub channel_max: u16,
+    /// The agreed size of frames, in bytes; 0 is no limit.
+    pub frame_max: u32,
+    /// The agreed interval of heartbeats, in seconds; 0 is none.
+    pub heartbeat_s: u16,
+    /// When it was opened, in milliseconds since the Unix epoch.
+    pub connected_at_ms: u64,
+    /// Bytes that came.
+    pub received_bytes: Count,
+    /// How often something came.
+    pub reads: Count,
+    /// Bytes that left.
+    pub sent_bytes: Count,
+    /// How often something left.
+    pub writes: Count,
+    /// As sent: a table that is built takes several times the room.
+    client_properties: Box<[u8]>,
+    state: AtomicU8,
+    channels: Mutex<Vec<Arc<Channel>>>,
+    outbox: Arc<Outbox>,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        id: u64,
+        user: &str,
+        vhost: &Arc<str>,
+        connected_at_ms: u64,
+        outbox: Arc<Outbox>,
+        card: Card,
+    ) -> Self {
+        let mut client_properties = Vec::new();
+        card.client_properties.encode(&mut client_properties);
+        Self {
+            id,
+            name: card.name,
+            peer: card.peer,
+            local: card.local,
+            protocol: card.protocol,
+            mechanism: card.mechanism,
+            user: user.to_owned(),
+            vhost: vhost.clone(),
+            channel_max: card.channel_max,
+            frame_max: card.frame_max,
+            heartbeat_s: card.heartbeat_s,
+            connected_at_ms,
+            received_bytes: Count::default(),
+            reads: Count::default(),
+            sent_bytes: Count::default(),
+            writes: Count::default(),
+            client_properties: client_properties.into(),
+            state: AtomicU8::new(State::default() as u8),
+            channels: Mutex::default(),
+            outbox,
+        }
+    }
+
+    /// What the client says about itself.
+    pub fn client_properties(&self) -> Table {
+        // They passed the limits when they came.
+        Table::decode(&self.client_properties, &Limits::default()).unwrap_or_default()
+    }
+
+    /// The name that the application gave it.
+    pub fn user_provided_name(&self) -> Option<String> {
+        let properties = self.client_properties();
+        let name = properties.get("connection_name").and_then(Value::as_str);
+        name.map(str::to_owned)
+    }
+
+    /// What it is doing.
+    pub fn state(&self) -> State {
+        let states = [State::Running, State::Flow, State::Blocking, State::Blocked];
+        let state = self.state.load(Ordering::Relaxed);
+        states
+            .into_iter()
+            .find(|known| *known as u8 == state)
+            .unwrap_or_default()
+    }
+
+    /// It does this now.
+    pub fn set_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    /// Its channels, in the order in which they were opened.
+    pub fn channels(&self) -> Vec<Arc<Channel>> {
+        self.lock().clone()
+    }
+
+    /// How many channels it has.
+    pub fn channel_count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// A channel was opened.
+    pub fn open_channel(self: &Arc<Self>, number: u16) -> ChannelSeat {
+        let channel = Arc::new(Channel::new(number));
+        self.lock().push(channel.clone());
+        ChannelSeat::new(self.clone(), channel)
+    }
+
+    pub(super) fn left(&self, channel: &Arc<Channel>) {
+        self.lock().retain(|known| !Arc::ptr_eq(known, channel));
+    }
+
+    /// Has it closed: the client gets 320 with this reason.
+    pub fn close(&self, reason: &str) {
+        self.outbox.send(Event::Close(reason.to_owned()));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Channel>>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

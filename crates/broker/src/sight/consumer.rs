@@ -1,0 +1,62 @@
+//! A consumer, as operators see it.
+
+use super::{Channel, ChannelSeat, Connection};
+use model::ConsumerId;
+use model::table::Table;
+use std::sync::Arc;
+
+/// What a consumer's door knows of it.
+#[derive(Clone, Debug)]
+pub struct ConsumerCard<'a> {
+    /// Unique within its channel.
+    pub tag: &'a str,
+    /// As given at the start.
+    pub arguments: Table,
+    /// How many unsettled messages it may hold; 0 is no limit.
+    pub prefetch: u16,
+    /// How long it may hold one, in milliseconds; 0 is no limit.
+    pub timeout_ms: u64,
+    /// Its channel.
+    pub seat: &'a ChannelSeat,
+}
+
+/// A consumer of a queue.
+#[derive(Debug)]
+pub struct Consumer {
+    /// Its name in the hall.
+    pub id: ConsumerId,
+    /// Unique within its channel.
+    pub tag: String,
+    /// The queue's name.
+    pub queue: Arc<str>,
+    /// The virtual host.
+    pub vhost: Arc<str>,
+    /// Deliveries count as settled.
+    pub no_ack: bool,
+    /// Nobody else may consume from the queue.
+    pub exclusive: bool,
+    /// How many unsettled messages it may hold; 0 is no limit.
+    pub prefetch: u16,
+    /// How long it may hold one, in milliseconds; 0 is no limit.
+    pub timeout_ms: u64,
+    /// As given at the start.
+    pub arguments: Table,
+    /// The connection.
+    pub connection: Arc<Connection>,
+    /// AMQP's channel number.
+    pub channel: u16,
+}
+
+impl Consumer {
+    /// Enters the consumer in its channel.
+    pub(crate) fn enter(self, seat: &ChannelSeat) -> (Arc<Self>, Arc<Channel>) {
+        let consumer = Arc::new(self);
+        seat.add(consumer.clone());
+        (consumer, seat.channel().clone())
+    }
+
+    /// Takes it out again.
+    pub(crate) fn leave(self: &Arc<Self>, channel: &Channel) {
+        channel.remove(self);
+    }
+}

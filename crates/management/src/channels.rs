@@ -1,0 +1,170 @@
+//! `/api/channels`.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::connections::{self, details, may_touch};
+use crate::consumers;
+use crate::json::message_stats;
+use crate::listing::{List, object};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::sight::{Channel, Connection};
+use serde_json::{Map, Value, json};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/channels",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/channels/:channel",
+        verbs: &[("GET", Right::Management, one)],
+    },
+    Route {
+        path: "/connections/:connection/channels",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/vhosts/:vhost/channels",
+        verbs: &[("GET", Right::Vhost, list)],
+    },
+];
+
+/// A channel with its connection; its name is made when somebody asks for it.
+struct Found {
+    connection: Arc<Connection>,
+    channel: Arc<Channel>,
+    name: OnceCell<String>,
+}
+
+impl Found {
+    fn name(&self) -> &str {
+        self.name
+            .get_or_init(|| name(&self.connection, self.channel.number))
+    }
+}
+
+/// RabbitMQ's name of a channel.
+pub fn name(connection: &Connection, number: u16) -> String {
+    format!("{} ({number})", connection.name)
+}
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if call.given("vhost").is_some() {
+        call.vhost()?;
+    }
+    let connections = match call.given("connection") {
+        Some(_) => vec![connections::find(call)?],
+        None => connections::visible(call),
+    };
+    let found: Vec<Found> = connections
+        .iter()
+        .flat_map(|connection| {
+            connection.channels().into_iter().map(|channel| Found {
+                connection: connection.clone(),
+                channel,
+                name: OnceCell::new(),
+            })
+        })
+        .collect();
+    let total = found.len();
+    let list = List {
+        name: &|found: &Found| found.name(),
+        row: &|found| Value::Object(row(call, &found.connection, &found.channel)),
+        member: &|found, path| member(found, path),
+    };
+    list.reply(&call.query, found.into_iter(), total)
+}
+
+/// The members that people sort by.
+fn member(found: &Found, path: &str) -> Option<Value> {
+    let Found {
+        connection, channel, ..
+    } = found;
+    Some(match path {
+        "name" => found.name().into(),
+        "number" => channel.number.into(),
+        "vhost" => (*connection.vhost).into(),
+        "user" => connection.user.as_str().into(),
+        "consumer_count" => channel.consumer_count().into(),
+        "messages_unacknowledged" => channel.unacked().into(),
+        "messages_unconfirmed" => channel.unconfirmed().into(),
+        "prefetch_count" => channel.prefetch.get().into(),
+        _ => return None,
+    })
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let wanted = call.part("channel");
+    let (connection, number) = split(wanted).ok_or(Refusal::NotFound)?;
+    let mut connections = call.hall.broker.connections().into_iter();
+    let found = connections
+        .find(|known| known.name == connection)
+        .and_then(|known| {
+            let channel = known
+                .channels()
+                .into_iter()
+                .find(|channel| channel.number == number)?;
+            Some((known, channel))
+        });
+    let (connection, channel) = found.ok_or(Refusal::NotFound)?;
+    may_touch(call, &connection.user)?;
+    let mut map = row(call, &connection, &channel);
+    let consumers = channel.consumers();
+    let consumers = consumers
+        .iter()
+        .map(|consumer| consumers::row(call, consumer))
+        .collect();
+    map.insert("consumer_details".into(), consumers);
+    map.insert("publishes".into(), json!([]));
+    map.insert("deliveries".into(), json!([]));
+    Ok(object(&call.query, Value::Object(map)))
+}
+
+/// A channel's name, taken apart.
+fn split(name: &str) -> Option<(&str, u16)> {
+    let (connection, number) = name.strip_suffix(')')?.rsplit_once(" (")?;
+    Some((connection, number.parse().ok()?))
+}
+
+fn row(call: &Call<'_>, connection: &Connection, channel: &Channel) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut put = |name: &str, value: Value| map.insert(name.into(), value);
+    put("name", name(connection, channel.number).into());
+    put("number", channel.number.into());
+    put("node", call.hall.options.node.as_str().into());
+    put("vhost", (*connection.vhost).into());
+    put("user", connection.user.as_str().into());
+    put("user_who_performed_action", connection.user.as_str().into());
+    put("connection_details", details(connection));
+    put("state", connection.state().of_channel().into());
+    put("confirm", (channel.confirms.get() > 0).into());
+    put("transactional", (channel.transactional.get() > 0).into());
+    put("consumer_count", channel.consumer_count().into());
+    put("prefetch_count", channel.prefetch.get().into());
+    put("global_prefetch_count", channel.global_prefetch.get().into());
+    put("messages_unacknowledged", channel.unacked().into());
+    put("messages_unconfirmed", channel.unconfirmed().into());
+    put("messages_uncommitted", channel.uncommitted.get().into());
+    put("acks_uncommitted", channel.acks_uncommitted.get().into());
+    if let Some(stats) = message_stats(&channel.counts.named()) {
+        put("message_stats", stats);
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_channels_are_taken_apart_from_the_right() {
+        assert_eq!(split("[::1]:1 -> [::1]:2 (12)"), Some(("[::1]:1 -> [::1]:2", 12)));
+        for broken in ["", "a", "a (b)", "a (1", "a (70000)"] {
+            assert_eq!(split(broken), None, "{broken}");
+        }
+    }
+}

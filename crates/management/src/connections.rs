@@ -1,0 +1,192 @@
+//! `/api/connections`: who is connected, as each connection shows it. Nobody waits for a connection.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::json::{counted, table};
+use crate::listing::{List, object};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::sight::Connection;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/connections",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/connections/:connection",
+        verbs: &[
+            ("GET", Right::Management, one),
+            ("DELETE", Right::Management, close),
+        ],
+    },
+    Route {
+        path: "/connections/username/:user",
+        verbs: &[
+            ("GET", Right::Management, list),
+            ("DELETE", Right::Management, close_all_of_user),
+        ],
+    },
+    Route {
+        path: "/vhosts/:vhost/connections",
+        verbs: &[("GET", Right::Vhost, list)],
+    },
+];
+
+/// What a client is told if nobody gave a reason (RabbitMQ's words).
+const NO_REASON: &str = "Closed via management plugin";
+
+/// The connections that the asker may see: all for who watches the node, else its own; those of the path's virtual host or user.
+pub fn visible(call: &Call<'_>) -> Vec<Arc<Connection>> {
+    let mut connections = call.hall.broker.connections();
+    let (vhost, user) = (call.given("vhost"), call.given("user"));
+    connections.retain(|connection| {
+        (call.is_monitor() || connection.user == call.user.name)
+            && vhost.is_none_or(|vhost| *connection.vhost == *vhost)
+            && user.is_none_or(|user| connection.user == user)
+    });
+    connections
+}
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if call.given("vhost").is_some() {
+        call.vhost()?;
+    }
+    let connections = visible(call);
+    let total = connections.len();
+    let list = List {
+        name: &|connection: &Arc<Connection>| &connection.name,
+        row: &|connection| Value::Object(row(call, connection, &Value::Null)),
+        member: &|connection, path| member(connection, path),
+    };
+    list.reply(&call.query, connections.into_iter(), total)
+}
+
+/// The members that people sort by.
+fn member(connection: &Connection, path: &str) -> Option<Value> {
+    Some(match path {
+        "name" => connection.name.as_str().into(),
+        "vhost" => (*connection.vhost).into(),
+        "user" => connection.user.as_str().into(),
+        "state" => connection.state().name().into(),
+        "channels" => connection.channel_count().into(),
+        "recv_oct" => connection.received_bytes.get().into(),
+        "send_oct" => connection.sent_bytes.get().into(),
+        "connected_at" => connection.connected_at_ms.into(),
+        _ => return None,
+    })
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    // RabbitMQ's list has null where its objects have empty text.
+    let row = row(call, &*find(call)?, &Value::from(""));
+    Ok(object(&call.query, Value::Object(row)))
+}
+
+/// The connection of the path.
+///
+/// # Errors
+/// There is none, or it is somebody else's.
+pub fn find(call: &Call<'_>) -> Result<Arc<Connection>, Refusal> {
+    let name = call.part("connection");
+    let mut connections = call.hall.broker.connections().into_iter();
+    let connection = connections
+        .find(|connection| connection.name == name)
+        .ok_or(Refusal::NotFound)?;
+    may_touch(call, &connection.user)?;
+    Ok(connection)
+}
+
+/// # Errors
+/// What belongs to this user is neither the asker's nor is the asker an administrator.
+pub fn may_touch(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
+    if call.has_tag("administrator") || call.user.name == user {
+        return Ok(());
+    }
+    Err(Refusal::not_authorised("User not authorised to access object"))
+}
+
+fn close(call: &Call<'_>) -> Result<Reply, Refusal> {
+    end(call, &*find(call)?);
+    Ok(Reply::empty(204))
+}
+
+fn close_all_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
+    may_touch(call, call.part("user"))?;
+    visible(call).iter().for_each(|connection| end(call, connection));
+    Ok(Reply::empty(204))
+}
+
+fn end(call: &Call<'_>, connection: &Connection) {
+    let reason = call.header("x-reason").unwrap_or(NO_REASON);
+    tracing::info!(
+        area = "management",
+        "user '{}' closes connection {}: {reason}",
+        call.user.name,
+        connection.name
+    );
+    connection.close(reason);
+}
+
+fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String, Value> {
+    let mut map = Map::new();
+    let mut put = |name: &str, value: Value| map.insert(name.into(), value);
+    put("name", connection.name.as_str().into());
+    put("node", call.hall.options.node.as_str().into());
+    put("type", "network".into());
+    put("protocol", connection.protocol.into());
+    put("state", connection.state().name().into());
+    put("user", connection.user.as_str().into());
+    put("user_who_performed_action", connection.user.as_str().into());
+    put("vhost", (*connection.vhost).into());
+    put("auth_mechanism", connection.mechanism.into());
+    put("connected_at", connection.connected_at_ms.into());
+    put("channels", connection.channel_count().into());
+    put("channel_max", connection.channel_max.into());
+    put("frame_max", connection.frame_max.into());
+    put("timeout", connection.heartbeat_s.into());
+    put("host", connection.local.ip().to_canonical().to_string().into());
+    put("port", connection.local.port().into());
+    put(
+        "peer_host",
+        connection.peer.ip().to_canonical().to_string().into(),
+    );
+    put("peer_port", connection.peer.port().into());
+    let properties = connection.client_properties();
+    let named = properties.get("connection_name").and_then(|name| name.as_str());
+    if let Some(name) = named {
+        put("user_provided_name", name.into());
+    }
+    put("client_properties", table(&properties));
+    put("ssl", false.into());
+    for unknown in [
+        "ssl_protocol",
+        "ssl_key_exchange",
+        "ssl_cipher",
+        "ssl_hash",
+        "peer_cert_subject",
+        "peer_cert_issuer",
+        "peer_cert_validity",
+        "peer_cert_serial_number",
+    ] {
+        put(unknown, nothing.clone());
+    }
+    put("recv_cnt", connection.reads.get().into());
+    put("send_cnt", connection.writes.get().into());
+    put("send_pend", 0.into());
+    counted(&mut map, "recv_oct", connection.received_bytes.get(), 0.0);
+    counted(&mut map, "send_oct", connection.sent_bytes.get(), 0.0);
+    map
+}
+
+/// What other objects show of a connection.
+pub fn details(connection: &Connection) -> Value {
+    json!({
+        "name": connection.name,
+        "peer_host": connection.peer.ip().to_canonical().to_string(),
+        "peer_port": connection.peer.port(),
+    })
+}

@@ -1,0 +1,75 @@
+//! `/api/consumers`.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::channels;
+use crate::json::table;
+use crate::listing::List;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::sight::Consumer;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/consumers",
+        verbs: &[("GET", Right::Management, list)],
+    },
+    Route {
+        path: "/consumers/:vhost",
+        verbs: &[("GET", Right::Vhost, list)],
+    },
+];
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhosts: HashSet<&str> = call.visible_vhosts()?.iter().map(|vhost| &*vhost.name).collect();
+    let connections = call.hall.broker.connections();
+    let consumers: Vec<Arc<Consumer>> = connections
+        .iter()
+        .filter(|connection| vhosts.contains(&*connection.vhost))
+        .flat_map(|connection| connection.channels())
+        .flat_map(|channel| channel.consumers())
+        .collect();
+    let total = consumers.len();
+    let list = List {
+        name: &|consumer: &Arc<Consumer>| &consumer.tag,
+        row: &|consumer| row(call, consumer),
+        member: &|_, _| None,
+    };
+    list.reply(&call.query, consumers.into_iter(), total)
+}
+
+/// A consumer as an object.
+pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
+    let queue = call.view.queue(&consumer.vhost, &consumer.queue);
+    let queue = queue.and_then(|queue| call.hall.broker.queues().get(queue.id));
+    let (active, status) = match queue.and_then(|queue| queue.status().active) {
+        None => (true, "up"),
+        Some(id) if id == consumer.id => (true, "single_active"),
+        Some(_) => (false, "waiting"),
+    };
+    let connection = &consumer.connection;
+    json!({
+        "consumer_tag": consumer.tag,
+        "queue": {"name": &*consumer.queue, "vhost": &*consumer.vhost},
+        "ack_required": !consumer.no_ack,
+        "exclusive": consumer.exclusive,
+        "prefetch_count": consumer.prefetch,
+        "active": active,
+        "activity_status": status,
+        "consumer_timeout": if consumer.timeout_ms > 0 { json!(consumer.timeout_ms) } else { json!("undefined") },
+        "arguments": table(&consumer.arguments),
+        "channel_details": {
+            "name": channels::name(connection, consumer.channel),
+            "number": consumer.channel,
+            "connection_name": connection.name,
+            "node": call.hall.options.node,
+            "peer_host": connection.peer.ip().to_canonical().to_string(),
+            "peer_port": connection.peer.port(),
+            "user": connection.user,
+        },
+    })
+}
