@@ -327,6 +327,7 @@ pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
             limit => DeliveryLimit::Returns(u32::try_from(limit).unwrap_or(u32::MAX)),
         }),
         retry_delay: known.settings.retry_delay,
+        deduplicates: known.settings.deduplicates,
         message_ttl_ms: known.settings.message_ttl_ms,
         expires_ms: known.settings.expires_ms,
         delays: known.delayed_exchange().is_some(),

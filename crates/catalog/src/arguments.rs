@@ -79,6 +79,8 @@ const QUEUE_RULES: &[(&str, Rule)] = &[
     ("x-single-active-consumer", Rule::Bool),
     // Ours; RabbitMQ would keep it without a meaning.
     ("x-fair-key", Rule::Name),
+    // Of RabbitMQ's plugin of that name.
+    ("x-message-deduplication", Rule::Bool),
     ("x-queue-type", Rule::Type),
     ("x-quorum-initial-group-size", Rule::Foreign),
     ("x-quorum-target-group-size", Rule::Foreign),
@@ -120,6 +122,7 @@ const COMPARED: &[&str] = &[
     "x-queue-version",
     "x-single-active-consumer",
     "x-fair-key",
+    "x-message-deduplication",
     "x-delivery-limit",
     "x-retry-delay",
     "x-consumer-timeout",
@@ -221,6 +224,7 @@ pub fn queue_settings(arguments: &Table) -> QueueSettings {
         },
         delivery_limit: arguments.get("x-delivery-limit").and_then(Value::as_integer),
         retry_delay: arguments.get("x-retry-delay").and_then(|it| retry_delay(it).ok()),
+        deduplicates: arguments.get("x-message-deduplication") == Some(&Value::Bool(true)),
         consumer_timeout_ms: number("x-consumer-timeout"),
         message_ttl_ms: number("x-message-ttl"),
         expires_ms: number("x-expires"),

@@ -109,6 +109,8 @@ pub struct QueueSettings {
     pub delivery_limit: Option<i64>,
     /// `x-retry-delay`: how long messages wait that came back.
     pub retry_delay: Option<RetryDelay>,
+    /// `x-message-deduplication`: a message is taken only if none with the same header `x-deduplication-header` is there.
+    pub deduplicates: bool,
     /// `x-consumer-timeout`: how long a delivery may stay unacknowledged, in milliseconds; 0 for as long as it likes.
     pub consumer_timeout_ms: Option<u64>,
     /// `x-expires`: how long nobody may use the queue before it is deleted, in milliseconds.

@@ -8,6 +8,7 @@
 //! header), [`limits`].
 
 pub mod block;
+pub mod deduplication;
 pub mod delay;
 pub mod expiration;
 pub mod ids;
@@ -19,6 +20,7 @@ pub mod retry;
 pub mod table;
 
 pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
+pub use deduplication::{DeduplicationKey, X_DEDUPLICATION_HEADER};
 pub use delay::{X_DELAY, delay_ms};
 pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};
 pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};

@@ -12,6 +12,21 @@ impl<E: Ends> Fifo<E> {
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
+        // Of several lanes none knows alone what is there: that was asked before.
+        if self.settings.deduplicates && !self.dispatch.is_closed() {
+            self.publish_once(&block, receipt, now, outcome);
+        } else {
+            self.publish_new(block, receipt, now, outcome);
+        }
+    }
+
+    pub(super) fn publish_new(
+        &mut self,
+        block: Arc<Block>,
+        receipt: Option<E::Receipt>,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         // Of several lanes none knows alone whether the queue is full: that was asked before.
         if self.settings.overflow == Overflow::DropHead
             || self.dispatch.is_closed()

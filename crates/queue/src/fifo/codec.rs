@@ -9,6 +9,8 @@
 //! 8 Snapshot  as 6, then count and each expiry
 //! 9 Retried   count, then each as an expiry
 //! 10 Snapshot as 8, then count and each retry as an expiry
+//! 11 Enqueued as 7, and the messages' deduplication keys count
+//! 12 Snapshot as 10, then count and each key: distance of its message from the one before, u128 little-endian
 //! expiry      distance of first from the one before, last - first, at_ms
 //! 6 Snapshot  since, next, settled_high, count, then each kept piece; count, then (distance, times) of returned messages
 //! set         count of spans, then (distance from the end of the span before, length - 1) each
@@ -17,7 +19,7 @@
 
 use super::Place;
 use super::record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
-use model::{Block, Ranges, Seq, Timestamp};
+use model::{Block, DeduplicationKey, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
 const ENQUEUED: u8 = 1;
@@ -30,6 +32,8 @@ const ENQUEUED_EXPIRING: u8 = 7;
 const SNAPSHOT_EXPIRING: u8 = 8;
 const RETRIED: u8 = 9;
 const SNAPSHOT_RETRYING: u8 = 10;
+const ENQUEUED_KEYED: u8 = 11;
+const SNAPSHOT_KEYED: u8 = 12;
 
 impl Record {
     /// Appends the record's bytes.
@@ -40,19 +44,21 @@ impl Record {
                 block,
                 from,
                 expiries,
+                keyed,
             } => {
                 let from = *from as usize;
                 let messages = block.slice(from, block.len().saturating_sub(from));
                 out.reserve(messages.len() + 20);
-                out.push(if expiries.is_empty() {
-                    ENQUEUED
-                } else {
-                    ENQUEUED_EXPIRING
-                });
+                let kind = match (keyed, expiries.is_empty()) {
+                    (true, _) => ENQUEUED_KEYED,
+                    (false, false) => ENQUEUED_EXPIRING,
+                    (false, true) => ENQUEUED,
+                };
+                out.push(kind);
                 put(out, *first);
                 out.extend_from_slice(&block.received().0.to_le_bytes());
                 out.push(u8::from(block.persistent()));
-                if !expiries.is_empty() {
+                if kind != ENQUEUED {
                     put_expiries(out, expiries);
                 }
                 out.extend_from_slice(messages);
@@ -92,8 +98,7 @@ impl Record {
         let (kind, rest) = bytes.split_first()?;
         let mut input = Input { rest };
         let record = match *kind {
-            ENQUEUED => return enqueued(input, false),
-            ENQUEUED_EXPIRING => return enqueued(input, true),
+            ENQUEUED | ENQUEUED_EXPIRING | ENQUEUED_KEYED => return enqueued(input, *kind),
             SETTLED => Self::Settled { seqs: input.set()? },
             RETURNED => Self::Returned { seqs: input.set()? },
             DROPPED => {
@@ -109,18 +114,20 @@ impl Record {
             RETRIED => Self::Retried {
                 until: input.expiries()?,
             },
-            SNAPSHOT | SNAPSHOT_EXPIRING | SNAPSHOT_RETRYING => Self::Snapshot(input.snapshot(*kind)?),
+            SNAPSHOT | SNAPSHOT_EXPIRING | SNAPSHOT_RETRYING | SNAPSHOT_KEYED => {
+                Self::Snapshot(input.snapshot(*kind)?)
+            }
             _ => return None,
         };
         input.rest.is_empty().then_some(record)
     }
 }
 
-fn enqueued(mut input: Input<'_>, expiring: bool) -> Option<Record> {
+fn enqueued(mut input: Input<'_>, kind: u8) -> Option<Record> {
     let first = input.number().filter(|first| *first > 0)?;
     let received = Timestamp(u64::from_le_bytes(*input.take::<8>()?));
     let flags = input.octet().filter(|flags| *flags <= 1)?;
-    let expiries = if expiring { input.expiries()? } else { Vec::new() };
+    let expiries = input.expiries_if(kind != ENQUEUED)?;
     let block = Block::from_bytes(input.rest.to_vec(), flags == 1, received)?;
     let count = block.len() as u64;
     (count > 0 && first.checked_add(count).is_some()).then(|| Record::Enqueued {
@@ -128,6 +135,7 @@ fn enqueued(mut input: Input<'_>, expiring: bool) -> Option<Record> {
         block: Arc::new(block),
         from: 0,
         expiries,
+        keyed: kind == ENQUEUED_KEYED,
     })
 }
 
@@ -180,7 +188,9 @@ fn put_place(out: &mut Vec<u8>, place: Place) {
 }
 
 fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
+    let keyed = !snapshot.keys.is_empty();
     let kind = match (snapshot.retries.is_empty(), snapshot.expiries.is_empty()) {
+        _ if keyed => SNAPSHOT_KEYED,
         (true, true) => SNAPSHOT,
         (true, false) => SNAPSHOT_EXPIRING,
         (false, _) => SNAPSHOT_RETRYING,
@@ -218,8 +228,17 @@ fn put_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot) {
     if kind != SNAPSHOT {
         put_expiries(out, &snapshot.expiries);
     }
-    if kind == SNAPSHOT_RETRYING {
+    if kind == SNAPSHOT_RETRYING || keyed {
         put_expiries(out, &snapshot.retries);
+    }
+    if keyed {
+        put(out, snapshot.keys.len() as u64);
+        let mut at = 0;
+        for (seq, key) in &snapshot.keys {
+            put(out, seq.saturating_sub(at));
+            out.extend_from_slice(&key.0.to_le_bytes());
+            at = *seq;
+        }
     }
 }
 
@@ -342,6 +361,17 @@ impl<'a> Input<'a> {
         }
     }
 
+    fn keys_if(&mut self, there: bool) -> Option<Vec<(Seq, DeduplicationKey)>> {
+        if !there {
+            return Some(Vec::new());
+        }
+        let mut at: Seq = 0;
+        self.list(17, |input| {
+            at = at.checked_add(input.number()?)?;
+            Some((at, DeduplicationKey(u128::from_le_bytes(*input.take::<16>()?))))
+        })
+    }
+
     fn expiries(&mut self) -> Option<Vec<Expiry>> {
         let mut at: Seq = 0;
         self.list(3, |input| {
@@ -368,7 +398,8 @@ impl<'a> Input<'a> {
             kept,
             returned,
             expiries: self.expiries_if(kind != SNAPSHOT)?,
-            retries: self.expiries_if(kind == SNAPSHOT_RETRYING)?,
+            retries: self.expiries_if(kind == SNAPSHOT_RETRYING || kind == SNAPSHOT_KEYED)?,
+            keys: self.keys_if(kind == SNAPSHOT_KEYED)?,
         })
     }
 }

@@ -36,11 +36,17 @@ impl<E: Ends> Fifo<E> {
                         block: block.clone(),
                         from,
                         expiries: expiries.clone(),
+                        keyed: self.settings.deduplicates,
                     },
                     outcome,
                 );
             }
-            self.contents.enqueue(first, block, from, index);
+            if self.settings.deduplicates {
+                self.contents.enqueue(first, block.clone(), from, index);
+                self.note_keys(&block, from, first);
+            } else {
+                self.contents.enqueue(first, block, from, index);
+            }
             self.contents.expire_at(&expiries);
             self.dispatch.ready += count - gone;
             self.dispatch.ready_bytes += bytes;

@@ -21,6 +21,7 @@ mod enqueue;
 mod expire;
 mod lanes;
 mod loading;
+mod once;
 mod overflow;
 mod paging;
 pub mod record;
@@ -297,9 +298,13 @@ impl<E: Ends> Machine for Fifo<E> {
                 block,
                 from,
                 expiries,
+                keyed,
             } => {
                 let memory = block.memory();
-                if self.contents.enqueue(first, block, from, Some(index)) {
+                if self.contents.enqueue(first, block.clone(), from, Some(index)) {
+                    if keyed {
+                        self.note_keys(&block, from, first);
+                    }
                     self.contents.expire_at(&expiries);
                     self.paging.replayed(&mut self.contents, memory);
                 }

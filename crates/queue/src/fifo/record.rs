@@ -1,7 +1,7 @@
 //! What is now so. Past tense; journaled, replayed, versioned.
 
 use super::Place;
-use model::{Block, Index, Ranges, Seq};
+use model::{Block, DeduplicationKey, Index, Ranges, Seq};
 use std::sync::Arc;
 
 /// A fact about the queue's contents.
@@ -16,6 +16,8 @@ pub enum Record {
         from: u32,
         /// When some of them expire, by rising numbers.
         expiries: Vec<Expiry>,
+        /// Their deduplication keys count.
+        keyed: bool,
     },
     /// Consumers are done with these.
     Settled { seqs: Ranges },
@@ -103,6 +105,8 @@ pub struct Snapshot {
     pub expiries: Vec<Expiry>,
     /// Until when messages wait that were returned, by rising numbers.
     pub retries: Vec<Expiry>,
+    /// The deduplication keys of messages, by rising numbers.
+    pub keys: Vec<(Seq, DeduplicationKey)>,
 }
 
 /// Messages that lie together.

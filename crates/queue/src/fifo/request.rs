@@ -131,6 +131,8 @@ pub struct QueueSettings {
     /// Messages wait here as long as their header `x-delay` says, and then go to `dead_letter`; their own expiration counts
     /// afterwards.
     pub delays: bool,
+    /// `x-message-deduplication`: a message is taken only if none with the same header `x-deduplication-header` is there.
+    pub deduplicates: bool,
     /// `x-expires`: how long nobody may use the queue (by consuming, getting or declaring it again) before it is deleted, in
     /// milliseconds.
     pub expires_ms: Option<u64>,

@@ -246,7 +246,7 @@ proptest! {
             record.encode(&mut again);
             prop_assert_eq!(Record::decode(&again), Some(record.clone()));
             let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { durable: true, ..QueueSettings::default() });
-            fifo.apply(1, Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new() });
+            fifo.apply(1, Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false });
             fifo.apply(2, record);
             fifo.recovered();
             let mut outcome = Outcome::default();

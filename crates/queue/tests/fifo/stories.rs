@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! queue [durable] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
-//!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters]      (first, once; on one line)
-//! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [confirm NAME]            (one block, as one read from a socket brings it)
+//!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
+//! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [confirm NAME]            (one block, as one read from a socket brings it)
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
@@ -14,11 +14,11 @@
 //!
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
 
-use crate::world::{Event, World, expiring_block};
+use crate::world::{Event, World, expiring_block, keyed_block};
 use model::{ConsumerId, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Overflow,
-    QueueSettings, Record, Request, Source,
+    QueueSettings, Record, Request, Sorting, Source,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -223,10 +223,13 @@ impl Story {
             (self.names.len() - 1) as u32
         });
         let first = self.world.fifo.status().next_seq;
-        Request::Enqueue {
-            block: expiring_block(first, &vec![size; count], persistent, after(words, "expiration")),
-            receipt,
-        }
+        let sizes = vec![size; count];
+        let keys = words.iter().position(|word| *word == "keys");
+        let block = match keys.map(|at| words[at + 1].split(',').collect::<Vec<_>>()) {
+            Some(keys) => keyed_block(first, &sizes, persistent, &keys),
+            None => expiring_block(first, &sizes, persistent, after(words, "expiration")),
+        };
+        Request::Enqueue { block, receipt }
     }
 
     fn consumer(&mut self, name: &str) -> ConsumerId {
@@ -352,6 +355,7 @@ fn recorded(record: &Record) -> String {
                 show(*first, first + block.len() as u64 - u64::from(*from) - 1)
             )
         }
+        Record::Settled { seqs } if seqs.is_empty() => "nothing new".to_string(),
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
         Record::Returned { seqs } => format!("{} returned", list(seqs)),
         Record::Retried { until } => {
@@ -448,6 +452,9 @@ fn settings(words: &[&str]) -> QueueSettings {
             Overflow::DropHead
         },
         delivery_limit: after(words, "delivery-limit").map(|limit| DeliveryLimit::Returns(limit as u32)),
+        deduplicates: words.contains(&"deduplicates"),
+        sorting: after(words, "max-priority")
+            .map_or(Sorting::Arrival, |highest| Sorting::Priority(highest as u8)),
         retry_delay: after(words, "retry").map(|initial_ms| RetryDelay {
             initial_ms,
             factor: 2000,

@@ -1,7 +1,11 @@
 //! A host made of lists: a journal, segments, and a disk that answers when it is told to.
 
 use model::properties::PropertiesBuilder;
-use model::{Block, BlockBuilder, ConsumerId, Index, Machine, Message, Outcome, Ranges, Seq, Timestamp};
+use model::table::Table;
+use model::{
+    Block, BlockBuilder, ConsumerId, Index, Machine, Message, Outcome, Ranges, Seq, Timestamp,
+    X_DEDUPLICATION_HEADER,
+};
 use queue::fifo::{
     Answer, Bytes, Classic, Delivery, DropReason, Effect, Ends, Piece, Place, QueueSettings, Record, Request,
     Sorting, Source, Stored,
@@ -92,6 +96,20 @@ pub fn expiring_block(first: Seq, sizes: &[usize], persistent: bool, expiration:
         Some(ms) => PropertiesBuilder::new().expiration(ms.to_string()).encode(),
     };
     for (seq, size) in (first..).zip(sizes) {
+        builder.push(b"", b"q", &properties, &body(seq, *size));
+    }
+    Arc::new(builder.finish(persistent, Timestamp(1)))
+}
+
+/// The same with deduplication keys; an empty one is none.
+pub fn keyed_block(first: Seq, sizes: &[usize], persistent: bool, keys: &[&str]) -> Arc<Block> {
+    let mut builder = BlockBuilder::new();
+    for ((seq, size), key) in (first..).zip(sizes).zip(keys) {
+        let headers = Table::new().with(X_DEDUPLICATION_HEADER, *key);
+        let properties = match key.is_empty() {
+            true => vec![0, 0],
+            false => PropertiesBuilder::new().headers(&headers).encode(),
+        };
         builder.push(b"", b"q", &properties, &body(seq, *size));
     }
     Arc::new(builder.finish(persistent, Timestamp(1)))

@@ -3,6 +3,7 @@
 //! Nothing here knows who gets a message or whether it was delivered: that is `dispatch`.
 
 mod expiries;
+mod keys;
 mod relocate;
 mod retries;
 mod run;
@@ -10,12 +11,14 @@ mod sizes;
 mod snapshot;
 
 pub(crate) use expiries::Expiries;
+pub(crate) use keys::Keys;
 pub(crate) use retries::{Retries, push_time};
 pub(crate) use run::{Home, Memory, Run};
 pub(crate) use sizes::Sizes;
 
 use super::{Expiry, Place};
-use model::{Block, Index, Ranges, Seq};
+use model::properties::Properties;
+use model::{Block, DeduplicationKey, Index, Ranges, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -41,6 +44,8 @@ pub(crate) struct Contents {
     pub(crate) expiries: Expiries,
     /// Which messages wait before they are tried again, and until when.
     pub(crate) retries: Retries,
+    /// The deduplication keys of messages.
+    pub(crate) keys: Keys,
     /// How often live messages were returned; mostly empty.
     marks: BTreeMap<Seq, u32>,
     /// Highest journaled message that a consumer settled.
@@ -62,6 +67,7 @@ impl Default for Contents {
             paged: 0,
             expiries: Expiries::default(),
             retries: Retries::default(),
+            keys: Keys::default(),
             marks: BTreeMap::new(),
             settled_high: 0,
             shared: BTreeMap::new(),
@@ -150,9 +156,26 @@ impl Contents {
     }
 
     /// True if this message is here.
-    fn lives(&self, seq: Seq) -> bool {
+    pub(crate) fn lives(&self, seq: Seq) -> bool {
         self.run(self.find(seq))
             .is_some_and(|run| run.live_span(seq, seq).is_some())
+    }
+
+    /// Notes the deduplication keys of messages `from..` of the block, which are `first`, `first + 1`, ….
+    pub(crate) fn note_keys(&mut self, block: &Block, from: u32, first: Seq) {
+        for (seq, at) in (first..).zip(from as usize..block.len()) {
+            let properties = Properties::new(block.message(at).properties);
+            if let Some(key) = DeduplicationKey::of(properties) {
+                self.keys.insert(key, seq);
+            }
+        }
+    }
+
+    /// Forgets the keys of messages that are gone.
+    pub(crate) fn forget_keys(&mut self) {
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.sweep(|seq| self.lives(seq));
+        self.keys = keys;
     }
 
     /// Removes the live messages in `first..=last`; those that the journal knows are added to `journaled`. Returns how many

@@ -73,6 +73,11 @@ impl Retries {
         waited.into_iter().map(|(seq, _)| seq).collect()
     }
 
+    /// True if the message waits.
+    pub(crate) fn waits(&self, seq: Seq) -> bool {
+        self.by_seq.contains_key(&seq)
+    }
+
     /// Everything that waits, by rising numbers.
     pub(crate) fn list(&self) -> impl Iterator<Item = (Seq, u64)> + '_ {
         self.by_seq.iter().map(|(seq, at_ms)| (*seq, *at_ms))

@@ -19,6 +19,7 @@ impl Contents {
             returned: Vec::new(),
             expiries: self.expiries.list(),
             retries: Vec::new(),
+            keys: Vec::new(),
         };
         for run in self.runs.iter().filter(|run| run.journaled && run.live > 0) {
             let (rest, base) = match run.home {
@@ -43,6 +44,9 @@ impl Contents {
         for (seq, at_ms) in self.retries.list().filter(|(seq, _)| journaled(seq)) {
             push_time(&mut snapshot.retries, seq, at_ms);
         }
+        let known = self.keys.list().filter(|(seq, _)| self.lives(*seq));
+        snapshot.keys.extend(known.filter(|(seq, _)| journaled(seq)));
+        snapshot.keys.sort_unstable();
         snapshot.returned.extend(
             self.marks
                 .iter()
@@ -98,6 +102,9 @@ impl Contents {
             }
         }
         self.retry_at(&snapshot.retries);
+        for (seq, key) in snapshot.keys {
+            self.keys.insert(key, seq);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! be journaled, and replay needs no settings. The numbers of a plain queue are those of lane 0.
 
 mod checkpoints;
+mod once;
 mod requests;
 mod sorting;
 mod turns;
@@ -16,7 +17,7 @@ use super::{Fifo, FifoOutcome, Place, QueueSettings, Record, Request, Status};
 use crate::fifo::discard::Leaving;
 use crate::fifo::{Effect, Ends};
 use checkpoints::Forgetting;
-use model::{Index, Machine, Seq, Timestamp};
+use model::{DeduplicationKey, Index, Machine, Seq, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use turns::Turns;
 
@@ -163,6 +164,8 @@ pub struct Lanes<E: Ends> {
     ready: u64,
     /// The sum of the lengths of their bodies.
     ready_bytes: u64,
+    /// In which lane a message with this deduplication key was seen last; it may be gone.
+    keys: BTreeMap<DeduplicationKey, LaneId>,
     /// Lanes that are gone have used the numbers below: none is used twice.
     floor: Seq,
     /// Bodies of all lanes may take so many bytes of memory.
@@ -187,6 +190,7 @@ impl<E: Ends> Lanes<E> {
             ready: 0,
             ready_bytes: 0,
             floor: 0,
+            keys: BTreeMap::new(),
             budget: fifo.paging.budget,
             next_index: fifo.next_index,
             stores: VecDeque::new(),
@@ -196,6 +200,7 @@ impl<E: Ends> Lanes<E> {
             lanes: BTreeMap::from([(0, fifo)]),
         };
         lanes.count();
+        lanes.collect_keys();
         lanes
     }
 
@@ -236,6 +241,7 @@ impl<E: Ends> Lanes<E> {
         let idle: Vec<LaneId> = self.lanes.keys().copied().filter(|id| *id != self.hand).collect();
         idle.into_iter().for_each(|id| self.drop_if_idle(id));
         self.count();
+        self.collect_keys();
     }
 
     fn apply(&mut self, id: LaneId, index: Index, record: Record) {

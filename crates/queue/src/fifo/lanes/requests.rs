@@ -112,14 +112,27 @@ impl<E: Ends> Lanes<E> {
     fn enqueue(
         &mut self,
         now: Timestamp,
-        mut block: Arc<Block>,
-        mut receipt: Option<E::Receipt>,
+        block: Arc<Block>,
+        receipt: Option<E::Receipt>,
         outcome: &mut FifoOutcome<E>,
     ) {
         if self.lanes.get(&self.hand).is_some_and(|lane| lane.retired) {
             outcome.effects.extend(receipt.map(Effect::Confirm));
             return;
         }
+        if self.settings.deduplicates {
+            return self.enqueue_once(now, &block, receipt, outcome);
+        }
+        self.enqueue_new(now, block, receipt, outcome);
+    }
+
+    pub(super) fn enqueue_new(
+        &mut self,
+        now: Timestamp,
+        mut block: Arc<Block>,
+        mut receipt: Option<E::Receipt>,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         let refused = self.refused(&block);
         if !refused.is_empty() {
             block = self.refuse(&block, &refused, &mut receipt, outcome);
@@ -192,7 +205,7 @@ impl<E: Ends> Lanes<E> {
     }
 
     /// Hands out what is ready as long as somebody takes it and a lane has it in memory.
-    fn serve(&mut self, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn serve(&mut self, outcome: &mut FifoOutcome<E>) {
         let mut stuck = 0;
         while stuck < self.backlog.len() && self.is_wanted() {
             let turn = match self.settings.sorting {
@@ -335,7 +348,7 @@ impl<E: Ends> Lanes<E> {
 
     /// Does something in one lane, with the consumers at hand. Nothing happens if there is no such lane: then what is asked
     /// is about messages that are gone.
-    fn in_lane(
+    pub(super) fn in_lane(
         &mut self,
         id: LaneId,
         outcome: &mut FifoOutcome<E>,

@@ -21,9 +21,7 @@ pub enum Sorting {
 impl Sorting {
     /// The block's messages by lane, each lane's in their order; the highest lane first.
     pub(super) fn sort(&self, block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
-        let lanes: Vec<LaneId> = (0..block.len())
-            .map(|at| self.lane(block.message(at).properties))
-            .collect();
+        let lanes = self.lanes_of(block);
         let mut kinds = lanes.clone();
         kinds.sort_unstable_by(|a, b| b.cmp(a));
         kinds.dedup();
@@ -42,6 +40,13 @@ impl Sorting {
             (kind, Arc::new(part))
         };
         kinds.into_iter().map(part).collect()
+    }
+
+    /// Which lane each of the block's messages goes to.
+    pub(super) fn lanes_of(&self, block: &Block) -> Vec<LaneId> {
+        (0..block.len())
+            .map(|at| self.lane(block.message(at).properties))
+            .collect()
     }
 
     fn lane(&self, properties: &[u8]) -> LaneId {

@@ -1,0 +1,67 @@
+"""Deduplication in queues and exchanges, for which RabbitMQ needs a plugin."""
+
+import pika
+import pytest
+
+from conftest import connect, control
+
+pytestmark = pytest.mark.leveret_only("RabbitMQ needs a plugin")
+
+
+@pytest.fixture
+def channel():
+    opened = connect()
+    channel = opened.channel()
+    channel.confirm_delivery()
+    yield channel
+    opened.close()
+
+
+def publish(channel, exchange, key, body, same=None, **headers):
+    if same is not None:
+        headers["x-deduplication-header"] = same
+    channel.basic_publish(exchange, key, body, pika.BasicProperties(headers=headers, delivery_mode=2))
+
+
+def bodies(channel, queue):
+    found = []
+    while (got := channel.basic_get(queue, auto_ack=True))[0]:
+        found.append(got[2])
+    return found
+
+
+@pytest.mark.parametrize("more", [{}, {"x-max-priority": 5}, {"x-fair-key": "tenant"}], ids=["plain", "priorities", "groups"])
+def test_a_queue_takes_a_message_once_as_long_as_it_is_there(channel, name, more):
+    channel.queue_declare(name, durable=True, arguments={"x-message-deduplication": True} | more)
+    for body, same in ((b"1", "a"), (b"2", "b"), (b"3", "a"), (b"4", None), (b"5", None), (b"6", 7), (b"7", 7)):
+        publish(channel, "", name, body, same)
+    method, _, body = channel.basic_get(name)
+    assert body == b"1"
+    publish(channel, "", name, b"8", "a")
+    channel.basic_ack(method.delivery_tag)
+    publish(channel, "", name, b"9", "a")
+    assert bodies(channel, name) == [b"2", b"4", b"5", b"6", b"9"]
+    channel.queue_delete(name)
+
+
+def test_a_duplicate_in_another_group_or_priority_is_one_too(channel, name):
+    channel.queue_declare(name, durable=True, arguments={"x-message-deduplication": True, "x-fair-key": "tenant"})
+    publish(channel, "", name, b"1", "a", tenant="x")
+    publish(channel, "", name, b"2", "a", tenant="y")
+    assert bodies(channel, name) == [b"1"]
+    channel.queue_delete(name)
+
+
+@pytest.mark.needs_control
+def test_a_queue_knows_duplicates_after_a_crash(channel, name):
+    channel.queue_declare(name, durable=True, arguments={"x-message-deduplication": True})
+    publish(channel, "", name, b"1", "a")
+    control("restart")
+    channel = connect().channel()
+    channel.confirm_delivery()
+    publish(channel, "", name, b"2", "a")
+    assert bodies(channel, name) == [b"1"]
+    publish(channel, "", name, b"3", "a")
+    assert bodies(channel, name) == [b"3"]
+    channel.queue_delete(name)
+    channel.connection.close()
