@@ -137,13 +137,33 @@ impl Broker {
             .view()
             .authenticate(user, password)
             .map_err(|_| LoginRefusal::Credentials)?;
-        if self.options.loopback_users.iter().any(|name| name == user) && !peer.to_canonical().is_loopback() {
-            return Err(LoginRefusal::NotLocal { user: user.into() });
-        }
+        self.check_origin(user, peer)?;
         Ok(User {
             name: user.into(),
             tags: found.tags.iter().map(ToString::to_string).collect(),
         })
+    }
+
+    /// Lets in a user whom something else has proven, such as a certificate: no password is asked for.
+    ///
+    /// # Errors
+    /// There is no such user, or it may not come from there; the text is for the log.
+    pub fn recognise(&self, user: &str, peer: IpAddr) -> Result<User, LoginRefusal> {
+        let view = self.view();
+        let found = view.user(user).ok_or(LoginRefusal::Credentials)?;
+        self.check_origin(user, peer)?;
+        Ok(User {
+            name: user.into(),
+            tags: found.tags.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    fn check_origin(&self, user: &str, peer: IpAddr) -> Result<(), LoginRefusal> {
+        let bound = self.options.loopback_users.iter().any(|name| name == user);
+        if bound && !peer.to_canonical().is_loopback() {
+            return Err(LoginRefusal::NotLocal { user: user.into() });
+        }
+        Ok(())
     }
 
     /// All queues, for operators.

@@ -3,21 +3,30 @@
 use crate::amqp::connection::Hall;
 use crate::balance::Rules;
 use crate::connections::Connections;
-use crate::options::{Options, StartError};
+use crate::options::Options;
 use crate::threads::Threads;
 use broker::Broker;
+use listener::{Listener, StartError};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 
 /// How long clients may take to confirm that the broker closes their connections.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// A door that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Where it listens; a port that the system chose is filled in.
+    pub address: SocketAddr,
+    /// TLS is spoken there.
+    pub secured: bool,
+}
+
 /// The doors for messages.
 pub struct Gateway {
-    addresses: Vec<SocketAddr>,
+    doors: Vec<Opened>,
     connections: Arc<Connections>,
     threads: Mutex<Option<Threads>>,
 }
@@ -38,33 +47,30 @@ impl Gateway {
             .map_err(StartError::Thread)?;
         let listeners = {
             let _inside = runtimes.first().map(Runtime::enter);
-            options
-                .listeners
-                .iter()
-                .map(|&address| {
-                    listen(address, &options).map_err(|error| StartError::Listen { address, error })
-                })
-                .collect::<Result<Vec<_>, _>>()?
+            let open = |door: &listener::Door| Listener::open(door.clone(), &options.sockets);
+            options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?
         };
-        let addresses = listeners
+        let doors = listeners
             .iter()
-            .map(TcpListener::local_addr)
-            .collect::<Result<_, _>>()
-            .map_err(StartError::Thread)?;
+            .map(|listener| Opened {
+                address: listener.address(),
+                secured: listener.is_secured(),
+            })
+            .collect();
         let connections = Arc::new(Connections::default());
         let hall = Arc::new(Hall { broker, options });
         let threads = Threads::start(runtimes, listeners, hall, connections.clone(), Rules::default())
             .map_err(StartError::Thread)?;
         Ok(Self {
-            addresses,
+            doors,
             connections,
             threads: Mutex::new(Some(threads)),
         })
     }
 
-    /// Where it listens, in the order of the options; ports that the system chose are filled in.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+    /// Where it listens, in the order of the options.
+    pub fn doors(&self) -> &[Opened] {
+        &self.doors
     }
 
     /// Closes all connections with 320 and ends all threads. What clients have not settled is in its queues again when it
@@ -92,23 +98,6 @@ impl Drop for Gateway {
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "gateway on {:?}", self.addresses)
+        write!(f, "gateway on {:?}", self.doors)
     }
-}
-
-fn listen(address: SocketAddr, options: &Options) -> std::io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    socket.set_reuseaddr(true)?;
-    // Connections inherit the sizes from the socket that they come in by.
-    if let Some(bytes) = options.send_buffer {
-        socket.set_send_buffer_size(bytes)?;
-    }
-    if let Some(bytes) = options.receive_buffer {
-        socket.set_recv_buffer_size(bytes)?;
-    }
-    socket.bind(address)?;
-    socket.listen(options.backlog)
 }

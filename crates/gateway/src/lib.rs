@@ -17,5 +17,6 @@ mod options;
 mod pool;
 mod threads;
 
-pub use gateway::Gateway;
-pub use options::{AnonymousLogin, Mechanism, Options, StartError};
+pub use gateway::{Gateway, Opened};
+pub use listener::{Door, StartError};
+pub use options::{AnonymousLogin, Mechanism, Options};

@@ -1,21 +1,17 @@
-//! What a gateway is started with, and why it may not start.
+//! What a gateway is started with.
 
+use listener::{Door, LoginFrom, SocketOptions};
 pub use protocol::amqp::handshake::Mechanism;
-use std::net::SocketAddr;
 
 /// How the doors for messages are set up.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen for AMQP; port 0 lets the system choose.
-    pub listeners: Vec<SocketAddr>,
-    /// How many connections the system may hold ready before they are accepted (RabbitMQ: 128).
-    pub backlog: u32,
-    /// Small writes leave at once (RabbitMQ: on).
-    pub nodelay: bool,
-    /// Bytes that the system may hold for a client that does not read; `None` leaves it to the system.
-    pub send_buffer: Option<u32>,
-    /// Bytes that the system may hold of what a client has sent; `None` leaves it to the system.
-    pub receive_buffer: Option<u32>,
+    /// Where to listen for AMQP, and whether TLS is spoken there.
+    pub doors: Vec<Door>,
+    /// How the system is to treat the sockets.
+    pub sockets: SocketOptions,
+    /// Which name of a client's certificate is the user's, with [`Mechanism::External`].
+    pub certificate_login: LoginFrom,
     /// The heartbeat interval offered to clients, in seconds; 0 is off (RabbitMQ: 60).
     pub heartbeat: u16,
     /// The ways to log in, in the order in which they are offered.
@@ -61,14 +57,12 @@ impl std::fmt::Debug for AnonymousLogin {
 }
 
 impl Options {
-    /// RabbitMQ's defaults for these addresses.
-    pub fn new(listeners: Vec<SocketAddr>) -> Self {
+    /// RabbitMQ's defaults for these doors.
+    pub fn new(doors: Vec<Door>) -> Self {
         Self {
-            listeners,
-            backlog: 128,
-            nodelay: true,
-            send_buffer: None,
-            receive_buffer: None,
+            doors,
+            sockets: SocketOptions::default(),
+            certificate_login: LoginFrom::default(),
             heartbeat: 60,
             mechanisms: vec![Mechanism::Plain, Mechanism::AmqPlain, Mechanism::Anonymous],
             anonymous: Some(AnonymousLogin::default()),
@@ -79,34 +73,3 @@ impl Options {
         }
     }
 }
-
-/// Why a gateway cannot start. The text tells an operator what to do.
-#[derive(Debug)]
-pub enum StartError {
-    /// This address cannot be listened on.
-    Listen {
-        /// The address that was asked for.
-        address: SocketAddr,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// A thread or its runtime cannot be started.
-    Thread(std::io::Error),
-}
-
-impl std::fmt::Display for StartError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Listen { address, error } if error.kind() == std::io::ErrorKind::AddrInUse => {
-                write!(
-                    f,
-                    "cannot listen on {address}: another process (perhaps another broker) listens there already"
-                )
-            }
-            Self::Listen { address, error } => write!(f, "cannot listen on {address}: {error}"),
-            Self::Thread(error) => write!(f, "a thread for connections cannot be started: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}

@@ -9,25 +9,18 @@ use crate::amqp::serve::{Ended, Served, serve};
 use crate::balance::{Rules, newcomers_seat};
 use crate::connections::{Connections, Entry};
 use crate::load::{Loads, measure};
-use std::net::SocketAddr;
+use listener::{Arrival, Listener, Socket};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
+use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-
-/// How long nothing is accepted after the system refused (mostly: too many open files).
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// What a thread is told.
 enum Order {
-    Serve {
-        socket: std::net::TcpStream,
-        peer: SocketAddr,
-    },
+    Serve(Arrival<std::net::TcpStream>),
     /// Go on with a connection of another thread.
     Take {
-        served: Box<Served<std::net::TcpStream>>,
+        served: Box<Served<Socket<std::net::TcpStream>>>,
         entry: Entry,
     },
     Stop,
@@ -56,7 +49,7 @@ impl Threads {
     /// A thread cannot be started.
     pub fn start(
         runtimes: Vec<tokio::runtime::Runtime>,
-        listeners: Vec<TcpListener>,
+        listeners: Vec<Listener>,
         hall: Arc<Hall>,
         connections: Arc<Connections>,
         rules: Rules,
@@ -111,21 +104,15 @@ impl Shared {
 }
 
 /// Accepts connections and hands each to a thread that has room.
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: Listener, shared: Arc<Shared>) {
     loop {
-        match listener.accept().await {
-            Ok((socket, peer)) => {
-                let Ok(socket) = socket.into_std() else { continue };
-                let shares = shared.loads.shares(shared.now());
-                let seat = newcomers_seat(&shared.loads.rules, &shares);
-                if shared.orders[seat].send(Order::Serve { socket, peer }).is_err() {
-                    return;
-                }
-            }
-            Err(error) => {
-                tracing::error!(area = "connection", "a connection could not be accepted: {error}");
-                tokio::time::sleep(PAUSE).await;
-            }
+        let Ok(arrival) = listener.next().await.into_std() else {
+            continue;
+        };
+        let shares = shared.loads.shares(shared.now());
+        let seat = newcomers_seat(&shared.loads.rules, &shares);
+        if shared.orders[seat].send(Order::Serve(arrival)).is_err() {
+            return;
         }
     }
 }
@@ -135,21 +122,27 @@ async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number:
     measure(shared.loads.clone(), number, shared.now());
     while let Some(order) = orders.recv().await {
         match order {
-            Order::Serve { socket, peer } => {
+            Order::Serve(arrival) => {
                 let shared = shared.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = serve_socket(socket, peer, &shared).await {
-                        tracing::warn!(
+                    let peer = arrival.peer();
+                    match welcome(arrival, &shared).await {
+                        Ok(()) => {}
+                        // Whoever looks whether the port is open says nothing; that is not worth a line.
+                        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                            tracing::debug!(area = "connection", "{peer} left at the door: {error}");
+                        }
+                        Err(error) => tracing::error!(
                             area = "connection",
                             "a connection from {peer} could not be served: {error}"
-                        );
+                        ),
                     }
                 });
             }
             Order::Take { served, entry } => {
                 let shared = shared.clone();
                 tokio::spawn(async move {
-                    let arrived = served.with_socket(TcpStream::from_std);
+                    let arrived = served.with_socket(Socket::from_std);
                     let gone = match arrived {
                         Ok(served) => attend(served, entry, &shared).await.err(),
                         Err(error) => Some(error),
@@ -167,18 +160,17 @@ async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number:
     }
 }
 
-async fn serve_socket(socket: std::net::TcpStream, peer: SocketAddr, shared: &Shared) -> std::io::Result<()> {
-    let stream = TcpStream::from_std(socket)?;
-    stream.set_nodelay(shared.hall.options.nodelay)?;
+async fn welcome(arrival: Arrival<std::net::TcpStream>, shared: &Shared) -> std::io::Result<()> {
+    let guest = arrival.from_std()?.enter().await?;
     let name = Name {
-        peer,
-        local: stream.local_addr()?,
+        peer: guest.peer,
+        local: guest.local,
     };
-    let core = Core::new(shared.hall.clone(), name, shared.now());
+    let core = Core::new(shared.hall.clone(), name, guest.security, shared.now());
     let Some(entry) = shared.connections.enter(core.outbox().clone()) else {
         return Ok(());
     };
-    attend(Served::new(stream, core, shared.epoch), entry, shared).await
+    attend(Served::new(guest.socket, core, shared.epoch), entry, shared).await
 }
 
 /// Serves a connection for as long as it is this thread's.

@@ -24,7 +24,7 @@ struct Doors {
 fn doors() -> Doors {
     let data = tempfile::tempdir().unwrap();
     let broker = Broker::open(broker::Options::new(data.path())).unwrap();
-    let mut options = Options::new(vec!["127.0.0.1:0".parse().unwrap()]);
+    let mut options = Options::new(vec![gateway::Door::plain("127.0.0.1:0".parse().unwrap())]);
     options.threads = Some(2);
     let gateway = Gateway::start(broker.clone(), options).unwrap();
     Doors {
@@ -41,7 +41,7 @@ struct Client {
 
 impl Client {
     fn open(doors: &Doors) -> Self {
-        let stream = TcpStream::connect(doors.gateway.addresses()[0]).unwrap();
+        let stream = TcpStream::connect(doors.gateway.doors()[0].address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut client = Self {
             stream,
@@ -106,7 +106,7 @@ impl Client {
 fn a_stop_closes_connections_with_a_word_and_then_listens_no_more() {
     let doors = doors();
     let mut polite = Client::open(&doors);
-    let address = doors.gateway.addresses()[0];
+    let address = doors.gateway.doors()[0].address;
     std::thread::scope(|scope| {
         scope.spawn(|| doors.gateway.stop());
         assert_eq!(polite.next().as_deref(), Some("connection.close"));
@@ -123,8 +123,12 @@ fn a_stop_closes_connections_with_a_word_and_then_listens_no_more() {
 #[test]
 fn an_address_in_use_is_named() {
     let doors = doors();
-    let address = doors.gateway.addresses()[0];
-    let error = Gateway::start(doors.broker.clone(), Options::new(vec![address])).unwrap_err();
+    let address = doors.gateway.doors()[0].address;
+    let error = Gateway::start(
+        doors.broker.clone(),
+        Options::new(vec![gateway::Door::plain(address)]),
+    )
+    .unwrap_err();
     assert!(matches!(error, StartError::Listen { address: named, .. } if named == address));
     assert!(error.to_string().contains("another process"), "{error}");
 }

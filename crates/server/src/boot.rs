@@ -9,7 +9,8 @@ use crate::config::error::Origin;
 use crate::config::{self, Config, ConfigError, Listener, Loaded, sources};
 use crate::{logs, memory};
 use broker::Broker;
-use gateway::Gateway;
+use gateway::{Door, Gateway, Opened};
+use listener::Tls;
 use management::{Management, StartError, admin_socket};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -59,11 +60,11 @@ fn run(config: &Config) -> Result<(), Box<dyn Error>> {
         // A file that names users is not joined by the default one.
         broker.create_defaults()?;
     }
-    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config))?;
-    let management = open_management(config, &broker, gateway.addresses())?;
+    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config)?)?;
+    let management = open_management(config, &broker, gateway.doors())?;
     banner::show(
         config,
-        gateway.addresses(),
+        gateway.doors(),
         management.as_ref().and_then(Management::address),
     );
     let signal = stop.wait();
@@ -101,18 +102,26 @@ fn broker_options(config: &Config) -> broker::Options {
     }
 }
 
-fn gateway_options(config: &Config) -> gateway::Options {
+/// The doors for AMQP, in the clear and with TLS.
+fn doors(config: &Config) -> Result<Vec<Door>, listener::StartError> {
     let any = every_address();
-    let addresses = config
-        .listeners
-        .values()
-        .map(|listener| listener.bind_address(any))
+    let plain = config.listeners.values();
+    let mut doors: Vec<Door> = plain
+        .map(|listener| Door::plain(listener.bind_address(any)))
         .collect();
-    gateway::Options {
-        backlog: config.tcp.backlog,
-        nodelay: config.tcp.nodelay,
-        send_buffer: config.tcp.send_buffer,
-        receive_buffer: config.tcp.receive_buffer,
+    if !config.tls_listeners.is_empty() {
+        let tls = Tls::load(config.tls.clone()).map_err(listener::StartError::Tls)?;
+        let secured = config.tls_listeners.values();
+        doors.extend(secured.map(|listener| Door::secured(listener.bind_address(any), Arc::clone(&tls))));
+    }
+    Ok(doors)
+}
+
+fn gateway_options(config: &Config) -> Result<gateway::Options, listener::StartError> {
+    let doors = doors(config)?;
+    Ok(gateway::Options {
+        sockets: config.tcp.clone(),
+        certificate_login: config.certificate_login,
         heartbeat: config.heartbeat_s,
         anonymous: config
             .anonymous_user
@@ -122,13 +131,13 @@ fn gateway_options(config: &Config) -> gateway::Options {
                 password: config.anonymous_password.0.clone(),
             }),
         ..match config.auth_mechanisms.is_empty() {
-            true => gateway::Options::new(addresses),
+            true => gateway::Options::new(doors),
             false => gateway::Options {
                 mechanisms: config.auth_mechanisms.values().copied().collect(),
-                ..gateway::Options::new(addresses)
+                ..gateway::Options::new(doors)
             },
         }
-    }
+    })
 }
 
 /// This machine's name without its domain, as RabbitMQ's nodes are named by default.
@@ -145,7 +154,7 @@ fn host_name() -> String {
 fn open_management(
     config: &Config,
     broker: &Arc<Broker>,
-    amqp: &[SocketAddr],
+    amqp: &[Opened],
 ) -> Result<Option<Management>, StartError> {
     let mut options = management_options(config, amqp);
     loop {
@@ -170,11 +179,11 @@ fn open_management(
     }
 }
 
-fn management_options(config: &Config, amqp: &[SocketAddr]) -> management::Options {
+fn management_options(config: &Config, amqp: &[Opened]) -> management::Options {
     let settings = &config.management;
-    let door = |address: &SocketAddr| management::Listener {
-        protocol: "amqp",
-        address: *address,
+    let door = |door: &Opened| management::Listener {
+        protocol: if door.secured { "amqp/ssl" } else { "amqp" },
+        address: door.address,
     };
     let address = settings.bind_address(every_address());
     let mut options = management::Options {

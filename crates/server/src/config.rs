@@ -7,11 +7,13 @@ pub mod error;
 pub mod keys;
 mod load;
 mod rules;
+mod rules_tls;
 pub mod sources;
 pub mod syntax;
 pub mod units;
 
 use gateway::Mechanism;
+use listener::{LoginFrom, SanType, TlsOptions};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -27,8 +29,16 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// `listeners.tcp.NAME`; empty with `listeners.tcp = none`.
     pub listeners: BTreeMap<String, Listener>,
+    /// `listeners.ssl.NAME`; empty by default and with `listeners.ssl = none`.
+    pub tls_listeners: BTreeMap<String, Listener>,
+    /// `ssl_options.*`.
+    pub tls: TlsOptions,
+    /// `ssl_cert_login_from`.
+    pub certificate_login: LoginFrom,
+    /// `ssl_cert_login_san_type` and `ssl_cert_login_san_index`.
+    pub certificate_san: (SanType, usize),
     /// `tcp_listen_options.*`.
-    pub tcp: TcpOptions,
+    pub tcp: listener::SocketOptions,
     /// Limits that decoders and sessions consult (`frame_max`, `channel_max`, …).
     pub limits: model::Limits,
     /// `heartbeat`: the interval that the server proposes, in seconds; 0 proposes none.
@@ -76,6 +86,8 @@ pub struct ManagementOptions {
     pub ip: Option<IpAddr>,
     /// Port or address were set: then the node doesn't start without them. The default port may be another node's.
     pub required: bool,
+    /// `management.ssl.*`.
+    pub tls: TlsOptions,
     /// `management.http.max_body_size`, in bytes.
     pub body_limit: usize,
     /// `management.disable_stats`.
@@ -131,18 +143,6 @@ impl Listener {
             Self::Address(address) => address,
         }
     }
-}
-
-/// Socket options of the listeners and of the connections they accept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TcpOptions {
-    /// Connections that may wait to be accepted.
-    pub backlog: u32,
-    pub nodelay: bool,
-    /// Bytes that the system may hold for a client that does not read; `None` leaves it to the system.
-    pub send_buffer: Option<u32>,
-    /// Bytes that the system may hold of what a client has sent; `None` leaves it to the system.
-    pub receive_buffer: Option<u32>,
 }
 
 /// What an empty data directory starts with; a node that has data ignores it.
@@ -249,12 +249,11 @@ impl Default for Config {
         Self {
             data_dir: PathBuf::from("var"),
             listeners: BTreeMap::from([("default".to_owned(), Listener::AnyAddress(5672))]),
-            tcp: TcpOptions {
-                backlog: 128,
-                nodelay: true,
-                send_buffer: None,
-                receive_buffer: None,
-            },
+            tls_listeners: BTreeMap::new(),
+            tls: TlsOptions::new("ssl_options"),
+            certificate_login: LoginFrom::default(),
+            certificate_san: (SanType::Dns, 0),
+            tcp: listener::SocketOptions::default(),
             limits: model::Limits::default(),
             heartbeat_s: 60,
             defaults: Defaults {
@@ -292,6 +291,7 @@ impl Default for Config {
                 port: 15672,
                 ip: None,
                 required: false,
+                tls: TlsOptions::new("management.ssl"),
                 body_limit: 10_485_760,
                 disable_stats: false,
                 enable_queue_totals: false,

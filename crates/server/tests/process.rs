@@ -148,7 +148,7 @@ fn mistakes_in_the_configuration_are_told_before_anything_starts() {
     let scratch = TempDir::new().unwrap();
     fs::write(
         scratch.path().join("l.conf"),
-        "heartbeat = 5\nhearbeat = 6\nssl_options.verify = verify_none\n",
+        "heartbeat = 5\nhearbeat = 6\nssl_options.crl_check = true\n",
     )
     .unwrap();
     let output = leveret(&scratch, &["server", "--config", "l.conf"])
@@ -161,7 +161,7 @@ fn mistakes_in_the_configuration_are_told_before_anything_starts() {
         "{text}"
     );
     assert!(
-        text.contains("l.conf:3: ssl_options.verify is refused: TLS"),
+        text.contains("l.conf:3: ssl_options.crl_check is refused: "),
         "{text}"
     );
     assert!(!scratch.path().join("var").exists());

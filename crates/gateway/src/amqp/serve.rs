@@ -5,13 +5,13 @@
 
 use super::connection::{Core, Millis, Output};
 use crate::{load, pool};
+use listener::Socket;
 use protocol::amqp::frame::frame_length;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// How many rounds a connection makes before the others of its thread get their turn.
@@ -34,7 +34,7 @@ const PATIENCE: Millis = 10_000;
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A connection with its socket: one of this thread's, or one that is on its way to another thread.
-pub struct Served<S = TcpStream> {
+pub struct Served<S = Socket> {
     core: Core,
     stream: S,
     out: Output,
@@ -63,7 +63,7 @@ pub enum Ended {
     /// The connection is over.
     Over,
     /// It goes on, on the thread of this number.
-    Elsewhere(usize, Box<Served<std::net::TcpStream>>),
+    Elsewhere(usize, Box<Served<Socket<std::net::TcpStream>>>),
 }
 
 struct Large {
@@ -89,7 +89,7 @@ enum Round {
 /// The system does not let go of the socket; the connection is gone then.
 pub async fn serve(mut served: Served) -> std::io::Result<Ended> {
     if let Some(to) = poll_fn(|cx| served.poll(cx)).await {
-        let served = served.with_socket(TcpStream::into_std)?;
+        let served = served.with_socket(Socket::into_std)?;
         return Ok(Ended::Elsewhere(to, Box::new(served)));
     }
     served.forget_input();
@@ -98,7 +98,7 @@ pub async fn serve(mut served: Served) -> std::io::Result<Ended> {
 }
 
 /// Hangs up, and gives back what is left.
-async fn end(core: Core, mut stream: TcpStream, epoch: Instant) {
+async fn end(core: Core, mut stream: Socket, epoch: Instant) {
     let settling = async {
         if !core.is_over() {
             settle_remains(core, epoch).await;
@@ -206,7 +206,7 @@ impl Served {
         let more = self.write(cx, now);
         if self.core.is_finished() {
             let until = *self.give_up_at.get_or_insert(now + PATIENCE);
-            if self.out.is_empty() || now >= until {
+            if (self.out.is_empty() && !self.stream.has_unsent()) || now >= until {
                 return Round::Over;
             }
         }
@@ -235,6 +235,9 @@ impl Served {
         for _ in 0..WRITES {
             self.core.fill(&mut self.out);
             if self.out.is_empty() {
+                if self.stream.has_unsent() {
+                    self.flush(cx, now);
+                }
                 return false;
             }
             match Pin::new(&mut self.stream).poll_write(cx, self.out.unwritten()) {
@@ -244,16 +247,24 @@ impl Served {
                 }
                 Poll::Pending => return false,
                 Poll::Ready(Err(error)) => {
-                    self.core.hung_up(
-                        &format!("the client cannot be written to: {error}"),
-                        now,
-                        &mut self.out,
-                    );
+                    self.unwritable(&error, now);
                     return false;
                 }
             }
         }
         true
+    }
+
+    /// Sends on what TLS holds back of what was written.
+    fn flush(&mut self, cx: &mut Context<'_>, now: Millis) {
+        if let Poll::Ready(Err(error)) = Pin::new(&mut self.stream).poll_flush(cx) {
+            self.unwritable(&error, now);
+        }
+    }
+
+    fn unwritable(&mut self, error: &std::io::Error, now: Millis) {
+        let why = format!("the client cannot be written to: {error}");
+        self.core.hung_up(&why, now, &mut self.out);
     }
 
     /// Reads once.
@@ -377,9 +388,11 @@ impl Large {
 }
 
 /// Tells the peer that nothing more comes, then drops what it still sends until it hangs up too.
-fn hang_up(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
-    if !matches!(Pin::new(&mut *stream).poll_shutdown(cx), Poll::Ready(Ok(()))) {
-        return Poll::Ready(());
+fn hang_up(stream: &mut Socket, cx: &mut Context<'_>) -> Poll<()> {
+    match Pin::new(&mut *stream).poll_shutdown(cx) {
+        Poll::Ready(Ok(())) => {}
+        Poll::Ready(Err(_)) => return Poll::Ready(()),
+        Poll::Pending => return Poll::Pending,
     }
     let mut dropped = pool::take_read(0);
     let poll = loop {
@@ -418,6 +431,7 @@ mod tests {
     use protocol::amqp::handshake::PROTOCOL_HEADER;
     use std::io::{Read, Write};
     use std::sync::Arc;
+    use tokio::net::TcpStream;
     use tokio::runtime::{Builder, Runtime};
 
     fn thread() -> Runtime {
@@ -440,8 +454,12 @@ mod tests {
 
         let first = thread();
         let ended = first.block_on(async {
-            let core = Core::new(hall, name, 0);
-            let served = Served::new(TcpStream::from_std(socket).unwrap(), core, Instant::now());
+            let core = Core::new(hall, name, None, 0);
+            let served = Served::new(
+                Socket::Plain(TcpStream::from_std(socket).unwrap()),
+                core,
+                Instant::now(),
+            );
             load::order(Moves { to: 1, left: 1 });
             serve(served).await.unwrap()
         });
@@ -456,7 +474,7 @@ mod tests {
             start
         });
         let ended = thread().block_on(async {
-            serve(served.with_socket(TcpStream::from_std).unwrap())
+            serve(served.with_socket(Socket::from_std).unwrap())
                 .await
                 .unwrap()
         });

@@ -1,14 +1,20 @@
 //! What a person who has started a node wants to know: that it serves, and where to connect.
 
 use crate::config::{Config, ConsoleStream, LogFormat};
+use gateway::Opened;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path;
 
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
-pub fn show(config: &Config, addresses: &[SocketAddr], http: Option<SocketAddr>) {
-    for address in addresses {
-        tracing::info!(area = "boot", "listening for AMQP 0-9-1 clients on {address}");
+pub fn show(config: &Config, doors: &[Opened], http: Option<SocketAddr>) {
+    for door in doors {
+        let how = if door.secured { " with TLS" } else { "" };
+        tracing::info!(
+            area = "boot",
+            "listening for AMQP 0-9-1 clients{how} on {}",
+            door.address
+        );
     }
     if let Some(address) = http {
         tracing::info!(area = "boot", "listening for HTTP API clients on {address}");
@@ -18,19 +24,20 @@ pub fn show(config: &Config, addresses: &[SocketAddr], http: Option<SocketAddr>)
     let to_person =
         config.log.console_format == LogFormat::Text && config.log.console_stream == ConsoleStream::Stdout;
     if to_person {
-        let lines = text(config, addresses, http);
+        let lines = text(config, doors, http);
         // Nobody may be reading; the node serves all the same.
         let _ = io::stdout().write_all(lines.as_bytes());
     }
 }
 
-fn text(config: &Config, addresses: &[SocketAddr], http: Option<SocketAddr>) -> String {
+fn text(config: &Config, doors: &[Opened], http: Option<SocketAddr>) -> String {
     let mut lines = String::new();
-    for address in addresses {
+    for door in doors {
         let user = &config.defaults.user;
+        let scheme = if door.secured { "amqps" } else { "amqp" };
         lines.push_str(&format!(
-            "\n  connect to  amqp://{user}@{}\n",
-            reachable(*address)
+            "\n  connect to  {scheme}://{user}@{}\n",
+            reachable(door.address)
         ));
     }
     if let Some(address) = http {
@@ -59,16 +66,21 @@ fn reachable(address: SocketAddr) -> String {
 mod tests {
     use super::*;
 
+    fn opened(address: &str, secured: bool) -> Opened {
+        let address = address.parse().unwrap();
+        Opened { address, secured }
+    }
+
     #[test]
     fn a_person_is_told_where_to_connect() {
         let text = text(
             &Config::default(),
-            &["[::]:5672".parse().unwrap(), "10.0.0.1:1".parse().unwrap()],
+            &[opened("[::]:5672", false), opened("10.0.0.1:1", true)],
             Some("[::]:15672".parse().unwrap()),
         );
         assert!(text.contains("http://localhost:15672/api/\n"), "{text}");
         assert!(
-            text.contains("amqp://guest@localhost:5672\n") && text.contains("amqp://guest@10.0.0.1:1\n"),
+            text.contains("amqp://guest@localhost:5672\n") && text.contains("amqps://guest@10.0.0.1:1\n"),
             "{text}"
         );
         assert!(text.contains("guest may log in from this machine only"), "{text}");

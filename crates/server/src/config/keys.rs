@@ -5,6 +5,7 @@
 //! authentication backends), it is refused.
 
 use super::rules::{self, Checked};
+use super::rules_tls as tls;
 use super::syntax::Key;
 use super::{Config, Setting};
 
@@ -28,8 +29,13 @@ pub enum Rule {
 
 use Rule::{Among, NoEffect, Only, Part, Sets};
 
-const TLS: &str =
-    "TLS is not part of this version, and a node must not serve in the clear what it was told to encrypt";
+const TLS: &str = "this option of TLS is not part of this version, and a node must not be less guarded than it was told to be";
+const MANAGEMENT_TLS: &str = "TLS for the HTTP API is not part of this version, and a node must not serve in the clear what it was told to encrypt";
+const CURVES: &str = "the curves are ours to choose, and are all good ones";
+const RENEGOTIATION: &str = "no session is ever renegotiated";
+const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
+const PEM_CACHE: &str = "files are read again as soon as they change";
+const TLS_LOG: &str = "failed handshakes are logged with their reason at the level of errors";
 const AUTH: &str = "only the internal authentication backend is part of this version, and it would let in other users than the one named";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
 const ONE_FILE: &str = "all categories share one log file, which is only appended to";
@@ -41,8 +47,8 @@ pub const KEYS: &[(&str, Rule)] = &[
     // Listeners and sockets
     ("listeners.tcp", Sets(rules::no_listeners)),
     ("listeners.tcp.*", Sets(rules::listener)),
-    ("listeners.ssl", Only(&["none"], TLS)),
-    ("listeners.ssl.*", Only(&[], TLS)),
+    ("listeners.ssl", Sets(tls::no_listeners)),
+    ("listeners.ssl.*", Sets(tls::listener)),
     (
         "listeners.startup_delay",
         NoEffect("listeners open when the node is ready to serve"),
@@ -158,9 +164,9 @@ pub const KEYS: &[(&str, Rule)] = &[
     (
         "auth_mechanisms.*",
         Among(
-            &["PLAIN", "AMQPLAIN", "ANONYMOUS"],
+            &["PLAIN", "AMQPLAIN", "EXTERNAL", "ANONYMOUS"],
             rules::auth_mechanism,
-            "PLAIN, AMQPLAIN and ANONYMOUS are the mechanisms of this version (EXTERNAL needs client certificates, and so TLS)",
+            "PLAIN, AMQPLAIN, EXTERNAL and ANONYMOUS are the mechanisms of this version",
         ),
     ),
     ("anonymous_login_user", Sets(rules::anonymous_user)),
@@ -174,13 +180,38 @@ pub const KEYS: &[(&str, Rule)] = &[
     ),
     ("credential_validator.*", Part("the check of new passwords")),
     ("credentials_obfuscation.*", NoEffect(ERLANG)),
-    ("ssl_options", Only(&["none"], TLS)),
+    ("ssl_options", Only(&["none"], "`none` is its only value")),
+    ("ssl_options.certfile", Sets(tls::certificate)),
+    ("ssl_options.keyfile", Sets(tls::key)),
+    ("ssl_options.cacertfile", Sets(tls::authorities)),
+    ("ssl_options.verify", Sets(tls::verify)),
+    (
+        "ssl_options.fail_if_no_peer_cert",
+        Sets(tls::fail_if_no_peer_cert),
+    ),
+    ("ssl_options.depth", Sets(tls::depth)),
+    ("ssl_options.versions.*", Sets(tls::version)),
+    ("ssl_options.ciphers.*", Sets(tls::cipher)),
+    ("ssl_options.honor_cipher_order", Sets(tls::honor_cipher_order)),
+    ("ssl_options.honor_ecc_order", NoEffect(CURVES)),
+    ("ssl_options.reuse_sessions", Sets(tls::reuse_sessions)),
+    ("ssl_options.client_renegotiation", NoEffect(RENEGOTIATION)),
+    ("ssl_options.secure_renegotiate", NoEffect(RENEGOTIATION)),
+    ("ssl_options.dhfile", NoEffect(DIFFIE)),
+    ("ssl_options.dh", NoEffect(DIFFIE)),
+    ("ssl_options.bypass_pem_cache", NoEffect(PEM_CACHE)),
+    ("ssl_options.log_alert", NoEffect(TLS_LOG)),
+    ("ssl_options.log_level", NoEffect(TLS_LOG)),
+    ("ssl_options.crl_check", Only(&["false"], TLS)),
     ("ssl_options.**", Only(&[], TLS)),
-    ("ssl_allow_poodle_attack", Only(&["false"], TLS)),
-    ("ssl_handshake_timeout", Part("TLS")),
-    ("ssl_cert_login_from", Only(&[], TLS)),
-    ("ssl_cert_login_san_type", Only(&[], TLS)),
-    ("ssl_cert_login_san_index", Only(&[], TLS)),
+    (
+        "ssl_allow_poodle_attack",
+        Only(&["false"], "SSL 3.0 is not spoken"),
+    ),
+    ("ssl_handshake_timeout", Sets(tls::handshake_timeout)),
+    ("ssl_cert_login_from", Sets(tls::login_from)),
+    ("ssl_cert_login_san_type", Sets(tls::san_type)),
+    ("ssl_cert_login_san_index", Sets(tls::san_index)),
     ("auth_ldap.**", Part("the LDAP backend")),
     ("auth_http.**", Part("the HTTP backend")),
     ("auth_oauth2.**", Part("the OAuth 2 backend")),
@@ -324,9 +355,9 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("management.tcp.ip", Sets(rules::management_ip)),
     ("management.listener.port", Sets(rules::management_port)),
     ("management.listener.ip", Sets(rules::management_ip)),
-    ("management.listener.ssl", Only(&["false"], TLS)),
-    ("management.ssl.**", Only(&[], TLS)),
-    ("management.listener.ssl_opts.**", Only(&[], TLS)),
+    ("management.listener.ssl", Only(&["false"], MANAGEMENT_TLS)),
+    ("management.ssl.**", Only(&[], MANAGEMENT_TLS)),
+    ("management.listener.ssl_opts.**", Only(&[], MANAGEMENT_TLS)),
     (
         "management.http.max_body_size",
         Sets(rules::management_body_limit),

@@ -4,6 +4,8 @@
 use super::error::ConfigError;
 use super::keys::{self, Rule};
 use super::{Config, Setting, Watermark};
+use gateway::Mechanism;
+use listener::ciphers;
 use std::collections::HashSet;
 
 /// So many mistakes are reported at once; whoever has more gave the wrong file.
@@ -60,7 +62,12 @@ fn last_of_each_key(settings: Vec<Setting>) -> Vec<Setting> {
 fn goes_last(setting: &Setting) -> bool {
     matches!(
         setting.key.to_string().as_str(),
-        "listeners.tcp" | "loopback_users" | "vm_memory_high_watermark.absolute" | "disk_free_limit.absolute"
+        "listeners.tcp"
+            | "listeners.ssl"
+            | "ssl_cert_login_from"
+            | "loopback_users"
+            | "vm_memory_high_watermark.absolute"
+            | "disk_free_limit.absolute"
     )
 }
 
@@ -133,13 +140,42 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
             ));
         }
     }
-    if config.listeners.is_empty() {
+    warnings.extend(contradictions_of_tls(config));
+    if config.listeners.is_empty() && config.tls_listeners.is_empty() {
         warnings.push("no listener is configured: no client can connect".to_owned());
     }
     if config.memory_watermark == Watermark::Absolute(0)
         || config.memory_watermark == Watermark::Relative(0.0)
     {
         warnings.push("vm_memory_high_watermark is 0: every publisher will be blocked".to_owned());
+    }
+    warnings
+}
+
+fn contradictions_of_tls(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for tls in [&config.tls, &config.management.tls] {
+        for cipher in tls.ciphers.iter().filter(|name| !ciphers::is_spoken(name)) {
+            warnings.push(format!(
+                "{}.ciphers: {cipher} is not spoken here; the suite is left out",
+                tls.section
+            ));
+        }
+    }
+    let external = config
+        .auth_mechanisms
+        .values()
+        .any(|it| *it == Mechanism::External);
+    if external && config.tls_listeners.is_empty() {
+        warnings.push(
+            "auth_mechanisms names EXTERNAL, which takes clients' certificates, but no listeners.ssl is set"
+                .into(),
+        );
+    }
+    if external && !config.tls_listeners.is_empty() && !config.tls.verify_peer {
+        warnings.push(
+            "auth_mechanisms names EXTERNAL, but clients show no certificate unless ssl_options.verify = verify_peer".into(),
+        );
     }
     warnings
 }
@@ -351,12 +387,11 @@ mod tests {
     #[test]
     fn what_would_leave_the_node_less_guarded_is_refused() {
         for text in [
-            "listeners.ssl.default = 5671",
-            "ssl_options.cacertfile = /ca.pem",
-            "ssl_options.verify = verify_peer",
+            "ssl_options.crl_check = true",
+            "ssl_options.psk_identity = x",
+            "management.ssl.certfile = /c.pem",
             "auth_backends.1 = ldap",
             "auth_backends.1.authn = http",
-            "auth_mechanisms.1 = EXTERNAL",
             "proxy_protocol = true",
             "default_queue_type = quorum",
             "password_hashing_module = rabbit_password_hashing_sha512",
@@ -371,6 +406,37 @@ mod tests {
         ] {
             config(text);
         }
+    }
+
+    #[test]
+    fn tls_is_spoken_as_it_was_told() {
+        let said = config(
+            "listeners.ssl.default = 127.0.0.1:5671\nssl_options.certfile = c.pem\nssl_options.keyfile = k.pem\n\
+             ssl_options.cacertfile = ca.pem\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n\
+             ssl_options.depth = 2\nssl_options.versions.1 = tlsv1.3\nssl_options.ciphers.1 = TLS_AES_128_GCM_SHA256\n\
+             ssl_options.honor_cipher_order = true\nssl_options.reuse_sessions = false\nssl_handshake_timeout = 700\n\
+             ssl_cert_login_from = subject_alternative_name\nssl_cert_login_san_type = email\nssl_cert_login_san_index = 3\n",
+        );
+        let tls = &said.tls;
+        assert_eq!(tls.certificate.as_deref(), Some(Path::new("c.pem")));
+        assert_eq!(tls.key.as_deref(), Some(Path::new("k.pem")));
+        assert_eq!(tls.authorities.as_deref(), Some(Path::new("ca.pem")));
+        assert!(tls.verify_peer && tls.fail_if_no_peer_cert && tls.honor_cipher_order && !tls.reuse_sessions);
+        assert_eq!(
+            (tls.depth, &tls.versions[..]),
+            (2, &[listener::Version::Tls13][..])
+        );
+        assert_eq!(tls.ciphers, ["TLS_AES_128_GCM_SHA256"]);
+        assert_eq!(tls.handshake_timeout.as_millis(), 700);
+        let login = listener::LoginFrom::AlternativeName(listener::SanType::Email, 3);
+        assert_eq!(said.certificate_login, login);
+        assert_eq!(said.tls_listeners.len(), 1);
+        assert_eq!(said.listeners.len(), 1, "the plain one stays");
+        let left_out = warnings("ssl_options.ciphers.1 = DHE-RSA-AES256-SHA");
+        assert!(
+            left_out[0].contains("DHE-RSA-AES256-SHA is not spoken here"),
+            "{left_out:?}"
+        );
     }
 
     #[test]
@@ -440,14 +506,14 @@ mod tests {
 
     #[test]
     fn every_mistake_is_reported() {
-        let errors = loaded("hearbeat = 1\nframe_max = x\n\nssl_options.verify = x").unwrap_err();
+        let errors = loaded("hearbeat = 1\nframe_max = x\n\nssl_options.crl_check = x").unwrap_err();
         assert_eq!(errors.len(), 3);
         assert_eq!(
             errors[0],
             "l.conf:1: unknown key hearbeat; did you mean heartbeat?"
         );
         assert!(
-            errors[2].starts_with("l.conf:4: ssl_options.verify is refused: TLS"),
+            errors[2].starts_with("l.conf:4: ssl_options.crl_check is refused: "),
             "{}",
             errors[2]
         );

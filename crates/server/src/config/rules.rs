@@ -166,7 +166,7 @@ pub fn auth_mechanism(config: &mut Config, setting: &Setting) -> Checked {
         .name()
         .parse()
         .map_err(|_| "a number as the last part of the key")?;
-    let mechanism = Mechanism::from_name(&setting.value).ok_or("PLAIN, AMQPLAIN, ANONYMOUS")?;
+    let mechanism = Mechanism::from_name(&setting.value).ok_or("PLAIN, AMQPLAIN, EXTERNAL, ANONYMOUS")?;
     config.auth_mechanisms.insert(number, mechanism);
     Ok(())
 }
@@ -362,11 +362,11 @@ fn formatter(setting: &Setting) -> Checked<LogFormat> {
     }
 }
 
-fn boolean(setting: &Setting) -> Checked<bool> {
+pub fn boolean(setting: &Setting) -> Checked<bool> {
     setting.value.parse().map_err(|_| "true, false")
 }
 
-fn only_none(setting: &Setting) -> Checked {
+pub fn only_none(setting: &Setting) -> Checked {
     if setting.value == "none" {
         Ok(())
     } else {
@@ -382,7 +382,7 @@ fn short_name(setting: &Setting) -> Checked<String> {
     Ok(setting.value.clone())
 }
 
-fn number<T: TryFrom<u64>>(setting: &Setting, least: u64, most: u64) -> Option<T> {
+pub fn number<T: TryFrom<u64>>(setting: &Setting, least: u64, most: u64) -> Option<T> {
     T::try_from(whole(&setting.value, least, most)?).ok()
 }
 

@@ -7,11 +7,13 @@ use crate::amqp::refusal;
 use crate::options::Options;
 use broker::sight::{Card, Connection};
 use broker::{Outbox, Session, User};
+use listener::{LoginFrom, Security};
 use model::Limits;
 use model::table::Table;
 use protocol::amqp::handshake::{Event, Mechanism, Offer, Tuning};
 use protocol::amqp::method::{Arguments, ConnectionOpen};
 use protocol::amqp::{Credentials, Exception, Handshake, MethodId, ReplyCode};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How long a refused login that is told nothing waits for the end (RabbitMQ's `SILENT_CLOSE_DELAY`); guessing
@@ -30,6 +32,8 @@ pub struct Greeting {
     mechanism: Mechanism,
     /// What came and left before it was open.
     pub(super) traffic: Traffic,
+    /// How TLS secures the connection, if it does.
+    security: Option<Security>,
     until: Millis,
     /// Refused: only the end is waited for.
     refused: bool,
@@ -74,11 +78,11 @@ pub enum Step {
 
 impl Greeting {
     /// With RabbitMQ's offer.
-    pub fn new(hall: &Hall, now: Millis) -> Self {
+    pub fn new(hall: &Hall, security: Option<Security>, now: Millis) -> Self {
         let limits = hall.broker.limits().clone();
         let offer = Offer {
             server_properties: server_properties(hall),
-            mechanisms: mechanisms(&hall.options),
+            mechanisms: mechanisms(&hall.options, security.is_some()),
             tuning: Tuning {
                 channel_max: limits.channel_max,
                 frame_max: limits.frame_max,
@@ -93,6 +97,7 @@ impl Greeting {
             session: None,
             mechanism: Mechanism::Plain,
             traffic: Traffic::default(),
+            security,
             refused: false,
             silent: false,
             started: false,
@@ -164,11 +169,8 @@ impl Greeting {
         let Some(handshake) = &mut self.handshake else {
             return;
         };
-        let (user, password) = match (credentials.mechanism, &hall.options.anonymous) {
-            (Mechanism::Anonymous, Some(login)) => (&login.user, login.password.as_bytes()),
-            _ => (&credentials.user, &credentials.password[..]),
-        };
-        match hall.broker.authenticate(user, password, name.peer.ip()) {
+        let (user, outcome) = login(credentials, self.security.as_ref(), hall, name.peer.ip());
+        match outcome {
             Ok(user) => {
                 self.user = Some(user);
                 self.mechanism = credentials.mechanism;
@@ -298,9 +300,49 @@ impl Greeting {
     }
 }
 
-/// The mechanisms that are offered: anonymous logins only if there is a user for them.
-fn mechanisms(options: &Options) -> Vec<Mechanism> {
-    let offered = |mechanism: &Mechanism| *mechanism != Mechanism::Anonymous || options.anonymous.is_some();
+/// Who wants to come in, and whether they may; the reason is for the log.
+fn login(
+    credentials: &Credentials,
+    security: Option<&Security>,
+    hall: &Hall,
+    peer: IpAddr,
+) -> (String, Result<User, String>) {
+    let by_password = |user: &str, password: &[u8]| hall.broker.authenticate(user, password, peer);
+    let (user, outcome) = match (credentials.mechanism, &hall.options.anonymous) {
+        (Mechanism::External, _) => match certified(security, hall.options.certificate_login) {
+            Ok(user) => (user.clone(), hall.broker.recognise(&user, peer)),
+            Err(why) => return (String::new(), Err(why.to_owned())),
+        },
+        (Mechanism::Anonymous, Some(login)) => {
+            let outcome = by_password(&login.user, login.password.as_bytes());
+            (login.user.clone(), outcome)
+        }
+        _ => {
+            let outcome = by_password(&credentials.user, &credentials.password);
+            (credentials.user.clone(), outcome)
+        }
+    };
+    (user, outcome.map_err(|refusal| refusal.to_string()))
+}
+
+/// The user whom the client's certificate names.
+fn certified(security: Option<&Security>, from: LoginFrom) -> Result<String, &'static str> {
+    let security = security.ok_or("not a TLS-enabled connection")?;
+    let certificate = security
+        .certificate
+        .as_ref()
+        .ok_or("connection peer presented no TLS (x.509) certificate")?;
+    certificate.login(from).ok_or("no name found")
+}
+
+/// The mechanisms that are offered: anonymous logins only if there is a user for them, certificates only where there are any.
+/// A client that has none is offered them all the same, as in RabbitMQ: the log then says what was missing.
+fn mechanisms(options: &Options, secured: bool) -> Vec<Mechanism> {
+    let offered = |mechanism: &Mechanism| match mechanism {
+        Mechanism::Anonymous => options.anonymous.is_some(),
+        Mechanism::External => secured,
+        Mechanism::Plain | Mechanism::AmqPlain => true,
+    };
     options.mechanisms.iter().copied().filter(offered).collect()
 }
 

@@ -70,7 +70,7 @@ impl Client {
         };
         let bell: Arc<Bell> = Arc::default();
         let mut client = Self {
-            core: Core::new(hall.clone(), name, 0),
+            core: Core::new(hall.clone(), name, None, 0),
             out: Output::default(),
             waker: Waker::from(bell.clone()),
             bell,

@@ -25,6 +25,7 @@ use broker::{Broker, Event, Outbox};
 use closing::{Closing, Remains};
 use greeting::Greeting;
 use heartbeat::Due;
+use listener::Security;
 use open::{Failure, Open};
 use protocol::amqp::frame::HEARTBEAT_FRAME;
 use protocol::amqp::method::ConnectionCloseOk;
@@ -85,9 +86,9 @@ const EVENTS_KEPT: usize = 256;
 
 impl Core {
     /// A connection that was just accepted.
-    pub fn new(hall: Arc<Hall>, name: Name, now: Millis) -> Self {
+    pub fn new(hall: Arc<Hall>, name: Name, security: Option<Security>, now: Millis) -> Self {
         tracing::info!(area = "connection", "accepting AMQP connection {name}");
-        let greeting = Greeting::new(&hall, now);
+        let greeting = Greeting::new(&hall, security, now);
         let outbox = Arc::new(Outbox::new());
         Self {
             hall,

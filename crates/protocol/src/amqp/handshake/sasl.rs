@@ -13,6 +13,8 @@ pub enum Mechanism {
     AmqPlain,
     /// RFC 4505: whoever it is; the server has a user for that.
     Anonymous,
+    /// RFC 4422, appendix A: whoever the client's certificate says.
+    External,
 }
 
 impl Mechanism {
@@ -22,18 +24,20 @@ impl Mechanism {
             Self::Plain => "PLAIN",
             Self::AmqPlain => "AMQPLAIN",
             Self::Anonymous => "ANONYMOUS",
+            Self::External => "EXTERNAL",
         }
     }
 
     /// The mechanism of this name; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Plain, Self::AmqPlain, Self::Anonymous]
+        [Self::Plain, Self::AmqPlain, Self::Anonymous, Self::External]
             .into_iter()
             .find(|mechanism| mechanism.name() == name)
     }
 }
 
-/// A name and a password that nobody has looked up yet; both are empty for [`Mechanism::Anonymous`]. Its debug form keeps the password to itself.
+/// A name and a password that nobody has looked up yet; both are empty for [`Mechanism::Anonymous`] and
+/// [`Mechanism::External`]. Its debug form keeps the password to itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The way in which they were sent.
@@ -59,6 +63,8 @@ impl Credentials {
             }
             // The response is a trace for logs, which anybody may make up.
             Mechanism::Anonymous => (&[][..], &[][..]),
+            // RabbitMQ doesn't read the response: another identity than the certificate's cannot be asked for.
+            Mechanism::External => (&[][..], &[][..]),
         };
         let user = std::str::from_utf8(user)
             .map_err(|_| "user name is not UTF-8")?
@@ -168,7 +174,7 @@ mod tests {
             Ok((String::new(), Vec::new()))
         );
         assert_eq!(Mechanism::from_name("ANONYMOUS"), Some(Mechanism::Anonymous));
-        assert_eq!(Mechanism::from_name("EXTERNAL"), None);
+        assert_eq!(Mechanism::from_name("SCRAM-SHA-256"), None);
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl World {
                 peer: address,
                 local: address,
             },
+            None,
             0,
         );
         let client = Client {

@@ -1,0 +1,129 @@
+//! From an accepted connection to a socket that can be used.
+
+use crate::certificate::Certificate;
+use crate::ciphers;
+use crate::secured::Secured;
+use crate::{Socket, Tls};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+
+/// What newcomers of one listener go through.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) nodelay: bool,
+    pub(crate) tls: Option<Arc<Tls>>,
+}
+
+/// A connection that was just accepted: one of this thread's runtime, or (as `std`'s socket) one on its way to another.
+#[derive(Debug)]
+pub struct Arrival<S = TcpStream> {
+    stream: S,
+    peer: SocketAddr,
+    entrance: Arc<Entrance>,
+}
+
+/// Somebody who came in.
+#[derive(Debug)]
+pub struct Guest {
+    /// To talk with them.
+    pub socket: Socket,
+    /// Where they come from.
+    pub peer: SocketAddr,
+    /// Where they came to.
+    pub local: SocketAddr,
+    /// How the talk is secured, if it is.
+    pub security: Option<Security>,
+}
+
+/// What a TLS handshake agreed on, in RabbitMQ's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Security {
+    /// `tlsv1.2`, `tlsv1.3`.
+    pub protocol: &'static str,
+    /// The cipher suite.
+    pub cipher: ciphers::Parts,
+    /// The certificate that the client proved to own, verified; `None` without one.
+    pub certificate: Option<Certificate>,
+    /// The name that the client asked for (SNI).
+    pub server_name: Option<String>,
+}
+
+impl Arrival {
+    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, entrance: Arc<Entrance>) -> Self {
+        Self {
+            stream,
+            peer,
+            entrance,
+        }
+    }
+
+    /// The same, free of its runtime.
+    ///
+    /// # Errors
+    /// The system does not let go of the socket.
+    pub fn into_std(self) -> io::Result<Arrival<std::net::TcpStream>> {
+        Ok(Arrival {
+            stream: self.stream.into_std()?,
+            peer: self.peer,
+            entrance: self.entrance,
+        })
+    }
+
+    /// Takes the newcomer through whatever the door asks.
+    ///
+    /// # Errors
+    /// The connection broke, the TLS handshake failed, or it took too long; the text is for the log.
+    pub async fn enter(self) -> io::Result<Guest> {
+        self.stream.set_nodelay(self.entrance.nodelay)?;
+        let local = self.stream.local_addr()?;
+        let (socket, security) = match &self.entrance.tls {
+            None => (Socket::Plain(self.stream), None),
+            Some(tls) => {
+                let (secured, security) = handshake(self.stream, tls).await?;
+                (Socket::Secured(Box::new(secured)), Some(security))
+            }
+        };
+        Ok(Guest {
+            socket,
+            peer: self.peer,
+            local,
+            security,
+        })
+    }
+}
+
+impl Arrival<std::net::TcpStream> {
+    /// The same, in this thread's runtime.
+    ///
+    /// # Errors
+    /// The runtime does not take the socket.
+    pub fn from_std(self) -> io::Result<Arrival> {
+        Ok(Arrival {
+            stream: TcpStream::from_std(self.stream)?,
+            peer: self.peer,
+            entrance: self.entrance,
+        })
+    }
+}
+
+impl<S> Arrival<S> {
+    /// Where it comes from.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+}
+
+async fn handshake(stream: TcpStream, tls: &Tls) -> io::Result<(Secured, Security)> {
+    let patience = tls.options().handshake_timeout;
+    let shaking = Secured::accept(stream, tls.current());
+    let secured = match tokio::time::timeout(patience, shaking).await {
+        Ok(shaken) => {
+            shaken.map_err(|error| io::Error::new(error.kind(), format!("TLS handshake failed: {error}")))?
+        }
+        Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "TLS handshake timeout")),
+    };
+    let security = secured.security();
+    Ok((secured, security))
+}

@@ -1,0 +1,34 @@
+"""Authorities and certificates for tests of TLS, made with the openssl command."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+def openssl(*words, stdin: str = "") -> None:
+    subprocess.run(["openssl", *map(str, words)], input=stdin.encode(), check=True, capture_output=True)
+
+
+class Authority:
+    """A certificate authority in a directory of its own."""
+
+    def __init__(self, directory: Path, name: str = "authority"):
+        self.directory = directory
+        self.certificate = directory / f"{name}.pem"
+        self.key = directory / f"{name}.key"
+        subject = f"/O=Leveret tests/CN={name}"
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", subject, "-keyout", self.key, "-out", self.certificate)
+
+    def issue(self, name: str, subject: str, alternative: str = "", key: str = "ec", days: int = 30) -> tuple[Path, Path]:
+        """A certificate and its key: two files."""
+        certificate, secret, request = (self.directory / f"{name}.{ending}" for ending in ("pem", "key", "csr"))
+        kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"] if key == "ec" else ["-newkey", key]
+        openssl("req", *kind, "-nodes", "-subj", subject, "-keyout", secret, "-out", request)
+        extensions = self.directory / f"{name}.ext"
+        extensions.write_text(f"subjectAltName={alternative}\n" if alternative else "basicConstraints=CA:FALSE\n")
+        openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", str(days), "-extfile", extensions, "-out", certificate)
+        return certificate, secret
+
+    def server(self, name: str = "server", **options) -> tuple[Path, Path]:
+        return self.issue(name, "/CN=localhost", "DNS:localhost,IP:127.0.0.1", **options)
