@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(other_name(&other).as_deref(), Some("jane"));
         assert_eq!(text(0x14, &[b'a', 0xe4]), "aä");
         assert_eq!(text(0x1e, &[0, b'a', 0x20, 0xac]), "a€");
-        assert_eq!(text(0x1c, &[0, 1, 0xf4, 0x30]), "🐰".replace('🐰', "\u{1f430}"));
+        assert_eq!(text(0x1c, &[0, 1, 0xf4, 0x30]), "\u{1f430}");
         assert_eq!(text(0x02, &[1]), "#01");
         assert_eq!(escaped("#a\"b"), "\\#a\\\"b");
         assert_eq!(time((0x17, b"500101000000Z")), "1950-01-01T00:00:00Z");
