@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(silent.bind_address(any), "[::]:15672".parse().unwrap());
         assert!(silent.enabled && !config("management.listener = none").management.enabled);
         for text in ["management.ssl.port = 15671", "management.listener.ssl = true"] {
-            assert!(error(text).contains("TLS is not part of this version"), "{text}");
+            assert!(error(text).contains("TLS for the HTTP API is not part"), "{text}");
         }
     }
 
