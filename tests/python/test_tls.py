@@ -1,11 +1,15 @@
 """TLS: who is served, with which certificate, under which name; what wrong certificates get."""
 
+import json
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pika
@@ -242,3 +246,47 @@ def test_the_load_generator_speaks_it(secured, authority):
     line = [BINARY, "perf", "--uri", f"amqps://guest:guest@127.0.0.1:{one.tls_port}/%2f", "--pmessages", "20000", "--cmessages", "20000", "--confirm", "500", "--time", "30"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def https(one, port, authority, path="/api/whoami", certificate=None):
+    request = urllib.request.Request(f"https://localhost:{port}{path}", headers={"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})
+    with urllib.request.urlopen(request, timeout=10, context=context(authority, certificate)) as answer:
+        return json.loads(answer.read())
+
+
+def test_the_http_api_speaks_it_with_the_certificate_of_amqp_or_its_own(secured, authority, tmp_path):
+    port = free_port()
+    settings = {"management.ssl.ip": "127.0.0.1", "management.ssl.port": str(port)}
+    one = secured(settings)
+    assert https(one, port, authority)["name"] == "guest"
+    with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{one.http_port}/api/whoami", headers={"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})) as plain:
+        assert plain.status == 200
+    found = https(one, port, authority, "/api/overview")["listeners"]
+    assert {(door["protocol"], door["tls"]) for door in found} == {("amqp", False), ("amqp/ssl", True), ("http", False), ("https", True)}
+    other = Authority(tmp_path, "other")
+    pem, key = other.server("own")
+    two = secured(settings | {"management.ssl.port": str(free_port()), "management.ssl.certfile": str(pem), "management.ssl.keyfile": str(key)})
+    port = int(two.settings["management.ssl.port"])
+    assert https(two, port, other)["name"] == "guest"
+    with pytest.raises(urllib.error.URLError):
+        https(two, port, authority)
+
+
+def test_operators_see_how_a_connection_is_secured(secured, authority):
+    port = free_port()
+    one = secured({"management.ssl.ip": "127.0.0.1", "management.ssl.port": str(port), "ssl_options.verify": "verify_peer"})
+    with pika_at(one, context(authority, authority.issue("client", "/CN=jane"))):
+        [found] = https(one, port, authority, "/api/connections")
+    assert found["ssl"] is True
+    assert (found["ssl_protocol"], found["ssl_key_exchange"], found["ssl_hash"]) == ("tlsv1.3", "any", "aead")
+    assert found["ssl_cipher"] in ("aes_256_gcm", "aes_128_gcm", "chacha20_poly1305")
+    assert (found["peer_cert_subject"], found["peer_cert_issuer"]) == ("CN=jane", "CN=authority,O=Leveret tests")
+    assert " - 20" in found["peer_cert_validity"]
+
+
+def test_a_hangup_signal_reads_the_certificates_again(secured, authority):
+    one = secured()
+    one.process.send_signal(signal.SIGHUP)
+    said(one, "the certificates of ssl_options were read again")
+    with pika_at(one, context(authority)) as connection:
+        assert roundtrip(connection, [b"x"]) == [b"x"]

@@ -6,23 +6,13 @@ use crate::connections::Connections;
 use crate::options::Options;
 use crate::threads::Threads;
 use broker::Broker;
-use listener::{Listener, StartError};
-use std::net::SocketAddr;
+use listener::{Listener, Opened, StartError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 /// How long clients may take to confirm that the broker closes their connections.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// A door that is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// Where it listens; a port that the system chose is filled in.
-    pub address: SocketAddr,
-    /// TLS is spoken there.
-    pub secured: bool,
-}
 
 /// The doors for messages.
 pub struct Gateway {
@@ -50,13 +40,7 @@ impl Gateway {
             let open = |door: &listener::Door| Listener::open(door.clone(), &options.sockets);
             options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?
         };
-        let doors = listeners
-            .iter()
-            .map(|listener| Opened {
-                address: listener.address(),
-                secured: listener.is_secured(),
-            })
-            .collect();
+        let doors = listeners.iter().map(Listener::opened).collect();
         let connections = Arc::new(Connections::default());
         let hall = Arc::new(Hall { broker, options });
         let threads = Threads::start(runtimes, listeners, hall, connections.clone(), Rules::default())

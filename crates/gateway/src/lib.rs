@@ -17,6 +17,6 @@ mod options;
 mod pool;
 mod threads;
 
-pub use gateway::{Gateway, Opened};
-pub use listener::{Door, StartError};
+pub use gateway::Gateway;
+pub use listener::{Door, Opened, StartError};
 pub use options::{AnonymousLogin, Mechanism, Options};

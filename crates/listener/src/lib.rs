@@ -21,7 +21,7 @@ mod tls_options;
 
 pub use arrival::{Arrival, Guest, Security};
 pub use certificate::{Certificate, LoginFrom, SanType};
-pub use listener::{Door, Listener, SocketOptions};
+pub use listener::{Door, Listener, Opened, SocketOptions};
 pub use socket::Socket;
 pub use start_error::StartError;
 pub use tls::Tls;

@@ -34,6 +34,15 @@ impl Door {
     }
 }
 
+/// A door that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Where it listens; a port that the system chose is filled in.
+    pub address: SocketAddr,
+    /// TLS is spoken there.
+    pub secured: bool,
+}
+
 /// Options of the system for sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
@@ -91,14 +100,12 @@ impl Listener {
         })
     }
 
-    /// Where it listens; a port that the system chose is filled in.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// True if TLS is spoken there.
-    pub fn is_secured(&self) -> bool {
-        self.entrance.tls.is_some()
+    /// Where it listens, and how.
+    pub fn opened(&self) -> Opened {
+        Opened {
+            address: self.address,
+            secured: self.entrance.tls.is_some(),
+        }
     }
 
     /// The next connection. What the system refuses is logged and waited out.
@@ -147,10 +154,10 @@ mod tests {
         let _inside = runtime.enter();
         let door = Door::plain("127.0.0.1:0".parse().unwrap());
         let first = Listener::open(door, &SocketOptions::default()).unwrap();
-        let again = Listener::open(Door::plain(first.address()), &SocketOptions::default());
+        let again = Listener::open(Door::plain(first.opened().address), &SocketOptions::default());
         let text = again.unwrap_err().to_string();
         assert!(
-            text.contains(&first.address().to_string()) && text.contains("listens there already"),
+            text.contains(&first.opened().address.to_string()) && text.contains("listens there already"),
             "{text}"
         );
     }

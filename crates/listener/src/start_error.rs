@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why a door cannot be opened. The text tells an operator what to do.
 #[derive(Debug)]
@@ -10,6 +11,13 @@ pub enum StartError {
     Listen {
         /// The address that was asked for.
         address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// This socket in the file system cannot be made.
+    Local {
+        /// Where it was to be.
+        path: PathBuf,
         /// What the system says.
         error: io::Error,
     },
@@ -29,6 +37,9 @@ impl std::fmt::Display for StartError {
                 )
             }
             Self::Listen { address, error } => write!(f, "cannot listen on {address}: {error}"),
+            Self::Local { path, error } => {
+                write!(f, "cannot listen on the socket {}: {error}", path.display())
+            }
             Self::Thread(error) => write!(f, "a thread for connections cannot be started: {error}"),
             Self::Tls(why) => f.write_str(why),
         }

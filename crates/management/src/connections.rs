@@ -7,7 +7,7 @@ use crate::listing::{List, object};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::sight::Connection;
+use broker::sight::{Connection, Secured};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -161,18 +161,18 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
         put("user_provided_name", name.into());
     }
     put("client_properties", table(&properties));
-    put("ssl", false.into());
-    for unknown in [
-        "ssl_protocol",
-        "ssl_key_exchange",
-        "ssl_cipher",
-        "ssl_hash",
-        "peer_cert_subject",
-        "peer_cert_issuer",
-        "peer_cert_validity",
-        "peer_cert_serial_number",
-    ] {
-        put(unknown, nothing.clone());
+    put("ssl", connection.security.is_some().into());
+    let security = connection.security.as_deref();
+    for name in Secured::NAMES {
+        let known = security.map_or("", |security| security.value(name));
+        put(
+            name,
+            if known.is_empty() {
+                nothing.clone()
+            } else {
+                known.into()
+            },
+        );
     }
     put("recv_cnt", connection.reads.get().into());
     put("send_cnt", connection.writes.get().into());

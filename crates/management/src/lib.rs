@@ -43,5 +43,6 @@ mod users;
 mod vhosts;
 
 pub use definitions::import;
+pub use listener::StartError;
 pub use management::Management;
-pub use options::{Listener, Options, StartError};
+pub use options::{Listener, Options};

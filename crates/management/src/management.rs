@@ -2,15 +2,15 @@
 
 use crate::admin_socket;
 use crate::call::Hall;
-use crate::options::{Options, StartError};
+use crate::options::{Listener as Named, Options};
 use crate::serve::{Doors, serve};
 use broker::Broker;
-use std::net::SocketAddr;
+use listener::{Listener, Opened, SocketOptions, StartError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The door for people.
 pub struct Management {
-    address: Option<SocketAddr>,
+    doors: Vec<Opened>,
     stop: watch::Sender<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -31,7 +31,7 @@ impl Management {
     /// Listens and serves who comes.
     ///
     /// # Errors
-    /// The address or the admin socket cannot be listened on, or a thread cannot be started.
+    /// An address or the admin socket cannot be listened on, or a thread cannot be started.
     pub fn start(broker: Arc<Broker>, mut options: Options) -> Result<Self, StartError> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -40,23 +40,18 @@ impl Management {
             .thread_name("http")
             .build()
             .map_err(StartError::Thread)?;
-        let http = match options.address {
-            Some(address) => {
-                Some(listen(&runtime, address).map_err(|error| StartError::Listen { address, error })?)
-            }
-            None => None,
+        let http = {
+            let _inside = runtime.enter();
+            let open = |door: &listener::Door| Listener::open(door.clone(), &SocketOptions::default());
+            options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?
         };
         let admin = match &options.admin_socket {
             Some(path) => Some(listen_locally(&runtime, path)?),
             None => None,
         };
-        let address = http.as_ref().and_then(|http| http.local_addr().ok());
-        options
-            .listeners
-            .extend(address.map(|address| crate::options::Listener {
-                protocol: "http",
-                address,
-            }));
+        let doors: Vec<Opened> = http.iter().map(Listener::opened).collect();
+        let named = doors.iter().map(|door| Named::new(["http", "https"], door));
+        options.listeners.extend(named);
         let (stop, stopped) = watch::channel(false);
         let hall = Arc::new(Hall { broker, options });
         let thread = std::thread::Builder::new()
@@ -67,15 +62,15 @@ impl Management {
             })
             .map_err(StartError::Thread)?;
         Ok(Self {
-            address,
+            doors,
             stop,
             thread: Mutex::new(Some(thread)),
         })
     }
 
-    /// Where it listens, if it does; a port that the system chose is filled in.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.address
+    /// Where it listens.
+    pub fn doors(&self) -> &[Opened] {
+        &self.doors
     }
 
     /// Ends all threads. May be called twice.
@@ -96,25 +91,14 @@ impl Drop for Management {
 
 impl std::fmt::Debug for Management {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.address {
-            Some(address) => write!(f, "HTTP API on {address}"),
-            None => f.write_str("HTTP API without a port"),
-        }
+        write!(f, "HTTP API on {:?}", self.doors)
     }
-}
-
-fn listen(runtime: &Runtime, address: SocketAddr) -> std::io::Result<TcpListener> {
-    // The standard library sets SO_REUSEADDR, so that a restart finds its port free.
-    let listener = std::net::TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    let _inside = runtime.enter();
-    TcpListener::from_std(listener)
 }
 
 fn listen_locally(runtime: &Runtime, path: &Path) -> Result<UnixListener, StartError> {
     let _inside = runtime.enter();
     let listener = admin_socket::listen(path).and_then(UnixListener::from_std);
-    listener.map_err(|error| StartError::AdminSocket {
+    listener.map_err(|error| StartError::Local {
         path: path.to_owned(),
         error,
     })

@@ -1,13 +1,14 @@
-//! What the HTTP API is started with, and why it may not start.
+//! What the HTTP API is started with.
 
+use listener::{Door, Opened};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// How the door for people is set up, and what it tells about its node.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen for HTTP, if at all; port 0 lets the system choose.
-    pub address: Option<SocketAddr>,
+    /// Where to listen for HTTP, if at all, and whether TLS is spoken there.
+    pub doors: Vec<Door>,
     /// The node's admin socket, if there is to be one.
     pub admin_socket: Option<PathBuf>,
     /// The largest body of a request, in bytes (RabbitMQ: 10,485,760).
@@ -33,17 +34,30 @@ pub struct Options {
 /// One open door, as health checks name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// `amqp`, `http`.
+    /// `amqp`, `amqp/ssl`, `http`, `https`.
     pub protocol: &'static str,
     /// Where it listens.
     pub address: SocketAddr,
+    /// TLS is spoken there.
+    pub secured: bool,
+}
+
+impl Listener {
+    /// A door of the protocol that has these names, in the clear and with TLS.
+    pub fn new(names: [&'static str; 2], door: &Opened) -> Self {
+        Self {
+            protocol: names[usize::from(door.secured)],
+            address: door.address,
+            secured: door.secured,
+        }
+    }
 }
 
 impl Options {
-    /// RabbitMQ's defaults for this address.
-    pub fn new(address: SocketAddr) -> Self {
+    /// RabbitMQ's defaults for these doors.
+    pub fn new(doors: Vec<Door>) -> Self {
         Self {
-            address: Some(address),
+            doors,
             admin_socket: None,
             body_limit: 10_485_760,
             node: "leveret@localhost".into(),
@@ -57,43 +71,3 @@ impl Options {
         }
     }
 }
-
-/// Why the HTTP API cannot start. The text tells an operator what to do.
-#[derive(Debug)]
-pub enum StartError {
-    /// This address cannot be listened on.
-    Listen {
-        /// The address that was asked for.
-        address: SocketAddr,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// The admin socket cannot be made.
-    AdminSocket {
-        /// Where it was to be.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// A thread or its runtime cannot be started.
-    Thread(std::io::Error),
-}
-
-impl std::fmt::Display for StartError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Listen { address, error } if error.kind() == std::io::ErrorKind::AddrInUse => write!(
-                f,
-                "the HTTP API cannot listen on {address}: another process listens there already; set management.tcp.port, or \
-                 management.listener = none"
-            ),
-            Self::Listen { address, error } => write!(f, "the HTTP API cannot listen on {address}: {error}"),
-            Self::AdminSocket { path, error } => {
-                write!(f, "the admin socket {} cannot be made: {error}", path.display())
-            }
-            Self::Thread(error) => write!(f, "the HTTP API's threads cannot be started: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}

@@ -113,7 +113,7 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
         .options
         .listeners
         .iter()
-        .filter(|door| door.protocol == "http");
+        .filter(|door| door.protocol.starts_with("http"));
     doors
         .map(|door| {
             let (ip, port) = (door.address.ip().to_string(), door.address.port().to_string());
@@ -250,7 +250,7 @@ fn listeners(hall: &Hall) -> Value {
                 "ip_address": door.address.ip().to_string(),
                 "port": door.address.port(),
                 "socket_opts": {},
-                "tls": false,
+                "tls": door.secured,
             })
         })
         .collect()

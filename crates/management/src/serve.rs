@@ -12,13 +12,12 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use listener::{Arrival, Listener};
 use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long a client may take to send the head of a request.
@@ -30,54 +29,81 @@ const CONNECTIONS: usize = 1024;
 /// How long nothing is accepted after the system refused (mostly: too many open files).
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The doors of one node; both have the same seats.
+/// The doors of one node; all have the same seats.
 #[derive(Debug)]
 pub struct Doors {
-    /// The port for HTTP.
-    pub http: Option<TcpListener>,
+    /// The ports for HTTP.
+    pub http: Vec<Listener>,
     /// The admin socket.
     pub admin: Option<UnixListener>,
 }
 
+/// What all doors share.
+#[derive(Clone)]
+struct House {
+    seats: Arc<Semaphore>,
+    hall: Arc<Hall>,
+    stop: watch::Receiver<bool>,
+}
+
 /// Serves until told to stop; connections end with the request they are at.
 pub async fn serve(doors: Doors, hall: Arc<Hall>, mut stop: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(seat) = room.clone().acquire_owned().await else {
-            return;
-        };
-        let (hall, stopped) = (hall.clone(), stop.clone());
-        let outcome = tokio::select! {
-            accepted = from_network(doors.http.as_ref()) => accepted.map(|(socket, peer)| {
-                let _ = socket.set_nodelay(true);
-                tokio::spawn(connection(socket, Peer::Network(peer), hall, stopped, seat));
-            }),
-            accepted = from_machine(doors.admin.as_ref()) => accepted.map(|socket| {
-                tokio::spawn(connection(socket, Peer::Operator, hall, stopped, seat));
-            }),
-            _ = stop.changed() => return,
-        };
-        if let Err(error) = outcome {
-            tracing::warn!(
-                area = "management",
-                "an HTTP connection was not accepted: {error}"
-            );
-            tokio::time::sleep(PAUSE).await;
+    let house = House {
+        seats: Arc::new(Semaphore::new(CONNECTIONS)),
+        hall,
+        stop: stop.clone(),
+    };
+    for listener in doors.http {
+        tokio::spawn(admit_network(listener, house.clone()));
+    }
+    if let Some(admin) = doors.admin {
+        tokio::spawn(admit_machine(admin, house));
+    }
+    // The sender is gone if the API is.
+    let _ = stop.changed().await;
+}
+
+async fn admit_network(listener: Listener, mut house: House) {
+    while let Ok(seat) = house.seats.clone().acquire_owned().await {
+        tokio::select! {
+            arrival = listener.next() => { tokio::spawn(welcome(arrival, house.clone(), seat)); }
+            _ = house.stop.changed() => return,
         }
     }
 }
 
-async fn from_network(door: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
-    match door {
-        Some(door) => door.accept().await,
-        None => std::future::pending().await,
+async fn welcome(arrival: Arrival, house: House, seat: OwnedSemaphorePermit) {
+    let peer = arrival.peer();
+    match arrival.enter().await {
+        Ok(guest) => {
+            let peer = Peer::Network(guest.peer);
+            connection(guest.socket, peer, house.hall, house.stop, seat).await;
+        }
+        Err(error) => {
+            tracing::debug!(area = "management", %peer, "an HTTP connection did not begin: {error}")
+        }
     }
 }
 
-async fn from_machine(door: Option<&UnixListener>) -> io::Result<UnixStream> {
-    match door {
-        Some(door) => door.accept().await.map(|(socket, _)| socket),
-        None => std::future::pending().await,
+async fn admit_machine(listener: UnixListener, mut house: House) {
+    while let Ok(seat) = house.seats.clone().acquire_owned().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = house.stop.changed() => return,
+        };
+        match accepted {
+            Ok((socket, _)) => {
+                let (hall, stop) = (house.hall.clone(), house.stop.clone());
+                tokio::spawn(connection(socket, Peer::Operator, hall, stop, seat));
+            }
+            Err(error) => {
+                tracing::warn!(
+                    area = "management",
+                    "an HTTP connection was not accepted: {error}"
+                );
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
     }
 }
 

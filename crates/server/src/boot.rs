@@ -9,9 +9,9 @@ use crate::config::error::Origin;
 use crate::config::{self, Config, ConfigError, Listener, Loaded, sources};
 use crate::{logs, memory};
 use broker::Broker;
-use gateway::{Door, Gateway, Opened};
-use listener::Tls;
-use management::{Management, StartError, admin_socket};
+use gateway::Gateway;
+use listener::{Door, Opened, StartError, Tls, TlsOptions};
+use management::{Management, admin_socket};
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -54,20 +54,21 @@ pub fn server(args: &ServerArgs) -> ExitCode {
 fn run(config: &Config) -> Result<(), Box<dyn Error>> {
     // Before anything that takes time, so that a signal during recovery is not lost.
     let stop = stop::Signals::listen()?;
+    let doors = doors(config)?;
     let broker = Broker::open(broker_options(config))?;
     if let Some(path) = &config.load_definitions {
         definitions::load(&broker, path)?;
         // A file that names users is not joined by the default one.
         broker.create_defaults()?;
     }
-    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config)?)?;
-    let management = open_management(config, &broker, gateway.doors())?;
+    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
+    let management = open_management(config, &broker, doors.http, gateway.doors())?;
     banner::show(
         config,
         gateway.doors(),
-        management.as_ref().and_then(Management::address),
+        management.as_ref().map(Management::doors).unwrap_or_default(),
     );
-    let signal = stop.wait();
+    let signal = stop.wait(|| doors.tls.iter().for_each(|tls| tls.reload()));
     tracing::info!(area = "boot", "{signal}: stopping");
     drop(management);
     gateway.stop();
@@ -102,24 +103,45 @@ fn broker_options(config: &Config) -> broker::Options {
     }
 }
 
-/// The doors for AMQP, in the clear and with TLS.
-fn doors(config: &Config) -> Result<Vec<Door>, listener::StartError> {
-    let any = every_address();
-    let plain = config.listeners.values();
-    let mut doors: Vec<Door> = plain
-        .map(|listener| Door::plain(listener.bind_address(any)))
-        .collect();
-    if !config.tls_listeners.is_empty() {
-        let tls = Tls::load(config.tls.clone()).map_err(listener::StartError::Tls)?;
-        let secured = config.tls_listeners.values();
-        doors.extend(secured.map(|listener| Door::secured(listener.bind_address(any), Arc::clone(&tls))));
-    }
-    Ok(doors)
+/// The doors of a node, and what secures them.
+struct Doors {
+    amqp: Vec<Door>,
+    http: Vec<Door>,
+    tls: Vec<Arc<Tls>>,
 }
 
-fn gateway_options(config: &Config) -> Result<gateway::Options, listener::StartError> {
-    let doors = doors(config)?;
-    Ok(gateway::Options {
+/// Finds out where to listen, and reads the certificates that are needed there.
+fn doors(config: &Config) -> Result<Doors, StartError> {
+    let any = every_address();
+    let plain = config.listeners.values();
+    let mut amqp: Vec<Door> = plain.map(|it| Door::plain(it.bind_address(any))).collect();
+    let mut all = Vec::new();
+    let mut load = |options: &TlsOptions| {
+        let tls = Tls::load(options.clone()).map_err(StartError::Tls)?;
+        all.push(Arc::clone(&tls));
+        Ok::<_, StartError>(tls)
+    };
+    if !config.tls_listeners.is_empty() {
+        let tls = load(&config.tls)?;
+        let secured = config.tls_listeners.values();
+        amqp.extend(secured.map(|it| Door::secured(it.bind_address(any), Arc::clone(&tls))));
+    }
+    let management = &config.management;
+    // As in RabbitMQ, a node's certificate does for its HTTP API too.
+    let own = management.tls.certificate.is_some();
+    let options = if own { &management.tls } else { &config.tls };
+    let mut http = Vec::new();
+    for (address, secured) in management.addresses(any) {
+        http.push(match secured {
+            true => Door::secured(address, load(options)?),
+            false => Door::plain(address),
+        });
+    }
+    Ok(Doors { amqp, http, tls: all })
+}
+
+fn gateway_options(config: &Config, doors: Vec<Door>) -> gateway::Options {
+    gateway::Options {
         sockets: config.tcp.clone(),
         certificate_login: config.certificate_login,
         heartbeat: config.heartbeat_s,
@@ -137,7 +159,7 @@ fn gateway_options(config: &Config) -> Result<gateway::Options, listener::StartE
                 ..gateway::Options::new(doors)
             },
         }
-    })
+    }
 }
 
 /// This machine's name without its domain, as RabbitMQ's nodes are named by default.
@@ -154,9 +176,10 @@ fn host_name() -> String {
 fn open_management(
     config: &Config,
     broker: &Arc<Broker>,
+    doors: Vec<Door>,
     amqp: &[Opened],
-) -> Result<Option<Management>, StartError> {
-    let mut options = management_options(config, amqp);
+) -> Result<Option<Management>, Box<dyn Error>> {
+    let mut options = management_options(config, doors, amqp);
     loop {
         let error = match Management::start(Arc::clone(broker), options.clone()) {
             Ok(management) => return Ok(Some(management)),
@@ -165,28 +188,28 @@ fn open_management(
         match &error {
             StartError::Listen { .. } if !config.management.required => {
                 tracing::warn!(area = "boot", "serving without the HTTP API: {error}");
-                options.address = None;
+                options.doors.clear();
             }
-            StartError::AdminSocket { .. } => {
+            StartError::Local { .. } => {
                 tracing::warn!(area = "boot", "serving without local administration: {error}");
                 options.admin_socket = None;
             }
-            _ => return Err(error),
+            StartError::Listen { .. } => {
+                let advice = "set management.tcp.port, or management.listener = none";
+                return Err(format!("the HTTP API {error}; {advice}").into());
+            }
+            _ => return Err(error.into()),
         }
-        if options.address.is_none() && options.admin_socket.is_none() {
+        if options.doors.is_empty() && options.admin_socket.is_none() {
             return Ok(None);
         }
     }
 }
 
-fn management_options(config: &Config, amqp: &[Opened]) -> management::Options {
+fn management_options(config: &Config, doors: Vec<Door>, amqp: &[Opened]) -> management::Options {
     let settings = &config.management;
-    let door = |door: &Opened| management::Listener {
-        protocol: if door.secured { "amqp/ssl" } else { "amqp" },
-        address: door.address,
-    };
-    let address = settings.bind_address(every_address());
-    let mut options = management::Options {
+    let door = |door: &Opened| management::Listener::new(["amqp", "amqp/ssl"], door);
+    management::Options {
         body_limit: settings.body_limit,
         node: format!("leveret@{}", host_name()),
         rabbitmq_version: gateway::Options::new(Vec::new()).version,
@@ -197,12 +220,8 @@ fn management_options(config: &Config, amqp: &[Opened]) -> management::Options {
         disable_stats: settings.disable_stats,
         enable_queue_totals: settings.enable_queue_totals,
         admin_socket: Some(admin_socket::path(&config.data_dir)),
-        ..management::Options::new(address)
-    };
-    if !settings.enabled {
-        options.address = None;
+        ..management::Options::new(doors)
     }
-    options
 }
 
 /// What "every address" is on this machine: `::`, which takes IPv4 clients too, or `0.0.0.0` where there is no IPv6.

@@ -82,6 +82,12 @@ pub struct ManagementOptions {
     pub enabled: bool,
     /// `management.tcp.port`.
     pub port: u16,
+    /// `management.listener.ssl`: this port speaks TLS.
+    pub port_is_secured: bool,
+    /// `management.ssl.port`: a port with TLS. Without `management.tcp.port` it is the only one then.
+    pub tls_port: Option<u16>,
+    /// `management.ssl.ip`; `None` is every address.
+    pub tls_ip: Option<IpAddr>,
     /// `management.tcp.ip`; `None` is every address.
     pub ip: Option<IpAddr>,
     /// Port or address were set: then the node doesn't start without them. The default port may be another node's.
@@ -97,9 +103,18 @@ pub struct ManagementOptions {
 }
 
 impl ManagementOptions {
-    /// The address to bind. `any` is what "every address" is on this machine.
-    pub fn bind_address(&self, any: IpAddr) -> SocketAddr {
-        SocketAddr::new(self.ip.unwrap_or(any), self.port)
+    /// The addresses to bind, and whether TLS is spoken there. `any` is what "every address" is on this machine.
+    pub fn addresses(&self, any: IpAddr) -> Vec<(SocketAddr, bool)> {
+        let port = (
+            SocketAddr::new(self.ip.unwrap_or(any), self.port),
+            self.port_is_secured,
+        );
+        let tls = self
+            .tls_port
+            .map(|port| (SocketAddr::new(self.tls_ip.unwrap_or(any), port), true));
+        let wanted = self.required || tls.is_none();
+        let both = wanted.then_some(port).into_iter().chain(tls);
+        both.filter(|_| self.enabled).collect()
     }
 }
 
@@ -289,6 +304,9 @@ impl Default for Config {
             management: ManagementOptions {
                 enabled: true,
                 port: 15672,
+                port_is_secured: false,
+                tls_port: None,
+                tls_ip: None,
                 ip: None,
                 required: false,
                 tls: TlsOptions::new("management.ssl"),

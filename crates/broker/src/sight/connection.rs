@@ -1,6 +1,6 @@
 //! A connection, as operators see it.
 
-use super::{Channel, ChannelSeat, Count};
+use super::{Channel, ChannelSeat, Count, Secured};
 use crate::outbox::{Event, Outbox};
 use model::Limits;
 use model::table::{Table, Value};
@@ -31,6 +31,8 @@ pub struct Card {
     pub frame_max: u32,
     /// The agreed interval of heartbeats, in seconds; 0 is none.
     pub heartbeat_s: u16,
+    /// How TLS secures it, if it does.
+    pub security: Option<Secured>,
 }
 
 /// What a connection is doing, in RabbitMQ's words.
@@ -94,6 +96,8 @@ pub struct Connection {
     pub frame_max: u32,
     /// The agreed interval of heartbeats, in seconds; 0 is none.
     pub heartbeat_s: u16,
+    /// How TLS secures it, if it does.
+    pub security: Option<Box<Secured>>,
     /// When it was opened, in milliseconds since the Unix epoch.
     pub connected_at_ms: u64,
     /// Bytes that came.
@@ -134,6 +138,7 @@ impl Connection {
             channel_max: card.channel_max,
             frame_max: card.frame_max,
             heartbeat_s: card.heartbeat_s,
+            security: card.security.map(Box::new),
             connected_at_ms,
             received_bytes: Count::default(),
             reads: Count::default(),

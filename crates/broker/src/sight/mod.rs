@@ -8,9 +8,11 @@ mod connection;
 mod consumer;
 mod count;
 mod registry;
+mod secured;
 
 pub use channel::{Channel, ChannelSeat, MessageCounts};
 pub use connection::{Card, Connection, State};
 pub use consumer::{Consumer, ConsumerCard};
 pub use count::Count;
 pub(crate) use registry::Registry;
+pub use secured::{PeerCertificate, Secured};

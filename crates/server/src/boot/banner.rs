@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path;
 
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
-pub fn show(config: &Config, doors: &[Opened], http: Option<SocketAddr>) {
+pub fn show(config: &Config, doors: &[Opened], http: &[Opened]) {
     for door in doors {
         let how = if door.secured { " with TLS" } else { "" };
         tracing::info!(
@@ -16,8 +16,13 @@ pub fn show(config: &Config, doors: &[Opened], http: Option<SocketAddr>) {
             door.address
         );
     }
-    if let Some(address) = http {
-        tracing::info!(area = "boot", "listening for HTTP API clients on {address}");
+    for door in http {
+        let how = if door.secured { " with TLS" } else { "" };
+        tracing::info!(
+            area = "boot",
+            "listening for HTTP API clients{how} on {}",
+            door.address
+        );
     }
     let data_dir = path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     tracing::info!(area = "boot", data_dir = %data_dir.display(), "Leveret {} is ready", env!("CARGO_PKG_VERSION"));
@@ -30,7 +35,7 @@ pub fn show(config: &Config, doors: &[Opened], http: Option<SocketAddr>) {
     }
 }
 
-fn text(config: &Config, doors: &[Opened], http: Option<SocketAddr>) -> String {
+fn text(config: &Config, doors: &[Opened], http: &[Opened]) -> String {
     let mut lines = String::new();
     for door in doors {
         let user = &config.defaults.user;
@@ -40,8 +45,12 @@ fn text(config: &Config, doors: &[Opened], http: Option<SocketAddr>) -> String {
             reachable(door.address)
         ));
     }
-    if let Some(address) = http {
-        lines.push_str(&format!("  HTTP API    http://{}/api/\n", reachable(address)));
+    for door in http {
+        let scheme = if door.secured { "https" } else { "http" };
+        lines.push_str(&format!(
+            "  HTTP API    {scheme}://{}/api/\n",
+            reachable(door.address)
+        ));
     }
     if config.loopback_users.contains(&config.defaults.user) {
         lines.push_str(&format!(
@@ -76,7 +85,7 @@ mod tests {
         let text = text(
             &Config::default(),
             &[opened("[::]:5672", false), opened("10.0.0.1:1", true)],
-            Some("[::]:15672".parse().unwrap()),
+            &[opened("[::]:15672", false)],
         );
         assert!(text.contains("http://localhost:15672/api/\n"), "{text}");
         assert!(

@@ -1,6 +1,6 @@
-//! SIGINT and SIGTERM: the first one asks the node to stop, the second one ends it where it is.
+//! SIGINT and SIGTERM: the first one asks the node to stop, the second one ends it where it is. SIGHUP: files are read again.
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};
 use std::io;
 use std::sync::Arc;
@@ -25,15 +25,19 @@ impl Signals {
             flag::register(signal, Arc::clone(&asked))?;
         }
         Ok(Self {
-            arrived: iterator::Signals::new([SIGINT, SIGTERM])?,
+            arrived: iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?,
         })
     }
 
-    /// Waits for a signal, and names it.
-    pub fn wait(mut self) -> &'static str {
-        match self.arrived.forever().next() {
-            Some(SIGINT) => "SIGINT",
-            _ => "SIGTERM",
+    /// Waits for a signal that ends the node, and names it. Each SIGHUP before it is answered by `again`.
+    pub fn wait(mut self, again: impl Fn()) -> &'static str {
+        for signal in self.arrived.forever() {
+            match signal {
+                SIGHUP => again(),
+                SIGINT => return "SIGINT",
+                _ => break,
+            }
         }
+        "SIGTERM"
     }
 }

@@ -30,7 +30,6 @@ pub enum Rule {
 use Rule::{Among, NoEffect, Only, Part, Sets};
 
 const TLS: &str = "this option of TLS is not part of this version, and a node must not be less guarded than it was told to be";
-const MANAGEMENT_TLS: &str = "TLS for the HTTP API is not part of this version, and a node must not serve in the clear what it was told to encrypt";
 const CURVES: &str = "the curves are ours to choose, and are all good ones";
 const RENEGOTIATION: &str = "no session is ever renegotiated";
 const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
@@ -355,9 +354,60 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("management.tcp.ip", Sets(rules::management_ip)),
     ("management.listener.port", Sets(rules::management_port)),
     ("management.listener.ip", Sets(rules::management_ip)),
-    ("management.listener.ssl", Only(&["false"], MANAGEMENT_TLS)),
-    ("management.ssl.**", Only(&[], MANAGEMENT_TLS)),
-    ("management.listener.ssl_opts.**", Only(&[], MANAGEMENT_TLS)),
+    ("management.listener.ssl", Sets(tls::management_listener)),
+    ("management.ssl.port", Sets(tls::management_port)),
+    ("management.ssl.ip", Sets(tls::management_ip)),
+    ("management.ssl.certfile", Sets(tls::certificate)),
+    ("management.ssl.keyfile", Sets(tls::key)),
+    ("management.ssl.cacertfile", Sets(tls::authorities)),
+    ("management.ssl.verify", Sets(tls::verify)),
+    (
+        "management.ssl.fail_if_no_peer_cert",
+        Sets(tls::fail_if_no_peer_cert),
+    ),
+    ("management.ssl.depth", Sets(tls::depth)),
+    ("management.ssl.versions.*", Sets(tls::version)),
+    ("management.ssl.ciphers.*", Sets(tls::cipher)),
+    ("management.ssl.honor_cipher_order", Sets(tls::honor_cipher_order)),
+    ("management.ssl.honor_ecc_order", NoEffect(CURVES)),
+    ("management.ssl.reuse_sessions", Sets(tls::reuse_sessions)),
+    ("management.ssl.client_renegotiation", NoEffect(RENEGOTIATION)),
+    ("management.ssl.secure_renegotiate", NoEffect(RENEGOTIATION)),
+    ("management.ssl.dhfile", NoEffect(DIFFIE)),
+    ("management.ssl.password", Only(&[], TLS)),
+    ("management.ssl.crl_check", Only(&["false"], TLS)),
+    ("management.listener.ssl_opts.certfile", Sets(tls::certificate)),
+    ("management.listener.ssl_opts.keyfile", Sets(tls::key)),
+    ("management.listener.ssl_opts.cacertfile", Sets(tls::authorities)),
+    ("management.listener.ssl_opts.verify", Sets(tls::verify)),
+    (
+        "management.listener.ssl_opts.fail_if_no_peer_cert",
+        Sets(tls::fail_if_no_peer_cert),
+    ),
+    ("management.listener.ssl_opts.depth", Sets(tls::depth)),
+    ("management.listener.ssl_opts.versions.*", Sets(tls::version)),
+    ("management.listener.ssl_opts.ciphers.*", Sets(tls::cipher)),
+    (
+        "management.listener.ssl_opts.honor_cipher_order",
+        Sets(tls::honor_cipher_order),
+    ),
+    ("management.listener.ssl_opts.honor_ecc_order", NoEffect(CURVES)),
+    (
+        "management.listener.ssl_opts.reuse_sessions",
+        Sets(tls::reuse_sessions),
+    ),
+    (
+        "management.listener.ssl_opts.client_renegotiation",
+        NoEffect(RENEGOTIATION),
+    ),
+    (
+        "management.listener.ssl_opts.secure_renegotiate",
+        NoEffect(RENEGOTIATION),
+    ),
+    ("management.listener.ssl_opts.dhfile", NoEffect(DIFFIE)),
+    ("management.listener.ssl_opts.password", Only(&[], TLS)),
+    ("management.listener.ssl_opts.crl_check", Only(&["false"], TLS)),
+    ("management.listener.ssl_opts.**", Only(&[], TLS)),
     (
         "management.http.max_body_size",
         Sets(rules::management_body_limit),

@@ -275,13 +275,23 @@ mod tests {
     fn the_http_api_listens_where_it_is_told() {
         let said = config("management.tcp.port = 8080\nmanagement.tcp.ip = 127.0.0.1").management;
         let any = "::".parse().unwrap();
-        assert_eq!(said.bind_address(any), "127.0.0.1:8080".parse().unwrap());
+        let at = |text: &str, secured| (text.parse().unwrap(), secured);
+        assert_eq!(said.addresses(any), [at("127.0.0.1:8080", false)]);
         let silent = Config::default().management;
-        assert_eq!(silent.bind_address(any), "[::]:15672".parse().unwrap());
-        assert!(silent.enabled && !config("management.listener = none").management.enabled);
-        for text in ["management.ssl.port = 15671", "management.listener.ssl = true"] {
-            assert!(error(text).contains("TLS for the HTTP API is not part"), "{text}");
-        }
+        assert_eq!(silent.addresses(any), [at("[::]:15672", false)]);
+        assert_eq!(config("management.listener = none").management.addresses(any), []);
+        let alone =
+            config("management.ssl.port = 15671\nmanagement.ssl.ip = ::1\nmanagement.ssl.certfile = c.pem")
+                .management;
+        assert_eq!(alone.addresses(any), [at("[::1]:15671", true)]);
+        assert_eq!(alone.tls.certificate.as_deref(), Some(Path::new("c.pem")));
+        let both = config("management.ssl.port = 15671\nmanagement.tcp.port = 15672").management;
+        assert_eq!(
+            both.addresses(any),
+            [at("[::]:15672", false), at("[::]:15671", true)]
+        );
+        let older = config("management.listener.port = 8443\nmanagement.listener.ssl = true").management;
+        assert_eq!(older.addresses(any), [at("[::]:8443", true)]);
     }
 
     #[test]
@@ -389,7 +399,8 @@ mod tests {
         for text in [
             "ssl_options.crl_check = true",
             "ssl_options.psk_identity = x",
-            "management.ssl.certfile = /c.pem",
+            "management.ssl.crl_check = true",
+            "ssl_options.password = x",
             "auth_backends.1 = ldap",
             "auth_backends.1.authn = http",
             "proxy_protocol = true",

@@ -137,3 +137,20 @@ pub fn san_index(config: &mut Config, setting: &Setting) -> Checked {
     config.certificate_san.1 = number(setting, 0, 65_535).ok_or("a number from 0 to 65535")?;
     Ok(())
 }
+
+pub fn management_listener(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.port_is_secured = boolean(setting)?;
+    Ok(())
+}
+
+pub fn management_port(config: &mut Config, setting: &Setting) -> Checked {
+    let port = number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
+    config.management.tls_port = Some(port);
+    Ok(())
+}
+
+pub fn management_ip(config: &mut Config, setting: &Setting) -> Checked {
+    let ip = setting.value.parse();
+    config.management.tls_ip = Some(ip.map_err(|_| "an IP address, such as 127.0.0.1")?);
+    Ok(())
+}

@@ -5,7 +5,7 @@ use super::open::Open;
 use super::{Hall, Name, Output};
 use crate::amqp::refusal;
 use crate::options::Options;
-use broker::sight::{Card, Connection};
+use broker::sight::{Card, Connection, PeerCertificate, Secured};
 use broker::{Outbox, Session, User};
 use listener::{LoginFrom, Security};
 use model::Limits;
@@ -238,6 +238,7 @@ impl Greeting {
             channel_max: tuning.channel_max,
             frame_max: tuning.frame_max,
             heartbeat_s: tuning.heartbeat_s,
+            security: self.security.take().map(shown),
         });
         self.traffic.show(&shown);
         Some(Open::new(
@@ -297,6 +298,23 @@ impl Greeting {
                 "closing AMQP connection {name} during its handshake: {why}"
             );
         }
+    }
+}
+
+/// How a connection is secured, for operators.
+fn shown(security: Security) -> Secured {
+    let suite = security.cipher;
+    Secured {
+        protocol: security.protocol,
+        key_exchange: suite.key_exchange,
+        cipher: suite.cipher,
+        hash: suite.hash,
+        certificate: security.certificate.map(|certificate| PeerCertificate {
+            subject: certificate.subject,
+            issuer: certificate.issuer,
+            validity: certificate.validity,
+            serial_number: certificate.serial_number,
+        }),
     }
 }
 
