@@ -1,7 +1,10 @@
-# The two commands of the README, and the pieces they are made of.
+# The commands of the README, and the pieces they are made of.
 BINARY := target/release/leveret
 
-.PHONY: help run build test bench
+TOOLS := rabbitmqctl rabbitmq-diagnostics rabbitmq-queues rabbitmq-streams rabbitmq-plugins rabbitmq-upgrade
+PREFIX ?= /usr/local
+
+.PHONY: help run build install test bench
 
 help: ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -11,6 +14,10 @@ run: build ## start a broker on port 5672, its HTTP API on 15672, with its data 
 
 build: ## build target/release/leveret and nothing else
 	cargo build --release --locked --bin leveret
+
+install: build ## install leveret and RabbitMQ's tools as links to it into PREFIX (/usr/local), below DESTDIR
+	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/leveret
+	for tool in $(TOOLS); do ln -sf leveret $(DESTDIR)$(PREFIX)/bin/$$tool; done
 
 test: ## run every test: the gate of the workspace, then the real binary with foreign clients
 	cargo xtask ci

@@ -27,6 +27,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "broker",
             "model",
             "listener",
+            "ctl",
             "perf",
             "bench",
         ],

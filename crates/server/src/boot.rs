@@ -212,7 +212,7 @@ fn management_options(config: &Config, doors: Vec<Door>, amqp: &[Opened]) -> man
     management::Options {
         body_limit: settings.body_limit,
         node: format!("leveret@{}", host_name()),
-        rabbitmq_version: gateway::Options::new(Vec::new()).version,
+        rabbitmq_version: compatible_version(),
         listeners: amqp.iter().map(door).collect(),
         config_files: config.files.clone(),
         data_dir: std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone()),
@@ -222,6 +222,11 @@ fn management_options(config: &Config, doors: Vec<Door>, amqp: &[Opened]) -> man
         admin_socket: Some(admin_socket::path(&config.data_dir)),
         ..management::Options::new(doors)
     }
+}
+
+/// The version of RabbitMQ whose behaviour clients and tools may expect.
+pub fn compatible_version() -> String {
+    gateway::Options::new(Vec::new()).version
 }
 
 /// What "every address" is on this machine: `::`, which takes IPv4 clients too, or `0.0.0.0` where there is no IPv6.

@@ -16,6 +16,12 @@ pub struct Cli {
 pub enum Command {
     /// Run the broker in the foreground, until SIGINT or SIGTERM.
     Server(ServerArgs),
+    /// Administer a node: RabbitMQ's command line. `leveret ctl help` lists its commands.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Ctl(Passed),
+    /// One of RabbitMQ's tools, by whose name the program was called.
+    #[command(skip)]
+    Tool(ctl::Tool, Passed),
     /// Put a load on any broker and measure it: a drop-in for PerfTest. `leveret perf --help` lists its flags.
     #[command(disable_help_flag = true)]
     Perf(Passed),
@@ -32,13 +38,18 @@ pub struct Passed {
 }
 
 impl Cli {
-    /// The subcommand of a command line. A program called `perf-test` or `perftest` (through a link) is `leveret perf`.
+    /// The subcommand of a command line. A program called `perf-test` or `perftest` (through a link) is `leveret perf`; one called
+    /// `rabbitmqctl` or like another of RabbitMQ's tools is that tool.
     pub fn command(line: impl IntoIterator<Item = OsString>) -> Command {
         let mut line = line.into_iter().peekable();
         let called = line.peek().map(Path::new).and_then(Path::file_stem);
         if called.is_some_and(|name| name == "perf-test" || name == "perftest") {
             let args = line.skip(1).collect();
             return Command::Perf(Passed { args });
+        }
+        if let Some(tool) = called.and_then(|name| ctl::Tool::called(name.to_str()?)) {
+            let args = line.skip(1).collect();
+            return Command::Tool(tool, Passed { args });
         }
         Self::parse_from(line).command
     }
@@ -84,6 +95,23 @@ mod tests {
                 vec!["a=1".into(), "b=2".into()]
             )
         );
+    }
+
+    #[test]
+    fn rabbitmqs_tools_are_known_by_the_name_of_the_program() {
+        let line = ["/usr/sbin/rabbitmq-diagnostics", "-q", "ping"].map(OsString::from);
+        let Command::Tool(tool, passed) = Cli::command(line) else {
+            panic!("another command");
+        };
+        assert_eq!(
+            (tool, passed.args),
+            (ctl::Tool::Diagnostics, vec!["-q".into(), "ping".into()])
+        );
+        let line = ["leveret", "ctl", "list_queues", "--help", "-p", "v"].map(OsString::from);
+        let Command::Ctl(passed) = Cli::command(line) else {
+            panic!("another command");
+        };
+        assert_eq!(passed.args, ["list_queues", "--help", "-p", "v"]);
     }
 
     #[test]

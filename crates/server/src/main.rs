@@ -1,11 +1,14 @@
 //! The binary `leveret`: one subcommand a face of the product.
 
+use server::boot;
 use server::cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match Cli::command(std::env::args_os()) {
-        Command::Server(args) => server::boot::server(&args),
+        Command::Server(args) => boot::server(&args),
+        Command::Ctl(passed) => ctl::main(ctl::Tool::Leveret, &boot::compatible_version(), passed.args),
+        Command::Tool(tool, passed) => ctl::main(tool, &boot::compatible_version(), passed.args),
         Command::Perf(passed) => perf::main(passed.args),
         Command::Bench(passed) => bench::main(passed.args),
     }

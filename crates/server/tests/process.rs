@@ -222,3 +222,33 @@ fn a_node_without_an_http_port_answers_on_its_admin_socket() {
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     drop(node);
 }
+
+#[test]
+fn the_command_line_administers_the_node_of_its_data_directory_and_stops_it() {
+    let scratch = TempDir::new().unwrap();
+    let (mut node, _) = Node::start(&scratch, &["-s", "management.listener=none"]);
+    let ctl = |line: &str| {
+        let words: Vec<&str> = std::iter::once("ctl").chain(line.split(' ')).collect();
+        let output = leveret(&scratch, &words).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    assert_eq!(ctl("await_startup"), (Some(0), String::new(), String::new()));
+    assert_eq!(ctl("-q add_vhost shop"), (Some(0), String::new(), String::new()));
+    let (code, out, _) = ctl("list_vhosts");
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(0), "Listing vhosts ...\nname\n/\nshop\n")
+    );
+    let (code, _, err) = ctl("set_permissions -p shop jane a b c");
+    assert_eq!(
+        (code, err.as_str()),
+        (Some(67), "Error:\nUser jane does not exist\n")
+    );
+    assert_eq!(ctl("add_user jane x").0, Some(0));
+    assert_eq!(ctl("add_user jane x").0, Some(70));
+    let (code, _, err) = ctl("--data-dir nowhere status");
+    assert!(code == Some(69) && err.contains("nowhere/admin/socket"), "{err}");
+    assert_eq!(ctl("-q stop"), (Some(0), String::new(), String::new()));
+    assert_eq!(node.exit_code(), Some(0));
+}

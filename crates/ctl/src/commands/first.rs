@@ -1,0 +1,74 @@
+//! Help, versions and what shells ask for.
+
+use crate::ask::Ask;
+use crate::command::{self, Command, Section::Help};
+use crate::completions;
+use crate::failure::{Failure, USAGE};
+use crate::help;
+use crate::output::Output;
+use crate::tool::Tool;
+use serde_json::json;
+
+pub const COMMANDS: &[Command] = &[
+    Command::new(Help, "help", (0, 1), "[<command>] [--list-commands]", help)
+        .about("Explains a command, or lists all")
+        .options(&["list-commands"])
+        .of(&[
+            Tool::Ctl,
+            Tool::Diagnostics,
+            Tool::Queues,
+            Tool::Streams,
+            Tool::Plugins,
+            Tool::Upgrade,
+        ]),
+    Command::new(Help, "version", (0, 0), "[--timeout <timeout>]", version)
+        .about("Shows the version of the command line")
+        .of(&[Tool::Ctl, Tool::Diagnostics, Tool::Plugins]),
+    Command::new(
+        Help,
+        "autocomplete",
+        (1, 1),
+        "[prefix] [--timeout <timeout>]",
+        autocomplete,
+    )
+    .about("Lists the commands whose names begin so")
+    .of(&[Tool::Ctl, Tool::Diagnostics, Tool::Plugins]),
+    Command::new(Help, "completions", (1, 1), "<bash | zsh | fish>", shell)
+        .about("Writes a script by which a shell completes commands, options and columns")
+        .more("    leveret ctl completions bash > /etc/bash_completion.d/leveret"),
+];
+
+fn help(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let name = ask.word(0);
+    if ask.line.has("list-commands") {
+        return Ok(Output::text(help::commands(ask.tool)));
+    }
+    if name.is_empty() {
+        return Ok(Output::text(help::overview(ask.tool)));
+    }
+    match command::of_tool(ask.tool).find(|command| command.name == name) {
+        Some(command) => Ok(Output::text(help::of_command(ask.tool, command))),
+        None => Err(Failure::error(USAGE, help::not_found(ask.tool, name))),
+    }
+}
+
+fn version(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let value = json!({"node": ask.node(), "result": "ok", "value": {"version": ask.version}});
+    Ok(Output::Told(ask.version.to_owned(), value))
+}
+
+fn autocomplete(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let commands = command::of_tool(ask.tool).map(|command| command.name);
+    let found: Vec<&str> = commands.filter(|name| name.starts_with(ask.word(0))).collect();
+    Ok(Output::Told(found.join("\n"), json!(found)))
+}
+
+fn shell(ask: &Ask<'_>) -> Result<Output, Failure> {
+    match completions::script(ask.word(0)) {
+        Some(script) => Ok(Output::text(script)),
+        None => Err(Failure::usage(format!(
+            "{} is no shell that is known: bash, zsh or fish",
+            ask.word(0)
+        ))),
+    }
+}

@@ -1,0 +1,424 @@
+//! The node as a whole: how it is, waiting for it, stopping it.
+
+mod wait;
+
+use super::{number, text, this_node};
+use crate::ask::{Ask, encode};
+use crate::command::{
+    Command, Section::Cluster, Section::Configuration, Section::Monitoring, Section::Nodes,
+};
+use crate::failure::{BAD_VALUE, Failure};
+use crate::output::Output;
+use crate::tool::Tool;
+use serde_json::{Value, json};
+
+const BOTH: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
+const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
+
+pub const COMMANDS: &[Command] = &[
+    Command::new(Nodes, "ping", (0, 0), "[--timeout <timeout>]", ping)
+        .about("Asks the node for a sign of life")
+        .of(BOTH),
+    Command::new(
+        Nodes,
+        "status",
+        (0, 0),
+        "[--unit <unit>] [--timeout <timeout>]",
+        status,
+    )
+    .about("Shows how the node is: versions, memory, disk, alarms, listeners")
+    .more("Units: bytes, mb, mib, gb, gib.")
+    .options(&["unit="])
+    .of(BOTH),
+    Command::new(
+        Nodes,
+        "await_startup",
+        (0, 0),
+        "[--timeout <timeout>]",
+        wait::await_startup,
+    )
+    .about("Waits until the node serves; five minutes, or as long as --timeout says"),
+    Command::new(
+        Nodes,
+        "wait",
+        (0, 1),
+        "[<pidfile>] [--pid|-P <pid>] [--timeout <timeout>]",
+        wait::wait,
+    )
+    .about("Waits until the node serves, and gives up if the process ends")
+    .options(&["pid|P="])
+    .of(BOTH),
+    Command::new(Nodes, "stop", (0, 1), "[--idempotent] [<pidfile>]", wait::stop)
+        .about("Stops the node of this machine and waits until its process has ended")
+        .options(&["idempotent"]),
+    Command::new(
+        Nodes,
+        "shutdown",
+        (0, 0),
+        "[--wait] [--no-wait] [--timeout <timeout>]",
+        wait::shutdown,
+    )
+    .about("Stops the node of this machine and waits until its process has ended")
+    .options(&["wait", "no-wait"]),
+    Command::new(
+        Cluster,
+        "cluster_status",
+        (0, 0),
+        "[--timeout <timeout>]",
+        cluster_status,
+    )
+    .about("Shows the nodes of the cluster: this one")
+    .of(BOTH),
+    Command::new(
+        Cluster,
+        "await_online_nodes",
+        (1, 1),
+        "<count> [--timeout <timeout>]",
+        wait::await_online_nodes,
+    )
+    .about("Waits for so many nodes of the cluster; a single node is one"),
+    Command::new(Cluster, "set_cluster_name", (1, 1), "<name>", set_cluster_name)
+        .about("Gives the cluster a name"),
+    Command::new(
+        Monitoring,
+        "listeners",
+        (0, 0),
+        "[--timeout <timeout>]",
+        listeners,
+    )
+    .about("Lists where the node listens, and for what")
+    .of(DIAGNOSTICS),
+    Command::new(
+        Monitoring,
+        "server_version",
+        (0, 0),
+        "[--timeout <timeout>]",
+        server_version,
+    )
+    .about("Shows the version of RabbitMQ that the node stands in for")
+    .of(DIAGNOSTICS),
+    Command::new(
+        Configuration,
+        "log_location",
+        (0, 0),
+        "[--all|-a] [--timeout <timeout>]",
+        log_location,
+    )
+    .about("Shows where the node's log goes")
+    .options(&["all|a"])
+    .of(DIAGNOSTICS),
+];
+
+fn ping(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let limit = ask.patience.map_or(60_000, |patience| patience.as_millis());
+    ask.say(format!(
+        "Will ping {}. This only checks if its process answers. Timeout: {limit} ms.",
+        ask.node()
+    ));
+    ask.get("/overview?columns=node")?;
+    Ok(Output::text("Ping succeeded"))
+}
+
+/// A listener in RabbitMQ's words.
+fn listener(object: &Value) -> Value {
+    let protocol = text(object, "protocol");
+    let purpose = match protocol {
+        "amqp" => "AMQP 0-9-1",
+        "amqp/ssl" => "AMQP 0-9-1 over TLS",
+        "http" => "HTTP API",
+        "https" => "HTTP API over TLS",
+        "http/prometheus" => "Prometheus exporter API over HTTP",
+        other => other,
+    };
+    let address = text(object, "ip_address");
+    let interface = if address.contains(':') {
+        format!("[{address}]")
+    } else {
+        address.to_owned()
+    };
+    json!({
+        "node": object["node"], "protocol": protocol, "interface": interface, "port": object["port"], "purpose": purpose,
+    })
+}
+
+fn all_listeners(overview: &Value) -> Vec<Value> {
+    let listeners = overview["listeners"].as_array();
+    listeners.into_iter().flatten().map(listener).collect()
+}
+
+fn listener_line(listener: &Value) -> String {
+    format!(
+        "Interface: {}, port: {}, protocol: {}, purpose: {}",
+        text(listener, "interface"),
+        listener["port"],
+        text(listener, "protocol"),
+        text(listener, "purpose")
+    )
+}
+
+fn listeners(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!(
+        "Asking node {} to report its protocol listeners ...",
+        ask.node()
+    ));
+    let found = all_listeners(&ask.get("/overview?columns=listeners")?);
+    let lines: Vec<String> = found.iter().map(listener_line).collect();
+    let value = json!({"node": ask.node(), "result": "ok", "listeners": found});
+    Ok(Output::Told(lines.join("\n"), value))
+}
+
+fn server_version(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!("Asking node {} for its RabbitMQ version...", ask.node()));
+    let overview = ask.get("/overview?columns=rabbitmq_version")?;
+    let version = text(&overview, "rabbitmq_version").to_owned();
+    let value = json!({"result": "ok", "value": version});
+    Ok(Output::Told(version, value))
+}
+
+fn log_location(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!("Log file location(s) on node {} ...", ask.node()));
+    let node = this_node(ask)?;
+    let files: Vec<&str> = node["log_files"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let shown = if ask.line.has("all") {
+        &files[..]
+    } else {
+        &files[..files.len().min(1)]
+    };
+    Ok(Output::Told(shown.join("\n"), json!(shown)))
+}
+
+fn set_cluster_name(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!("Setting cluster name to {} ...", ask.word(0)));
+    ask.put("/cluster-name", &json!({"name": ask.word(0)}))?;
+    Ok(Output::Done)
+}
+
+/// A number of bytes in the unit that the user wants.
+fn in_unit(bytes: u64, unit: &str) -> Option<String> {
+    let (divisor, name) = match unit {
+        "bytes" => return Some(format!("{bytes} bytes")),
+        "mb" => (1e6, "mb"),
+        "mib" => (1_048_576.0, "mib"),
+        "gb" => (1e9, "gb"),
+        "gib" => (1_073_741_824.0, "gib"),
+        _ => return None,
+    };
+    // As many digits as anybody reads.
+    let rounded = (bytes as f64 / divisor * 10_000.0).round() / 10_000.0;
+    Some(format!("{rounded:?} {name}"))
+}
+
+/// What both the text and the document of `status` are made of.
+fn gathered(ask: &Ask<'_>) -> Result<Value, Failure> {
+    let overview = ask.get("/overview")?;
+    let node = match ask.find(&format!("/nodes/{}", encode(text(&overview, "node"))))? {
+        Some(node) => node,
+        None => this_node(ask)?,
+    };
+    let vhosts = ask.get("/vhosts?columns=name")?;
+    let mut alarms = Vec::new();
+    for (member, name) in [("mem_alarm", "memory"), ("disk_free_alarm", "disk")] {
+        if node[member] == json!(true) {
+            alarms.push(json!({"node": node["name"], "resource": name}));
+        }
+    }
+    let pid: Value = text(&node, "os_pid")
+        .parse::<u64>()
+        .map_or(Value::Null, Value::from);
+    Ok(json!({
+        "node": node["name"],
+        "pid": pid,
+        "os": "Linux",
+        "uptime": number(&node, "uptime") / 1000,
+        "is_under_maintenance": node["being_drained"],
+        "product_name": text(&overview, "product_name"),
+        "product_version": text(&overview, "product_version"),
+        "rabbitmq_version": text(&overview, "rabbitmq_version"),
+        "erlang_version": text(&overview, "erlang_full_version"),
+        "crypto_lib_version": text(&overview, "crypto_lib_version"),
+        "processes": {"used": node["proc_used"], "limit": node["proc_total"]},
+        "run_queue": number(&node, "run_queue"),
+        "net_ticktime": number(&node, "net_ticktime"),
+        "active_plugins": node["enabled_plugins"],
+        "data_directory": node["db_dir"],
+        "config_files": node["config_files"],
+        "log_files": node["log_files"],
+        "alarms": alarms,
+        "tags": [],
+        "memory": {"total": {"rss": node["mem_used"]}, "strategy": "rss"},
+        "vm_memory_calculation_strategy": "rss",
+        "vm_memory_high_watermark_limit": node["mem_limit"],
+        "disk_free_limit": node["disk_free_limit"],
+        "disk_free": node["disk_free"],
+        "file_descriptors": {"total_used": node["fd_used"], "total_limit": node["fd_total"]},
+        "totals": {
+            "connection_count": overview["object_totals"]["connections"],
+            "queue_count": overview["object_totals"]["queues"],
+            "virtual_host_count": vhosts.as_array().map_or(0, Vec::len),
+        },
+        "listeners": all_listeners(&overview),
+    }))
+}
+
+/// A part of the text: its heading, and lines under it.
+fn part(heading: &str, lines: &[String]) -> String {
+    let lines = match lines.is_empty() {
+        true => "(none)".to_owned(),
+        false => lines.join("\n"),
+    };
+    format!("{heading}\n\n{lines}\n")
+}
+
+fn items(list: &Value) -> Vec<String> {
+    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    texts.map(|text| format!(" * {text}")).collect()
+}
+
+/// The text of `status`, with bytes in a unit.
+fn status_text(status: &Value, unit: &str) -> Option<String> {
+    let bytes = |member: &str| in_unit(number(status, member), unit);
+    let runtime = [
+        format!("OS PID: {}", status["pid"]),
+        format!("OS: {}", text(status, "os")),
+        format!("Uptime (seconds): {}", status["uptime"]),
+        format!("Is under maintenance?: {}", status["is_under_maintenance"]),
+        format!("RabbitMQ version: {}", text(status, "rabbitmq_version")),
+        format!(
+            "Product: {} {}",
+            text(status, "product_name"),
+            text(status, "product_version")
+        ),
+        format!("Node name: {}", text(status, "node")),
+    ];
+    let memory = [
+        format!(
+            "Total memory used: {}",
+            in_unit(number(&status["memory"]["total"], "rss"), unit)?
+        ),
+        "Calculation strategy: rss".to_owned(),
+        format!(
+            "Memory high watermark setting: computed to: {}",
+            bytes("vm_memory_high_watermark_limit")?
+        ),
+    ];
+    let disk = [
+        format!("Low free disk space watermark: {}", bytes("disk_free_limit")?),
+        format!("Free disk space: {}", bytes("disk_free")?),
+    ];
+    let totals = &status["totals"];
+    let totals = [
+        format!("Connection count: {}", totals["connection_count"]),
+        format!("Queue count: {}", totals["queue_count"]),
+        format!("Virtual host count: {}", totals["virtual_host_count"]),
+    ];
+    let files = &status["file_descriptors"];
+    let files = [
+        format!("Total: {}", files["total_used"]),
+        format!("Limit: {}", files["total_limit"]),
+    ];
+    let alarms = status["alarms"].as_array().into_iter().flatten();
+    let alarms: Vec<String> = alarms
+        .map(|alarm| format!(" * {}", text(alarm, "resource")))
+        .collect();
+    let listeners = status["listeners"].as_array().into_iter().flatten();
+    let listeners: Vec<String> = listeners.map(listener_line).collect();
+    let data = [format!("Node data directory: {}", text(status, "data_directory"))];
+    Some(
+        [
+            part("Runtime", &runtime),
+            part("Plugins", &items(&status["active_plugins"])),
+            part("Data directory", &data),
+            part("Config files", &items(&status["config_files"])),
+            part("Log file(s)", &items(&status["log_files"])),
+            part("Alarms", &alarms),
+            part("Memory", &memory),
+            part("File Descriptors", &files),
+            part("Free Disk Space", &disk),
+            part("Totals", &totals),
+            part("Listeners", &listeners),
+        ]
+        .join("\n"),
+    )
+}
+
+fn status(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let unit = ask.line.value("unit").unwrap_or("gb");
+    if in_unit(0, unit).is_none() {
+        let text = format!(
+            "Bad argument: unit '{unit}' is not supported. Please use one of: bytes, mb, mib, gb, gib"
+        );
+        return Err(Failure::argument(BAD_VALUE, text));
+    }
+    ask.say(format!("Status of node {} ...", ask.node()));
+    let status = gathered(ask)?;
+    let text = status_text(&status, unit).unwrap_or_default();
+    Ok(Output::Told(text, status))
+}
+
+fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!("Cluster status of node {} ...", ask.node()));
+    let overview = ask.get("/overview")?;
+    let node = this_node(ask)?;
+    let (name, cores) = (text(&node, "name"), number(&node, "processors"));
+    let version = text(&overview, "rabbitmq_version");
+    let listeners = all_listeners(&overview);
+    let lines: Vec<String> = listeners
+        .iter()
+        .map(|listener| format!("Node: {name}, {}", listener_line(listener).replacen('I', "i", 1)))
+        .collect();
+    let one = |text: String| [text];
+    let basics = [
+        format!("Cluster name: {}", text(&overview, "cluster_name")),
+        format!("Total CPU cores available cluster-wide: {cores}"),
+    ];
+    let told = [
+        part("Basics", &basics),
+        part("Disk Nodes", &one(name.to_owned())),
+        part("Running Nodes", &one(name.to_owned())),
+        part(
+            "Versions",
+            &one(format!(
+                "{name}: {} {}",
+                text(&overview, "product_name"),
+                text(&overview, "product_version")
+            )),
+        ),
+        part(
+            "CPU Cores",
+            &one(format!("Node: {name}, available CPU cores: {cores}")),
+        ),
+        part(
+            "Maintenance status",
+            &one(format!("Node: {name}, status: not under maintenance")),
+        ),
+        part("Alarms", &[]),
+        part("Network Partitions", &[]),
+        part("Listeners", &lines),
+    ];
+    let value = json!({
+        "alarms": [], "cluster_tags": [], "cluster_name": overview["cluster_name"], "cpu_cores": {name: cores},
+        "disk_nodes": [name], "running_nodes": [name], "partitions": {}, "listeners": {name: listeners},
+        "versions": {name: {"rabbitmq_name": overview["product_name"], "rabbitmq_version": version, "erlang_version": ""}},
+        "maintenance_status": {name: "not under maintenance"}, "feature_flags": [],
+    });
+    Ok(Output::Told(told.join("\n"), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_in_any_unit() {
+        assert_eq!(in_unit(50_000_000, "mb").unwrap(), "50.0 mb");
+        assert_eq!(in_unit(149_901_300, "gb").unwrap(), "0.1499 gb");
+        assert_eq!(in_unit(1024, "bytes").unwrap(), "1024 bytes");
+        assert_eq!(in_unit(1_048_576, "mib").unwrap(), "1.0 mib");
+        assert_eq!(in_unit(1, "kb"), None);
+    }
+}

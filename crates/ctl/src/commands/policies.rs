@@ -1,0 +1,162 @@
+//! Policies, and the operator's that limit them.
+
+use super::{json_of, member_of, pick};
+use crate::ask::{Ask, encode, no_vhost};
+use crate::command::{Command, Section::Policies};
+use crate::failure::{Failure, UNAVAILABLE};
+use crate::output::{Output, Rows};
+use crate::tool::Tool;
+use serde_json::{Value, json};
+
+const OPTIONS: &[&str] = &["priority=", "apply-to="];
+const SETTING: &str =
+    "[--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] <name> <pattern> <definition>";
+
+pub const COMMANDS: &[Command] = &[
+    Command::new(Policies, "set_policy", (3, 3), SETTING, set)
+        .about("Gives queues and exchanges whose names match a pattern arguments that can be changed at any time")
+        .more(
+            "The definition is a JSON object. Of several policies that match the one of the highest priority holds.\n\n    \
+             set_policy short '^log\\.' '{\"max-length\":1000}' --apply-to queues --priority 1",
+        )
+        .options(OPTIONS),
+    Command::new(Policies, "clear_policy", (1, 1), "[--vhost <vhost>] <name>", clear).about("Takes a policy away"),
+    Command::new(Policies, "list_policies", (0, 0), "[--vhost <vhost>] [--no-table-headers]", list)
+        .about("Lists the policies of a virtual host")
+        .of(&[Tool::Ctl, Tool::Diagnostics]),
+    Command::new(Policies, "set_operator_policy", (3, 3), SETTING, set_operator)
+        .about("Limits what policies and arguments may ask for, where names match a pattern")
+        .options(OPTIONS),
+    Command::new(Policies, "clear_operator_policy", (1, 1), "[--vhost <vhost>] <name>", clear_operator)
+        .about("Takes an operator policy away"),
+    Command::new(Policies, "list_operator_policies", (0, 0), "[--vhost <vhost>] [--no-table-headers]", list_operator)
+        .about("Lists the operator policies of a virtual host")
+        .of(&[Tool::Ctl, Tool::Diagnostics]),
+    Command::new(
+        Policies,
+        "list_policies_that_match",
+        (1, 1),
+        "[--vhost <vhost>] [--object-type <type>] <name>",
+        list_that_match,
+    )
+    .about("Lists the policy that holds for a queue or an exchange")
+    .options(&["object-type="])
+    .of(&[Tool::Diagnostics]),
+];
+
+/// The two kinds: where the API has them.
+const PLAIN: &str = "policies";
+const OPERATOR: &str = "operator-policies";
+
+fn path(ask: &Ask<'_>, kind: &str) -> String {
+    format!("/{kind}/{}/{}", encode(ask.vhost()), encode(ask.word(0)))
+}
+
+fn store(ask: &Ask<'_>, kind: &str, noun: &str, usual: &str) -> Result<Output, Failure> {
+    let (name, pattern, definition) = (ask.word(0), ask.word(1), ask.word(2));
+    let priority = ask.line.value("priority").unwrap_or("0");
+    let number: i64 = priority.parse().map_err(|_| {
+        Failure::usage(format!(
+            "Invalid options for this command:\n--priority : {priority}"
+        ))
+    })?;
+    ask.say(format!(
+        "Setting {noun} \"{name}\" for pattern \"{pattern}\" to \"{definition}\" with priority \"{priority}\" for vhost \"{}\" ...",
+        ask.vhost()
+    ));
+    let body = json!({
+        "pattern": pattern,
+        "definition": json_of(definition)?,
+        "priority": number,
+        "apply-to": ask.line.value("apply-to").unwrap_or(usual),
+    });
+    ask.vhost_exists()?;
+    ask.put(&path(ask, kind), &body)?;
+    Ok(Output::Done)
+}
+
+fn set(ask: &Ask<'_>) -> Result<Output, Failure> {
+    store(ask, PLAIN, "policy", "all")
+}
+
+fn set_operator(ask: &Ask<'_>) -> Result<Output, Failure> {
+    store(ask, OPERATOR, "operator policy override", "queues")
+}
+
+/// The failure of taking away what is not there.
+pub fn cleared(ask: &Ask<'_>, path: &str) -> Result<Output, Failure> {
+    match ask.delete(path)? {
+        true => Ok(Output::Done),
+        false => Err(Failure::error(UNAVAILABLE, "Parameter does not exist")),
+    }
+}
+
+fn clear(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!(
+        "Clearing policy \"{}\" on vhost \"{}\" ...",
+        ask.word(0),
+        ask.vhost()
+    ));
+    ask.vhost_exists()?;
+    cleared(ask, &path(ask, PLAIN))
+}
+
+fn clear_operator(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!(
+        "Clearing operator policy \"{}\" on vhost \"{}\" ...",
+        ask.word(0),
+        ask.vhost()
+    ));
+    ask.vhost_exists()?;
+    cleared(ask, &path(ask, OPERATOR))
+}
+
+fn stored(ask: &Ask<'_>, kind: &str) -> Result<Value, Failure> {
+    let found = ask.find(&format!("/{kind}/{}", encode(ask.vhost())))?;
+    found.ok_or_else(|| no_vhost(ask.vhost()))
+}
+
+/// Definitions are shown as JSON text, in every form of output.
+fn rows(list: &Value) -> Rows {
+    let columns = ["vhost", "name", "pattern", "apply-to", "definition", "priority"].map(|name| (name, name));
+    let mut rows = pick(&columns, list);
+    for row in &mut rows.rows {
+        row[4] = row[4].to_string().into();
+    }
+    rows
+}
+
+fn list(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!("Listing policies for vhost \"{}\" ...", ask.vhost()));
+    Ok(Output::Rows(rows(&stored(ask, PLAIN)?)))
+}
+
+fn list_operator(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!(
+        "Listing operator policy overrides for vhost \"{}\" ...",
+        ask.vhost()
+    ));
+    Ok(Output::Rows(rows(&stored(ask, OPERATOR)?)))
+}
+
+fn list_that_match(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let (name, kind) = (ask.word(0), ask.line.value("object-type").unwrap_or("queue"));
+    let objects = if kind == "exchange" { "exchanges" } else { "queues" };
+    ask.say(format!(
+        "Listing policies that match {kind} '{name}' in vhost '{}' ...",
+        ask.vhost()
+    ));
+    let path = format!("/{objects}/{}/{}", encode(ask.vhost()), encode(name));
+    let object = ask.find(&path)?.ok_or_else(|| {
+        Failure::error(
+            UNAVAILABLE,
+            format!("{kind} '{name}' in vhost '{}' was not found", ask.vhost()),
+        )
+    })?;
+    let holding = member_of(&object, "policy");
+    let mut list = stored(ask, PLAIN)?;
+    if let Value::Array(policies) = &mut list {
+        policies.retain(|policy| policy.get("name") == Some(&holding));
+    }
+    Ok(Output::Rows(rows(&list)))
+}

@@ -1,0 +1,132 @@
+//! What help shows.
+
+use crate::command::{self, Command, SECTIONS};
+use crate::line::{GLOBAL, long_names};
+use crate::tool::Tool;
+
+/// The options of every command, as people read them.
+const OPTIONS: &str = "\
+General Options
+
+  -n, --node NODE        the node: rabbit@HOST asks its HTTP API, this machine's its admin socket
+      --data-dir DIR     the data directory of the node of this machine (LEVERET_DATA_DIR; ./var)
+      --url URL          an HTTP API, such as https://host:15671 (LEVERET_URL)
+      --username NAME    who asks there (LEVERET_USERNAME; guest)
+      --password WORD    with which password (LEVERET_PASSWORD; guest)
+      --ca-certificate FILE  trusts these certificates instead of the system's
+  -p, --vhost VHOST      the virtual host of commands that concern one (/)
+  -t, --timeout SECONDS  gives up after so long
+  -q, --quiet            no progress messages
+  -s, --silent           no progress messages and no names of columns
+      --no-table-headers no names of columns
+      --formatter FORM   table, pretty_table, json, json_stream, csv or erlang
+  -?, --help             explains a command
+      --version          the version";
+
+/// All commands with what they do.
+pub fn overview(tool: Tool) -> String {
+    format!(
+        "\nUsage\n\n{tool} [--node <node>] [--timeout <timeout>] [--longnames] [--quiet] <command> [<command options>]\n\n\
+         Available commands:\n{}\nUse '{tool} help <command>' to learn more about a specific command",
+        commands(tool)
+    )
+}
+
+/// The list of commands by headings.
+pub fn commands(tool: Tool) -> String {
+    let width = command::of_tool(tool)
+        .map(|command| command.name.len())
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    for (section, heading) in SECTIONS {
+        let mut commands: Vec<&Command> = command::of_tool(tool)
+            .filter(|command| command.section == section)
+            .collect();
+        commands.sort_by_key(|command| command.name);
+        if commands.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("\n{heading}:\n\n"));
+        for command in commands {
+            text.push_str(&format!("   {:width$}  {}\n", command.name, command.about));
+        }
+    }
+    text
+}
+
+/// One command.
+pub fn of_command(tool: Tool, command: &Command) -> String {
+    let mut text = format!(
+        "\nUsage\n\n{}\n\n{}.\n\n",
+        command.usage_line(tool),
+        command.about
+    );
+    if !command.more.is_empty() {
+        text.push_str(&format!("{}\n\n", command.more));
+    }
+    let columns: Vec<&str> = crate::commands::columns_of(command.name).collect();
+    if !columns.is_empty() {
+        text.push_str(&format!("Columns: {}.\n\n", columns.join(", ")));
+    }
+    text.push_str(OPTIONS);
+    text
+}
+
+/// The usage that follows a mistake.
+pub fn usage(tool: Tool, command: &Command, given: &[String]) -> String {
+    format!(
+        "Arguments given:\n\t{}\n\nUsage\n\n{}",
+        given.join(" "),
+        command.usage_line(tool)
+    )
+}
+
+/// A command that is not there: the nearest one, or all.
+pub fn unknown(tool: Tool, name: &str) -> String {
+    match near(tool, name) {
+        Some(near) => format!("\nCommand '{name}' not found. \nDid you mean '{near}'? \n"),
+        None => format!("\nCommand '{name}' not found. \n{}", overview(tool)),
+    }
+}
+
+/// A command that `help` was asked for.
+pub fn not_found(tool: Tool, name: &str) -> String {
+    match near(tool, name) {
+        Some(near) => format!("\nCommand '{name}' not found.\nDid you mean '{near}'?"),
+        None => format!("\nCommand '{name}' not found."),
+    }
+}
+
+fn near(tool: Tool, name: &str) -> Option<&'static str> {
+    let names = command::of_tool(tool).map(|command| command.name);
+    let near = names
+        .map(|known| (strsim::damerau_levenshtein(known, name), known))
+        .min()?;
+    (near.0 <= 1 + name.len() / 4).then_some(near.1)
+}
+
+/// All options of a command, its own first.
+pub fn options_of(command: &Command) -> impl Iterator<Item = &'static str> {
+    long_names(command.options).chain(long_names(GLOBAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_command_of_a_tool_and_the_nearest_to_a_misspelt_one() {
+        let text = overview(Tool::Ctl);
+        for command in command::of_tool(Tool::Ctl) {
+            assert!(
+                text.contains(&format!("   {} ", command.name)),
+                "{}",
+                command.name
+            );
+        }
+        assert!(unknown(Tool::Ctl, "lst_queues").contains("Did you mean 'list_queues'?"));
+        assert!(unknown(Tool::Ctl, "zorkzork").contains("Available commands"));
+        assert!(unknown(Tool::Plugins, "list_queues").contains("Available commands"));
+    }
+}

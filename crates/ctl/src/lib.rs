@@ -1,0 +1,139 @@
+//! The command line: `leveret ctl`, and RabbitMQ's tools when the program is called by their names.
+//!
+//! This room speaks HTTP and nothing else: to the admin socket of the node of this machine, or to a node's HTTP API. It knows no
+//! queue, no log and no file of the broker, and decides nothing that the node decides. What it shows, and the exit codes, are
+//! RabbitMQ's.
+//!
+//! Reading order: [`tool`] (the names), `line` (a command line taken apart), `command` (what a command is, and the table of all),
+//! `ask` (what a command sees), `endpoint` and `http` (the node), `commands` (by what they are about), `output` (the forms),
+//! `failure` (the exit codes), `help` and `completions`.
+
+mod ask;
+mod columns;
+mod command;
+mod commands;
+mod completions;
+mod endpoint;
+mod failure;
+mod help;
+mod http;
+mod line;
+mod output;
+mod progress;
+mod prompt;
+pub mod tool;
+
+use ask::Ask;
+use command::Command;
+use endpoint::Endpoint;
+use failure::{Failure, USAGE};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+pub use tool::Tool;
+
+/// Runs a command line; `version` is that of RabbitMQ that the tools stand in for. Answers go to standard output, mistakes to
+/// standard error.
+pub fn main(tool: Tool, version: &str, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let given: Result<Vec<String>, OsString> = args.into_iter().map(OsString::into_string).collect();
+    let outcome = match given {
+        Ok(given) => run(tool, version, &given),
+        Err(word) => Err(Failure::plain(
+            USAGE,
+            format!("Error: {} is no UTF-8", word.display()),
+        )),
+    };
+    match outcome {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // Whoever read has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(failure::CANNOT_WRITE),
+        },
+        Err(failure) => {
+            let _ = writeln!(io::stderr(), "{}", failure.text);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// The text for standard output.
+fn run(tool: Tool, version: &str, given: &[String]) -> Result<String, Failure> {
+    let general = line::parse(given, None);
+    let Some(name) = line::name(given) else {
+        return match (general.has("version"), general.has("help")) {
+            (true, _) => Ok(format!("{version}\n")),
+            (_, true) => Ok(format!("{}\n", help::overview(tool))),
+            _ => Err(Failure::plain(USAGE, help::overview(tool))),
+        };
+    };
+    let Some(command) = command::of_tool(tool).find(|command| command.name == name) else {
+        return Err(Failure::plain(USAGE, help::unknown(tool, name)));
+    };
+    let line = line::parse(given, Some(command));
+    if line.has("help") {
+        return Ok(format!("{}\n", help::of_command(tool, command)));
+    }
+    let outcome = answer(tool, version, command, &line);
+    outcome.map_err(|failure| match failure.with_usage {
+        true => {
+            let usage = help::usage(tool, command, given);
+            Failure::plain(failure.code, format!("{}\n{usage}", failure.text))
+        }
+        false => failure,
+    })
+}
+
+fn answer(tool: Tool, version: &str, command: &Command, line: &line::Line) -> Result<String, Failure> {
+    line.check(command)?;
+    let form = output::form(line)?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let endpoint = Endpoint::find(line, variable)?;
+    let ask = Ask {
+        line,
+        tool,
+        version,
+        credentials: credentials(line, &endpoint, variable),
+        endpoint,
+        patience: patience(line)?,
+    };
+    if line.has("dry-run") {
+        return Ok(String::new());
+    }
+    let answer = (command.run)(&ask)?;
+    Ok(output::render(&answer, form, line))
+}
+
+/// Who asks. An operator at the admin socket names nobody; over the network it is RabbitMQ's default user unless another is named.
+fn credentials(
+    line: &line::Line,
+    endpoint: &Endpoint,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<(String, String)> {
+    let given = |option: &str, name: &str| line.value(option).map(str::to_owned).or_else(|| variable(name));
+    let user = given("username", "LEVERET_USERNAME");
+    let password = given("password", "LEVERET_PASSWORD");
+    match endpoint {
+        Endpoint::Socket(_) => Some((user?, password.unwrap_or_default())),
+        Endpoint::Web { .. } => {
+            let usual = || "guest".to_owned();
+            Some((user.unwrap_or_else(usual), password.unwrap_or_else(usual)))
+        }
+    }
+}
+
+/// The longest day that anybody waits, so that a huge number does not overflow.
+const LONGEST: f64 = 86_400.0 * 365.0;
+
+fn patience(line: &line::Line) -> Result<Option<Duration>, Failure> {
+    match line.value("timeout") {
+        None | Some("infinity" | "0") => Ok(None),
+        Some(text) => match text.parse::<f64>() {
+            Ok(seconds) if seconds > 0.0 => Ok(Some(Duration::from_secs_f64(seconds.min(LONGEST)))),
+            _ => Err(Failure::usage(format!(
+                "Invalid options for this command:\n--timeout : {text}"
+            ))),
+        },
+    }
+}

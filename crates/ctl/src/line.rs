@@ -1,0 +1,255 @@
+//! A command line, taken apart as RabbitMQ's tools do: options may stand anywhere, before the command's name too.
+
+use crate::command::Command;
+use crate::failure::Failure;
+use std::collections::BTreeMap;
+
+/// Options that every command takes, as `long|s` and, if a value follows, `=`.
+pub const GLOBAL: &[&str] = &[
+    "node|n=",
+    "quiet|q",
+    "silent|s",
+    "longnames|l",
+    "timeout|t=",
+    "vhost|p=",
+    "formatter=",
+    "printer=",
+    "file=",
+    "no-table-headers",
+    "table-headers",
+    "help|?",
+    "version",
+    "dry-run",
+    "data-dir=",
+    "url=",
+    "username=",
+    "password=",
+    "ca-certificate=",
+    "script-name=",
+    "print-stacktrace",
+    "erlang-cookie=",
+    "enabled-plugins-file=",
+    "rabbitmq-home=",
+    "plugins-dir=",
+    "aliases-file=",
+];
+
+/// What stands on a command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Everything as it was given, without the program's name.
+    pub given: Vec<String>,
+    /// What is no option, without the command's name.
+    pub words: Vec<String>,
+    options: BTreeMap<&'static str, String>,
+    unknown: Vec<String>,
+}
+
+/// An option of a list such as [`GLOBAL`].
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    long: &'static str,
+    short: Option<&'static str>,
+    takes_value: bool,
+}
+
+fn known(spec: &'static str) -> Known {
+    let takes_value = spec.ends_with('=');
+    let spec = spec.trim_end_matches('=');
+    let (long, short) = match spec.split_once('|') {
+        Some((long, short)) => (long, Some(short)),
+        None => (spec, None),
+    };
+    Known {
+        long,
+        short,
+        takes_value,
+    }
+}
+
+/// The long names of options, for help and completion.
+pub fn long_names(specs: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+    specs.iter().map(|spec| known(spec).long)
+}
+
+/// Finds the command's name: the first word that is neither an option nor the value of a global one.
+pub fn name(given: &[String]) -> Option<&str> {
+    let mut rest = given.iter();
+    while let Some(word) = rest.next() {
+        match split(word) {
+            None => return Some(word),
+            Some((name, None)) if find(name, GLOBAL).is_some_and(|option| option.takes_value) => {
+                rest.next();
+            }
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+/// Takes a command line apart.
+pub fn parse(given: &[String], command: Option<&Command>) -> Line {
+    let own = command.map_or(&[][..], |command| command.options);
+    let mut line = Line {
+        given: given.to_vec(),
+        ..Line::default()
+    };
+    let mut rest = given.iter();
+    let mut only_words = false;
+    while let Some(word) = rest.next() {
+        let (name, value) = match split(word) {
+            Some(option) if !only_words => option,
+            _ if word == "--" && !only_words => {
+                only_words = true;
+                continue;
+            }
+            _ => {
+                line.words.push(word.clone());
+                continue;
+            }
+        };
+        let Some(option) = find(name, own).or_else(|| find(name, GLOBAL)) else {
+            line.unknown.push(word.clone());
+            continue;
+        };
+        let value = match (option.takes_value, value) {
+            (true, None) => rest.next().cloned().unwrap_or_default(),
+            (_, value) => value.unwrap_or_default().to_owned(),
+        };
+        line.options.insert(option.long, value);
+    }
+    if command.is_some() && !line.words.is_empty() {
+        line.words.remove(0);
+    }
+    line
+}
+
+/// An option's name with its dashes, and what stands behind an equals sign. A minus before a digit starts a number, and a minus alone is
+/// a file's name.
+fn split(word: &str) -> Option<(&str, Option<&str>)> {
+    let dashed = word.strip_prefix('-')?;
+    let is_number = dashed.starts_with(|c: char| c.is_ascii_digit());
+    if dashed.is_empty() || word == "--" || is_number {
+        return None;
+    }
+    Some(match word.split_once('=') {
+        Some((name, value)) if word.starts_with("--") => (name, Some(value)),
+        _ => (word, None),
+    })
+}
+
+fn find(name: &str, specs: &'static [&'static str]) -> Option<Known> {
+    specs.iter().map(|spec| known(spec)).find(|option| {
+        let long = name.strip_prefix("--").map(|name| name.replace('_', "-"));
+        match long {
+            Some(long) => long == option.long,
+            None => name.strip_prefix('-') == option.short,
+        }
+    })
+}
+
+impl Line {
+    /// True if the option was given.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.contains_key(option)
+    }
+
+    /// An option's value, if it was given.
+    pub fn value(&self, option: &str) -> Option<&str> {
+        self.options.get(option).map(String::as_str)
+    }
+
+    /// The words are as many as the command takes, and no option is unknown.
+    ///
+    /// # Errors
+    /// What is wrong, with the nearest option to each that is not known.
+    pub fn check(&self, command: &Command) -> Result<(), Failure> {
+        if !self.unknown.is_empty() {
+            let lines: Vec<String> = self.unknown.iter().map(|word| unknown(word, command)).collect();
+            let text = format!("Invalid options for this command:\n{}", lines.join("\n"));
+            return Err(Failure::usage(text));
+        }
+        let (least, most) = command.words;
+        if self.words.len() < least {
+            Err(Failure::usage("not enough arguments."))
+        } else if self.words.len() > most {
+            Err(Failure::usage("too many arguments."))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn unknown(word: &str, command: &Command) -> String {
+    let name = split(word).map_or(word, |(name, _)| name);
+    let options = long_names(command.options).chain(long_names(GLOBAL));
+    let wanted = name.trim_start_matches('-');
+    let near = options
+        .map(|option| (strsim::damerau_levenshtein(option, wanted), option))
+        .min()
+        .filter(|(distance, _)| *distance <= 2);
+    match near {
+        Some((_, option)) => format!("{name} : did you mean --{option}?"),
+        None => format!("{name} : "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command;
+
+    fn parsed(text: &str) -> Line {
+        let given: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        let command = command::find(name(&given).unwrap()).unwrap();
+        parse(&given, Some(command))
+    }
+
+    #[test]
+    fn options_stand_before_and_behind_the_name_of_the_command() {
+        let line = parsed("-n a@b -q list_queues -p v name --formatter=json messages -t 5");
+        assert_eq!(line.words, ["name", "messages"]);
+        assert_eq!(
+            (line.value("node"), line.value("vhost")),
+            (Some("a@b"), Some("v"))
+        );
+        assert_eq!(
+            (line.value("formatter"), line.has("quiet"), line.has("silent")),
+            (Some("json"), true, false)
+        );
+    }
+
+    #[test]
+    fn what_looks_like_an_option_may_be_a_word() {
+        assert_eq!(parsed("add_user bob -- -secret").words, ["bob", "-secret"]);
+        assert_eq!(parsed("export_definitions -").words, ["-"]);
+        assert_eq!(parsed("await_online_nodes -1").words, ["-1"]);
+    }
+
+    #[test]
+    fn a_misspelt_option_is_told_the_nearest_one() {
+        let command = command::find("list_queues").unwrap();
+        let failure = parsed("list_queues --formater json").check(command).unwrap_err();
+        assert_eq!((failure.code, failure.with_usage), (64, true));
+        assert!(
+            failure.text.ends_with("--formater : did you mean --formatter?"),
+            "{}",
+            failure.text
+        );
+        let failure = parsed("list_queues --zork").check(command).unwrap_err();
+        assert!(failure.text.ends_with("--zork : "), "{}", failure.text);
+    }
+
+    #[test]
+    fn words_are_counted() {
+        for (text, expected) in [("add_vhost", "not enough"), ("add_vhost a b", "too many")] {
+            let command = command::find("add_vhost").unwrap();
+            let failure = parsed(text).check(command).unwrap_err();
+            assert!(
+                failure.text.contains(expected) && failure.code == 64,
+                "{}",
+                failure.text
+            );
+        }
+    }
+}
