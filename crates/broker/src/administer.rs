@@ -48,6 +48,7 @@ impl Broker {
     pub fn delete_vhost(&self, vhost: &str) -> Result<(), Refusal> {
         let name: Name = vhost.into();
         self.change(|reply| Request::DeleteVhost { name, reply })?;
+        self.topology().forget_policies(vhost);
         self.close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
             session.vhost() == vhost
         });
@@ -193,7 +194,7 @@ impl Broker {
         })
     }
 
-    fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
+    pub(crate) fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
         self.topology().decide(None, request)?;
         self.make_durable()
     }

@@ -207,7 +207,7 @@ impl Session {
         let view = self.broker().view();
         let own = view
             .queue(self.vhost(), name)
-            .and_then(|known| known.settings.consumer_timeout_ms);
+            .and_then(|known| view.settings(known).consumer_timeout_ms);
         let ack_timeout_ms = own.unwrap_or_else(|| self.broker().consumer_timeout_ms());
         Ok(QueueRef {
             queue,

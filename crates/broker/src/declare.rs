@@ -223,7 +223,8 @@ impl Session {
             return Err(no_answer());
         };
         let handle = self.broker().registry().get(queue.id);
-        if let Some(handle) = handle.as_ref().filter(|_| queue.settings.expires_ms.is_some()) {
+        let expires = || self.broker().view().settings(queue).expires_ms.is_some();
+        if let Some(handle) = handle.as_ref().filter(|_| expires()) {
             handle.submit(QueueRequest::Use);
         }
         let status = handle.map(|handle| handle.status()).unwrap_or_default();

@@ -48,6 +48,7 @@ mod options;
 pub mod outbox;
 mod pace;
 mod pager;
+mod policies;
 pub mod pressure;
 mod promise;
 pub mod publish;
@@ -67,6 +68,7 @@ pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared, QueueDe
 pub use interceptors::Interceptors;
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
+pub use policies::PutPolicy;
 pub use pressure::Pressure;
 pub use publish::{Prepared, Publish, Publisher, Taken};
 pub use replies::ReplyAddress;
@@ -74,10 +76,11 @@ pub use session::{OpenRefusal, Session, User};
 pub use survey::{NodeStatus, QueueTotals};
 pub use topology::Done;
 
+pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
-    Binding as BindingView, Destination, Exchange, ExchangeKind, PasswordHash, Permission,
-    Queue as QueueView, User as UserView, Vhost, View,
+    Applied, Binding as BindingView, Destination, Exchange, ExchangeKind, PasswordHash, Permission, Policy,
+    PolicyKind, Queue as QueueView, User as UserView, Vhost, View,
 };
 pub use catalog::{Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal};

@@ -235,8 +235,11 @@ fn restore_queues(
         .iter()
         .filter_map(|damage| damage.journal)
         .collect();
-    for known in view.vhosts().flat_map(|vhost| vhost.queues()) {
-        let settings = queue_settings(known);
+    let all = view
+        .vhosts()
+        .flat_map(|vhost| vhost.queues().map(move |queue| (vhost, queue)));
+    for (vhost, known) in all {
+        let settings = queue_settings(known, &vhost.settings(known));
         let mut queue = replayed
             .remove(&known.id)
             .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));

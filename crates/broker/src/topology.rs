@@ -4,6 +4,7 @@
 //! `declare`.
 
 mod journal;
+mod policies;
 
 use crate::ends::Ends;
 use crate::host::Host;
@@ -15,13 +16,13 @@ use crate::pager::Job;
 use crate::pressure::Relief;
 use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
-use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Record, Refusal, Request, View};
+use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Refusal, Request, View};
 use journal::CatalogJournal;
 use model::QueueId;
 use queue::fifo::{
     Classic, DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Request as QueueRequest, Sorting,
 };
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -77,6 +78,8 @@ pub struct Topology {
     queue_memory: AtomicUsize,
     registry: Arc<Registry>,
     node: Arc<Node>,
+    /// The policies by which queues are set, of virtual hosts that have some.
+    applied: Mutex<HashMap<Name, Arc<Policies>>>,
 }
 
 impl Topology {
@@ -90,9 +93,10 @@ impl Topology {
         let view = Arc::new(machine.view());
         Self {
             generation: AtomicU64::new(view.generation()),
-            view: RwLock::new(view),
+            view: RwLock::new(view.clone()),
             host: Mutex::new(Host::new(machine, CatalogJournal::new(journal, node.clone()))),
             queue_memory: AtomicUsize::new(0),
+            applied: Mutex::new(policies::of(&view)),
             registry,
             node,
         }
@@ -148,7 +152,7 @@ impl Topology {
         host.commit(|effect, _| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             Effect::Reply(..) | Effect::ExchangeDeleted { .. } => {}
-            Effect::QueueCreated(created) => self.create_queue(&created),
+            Effect::QueueCreated(created, settings) => self.create_queue(&created, &settings),
             Effect::QueueDeleted { id, .. } => gone.extend(self.registry.remove(id)),
         });
         host.journal.wait_for_earlier();
@@ -264,8 +268,8 @@ impl Topology {
         Ok(())
     }
 
-    fn create_queue(&self, created: &catalog::Queue) {
-        let settings = queue_settings(created);
+    fn create_queue(&self, created: &catalog::Queue, effective: &catalog::QueueSettings) {
+        let settings = queue_settings(created, effective);
         let journal = match settings.durable {
             true => {
                 let id = JournalId(created.id.0);
@@ -281,7 +285,7 @@ impl Topology {
             host,
             self.node.clone(),
         );
-        if created.settings.expires_ms.is_some() {
+        if effective.expires_ms.is_some() {
             queue.submit(QueueRequest::Use);
         }
         let memory = self.queue_memory.load(Ordering::Relaxed);
@@ -308,45 +312,45 @@ fn sorting(settings: &catalog::QueueSettings) -> Sorting {
     }
 }
 
-/// The queue machine's settings from what the catalog keeps.
-pub fn queue_settings(known: &catalog::Queue) -> QueueSettings {
+/// The queue machine's settings from what the catalog keeps and makes of it.
+pub fn queue_settings(known: &catalog::Queue, effective: &catalog::QueueSettings) -> QueueSettings {
     QueueSettings {
         durable: known.survives_restart(),
         auto_delete: known.auto_delete,
-        single_active: known.settings.single_active,
-        sorting: sorting(&known.settings),
-        max_length: known.settings.max_length,
-        max_length_bytes: known.settings.max_length_bytes,
-        overflow: match known.settings.overflow {
+        single_active: effective.single_active,
+        sorting: sorting(effective),
+        max_length: effective.max_length,
+        max_length_bytes: effective.max_length_bytes,
+        overflow: match effective.overflow {
             catalog::Overflow::DropHead => Overflow::DropHead,
             catalog::Overflow::RejectPublish => Overflow::Reject,
             catalog::Overflow::RejectPublishDeadLetter => Overflow::RejectAndDeadLetter,
         },
-        delivery_limit: known.settings.delivery_limit.map(|limit| match limit {
+        delivery_limit: effective.delivery_limit.map(|limit| match limit {
             ..0 => DeliveryLimit::Unlimited,
             limit => DeliveryLimit::Returns(u32::try_from(limit).unwrap_or(u32::MAX)),
         }),
-        retry_delay: known.settings.retry_delay,
-        deduplicates: known.settings.deduplicates,
-        message_ttl_ms: known.settings.message_ttl_ms,
-        expires_ms: known.settings.expires_ms,
+        retry_delay: effective.retry_delay,
+        deduplicates: effective.deduplicates,
+        message_ttl_ms: effective.message_ttl_ms,
+        expires_ms: effective.expires_ms,
         delays: known.delayed_exchange().is_some(),
-        dead_letter: leads_to(known),
+        dead_letter: leads_to(known, effective),
     }
 }
 
 /// Where messages go that leave the queue otherwise than to consumers.
-fn leads_to(known: &catalog::Queue) -> Option<Arc<DeadLetterTo>> {
+fn leads_to(known: &catalog::Queue, effective: &catalog::QueueSettings) -> Option<Arc<DeadLetterTo>> {
     if let Some(exchange) = known.delayed_exchange() {
         return Some(Arc::new(DeadLetterTo {
             exchange: exchange.into(),
             routing_key: None,
         }));
     }
-    known.settings.dead_letter_exchange.as_ref().map(|exchange| {
+    effective.dead_letter_exchange.as_ref().map(|exchange| {
         Arc::new(DeadLetterTo {
             exchange: exchange.clone(),
-            routing_key: known.settings.dead_letter_routing_key.clone(),
+            routing_key: effective.dead_letter_routing_key.clone(),
         })
     })
 }

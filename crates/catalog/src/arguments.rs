@@ -3,6 +3,7 @@
 //! Texts and order are RabbitMQ 4.3's. What it knows and this broker does not do yet is refused, never ignored;
 //! arguments that RabbitMQ does not know either are kept and mean nothing, as there.
 
+use crate::policy::definition::lower_limit;
 use crate::retry_delay::retry_delay;
 use crate::{Exchange, ExchangeKind, ObjectKind, Overflow, Queue, QueueSettings, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
@@ -196,41 +197,42 @@ pub fn with_type(mut arguments: Table) -> Table {
     arguments
 }
 
-/// What checked arguments mean: the one place where a queue's effective settings come from.
-pub fn queue_settings(arguments: &Table) -> QueueSettings {
-    let number = |name| {
-        arguments
-            .get(name)
-            .and_then(Value::as_integer)
-            .and_then(|it| u64::try_from(it).ok())
+/// What checked arguments and a checked policy mean: the one place where a queue's effective settings come from. Of numbers
+/// the lower counts, of the rest the argument (RabbitMQ's rule for classic queues).
+pub fn queue_settings(arguments: &Table, policy: Option<&Table>) -> QueueSettings {
+    let argument = |name: &str| arguments.get(name);
+    let policy = |name: &str| policy?.get(name.strip_prefix("x-")?);
+    let least = |name: &str, most: u64| {
+        let number = |value: &Value| u64::try_from(value.as_integer()?).ok();
+        let both = [argument(name), policy(name)];
+        let least = both.into_iter().flatten().filter_map(number).min();
+        least.map(|it| it.min(most))
     };
-    let text = |name| {
-        let bytes = arguments.get(name).and_then(Value::as_bytes)?;
-        Some(String::from_utf8_lossy(bytes).into_owned())
-    };
+    let first = |name: &str| argument(name).or_else(|| policy(name));
+    let limits = [argument("x-delivery-limit"), policy("x-delivery-limit")];
+    let limits = limits.into_iter().flatten().filter_map(Value::as_integer);
     QueueSettings {
-        single_active: arguments.get("x-single-active-consumer") == Some(&Value::Bool(true)),
-        max_priority: number("x-max-priority").map_or(0, |it| it.min(255) as u8),
-        fair_key: arguments
-            .get("x-fair-key")
-            .and_then(Value::as_str)
-            .map(Into::into),
-        max_length: number("x-max-length"),
-        max_length_bytes: number("x-max-length-bytes"),
-        overflow: match arguments.get("x-overflow").and_then(Value::as_str) {
+        single_active: argument("x-single-active-consumer") == Some(&Value::Bool(true)),
+        max_priority: least("x-max-priority", 255).map_or(0, |it| it as u8),
+        fair_key: argument("x-fair-key").and_then(Value::as_str).map(Into::into),
+        max_length: least("x-max-length", u64::MAX),
+        max_length_bytes: least("x-max-length-bytes", u64::MAX),
+        overflow: match first("x-overflow").and_then(Value::as_str) {
             Some("reject-publish") => Overflow::RejectPublish,
             Some("reject-publish-dlx") => Overflow::RejectPublishDeadLetter,
             _ => Overflow::DropHead,
         },
-        delivery_limit: arguments.get("x-delivery-limit").and_then(Value::as_integer),
-        retry_delay: arguments.get("x-retry-delay").and_then(|it| retry_delay(it).ok()),
-        deduplicates: arguments.get("x-message-deduplication") == Some(&Value::Bool(true)),
-        consumer_timeout_ms: number("x-consumer-timeout"),
-        message_ttl_ms: number("x-message-ttl"),
-        expires_ms: number("x-expires"),
-        dead_letter_exchange: text("x-dead-letter-exchange"),
-        dead_letter_routing_key: arguments
-            .get("x-dead-letter-routing-key")
+        delivery_limit: limits.reduce(lower_limit),
+        retry_delay: first("x-retry-delay").and_then(|it| retry_delay(it).ok()),
+        deduplicates: argument("x-message-deduplication") == Some(&Value::Bool(true)),
+        consumer_timeout_ms: least("x-consumer-timeout", model::LONGEST_MS),
+        // RabbitMQ lets policies ask for longer times than arguments.
+        message_ttl_ms: least("x-message-ttl", model::LONGEST_MS),
+        expires_ms: least("x-expires", model::LONGEST_MS),
+        dead_letter_exchange: first("x-dead-letter-exchange")
+            .and_then(Value::as_bytes)
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+        dead_letter_routing_key: first("x-dead-letter-routing-key")
             .and_then(Value::as_bytes)
             .map(<[u8]>::to_vec),
     }

@@ -1,6 +1,6 @@
 //! What the catalog orders its host to do. Imperative.
 
-use crate::{Name, Queue, Refusal, View};
+use crate::{Name, Queue, QueueSettings, Refusal, View};
 use model::QueueId;
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 pub enum Effect<R> {
     /// Answer a request.
     Reply(R, Result<Answer, Refusal>),
-    /// Start a queue machine.
-    QueueCreated(Arc<Queue>),
+    /// Start a queue machine with these settings.
+    QueueCreated(Arc<Queue>, Box<QueueSettings>),
     /// Stop a queue machine and forget its messages; cancel its consumers.
     QueueDeleted { id: QueueId, vhost: Name, name: Name },
     /// An exchange is gone, by request or with its last binding.

@@ -17,7 +17,7 @@
 //! All containers are persistent (they share what did not change) and ordered, so nothing here depends on hash
 //! seeds: a change costs O(log n) however many bindings there are, and a view stays as it was.
 //!
-//! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`queue`], [`binding`], [`routing`] (how keys and headers
+//! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`queue`], [`binding`], [`policy`], [`routing`] (how keys and headers
 //! find destinations), [`user`] and [`pattern`] (who may what), [`view`], then [`request`], [`effect`], [`record`],
 //! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together.
 
@@ -27,6 +27,7 @@ pub mod effect;
 pub mod exchange;
 pub mod machine;
 pub mod pattern;
+pub mod policy;
 pub mod queue;
 pub mod record;
 pub mod refusal;
@@ -42,6 +43,7 @@ pub use effect::{Answer, Effect};
 pub use exchange::{Exchange, ExchangeKind};
 pub use machine::Catalog;
 pub use pattern::Pattern;
+pub use policy::{Applied, ApplyTo, Policies, Policy, PolicyKind};
 pub use queue::{Overflow, Queue, QueueSettings, delayed_exchange, server_name};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};

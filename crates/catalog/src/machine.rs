@@ -6,6 +6,7 @@
 mod apply;
 mod bindings;
 mod exchanges;
+mod policies;
 mod queues;
 mod snapshot;
 mod users;
@@ -175,6 +176,40 @@ impl<R> Catalog<R> {
             Request::ClearPermissions { user, vhost, reply } => {
                 (reply, self.clear_permissions(user, vhost, turn))
             }
+            Request::PutPolicy {
+                vhost,
+                kind,
+                name,
+                pattern,
+                apply_to,
+                priority,
+                definition,
+                reply,
+            } => {
+                let wanted = policies::Wanted {
+                    vhost,
+                    kind,
+                    name,
+                    pattern,
+                    apply_to,
+                    priority,
+                    definition,
+                };
+                (reply, self.put_policy(wanted, turn))
+            }
+            Request::DeletePolicy {
+                vhost,
+                kind,
+                name,
+                reply,
+            } => (reply, self.delete_policy(vhost, kind, name, turn)),
+            other => self.decide_upkeep(other, turn),
+        }
+    }
+
+    /// Decides about what ends, and about snapshots.
+    fn decide_upkeep(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
+        match request {
             Request::DeleteQueue { id, reply } => (reply, self.delete_queue(id, turn)),
             Request::CloseConnection { connection, reply } => {
                 (reply, self.close_connection(connection, turn))

@@ -57,6 +57,20 @@ impl Pattern {
         })
     }
 
+    /// Compiles the pattern of a policy: the empty one matches every name.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidPattern`] with the reason.
+    pub fn of_policy(source: &str) -> Result<Self, Refusal> {
+        match source {
+            "" => Ok(Self {
+                source: String::new(),
+                compiled: Compiled::Everything,
+            }),
+            _ => Self::new(source),
+        }
+    }
+
     /// True if the pattern matches somewhere in `name`.
     pub fn matches(&self, name: &str) -> bool {
         match &self.compiled {

@@ -22,10 +22,8 @@ pub struct Queue {
     pub owner: Option<ConnectionId>,
     /// Is deleted when its last consumer is gone.
     pub auto_delete: bool,
-    /// What it was declared with.
+    /// What it was declared with. What that means, together with policies, says [`crate::Vhost::settings`].
     pub arguments: Arc<Table>,
-    /// The arguments, understood.
-    pub settings: QueueSettings,
 }
 
 impl Queue {
@@ -88,7 +86,7 @@ pub fn delayed_exchange(queue: &str) -> Option<&str> {
     (prefix.as_bytes() == DELAYS).then_some(exchange)
 }
 
-/// Queue arguments that the queue machine acts on.
+/// What the queue machine acts on: a queue's arguments and policies, understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSettings {
     /// `x-single-active-consumer`: one consumer gets everything until it is gone.

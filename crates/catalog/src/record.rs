@@ -2,7 +2,7 @@
 
 mod codec;
 
-use crate::{Destination, ExchangeKind, Name, PasswordHash, Queue};
+use crate::{Destination, ExchangeKind, Name, PasswordHash, Policy, PolicyKind, Queue};
 use model::QueueId;
 use model::table::Table;
 use std::sync::Arc;
@@ -65,6 +65,14 @@ pub enum Record {
         routing_key: Box<[u8]>,
         arguments: Table,
         durable: bool,
+    },
+    /// A policy exists, in place of any of its kind and name.
+    PolicyPut(Arc<Policy>),
+    /// A policy is gone.
+    PolicyDeleted {
+        vhost: Name,
+        kind: PolicyKind,
+        name: Name,
     },
     /// Queue ids below this one may have been used, for queues that left no record. Written ahead, many at a time.
     QueueIdsReserved { below: u64 },

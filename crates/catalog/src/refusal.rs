@@ -139,6 +139,8 @@ pub enum Refusal {
     InvalidBinding { text: String },
     /// A published message's properties contradict the connection, or ask for what this version does not do.
     InvalidMessage { text: String },
+    /// A policy that makes no sense.
+    InvalidPolicy { text: String },
     /// A permission that is no regular expression.
     InvalidPattern { pattern: String, reason: String },
     /// A name that is too long, or is made of nothing but line ends.
@@ -175,6 +177,7 @@ impl Refusal {
             | Self::InvalidExchange { .. }
             | Self::InvalidBinding { .. }
             | Self::InvalidMessage { .. }
+            | Self::InvalidPolicy { .. }
             | Self::InvalidPattern { .. }
             | Self::InvalidName { .. } => RefusalKind::PreconditionFailed,
             Self::Internal { .. } => RefusalKind::Internal,
@@ -284,6 +287,7 @@ impl fmt::Display for Refusal {
             Self::QueueNotEmpty { queue, vhost } => {
                 write!(f, "queue '{queue}' in vhost '{vhost}' not empty")
             }
+            Self::InvalidPolicy { text } => write!(f, "Validation failed\n\n{text}\n"),
             Self::InvalidPattern { pattern, reason } => {
                 write!(f, "invalid regular expression '{pattern}': {reason}")
             }

@@ -1,7 +1,7 @@
 //! What may be asked of the catalog. Imperative.
 
 use crate::exchange::is_reserved;
-use crate::{Destination, ExchangeKind, Name, ObjectKind, PasswordHash, Record, Refusal};
+use crate::{Destination, ExchangeKind, Name, ObjectKind, PasswordHash, PolicyKind, Record, Refusal};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 
@@ -94,6 +94,26 @@ pub enum Request<R> {
         connection: ConnectionId,
         reply: R,
     },
+    /// Put a policy, in place of any of its kind and name.
+    PutPolicy {
+        vhost: Name,
+        kind: PolicyKind,
+        name: Name,
+        /// A regular expression on names; the empty one matches all.
+        pattern: String,
+        /// RabbitMQ's word: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges`.
+        apply_to: String,
+        priority: i64,
+        definition: Table,
+        reply: R,
+    },
+    /// Delete a policy. Done if there is none.
+    DeletePolicy {
+        vhost: Name,
+        kind: PolicyKind,
+        name: Name,
+        reply: R,
+    },
     /// A connection is gone: its exclusive queues are deleted.
     CloseConnection { connection: ConnectionId, reply: R },
     /// Take away so many bindings of a queue that is about to be deleted, so that no turn is long. Answered with
@@ -171,6 +191,8 @@ impl<R> Request<R> {
             | Self::DeclareQueue { reply, .. }
             | Self::DeleteQueue { reply, .. }
             | Self::Bind { reply, .. }
+            | Self::PutPolicy { reply, .. }
+            | Self::DeletePolicy { reply, .. }
             | Self::Unbind { reply, .. }
             | Self::CloseConnection { reply, .. }
             | Self::ClearBindings { reply, .. }

@@ -1,9 +1,10 @@
 //! A virtual host: its exchanges, queues and bindings, and routing among them.
 
+use crate::arguments::queue_settings;
 use crate::binding::{Binding, ByDestination, BySource};
 use crate::exchange::PREDECLARED;
 use crate::routing::{Envelope, Found, Routes};
-use crate::{Destination, Exchange, ExchangeKind, Name, Queue};
+use crate::{Destination, Exchange, ExchangeKind, Name, Policies, Queue, QueueSettings};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
 use model::table::{Table, Value};
@@ -19,6 +20,7 @@ pub struct Vhost {
     queues: OrdMap<Name, Arc<Queue>>,
     /// All bindings; `Exchange::outgoing` has them by source.
     bindings: OrdSet<ByDestination>,
+    policies: Arc<Policies>,
 }
 
 impl Vhost {
@@ -29,6 +31,7 @@ impl Vhost {
             exchanges: OrdMap::new(),
             queues: OrdMap::new(),
             bindings: OrdSet::new(),
+            policies: Arc::default(),
         };
         for (name, kind, internal) in PREDECLARED {
             vhost.add_exchange(name.into(), kind, true, false, internal, Arc::default());
@@ -64,6 +67,23 @@ impl Vhost {
     /// The bindings that lead to one queue or exchange.
     pub fn bindings_to(&self, destination: &Destination) -> impl Iterator<Item = &Binding> {
         self.incoming(destination).map(|binding| &**binding)
+    }
+
+    /// All policies.
+    pub fn policies(&self) -> &Arc<Policies> {
+        &self.policies
+    }
+
+    pub(crate) fn policies_mut(&mut self) -> &mut Policies {
+        Arc::make_mut(&mut self.policies)
+    }
+
+    /// What a queue's arguments and policies mean together.
+    pub fn settings(&self, queue: &Queue) -> QueueSettings {
+        queue_settings(
+            &queue.arguments,
+            self.policies.of_queue(queue).definition().as_ref(),
+        )
     }
 
     /// How many exchanges there are.
@@ -105,7 +125,7 @@ impl Vhost {
                 queues: out,
                 exchanges: SmallVec::new(),
             };
-            leave(exchange, envelope, &mut found);
+            self.leave(exchange, envelope, &mut found);
             if !found.exchanges.is_empty() {
                 self.route_on(exchange, envelope, &mut found);
             }
@@ -124,7 +144,7 @@ impl Vhost {
                 continue;
             }
             if let Some(exchange) = self.exchange(&name) {
-                leave(exchange, envelope, found);
+                self.leave(exchange, envelope, found);
             }
         }
     }
@@ -220,22 +240,22 @@ impl Vhost {
         exchange.routes.remove(&known);
         self.bindings.remove(&ByDestination(known));
     }
-}
 
-/// Finds where a message goes from one exchange. What goes nowhere at all, not even to another exchange,
-/// goes to the alternate one: RabbitMQ asks that of each exchange on the way.
-fn leave(exchange: &Exchange, envelope: &mut Envelope<'_>, found: &mut Found<'_>) {
-    if let Some(delays) = exchange.delays
-        && envelope.must_wait()
-    {
-        found.queues.push(delays);
-        return;
-    }
-    let before = (found.queues.len(), found.exchanges.len());
-    exchange.routes.find(envelope, found);
-    if let Some(alternate) = &exchange.alternate
-        && before == (found.queues.len(), found.exchanges.len())
-    {
-        found.exchanges.push(alternate.clone());
+    /// Finds where a message goes from one exchange. What goes nowhere at all, not even to another exchange,
+    /// goes to the alternate one: RabbitMQ asks that of each exchange on the way.
+    fn leave(&self, exchange: &Exchange, envelope: &mut Envelope<'_>, found: &mut Found<'_>) {
+        if let Some(delays) = exchange.delays
+            && envelope.must_wait()
+        {
+            found.queues.push(delays);
+            return;
+        }
+        let before = (found.queues.len(), found.exchanges.len());
+        exchange.routes.find(envelope, found);
+        if before == (found.queues.len(), found.exchanges.len()) {
+            let argument = exchange.alternate.clone();
+            let alternate = argument.or_else(|| self.policies.alternate(exchange));
+            found.exchanges.extend(alternate);
+        }
     }
 }

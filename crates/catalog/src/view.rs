@@ -1,7 +1,8 @@
 //! What exists at one moment.
 
+use crate::arguments::queue_settings;
 use crate::routing::Envelope;
-use crate::{AuthRefusal, Binding, Exchange, Name, Permission, Queue, User, Verb, Vhost};
+use crate::{AuthRefusal, Binding, Exchange, Name, Permission, Queue, QueueSettings, User, Verb, Vhost};
 use imbl::OrdMap;
 use model::QueueId;
 use smallvec::SmallVec;
@@ -57,6 +58,14 @@ impl View {
     /// queues' names, are not among them.
     pub fn bindings(&self, vhost: &str) -> impl Iterator<Item = &Binding> {
         self.vhost(vhost).into_iter().flat_map(|vhost| vhost.bindings())
+    }
+
+    /// What a queue's arguments and policies mean together. See [`Vhost::settings`].
+    pub fn settings(&self, queue: &Queue) -> QueueSettings {
+        match self.vhost(&queue.vhost) {
+            Some(vhost) => vhost.settings(queue),
+            None => queue_settings(&queue.arguments, None),
+        }
     }
 
     /// A user.

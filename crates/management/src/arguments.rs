@@ -59,7 +59,8 @@ fn fields(map: &Map<String, Value>) -> Table {
     table
 }
 
-fn field(value: &Value) -> Field {
+/// JSON as the broker's values.
+pub fn field(value: &Value) -> Field {
     match value {
         Value::Null => Field::Void,
         Value::Bool(it) => Field::Bool(*it),

@@ -8,11 +8,12 @@ use crate::bindings::kind;
 use crate::call::{Call, Hall, queues_of};
 use crate::json;
 use crate::permissions;
+use crate::policies;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::users::{self, hash_of, tags};
-use broker::{Broker, DeclareExchange, DeclareQueue, Destination, Permissions, Vhost, View};
+use broker::{Broker, DeclareExchange, DeclareQueue, Destination, Permissions, PolicyKind, Vhost, View};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -33,6 +34,9 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
+/// The component under which operators' policies stand among parameters.
+const OPERATOR_POLICY: &str = "operator_policy";
+
 /// What a refused import says.
 type Outcome<T = ()> = Result<T, String>;
 
@@ -43,8 +47,6 @@ fn head(hall: &Hall) -> Map<String, Value> {
         "rabbitmq_version": version,
         "product_name": "Leveret",
         "product_version": env!("CARGO_PKG_VERSION"),
-        "parameters": [],
-        "policies": [],
     });
     head.as_object().cloned().unwrap_or_default()
 }
@@ -107,6 +109,7 @@ fn reply(call: &Call<'_>, document: Map<String, Value>) -> Reply {
 /// Exchanges, queues and bindings that are worth keeping: not those of the server, nor those of one connection.
 fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_vhost: bool) {
     let (mut exchanges, mut queues, mut bindings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut policies, mut parameters) = (Vec::new(), Vec::new());
     for vhost in vhosts {
         let placed = |mut object: Value| {
             if with_vhost {
@@ -114,6 +117,20 @@ fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_v
             }
             object
         };
+        let users = vhost.policies().all(PolicyKind::User).into_iter();
+        policies.extend(users.map(|policy| {
+            let mut row = policies::row(policy);
+            row.retain(|name, _| with_vhost || name != "vhost");
+            Value::Object(row)
+        }));
+        let operators = vhost.policies().all(PolicyKind::Operator).into_iter();
+        parameters.extend(operators.map(|policy| {
+            placed(json!({
+                "component": OPERATOR_POLICY,
+                "name": &*policy.name,
+                "value": policies::value(policy),
+            }))
+        }));
         let own = vhost.exchanges().filter(|one| !is_of_the_server(&one.name));
         exchanges.extend(own.map(|exchange| {
             placed(json!({
@@ -150,6 +167,8 @@ fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_v
             }))
         }));
     }
+    document.insert("policies".into(), policies.into());
+    document.insert("parameters".into(), parameters.into());
     document.insert("exchanges".into(), exchanges.into());
     document.insert("queues".into(), queues.into());
     document.insert("bindings".into(), bindings.into());
@@ -201,7 +220,7 @@ struct Import<'a> {
 
 impl Import<'_> {
     fn refuse_what_is_not_kept(&self, document: &Map<String, Value>) -> Outcome {
-        for class in ["policies", "parameters", "topic_permissions"] {
+        for class in ["topic_permissions"] {
             if let Some(first) = objects(document, class)?.first() {
                 let name = first.get("name").or(first.get("user")).and_then(Value::as_str);
                 return Err(format!(
@@ -215,10 +234,12 @@ impl Import<'_> {
 
     fn all(&self, document: &Map<String, Value>) -> Outcome {
         type Step<'a> = fn(&Import<'a>, &View, &Map<String, Value>) -> Result<(), Refusal>;
-        let steps: [(&str, &str, Step<'_>); 6] = [
+        let steps: [(&str, &str, Step<'_>); 8] = [
             ("users", "name", Import::user),
             ("vhosts", "name", Import::virtual_host),
             ("permissions", "user", Import::permission),
+            ("policies", "name", Import::policy),
+            ("parameters", "name", Import::parameter),
             ("exchanges", "name", Import::exchange),
             ("queues", "name", Import::queue),
             ("bindings", "source", Import::binding),
@@ -297,6 +318,24 @@ impl Import<'_> {
         match same {
             true => Ok(()),
             false => Ok(self.broker.set_permissions(user, vhost, permissions)?),
+        }
+    }
+
+    fn policy(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let (name, vhost) = (needed(object, "name")?, self.vhost_of(object)?);
+        policies::make(self.broker, vhost, PolicyKind::User, name, object)
+    }
+
+    fn parameter(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let (name, vhost) = (needed(object, "name")?, self.vhost_of(object)?);
+        let value = object.get("value").and_then(Value::as_object);
+        match (needed(object, "component")?, value) {
+            (OPERATOR_POLICY, Some(value)) => {
+                policies::make(self.broker, vhost, PolicyKind::Operator, name, value)
+            }
+            (component, _) => Err(Refusal::bad_request(format!(
+                "Validation failed\n\ncomponent {component} not found\n"
+            ))),
         }
     }
 

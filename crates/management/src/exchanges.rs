@@ -37,7 +37,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges());
     let list = List {
         name: &|exchange: &&Exchange| &exchange.name,
-        row: &|exchange: &&Exchange| row(exchange),
+        row: &|exchange: &&Exchange| row(call, exchange),
         member: &|exchange, path| match path {
             "name" => Some(Value::from(&*exchange.name)),
             "vhost" => Some(Value::from(&*exchange.vhost)),
@@ -48,7 +48,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let mut row = row(find(call)?);
+    let mut row = row(call, find(call)?);
     row["incoming"] = json!([]);
     row["outgoing"] = json!([]);
     Ok(object(&call.query, row))
@@ -99,8 +99,8 @@ pub fn real_name(name: &str) -> &str {
     }
 }
 
-fn row(exchange: &Exchange) -> Value {
-    json!({
+fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
+    let mut row = json!({
         "name": &*exchange.name,
         "vhost": &*exchange.vhost,
         "type": exchange.kind.name(),
@@ -109,5 +109,11 @@ fn row(exchange: &Exchange) -> Value {
         "internal": exchange.internal,
         "arguments": table(&exchange.arguments),
         "user_who_performed_action": "rmq-internal",
-    })
+    });
+    // RabbitMQ shows the user's policy alone, and no member if there is none.
+    let vhost = call.view.vhost(&exchange.vhost);
+    if let Some(policy) = vhost.and_then(|vhost| vhost.policies().of_exchange(exchange).user) {
+        row["policy"] = (&*policy.name).into();
+    }
+    row
 }

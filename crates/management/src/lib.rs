@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `definitions`,
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `policies`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`json`] writes AMQP's tables as JSON.
@@ -31,6 +31,7 @@ mod nodes;
 mod options;
 mod overview;
 mod permissions;
+mod policies;
 mod properties_key;
 mod query;
 mod queues;

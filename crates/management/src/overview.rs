@@ -44,14 +44,6 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("GET", Right::Management, none)],
     },
     Route {
-        path: "/policies",
-        verbs: &[("GET", Right::Management, none)],
-    },
-    Route {
-        path: "/operator-policies",
-        verbs: &[("GET", Right::Management, none)],
-    },
-    Route {
         path: "/parameters",
         verbs: &[("GET", Right::Policymaker, none)],
     },

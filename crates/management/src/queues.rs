@@ -7,6 +7,7 @@ use crate::consumers;
 use crate::desk::{CHANNEL, Desk};
 use crate::json::{counted, table};
 use crate::listing::{List, object};
+use crate::policies;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
@@ -109,8 +110,6 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
             tag_of(&|consumer| active == Some(consumer.id)),
         ),
         ("head_message_timestamp", Value::Null),
-        ("policy", Value::Null),
-        ("operator_policy", Value::Null),
     ] {
         map.insert(name.into(), value);
     }
@@ -178,10 +177,6 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     put("node", call.hall.options.node.as_str().into());
     put("state", "running".into());
     match detail {
-        Detail::Declared => {
-            put("policy", Value::Null);
-            put("operator_policy", Value::Null);
-        }
         Detail::Totals => {
             let status = status(call, queue);
             put("messages", (status.ready + status.unacked).into());
@@ -190,11 +185,13 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
             put("online", Value::Null);
             return map;
         }
-        Detail::Statistics => {}
+        Detail::Declared | Detail::Statistics => {}
     }
-    put("effective_policy_definition", json!({}));
     put("internal", false.into());
     put("internal_owner", false.into());
+    if let Some(vhost) = call.view.vhost(&queue.vhost) {
+        policies::of_queue(&mut map, &vhost.policies().of_queue(queue));
+    }
     if detail == Detail::Statistics {
         statistics(&mut map, &status(call, queue));
     }

@@ -7,7 +7,7 @@ use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
     bindings, channels, connections, consumers, definitions, exchanges, health, messages, nodes, overview,
-    permissions, queues, users, vhosts,
+    permissions, policies, queues, users, vhosts,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -29,6 +29,7 @@ pub const ROUTES: &[&[Route]] = &[
     vhosts::ROUTES,
     users::ROUTES,
     permissions::ROUTES,
+    policies::ROUTES,
     exchanges::ROUTES,
     queues::ROUTES,
     bindings::ROUTES,

@@ -96,6 +96,16 @@ impl<R> Catalog<R> {
                     vhost.remove_binding(&Arc::new(binding));
                 }
             }
+            Record::PolicyPut(policy) => {
+                if let Some(vhost) = self.vhost_mut(&policy.vhost) {
+                    vhost.policies_mut().put(policy.clone());
+                }
+            }
+            Record::PolicyDeleted { vhost, kind, name } => {
+                if let Some(vhost) = self.vhost_mut(vhost) {
+                    vhost.policies_mut().delete(*kind, name);
+                }
+            }
             Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
             Record::SnapshotStarted | Record::Snapshotted(_) | Record::SnapshotFinished => {}
         }

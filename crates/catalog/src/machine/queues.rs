@@ -76,11 +76,12 @@ impl<R> Catalog<R> {
             durable: wanted.durable,
             owner: wanted.owner,
             auto_delete: wanted.auto_delete,
-            settings: arguments::queue_settings(&wanted.arguments),
             arguments: Arc::new(wanted.arguments),
         });
         self.record(Record::QueueDeclared(queue.clone()), turn);
-        turn.effects.push(Effect::QueueCreated(queue.clone()));
+        let settings = self.view.settings(&queue);
+        turn.effects
+            .push(Effect::QueueCreated(queue.clone(), Box::new(settings)));
         queue
     }
 

@@ -6,7 +6,7 @@
 
 use super::{Catalog, Turn};
 use crate::exchange::is_predeclared;
-use crate::{Answer, Binding, Name, Record, Refusal, Vhost, View};
+use crate::{Answer, Binding, Name, PolicyKind, Record, Refusal, Vhost, View};
 
 impl<R> Catalog<R> {
     /// The records of a snapshot change nothing here, so they are not applied; replayed after what came before they change
@@ -90,7 +90,12 @@ fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {
         .bindings()
         .filter(|binding| binding.durable)
         .map(|binding| bound(&vhost.name, binding));
+    let policies = [PolicyKind::User, PolicyKind::Operator]
+        .into_iter()
+        .flat_map(|kind| vhost.policies().all(kind))
+        .map(|policy| Record::PolicyPut(policy.clone()));
     std::iter::once(created)
+        .chain(policies)
         .chain(exchanges)
         .chain(queues)
         .chain(bindings)

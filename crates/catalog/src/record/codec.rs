@@ -2,7 +2,7 @@
 //! length before them.
 
 use super::Record;
-use crate::{Destination, ExchangeKind, Name, PasswordHash, Queue, arguments};
+use crate::{ApplyTo, Destination, ExchangeKind, Name, PasswordHash, Pattern, Policy, PolicyKind, Queue};
 use model::table::Table;
 use model::{Limits, QueueId};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ mod tag {
     pub const SNAPSHOT_STARTED: u8 = 14;
     pub const SNAPSHOT_FINISHED: u8 = 15;
     pub const SNAPSHOTTED: u8 = 16;
+    pub const POLICY_PUT: u8 = 17;
+    pub const POLICY_DELETED: u8 = 18;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -115,6 +117,15 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.tag(tag::UNBOUND)
                 .binding(vhost, source, destination, routing_key, arguments, *durable);
         }
+        Record::PolicyPut(policy) => {
+            out.byte(tag::POLICY_PUT);
+            out.policy(policy);
+        }
+        Record::PolicyDeleted { vhost, kind, name } => {
+            out.tag(tag::POLICY_DELETED).text(vhost);
+            out.byte((*kind == PolicyKind::Operator).into());
+            out.text(name);
+        }
         Record::QueueIdsReserved { below } => out.tag(tag::QUEUE_IDS_RESERVED).number(*below),
         Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
         Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
@@ -154,6 +165,16 @@ impl Writer<'_> {
         let mut encoded = Vec::new();
         table.encode(&mut encoded);
         self.bytes(&encoded);
+    }
+
+    fn policy(&mut self, policy: &Policy) {
+        self.text(&policy.vhost);
+        self.byte((policy.kind == PolicyKind::Operator).into());
+        self.text(&policy.name);
+        self.text(policy.pattern.source());
+        self.text(policy.apply_to.name());
+        self.number(policy.priority.cast_unsigned());
+        self.table(&policy.definition);
     }
 
     fn binding(
@@ -231,6 +252,12 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
             arguments: reader.table()?,
             durable: reader.flag()?,
         },
+        tag::POLICY_PUT => reader.policy()?,
+        tag::POLICY_DELETED => Record::PolicyDeleted {
+            vhost: reader.name()?,
+            kind: reader.policy_kind()?,
+            name: reader.name()?,
+        },
         tag::QUEUE_IDS_RESERVED => Record::QueueIdsReserved {
             below: reader.number()?,
         },
@@ -298,6 +325,27 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn policy_kind(&mut self) -> Option<PolicyKind> {
+        Some(match self.flag()? {
+            true => PolicyKind::Operator,
+            false => PolicyKind::User,
+        })
+    }
+
+    fn policy(&mut self) -> Option<Record> {
+        let (vhost, kind, name) = (self.name()?, self.policy_kind()?, self.name()?);
+        Some(Record::PolicyPut(Arc::new(Policy {
+            vhost,
+            kind,
+            name,
+            // It was checked when it was put; should a later version not understand it, it matches nothing.
+            pattern: Pattern::of_policy(self.text()?).unwrap_or_default(),
+            apply_to: ApplyTo::from_name(self.text()?)?,
+            priority: self.number()?.cast_signed(),
+            definition: Arc::new(self.table()?),
+        })))
+    }
+
     /// A fact within a snapshot. Snapshots have no snapshots in them, so this goes no deeper, whatever the bytes say.
     fn snapshotted(&mut self) -> Option<Record> {
         let fact = std::mem::take(&mut self.0);
@@ -323,7 +371,6 @@ impl<'a> Reader<'a> {
     fn queue(&mut self) -> Option<Record> {
         let (id, vhost, name) = (QueueId(self.number()?), self.name()?, self.name()?);
         let (durable, auto_delete, arguments) = (self.flag()?, self.flag()?, self.table()?);
-        let settings = arguments::queue_settings(&arguments);
         let arguments = Arc::new(arguments);
         Some(Record::QueueDeclared(Arc::new(Queue {
             id,
@@ -333,7 +380,6 @@ impl<'a> Reader<'a> {
             owner: None,
             auto_delete,
             arguments,
-            settings,
         })))
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::words::{bare, flag, split, table};
 use catalog::{
-    Answer, Catalog, Destination, Effect, Envelope, Name, PasswordHash, Record, Refusal, RefusalKind,
-    Request, Verb,
+    Answer, Catalog, Destination, Effect, Envelope, Name, PasswordHash, PolicyKind, Record, Refusal,
+    RefusalKind, Request, Verb,
 };
 use model::properties::PropertiesBuilder;
 use model::{ConnectionId, Machine, Outcome, Timestamp};
@@ -52,6 +52,7 @@ impl Stage {
             "route" => vec![self.route(words)],
             "list" => self.list(&words[0]),
             "may" => vec![self.may(&words)],
+            "settings" => vec![self.settings(&bare(&words[0]))],
             "login" => match self
                 .catalog
                 .view()
@@ -164,6 +165,13 @@ impl Stage {
                 }
             }
             ("bind" | "unbind", source) => bind(verb == "bind", bare(source), words, connection),
+            ("put" | "operator", "policy") => put_policy(verb, words),
+            ("delete", "policy") => Request::DeletePolicy {
+                vhost,
+                kind: PolicyKind::User,
+                name: bare(&words[0]).into(),
+                reply,
+            },
             ("close", _) => Request::CloseConnection { connection, reply },
             other => panic!("a story asks for {other:?}"),
         }
@@ -242,6 +250,34 @@ impl Stage {
         if yes { "yes" } else { "no" }.into()
     }
 
+    /// What a queue's arguments and policies mean, as far as it is not what queues without any have.
+    fn settings(&self, name: &str) -> String {
+        let view = self.catalog.view();
+        let queue = view.queue("/", name).expect("a queue with settings");
+        let applied = view.vhost("/").unwrap().policies().of_queue(queue);
+        let names = [applied.user, applied.operator].map(|policy| policy.map_or("none", |it| &*it.name));
+        let found = view.settings(queue);
+        let mut told = format!("policy {}, operator policy {}", names[0], names[1]);
+        let numbers = [
+            ("max-length", found.max_length),
+            ("max-length-bytes", found.max_length_bytes),
+            ("message-ttl", found.message_ttl_ms),
+            ("expires", found.expires_ms),
+        ];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                told += &format!(", {name} {number}");
+            }
+        }
+        if let Some(limit) = found.delivery_limit {
+            told += &format!(", delivery-limit {limit}");
+        }
+        if let Some(exchange) = &found.dead_letter_exchange {
+            told += &format!(", dead letters to {exchange}");
+        }
+        told + &format!(", {:?}", found.overflow)
+    }
+
     fn list(&self, what: &str) -> Vec<String> {
         let view = self.catalog.view();
         let lines: Vec<String> = match what {
@@ -305,6 +341,28 @@ fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -
     }
 }
 
+/// `put policy NAME 'PATTERN' [for APPLY-TO] [at PRIORITY] KEY=VALUE …`
+fn put_policy(verb: &str, mut words: Vec<String>) -> Request<()> {
+    let definition = table(&mut words);
+    let after = |word: &str| {
+        let at = words.iter().position(|known| known == word)?;
+        words.get(at + 1).cloned()
+    };
+    Request::PutPolicy {
+        vhost: "/".into(),
+        kind: match verb {
+            "operator" => PolicyKind::Operator,
+            _ => PolicyKind::User,
+        },
+        name: bare(&words[0]).into(),
+        pattern: bare(&words[1]),
+        apply_to: after("for").unwrap_or("all".into()),
+        priority: after("at").map_or(0, |it| it.parse().unwrap()),
+        definition,
+        reply: (),
+    }
+}
+
 /// `bind SOURCE to queue NAME [by KEY] [ARGUMENT=VALUE …]`
 fn bind(bind: bool, source: String, mut words: Vec<String>, connection: ConnectionId) -> Request<()> {
     let arguments = table(&mut words);
@@ -349,8 +407,11 @@ fn tell(effect: Effect<()>, when: &str) -> String {
         Effect::Reply((), Ok(Answer::Cleared(count))) => format!("{count} taken away{when}"),
         Effect::Reply((), Ok(Answer::Snapshot(_))) => format!("started{when}"),
         Effect::Reply((), Ok(Answer::Queue(queue))) => format!("ok, queue '{}'{when}", queue.name),
-        Effect::Reply((), Err(refusal)) => format!("{} - {refusal}", code(&refusal)),
-        Effect::QueueCreated(queue) => format!("queue '{}' is created", queue.name),
+        Effect::Reply((), Err(refusal)) => {
+            let text = refusal.to_string().replace('\n', "\\n");
+            format!("{} - {text}", code(&refusal))
+        }
+        Effect::QueueCreated(queue, _) => format!("queue '{}' is created", queue.name),
         Effect::QueueDeleted { name, .. } => format!("queue '{name}' is deleted"),
         Effect::ExchangeDeleted { name, .. } => format!("exchange '{name}' is deleted"),
     }

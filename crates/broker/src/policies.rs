@@ -1,0 +1,133 @@
+//! Policies: what administrators and policymakers say about many queues and exchanges at once.
+
+use crate::broker::Broker;
+use catalog::{Name, PolicyKind, Refusal, Request};
+use model::table::Table;
+
+/// A policy as it is put.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutPolicy {
+    /// A regular expression on names, unanchored; the empty one matches all.
+    pub pattern: String,
+    /// RabbitMQ's word for what it is for, such as `all` or `queues`.
+    pub apply_to: String,
+    /// The highest counts.
+    pub priority: i64,
+    /// Keys and values.
+    pub definition: Table,
+}
+
+impl Broker {
+    /// Puts a policy, in place of any of its kind and name. When this returns it is durable, and all queues that are there
+    /// have been told.
+    ///
+    /// # Errors
+    /// There is no such virtual host, the pattern is no regular expression, the definition makes no sense, or the log failed.
+    pub fn put_policy(
+        &self,
+        vhost: &str,
+        kind: PolicyKind,
+        name: &str,
+        policy: PutPolicy,
+    ) -> Result<(), Refusal> {
+        let (at, name): (Name, Name) = (vhost.into(), name.into());
+        self.change(|reply| Request::PutPolicy {
+            vhost: at,
+            kind,
+            name,
+            pattern: policy.pattern,
+            apply_to: policy.apply_to,
+            priority: policy.priority,
+            definition: policy.definition,
+            reply,
+        })?;
+        self.topology().follow_policies(vhost);
+        Ok(())
+    }
+
+    /// Deletes a policy; done if there is none.
+    ///
+    /// # Errors
+    /// There is no such virtual host, or the log failed.
+    pub fn delete_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> Result<(), Refusal> {
+        let (at, name): (Name, Name) = (vhost.into(), name.into());
+        self.change(|reply| Request::DeletePolicy {
+            vhost: at,
+            kind,
+            name,
+            reply,
+        })?;
+        self.topology().follow_policies(vhost);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ChannelId, DeclareQueue, Options, Outbox};
+    use std::sync::Arc;
+
+    const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+
+    fn policy(key: &str, value: i64) -> PutPolicy {
+        PutPolicy {
+            pattern: "^q".into(),
+            apply_to: "queues".into(),
+            priority: 0,
+            definition: Table::new().with(key, value),
+        }
+    }
+
+    #[test]
+    fn only_queues_whose_policies_are_others_are_set_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let local = "127.0.0.1".parse().unwrap();
+        let user = broker.authenticate("guest", b"guest", local).unwrap();
+        let session = broker.connect(user, "/", Arc::new(Outbox::new())).unwrap();
+        for name in ["q1", "q2", "other"] {
+            let name = name.to_owned();
+            let declare = DeclareQueue {
+                name,
+                ..DeclareQueue::default()
+            };
+            session.declare_queue(CHANNEL, declare).unwrap();
+        }
+        let topology = broker.topology();
+        let put = |name: &str, policy| {
+            let (vhost, name, kind) = (Name::from("/"), Name::from(name), PolicyKind::User);
+            let PutPolicy {
+                pattern,
+                apply_to,
+                priority,
+                definition,
+            } = policy;
+            broker
+                .change(|reply| Request::PutPolicy {
+                    vhost,
+                    kind,
+                    name,
+                    pattern,
+                    apply_to,
+                    priority,
+                    definition,
+                    reply,
+                })
+                .unwrap();
+            topology.follow_policies("/")
+        };
+        assert_eq!(put("p", policy("max-length", 5)), 2);
+        assert_eq!(put("p", policy("max-length", 5)), 0);
+        // The first by name counts.
+        assert_eq!(put("z", policy("max-length", 4)), 0);
+        assert_eq!(put("a", policy("expires", 60_000)), 2);
+        broker.delete_policy("/", PolicyKind::User, "a").unwrap();
+        assert_eq!(topology.follow_policies("/"), 0);
+        let view = broker.view();
+        let limit = |name: &str| view.settings(view.queue("/", name).unwrap()).max_length;
+        assert_eq!([limit("q1"), limit("other")], [Some(5), None]);
+        session.close();
+        broker.close();
+    }
+}

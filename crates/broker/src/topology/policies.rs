@@ -1,0 +1,52 @@
+//! Queues follow their policies.
+
+use super::{Topology, queue_settings};
+use catalog::{Name, Policies, View};
+use queue::fifo::Request as QueueRequest;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+/// The policies of each virtual host that has some.
+pub fn of(view: &View) -> HashMap<Name, Arc<Policies>> {
+    let vhosts = view.vhosts().filter(|vhost| !vhost.policies().is_empty());
+    vhosts
+        .map(|vhost| (vhost.name.clone(), vhost.policies().clone()))
+        .collect()
+}
+
+impl Topology {
+    /// Gives the queues of a virtual host the settings of its policies, those whose policies are others than before. Takes some
+    /// microseconds for each queue there is; nobody who publishes, declares or lists is held up, and of several who call this the
+    /// last one leaves the settings of the last view. Returns how many queues were set.
+    pub fn follow_policies(&self, vhost: &str) -> usize {
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.view();
+        let before = applied.remove(vhost).unwrap_or_default();
+        let Some(vhost) = view.vhost(vhost) else {
+            return 0;
+        };
+        let now = vhost.policies();
+        let mut set = 0;
+        for known in vhost.queues() {
+            if before.of_queue(known) == now.of_queue(known) {
+                continue;
+            }
+            let Some(queue) = self.registry.get(known.id) else {
+                continue;
+            };
+            let settings = Box::new(queue_settings(known, &vhost.settings(known)));
+            queue.submit(QueueRequest::Configure { settings });
+            set += 1;
+        }
+        if !now.is_empty() {
+            applied.insert(vhost.name.clone(), now.clone());
+        }
+        set
+    }
+
+    /// A virtual host is gone; one of the same name starts without policies.
+    pub fn forget_policies(&self, vhost: &str) {
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        applied.remove(vhost);
+    }
+}

@@ -1,0 +1,305 @@
+//! What a policy's definition may say, and what two of them say together. Texts are RabbitMQ 4.3's.
+
+use crate::retry_delay::retry_delay;
+use crate::{PolicyKind, Refusal};
+use model::table::{Table, Value};
+
+/// What a key must be.
+enum Rule {
+    /// Any text.
+    Text,
+    /// A whole number from this one on.
+    From(i64),
+    /// A whole number.
+    Whole,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// 1 or 2.
+    Version,
+    /// See [`crate::retry_delay`].
+    Retry,
+    /// Whatever `ha-mode` takes: RabbitMQ 3.10's, for a cluster to come.
+    Anything,
+}
+
+/// A key of definitions.
+struct Key {
+    name: &'static str,
+    rule: Rule,
+    /// What RabbitMQ says a bad value isn't.
+    wanted: &'static str,
+    /// Operators' policies may have it.
+    operators: bool,
+}
+
+const fn key(name: &'static str, rule: Rule, wanted: &'static str) -> Key {
+    Key {
+        name,
+        rule,
+        wanted,
+        operators: false,
+    }
+}
+
+const fn bound(name: &'static str, rule: Rule, wanted: &'static str) -> Key {
+    Key {
+        operators: true,
+        ..key(name, rule, wanted)
+    }
+}
+
+const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
+const LOCATORS: &[&str] = &["client-local", "balanced", "random", "least-leaders"];
+const MODES: &[&str] = &["all", "exactly", "nodes"];
+const PROMOTIONS: &[&str] = &["always", "when-synced"];
+
+const KEYS: &[Key] = &[
+    key("alternate-exchange", Rule::Text, "alternate exchange name"),
+    key("dead-letter-exchange", Rule::Text, "dead letter exchange name"),
+    key("dead-letter-routing-key", Rule::Text, "dead letter routing key"),
+    bound("message-ttl", Rule::From(0), "message TTL"),
+    bound("expires", Rule::From(1), "queue expiry"),
+    bound("max-length", Rule::From(0), "maximum length"),
+    bound("max-length-bytes", Rule::From(0), "maximum length in bytes"),
+    // Of quorum queues of RabbitMQ 3.10, without effect since.
+    bound("max-in-memory-length", Rule::From(0), "maximum memory in bytes"),
+    bound("max-in-memory-bytes", Rule::From(0), "maximum memory in bytes"),
+    bound("delivery-limit", Rule::Whole, "delivery limit"),
+    key("consumer-timeout", Rule::From(0), "consumer timeout"),
+    bound("overflow", Rule::Word(OVERFLOWS), "overflow value"),
+    // All our queues page by themselves and are of one version.
+    key("queue-mode", Rule::Word(&["default", "lazy"]), "queue-mode value"),
+    bound("queue-version", Rule::Version, "queue-version value"),
+    key(
+        "queue-leader-locator",
+        Rule::Word(LOCATORS),
+        "queue leader locator value",
+    ),
+    // Ours, as the argument `x-retry-delay`.
+    key("retry-delay", Rule::Retry, "retry delay"),
+    key("ha-mode", Rule::Word(MODES), "ha-mode value"),
+    key("ha-params", Rule::Anything, "ha-params value"),
+    key(
+        "ha-sync-mode",
+        Rule::Word(&["manual", "automatic"]),
+        "ha-sync-mode value",
+    ),
+    key("ha-sync-batch-size", Rule::From(1), "ha-sync-batch-size value"),
+    key(
+        "ha-promote-on-shutdown",
+        Rule::Word(PROMOTIONS),
+        "ha-promote-on-shutdown value",
+    ),
+    key(
+        "ha-promote-on-failure",
+        Rule::Word(PROMOTIONS),
+        "ha-promote-on-failure value",
+    ),
+];
+
+/// Keys that RabbitMQ has for queue types that this version hasn't.
+const LATER: &[&str] = &[
+    "consumer-disconnected-timeout",
+    "dead-letter-strategy",
+    "delayed-retry-max",
+    "delayed-retry-min",
+    "delayed-retry-type",
+    "initial-cluster-size",
+    "max-age",
+    "stream-filter-size-bytes",
+    "stream-max-segment-size-bytes",
+    "target-group-size",
+];
+
+/// True for keys that are kept and take effect in a cluster only: mirrored queues of RabbitMQ before 4.0.
+pub fn is_for_clusters(key: &[u8]) -> bool {
+    key.starts_with(b"ha-")
+}
+
+/// Checks a definition; returns it by rising key.
+///
+/// # Errors
+/// [`Refusal::InvalidPolicy`] with RabbitMQ's text, or with the reason why a key of RabbitMQ's has no place yet.
+pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
+    let wrong = |text: String| Err(Refusal::InvalidPolicy { text });
+    if definition.is_empty() {
+        return wrong("no policy provided".into());
+    }
+    let definition = definition.sorted();
+    let known = |name: &[u8]| {
+        let mut keys = KEYS.iter();
+        keys.find(|key| key.name.as_bytes() == name && (key.operators || kind == PolicyKind::User))
+    };
+    let is_later = |name: &[u8]| LATER.iter().any(|later| later.as_bytes() == name);
+    let strange = |name: &[u8]| known(name).is_none() && name != b"queue-master-locator" && !is_later(name);
+    let unknown: Vec<String> = definition
+        .iter()
+        .filter(|(name, _)| strange(name))
+        .map(|(name, value)| format!("{{{},{}}}", text(name), term(value)))
+        .collect();
+    if !unknown.is_empty() {
+        return wrong(format!(
+            "[{}] are not recognised policy settings",
+            unknown.join(",")
+        ));
+    }
+    for (name, value) in definition.iter() {
+        match known(name) {
+            Some(key) if !key.rule.allows(value) => {
+                return wrong(format!("{} is not a valid {}", term(value), key.wanted));
+            }
+            Some(_) => {}
+            None if is_later(name) => {
+                let name = String::from_utf8_lossy(name);
+                return wrong(format!(
+                    "{name} is a setting of quorum queues and streams, which are not part of this version"
+                ));
+            }
+            None => {
+                return wrong("use of deprecated queue-master-locator argument is not permitted".into());
+            }
+        }
+    }
+    let mirrored = definition.iter().any(|(name, _)| is_for_clusters(name));
+    if mirrored && !definition.contains("ha-mode") {
+        return wrong(
+            "ha-mode must be specified to specify ha-params, ha-sync-mode or ha-promote-on-shutdown".into(),
+        );
+    }
+    Ok(definition)
+}
+
+impl Rule {
+    fn allows(&self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.as_str().is_some(),
+            Self::From(least) => value.as_integer().is_some_and(|it| it >= *least),
+            Self::Whole => value.as_integer().is_some(),
+            Self::Word(words) => value.as_str().is_some_and(|it| words.contains(&it)),
+            Self::Version => matches!(value.as_integer(), Some(1 | 2)),
+            Self::Retry => retry_delay(value).is_ok(),
+            Self::Anything => true,
+        }
+    }
+}
+
+/// What a user's and an operator's definition say together: of numbers the lower, else the operator's (RabbitMQ). `None` if
+/// there is neither.
+pub fn merge(user: Option<&Table>, operator: Option<&Table>) -> Option<Table> {
+    let (user, operator) = match (user, operator) {
+        (Some(user), Some(operator)) => (user, operator),
+        (one, other) => return one.or(other).cloned(),
+    };
+    let mut merged = user.clone();
+    for (name, bound) in operator.iter() {
+        let value = match merged.get(name) {
+            Some(value) => lower(name, value, bound),
+            None => bound.clone(),
+        };
+        merged.insert(name, value);
+    }
+    Some(merged.sorted())
+}
+
+fn lower(name: &[u8], value: &Value, bound: &Value) -> Value {
+    let whole = |value: &Value| value.as_integer();
+    match (name, whole(value), whole(bound)) {
+        (b"queue-version", ..) | (_, None, _) | (_, _, None) => bound.clone(),
+        (b"delivery-limit", Some(a), Some(b)) => lower_limit(a, b).into(),
+        (_, Some(a), Some(b)) => a.min(b).into(),
+    }
+}
+
+/// The lower of two delivery limits, of which a negative one is none.
+pub(crate) fn lower_limit(a: i64, b: i64) -> i64 {
+    if a < 0 || b < 0 { a.max(b) } else { a.min(b) }
+}
+
+/// A value as Erlang prints it.
+pub fn term(value: &Value) -> String {
+    let list = |items: Vec<String>| format!("[{}]", items.join(","));
+    match value {
+        Value::Bool(it) => it.to_string(),
+        Value::Float(it) => format!("{it:?}"),
+        Value::Double(it) => format!("{it:?}"),
+        Value::LongStr(bytes) | Value::Binary(bytes) => text(bytes),
+        Value::Array(items) => list(items.iter().map(term).collect()),
+        Value::Table(table) => {
+            let members = table.iter();
+            list(
+                members
+                    .map(|(name, value)| format!("{{{},{}}}", text(name), term(value)))
+                    .collect(),
+            )
+        }
+        Value::Void => "null".into(),
+        other => other.as_integer().unwrap_or_default().to_string(),
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    format!("<<{:?}>>", String::from_utf8_lossy(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(definition: Table, kind: PolicyKind) -> String {
+        check(definition, kind).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn complaints_are_rabbitmqs() {
+        let user = PolicyKind::User;
+        let begin = "Validation failed\n\n";
+        let two = Table::new().with("zork", 1i64).with("foo", "bar");
+        assert_eq!(
+            said(two, user),
+            format!(
+                "{begin}[{{<<\"foo\">>,<<\"bar\">>}},{{<<\"zork\">>,1}}] are not recognised policy settings\n"
+            )
+        );
+        let wrong = Table::new().with("message-ttl", 1.5f64);
+        assert_eq!(
+            said(wrong, user),
+            format!("{begin}1.5 is not a valid message TTL\n")
+        );
+        assert_eq!(said(Table::new(), user), format!("{begin}no policy provided\n"));
+        let not_theirs = Table::new().with("queue-mode", "lazy");
+        assert_eq!(
+            said(not_theirs.clone(), PolicyKind::Operator),
+            format!("{begin}[{{<<\"queue-mode\">>,<<\"lazy\">>}}] are not recognised policy settings\n")
+        );
+        assert!(check(not_theirs, user).is_ok());
+        let later = said(Table::new().with("max-age", "1D"), user);
+        assert!(
+            later.contains("max-age is a setting of quorum queues and streams"),
+            "{later}"
+        );
+    }
+
+    #[test]
+    fn an_operator_bounds_numbers_and_decides_about_the_rest() {
+        let user = Table::new()
+            .with("max-length", 10i64)
+            .with("expires", 5i64)
+            .with("delivery-limit", -1i64)
+            .with("overflow", "reject-publish");
+        let operator = Table::new()
+            .with("max-length", 7i64)
+            .with("expires", 9i64)
+            .with("delivery-limit", 3i64)
+            .with("message-ttl", 1i64)
+            .with("overflow", "drop-head");
+        let both = merge(Some(&user), Some(&operator)).unwrap();
+        let number = |name: &str| both.get(name).and_then(Value::as_integer);
+        assert_eq!(
+            ["max-length", "expires", "delivery-limit", "message-ttl"].map(number),
+            [Some(7), Some(5), Some(3), Some(1)]
+        );
+        assert_eq!(both.get("overflow").and_then(Value::as_str), Some("drop-head"));
+        assert_eq!(merge(None, Some(&operator)), Some(operator));
+        assert_eq!(merge(None, None), None);
+    }
+}
