@@ -2,8 +2,9 @@
 
 use crate::certificate::Certificate;
 use crate::ciphers;
+use crate::proxy::{self, Origin};
 use crate::secured::Secured;
-use crate::{Socket, Tls};
+use crate::{Proxies, Socket, Tls};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tokio::net::TcpStream;
 pub(crate) struct Entrance {
     pub(crate) nodelay: bool,
     pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) proxies: Option<Arc<Proxies>>,
 }
 
 /// A connection that was just accepted: one of this thread's runtime, or (as `std`'s socket) one on its way to another.
@@ -77,7 +79,11 @@ impl Arrival {
     /// The connection broke, the TLS handshake failed, or it took too long; the text is for the log.
     pub async fn enter(self) -> io::Result<Guest> {
         self.stream.set_nodelay(self.entrance.nodelay)?;
-        let local = self.stream.local_addr()?;
+        let own = (self.peer, self.stream.local_addr()?);
+        let (peer, local) = match &self.entrance.proxies {
+            Some(proxies) if proxies.trust(self.peer.ip()) => introduced(&self.stream, own).await?,
+            _ => own,
+        };
         let (socket, security) = match &self.entrance.tls {
             None => (Socket::Plain(self.stream), None),
             Some(tls) => {
@@ -87,7 +93,7 @@ impl Arrival {
         };
         Ok(Guest {
             socket,
-            peer: self.peer,
+            peer,
             local,
             security,
         })
@@ -112,6 +118,26 @@ impl<S> Arrival<S> {
     /// Where it comes from.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+}
+
+/// Both ends of the connection that a load balancer passes on.
+async fn introduced(
+    stream: &TcpStream,
+    own: (SocketAddr, SocketAddr),
+) -> io::Result<(SocketAddr, SocketAddr)> {
+    let loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+    match proxy::read(stream).await? {
+        Origin::Itself => Ok(own),
+        // Some users may come from this machine only; nobody elsewhere can say that they do.
+        Origin::Client { source, .. } if loopback(source) && !loopback(own.0) => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "PROXY protocol: {} says that its client is on this machine",
+                own.0
+            ),
+        )),
+        Origin::Client { source, destination } => Ok((source, destination)),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The threshold: how anybody comes in, whatever is spoken inside.
 //!
-//! This room binds addresses, accepts connections, and takes a newcomer through TLS, until there is a socket that can be read and
+//! This room binds addresses, accepts connections, and takes a newcomer through the PROXY protocol and TLS, until there is a socket that can be read and
 //! written and it is known who is at the other end. It knows no protocol that comes after, no user and no broker; it spawns nothing
 //! and decides about nobody but whom it cannot understand.
 //!
 //! Reading order: [`Door`] (where to listen), [`Listener`] (accepting), [`Arrival`] and [`Guest`] (from a connection to a socket),
-//! [`Socket`] and `secured` (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
+//! `proxy` (for whom a load balancer connects), [`Socket`] and `secured` (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
 //! runs), `ciphers`, [`certificate`] and `der` (who a client's certificate says it is).
 
 mod arrival;
@@ -13,6 +13,7 @@ pub mod certificate;
 pub mod ciphers;
 mod der;
 mod listener;
+mod proxy;
 mod secured;
 mod socket;
 mod start_error;
@@ -22,6 +23,7 @@ mod tls_options;
 pub use arrival::{Arrival, Guest, Security};
 pub use certificate::{Certificate, LoginFrom, SanType};
 pub use listener::{Door, Listener, Opened, SocketOptions};
+pub use proxy::{Network, Proxies};
 pub use socket::Socket;
 pub use start_error::StartError;
 pub use tls::Tls;

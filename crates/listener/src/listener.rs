@@ -1,7 +1,7 @@
 //! Binding and accepting.
 
 use crate::arrival::{Arrival, Entrance};
-use crate::{StartError, Tls};
+use crate::{Proxies, StartError, Tls};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,18 @@ pub struct Door {
     pub address: SocketAddr,
     /// TLS, if it is spoken there.
     pub tls: Option<Arc<Tls>>,
+    /// Who has to say first for whom it connects, if anybody has.
+    pub proxies: Option<Arc<Proxies>>,
 }
 
 impl Door {
     /// A door without TLS.
     pub fn plain(address: SocketAddr) -> Self {
-        Self { address, tls: None }
+        Self {
+            address,
+            tls: None,
+            proxies: None,
+        }
     }
 
     /// A door behind which TLS is spoken.
@@ -30,6 +36,7 @@ impl Door {
         Self {
             address,
             tls: Some(tls),
+            proxies: None,
         }
     }
 }
@@ -92,6 +99,7 @@ impl Listener {
         let entrance = Entrance {
             nodelay: options.nodelay,
             tls: door.tls,
+            proxies: door.proxies,
         };
         Ok(Self {
             socket,

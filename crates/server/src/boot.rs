@@ -126,6 +126,12 @@ fn doors(config: &Config) -> Result<Doors, StartError> {
         let secured = config.tls_listeners.values();
         amqp.extend(secured.map(|it| Door::secured(it.bind_address(any), Arc::clone(&tls))));
     }
+    if config.proxy_protocol {
+        let proxies = Arc::new(config.proxies.clone());
+        for door in &mut amqp {
+            door.proxies = Some(Arc::clone(&proxies));
+        }
+    }
     let management = &config.management;
     // As in RabbitMQ, a node's certificate does for its HTTP API too.
     let own = management.tls.certificate.is_some();

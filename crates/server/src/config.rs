@@ -31,6 +31,10 @@ pub struct Config {
     pub listeners: BTreeMap<String, Listener>,
     /// `listeners.ssl.NAME`; empty by default and with `listeners.ssl = none`.
     pub tls_listeners: BTreeMap<String, Listener>,
+    /// `proxy_protocol`: clients of AMQP come through load balancers that say so.
+    pub proxy_protocol: bool,
+    /// `proxy_protocol_trusted_sources.NAME`.
+    pub proxies: listener::Proxies,
     /// `ssl_options.*`.
     pub tls: TlsOptions,
     /// `ssl_cert_login_from`.
@@ -265,6 +269,8 @@ impl Default for Config {
             data_dir: PathBuf::from("var"),
             listeners: BTreeMap::from([("default".to_owned(), Listener::AnyAddress(5672))]),
             tls_listeners: BTreeMap::new(),
+            proxy_protocol: false,
+            proxies: listener::Proxies::default(),
             tls: TlsOptions::new("ssl_options"),
             certificate_login: LoginFrom::default(),
             certificate_san: (SanType::Dns, 0),

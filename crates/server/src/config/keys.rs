@@ -80,13 +80,8 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("tcp_listen_options.*", NoEffect(ERLANG)),
     ("handshake_timeout", Sets(rules::handshake_timeout)),
     ("reverse_dns_lookups", NoEffect("peers are named by address")),
-    (
-        "proxy_protocol",
-        Only(
-            &["false"],
-            "the PROXY protocol is not part of this version, and peers' addresses would be wrong",
-        ),
-    ),
+    ("proxy_protocol", Sets(rules::proxy_protocol)),
+    ("proxy_protocol_trusted_sources.*", Sets(rules::proxy_trusted)),
     (
         "ranch_connection_max",
         NoEffect("the number of connections is not limited in this version"),

@@ -141,6 +141,10 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
         }
     }
     warnings.extend(contradictions_of_tls(config));
+    if !config.proxy_protocol && !config.proxies.trusted.is_empty() {
+        warnings
+            .push("proxy_protocol_trusted_sources has no effect without proxy_protocol = true".to_owned());
+    }
     if config.listeners.is_empty() && config.tls_listeners.is_empty() {
         warnings.push("no listener is configured: no client can connect".to_owned());
     }
@@ -403,7 +407,6 @@ mod tests {
             "ssl_options.password = x",
             "auth_backends.1 = ldap",
             "auth_backends.1.authn = http",
-            "proxy_protocol = true",
             "default_queue_type = quorum",
             "password_hashing_module = rabbit_password_hashing_sha512",
         ] {
@@ -448,6 +451,14 @@ mod tests {
             left_out[0].contains("DHE-RSA-AES256-SHA is not spoken here"),
             "{left_out:?}"
         );
+    }
+
+    #[test]
+    fn load_balancers_are_trusted_by_name() {
+        let said = config("proxy_protocol = true\nproxy_protocol_trusted_sources.1 = 10.0.0.0/8");
+        assert!(said.proxy_protocol && !said.proxies.trust("8.8.8.8".parse().unwrap()));
+        assert_eq!(warnings("proxy_protocol_trusted_sources.1 = ::1").len(), 1);
+        assert!(error("proxy_protocol_trusted_sources.1 = 10.0.0.0/64").contains("10.0.0.0/8"));
     }
 
     #[test]

@@ -76,6 +76,20 @@ fn socket_buffer(setting: &Setting) -> Checked<u32> {
     bytes_between(setting, 4_096, 1 << 30).ok_or("a size from 4096 to 1GB")
 }
 
+pub fn proxy_protocol(config: &mut Config, setting: &Setting) -> Checked {
+    config.proxy_protocol = boolean(setting)?;
+    Ok(())
+}
+
+pub fn proxy_trusted(config: &mut Config, setting: &Setting) -> Checked {
+    let network = listener::Network::parse(&setting.value);
+    config
+        .proxies
+        .trusted
+        .push(network.ok_or("an IP address, or a network such as 10.0.0.0/8")?);
+    Ok(())
+}
+
 pub fn handshake_timeout(config: &mut Config, setting: &Setting) -> Checked {
     // RabbitMQ also takes `infinity`; nobody may hold a socket here forever without logging in.
     config.limits.handshake_ms =
