@@ -1,7 +1,9 @@
 //! From the command line to a running node, and back down.
 
 mod banner;
+mod check;
 mod definitions;
+mod service;
 mod stop;
 
 use crate::cli::ServerArgs;
@@ -12,6 +14,7 @@ use broker::Broker;
 use gateway::Gateway;
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
 use management::{Management, admin_socket};
+use service::Service;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -22,6 +25,9 @@ const EXIT_CONFIG: u8 = 78;
 
 /// Runs the broker until it is told to stop. Mistakes in the configuration go to standard error, before there is a log.
 pub fn server(args: &ServerArgs) -> ExitCode {
+    if args.check_config {
+        return check::check(args);
+    }
     let Loaded { config, warnings } = match configuration(args, |name| std::env::var(name).ok()) {
         Ok(loaded) => loaded,
         Err(errors) => {
@@ -31,14 +37,17 @@ pub fn server(args: &ServerArgs) -> ExitCode {
             return ExitCode::from(EXIT_CONFIG);
         }
     };
-    if let Err(error) = logs::start(&config.log, &config.data_dir) {
-        eprintln!("leveret: {error}");
-        return ExitCode::from(EXIT_CONFIG);
-    }
+    let log = match logs::start(&config.log, &config.data_dir) {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("leveret: {error}");
+            return ExitCode::from(EXIT_CONFIG);
+        }
+    };
     for warning in warnings {
         tracing::warn!(area = "config", "{warning}");
     }
-    match run(&config) {
+    match run(&config, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(area = "boot", "{error}");
@@ -51,7 +60,7 @@ pub fn server(args: &ServerArgs) -> ExitCode {
 }
 
 /// Opens the broker, then its doors; waits for a signal; closes the doors, then the broker.
-fn run(config: &Config) -> Result<(), Box<dyn Error>> {
+fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     // Before anything that takes time, so that a signal during recovery is not lost.
     let stop = stop::Signals::listen()?;
     let doors = doors(config)?;
@@ -68,7 +77,16 @@ fn run(config: &Config) -> Result<(), Box<dyn Error>> {
         gateway.doors(),
         management.as_ref().map(Management::doors).unwrap_or_default(),
     );
-    let signal = stop.wait(|| doors.tls.iter().for_each(|tls| tls.reload()));
+    let service = Service::find();
+    service.ready();
+    let watched = Arc::clone(&broker);
+    let pulse = service.pulse(move || !watched.status().log_failed)?;
+    let signal = stop.wait(|| {
+        log.reopen();
+        doors.tls.iter().for_each(|tls| tls.reload());
+    });
+    drop(pulse);
+    service.stopping();
     tracing::info!(area = "boot", "{signal}: stopping");
     drop(management);
     gateway.stop();
@@ -255,13 +273,18 @@ pub fn configuration(
     let one = |error| vec![error];
     let mut settings = Vec::new();
     let mut files = Vec::new();
-    if let Some(path) = args
+    let main = args
         .config
         .clone()
-        .or_else(|| sources::file_of_environment(&variable))
+        .or_else(|| sources::file_of_environment(&variable));
+    for path in main
+        .into_iter()
+        .chain(sources::more_files_of_environment(&variable))
     {
-        settings.extend(sources::file(&path).map_err(one)?);
-        files.push(path);
+        for path in sources::files(&path).map_err(one)? {
+            settings.extend(sources::file(&path).map_err(one)?);
+            files.push(path);
+        }
     }
     settings.extend(sources::environment(&variable));
     for text in &args.set {

@@ -57,7 +57,7 @@ impl Cli {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServerArgs {
-    /// Configuration file, in rabbitmq.conf syntax (else LEVERET_CONFIG_FILE or RABBITMQ_CONFIG_FILE).
+    /// Configuration file, in rabbitmq.conf syntax, or a directory of such files (else LEVERET_CONFIG_FILE or RABBITMQ_CONFIG_FILE).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Directory of everything durable (else LEVERET_DATA_DIR, `data_dir` of the file, or ./var).
@@ -66,6 +66,9 @@ pub struct ServerArgs {
     /// Where to listen for AMQP 0-9-1: a port or ADDRESS:PORT; may be given again; replaces all other listeners.
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
+    /// Say what is wrong with the configuration, all of it, and don't start.
+    #[arg(long)]
+    pub check_config: bool,
     /// One setting in the file's syntax, such as `-s heartbeat=30`; may be given again; wins over the file.
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -83,10 +86,11 @@ mod tests {
 
     #[test]
     fn every_option_is_read() {
-        let line = "leveret server --config f --data-dir d --listen 1 --listen [::1]:2 -s a=1 --set b=2";
+        let line = "leveret server --config f --data-dir d --listen 1 --listen [::1]:2 -s a=1 --set b=2 --check-config";
         let Command::Server(args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
             panic!("another command");
         };
+        assert!(args.check_config);
         assert_eq!((args.config, args.data_dir), (Some("f".into()), Some("d".into())));
         assert_eq!(
             (args.listen, args.set),

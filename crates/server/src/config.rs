@@ -12,6 +12,7 @@ pub mod sources;
 pub mod syntax;
 pub mod units;
 
+use crate::logs::Rotation;
 use gateway::Mechanism;
 use listener::{LoginFrom, SanType, TlsOptions};
 use std::collections::BTreeMap;
@@ -218,6 +219,8 @@ pub struct LogOptions {
     pub file: Option<PathBuf>,
     pub file_level: Level,
     pub file_format: LogFormat,
+    /// `log.file.rotation.*`.
+    pub rotation: Rotation,
     /// `None` is `logs` in the data directory.
     pub dir: Option<PathBuf>,
     /// Categories with a level of their own.
@@ -304,6 +307,7 @@ impl Default for Config {
                 file: None,
                 file_level: Level::Info,
                 file_format: LogFormat::Text,
+                rotation: Rotation::default(),
                 dir: None,
                 categories: BTreeMap::new(),
             },

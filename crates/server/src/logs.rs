@@ -6,12 +6,15 @@
 mod area;
 mod clock;
 mod line;
+mod log_file;
+mod rotation;
+
+pub use rotation::{Moment, Rotation};
 
 use crate::config::{ConsoleStream, Level, LogOptions};
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -20,6 +23,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use area::AreaLevels;
 use line::LineFormat;
+use log_file::LogFile;
 
 /// Where and why logging can't start.
 #[derive(Debug)]
@@ -45,11 +49,27 @@ impl std::error::Error for LogError {
     }
 }
 
+/// The log of a running process.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    file: Option<Arc<Mutex<LogFile>>>,
+}
+
+impl Log {
+    /// Goes on in a new file if somebody has put the log file aside.
+    pub fn reopen(&self) {
+        if let Some(file) = &self.file {
+            file.lock().unwrap_or_else(PoisonError::into_inner).reopen();
+        }
+    }
+}
+
 /// Starts logging for the whole process. A second call changes nothing.
 ///
 /// # Errors
 /// The log file or its directory can't be made or written.
-pub fn start(options: &LogOptions, data_dir: &Path) -> Result<(), LogError> {
+pub fn start(options: &LogOptions, data_dir: &Path) -> Result<Log, LogError> {
+    let mut log = Log::default();
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
     if options.console {
         let format = LineFormat::new(options.console_format);
@@ -61,36 +81,46 @@ pub fn start(options: &LogOptions, data_dir: &Path) -> Result<(), LogError> {
         });
     }
     if let Some(file) = log_file(options, data_dir)? {
+        let file = Arc::new(Mutex::new(file));
+        log.file = Some(Arc::clone(&file));
+        let writer = move || Shared(Arc::clone(&file));
         let format = LineFormat::new(options.file_format);
         let filter = AreaLevels::new(options, options.file_level);
         layers.push(
             layer()
                 .event_format(format)
                 .with_ansi(false)
-                .with_writer(Mutex::new(file))
+                .with_writer(writer)
                 .with_filter(filter)
                 .boxed(),
         );
     }
     // Fails only if a subscriber is set already, which then goes on serving.
     let _ = tracing_subscriber::registry().with(layers).try_init();
-    Ok(())
+    Ok(log)
 }
 
-fn log_file(options: &LogOptions, data_dir: &Path) -> Result<Option<File>, LogError> {
+/// The log file as it is written to, line by line.
+struct Shared(Arc<Mutex<LogFile>>);
+
+impl io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
+}
+
+fn log_file(options: &LogOptions, data_dir: &Path) -> Result<Option<LogFile>, LogError> {
     let Some(name) = &options.file else {
         return Ok(None);
     };
     let dir = options.dir.clone().unwrap_or_else(|| data_dir.join("logs"));
     let path = dir.join(name);
-    let open = || {
-        fs::create_dir_all(path.parent().unwrap_or(&dir))?;
-        OpenOptions::new().create(true).append(true).open(&path)
-    };
-    open().map(Some).map_err(|source| LogError {
-        path: path.clone(),
-        source,
-    })
+    let opened = LogFile::open(&path, options.rotation.clone());
+    opened.map(Some).map_err(|source| LogError { path, source })
 }
 
 fn level_filter(level: Level) -> LevelFilter {

@@ -8,7 +8,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use tempfile::TempDir;
 
@@ -18,7 +18,13 @@ fn leveret(scratch: &TempDir, args: &[&str]) -> Command {
         .args(args)
         .current_dir(scratch.path())
         .stdin(Stdio::null());
-    for name in ["LEVERET_CONFIG_FILE", "RABBITMQ_CONFIG_FILE", "LEVERET_DATA_DIR"] {
+    for name in [
+        "LEVERET_CONFIG_FILE",
+        "RABBITMQ_CONFIG_FILE",
+        "LEVERET_CONFIG_FILES",
+        "RABBITMQ_CONFIG_FILES",
+        "LEVERET_DATA_DIR",
+    ] {
         command.env_remove(name);
     }
     command
@@ -165,6 +171,84 @@ fn mistakes_in_the_configuration_are_told_before_anything_starts() {
         "{text}"
     );
     assert!(!scratch.path().join("var").exists());
+}
+
+#[test]
+fn a_configuration_is_checked_without_a_start() {
+    let scratch = TempDir::new().unwrap();
+    let check = |text: &str| {
+        fs::write(scratch.path().join("l.conf"), text).unwrap();
+        let mut command = leveret(&scratch, &["server", "--check-config", "--config", "l.conf"]);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = check("heartbeat = 5\nmqtt.vhost = /\n");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("warning: key mqtt.vhost") && text.contains("the configuration is good"),
+        "{text}"
+    );
+    let (code, text) = check("hearbeat = 5\nframe_max = x\n");
+    assert_eq!(code, Some(78), "{text}");
+    assert!(
+        text.contains("did you mean heartbeat?") && text.contains("l.conf:2: frame_max"),
+        "{text}"
+    );
+    let (code, text) = check(
+        "listeners.ssl.default = 5671\nssl_options.certfile = no.pem\nssl_options.keyfile = no.key\nload_definitions = no.json\n",
+    );
+    assert_eq!(code, Some(78), "{text}");
+    assert!(
+        text.contains("ssl_options.certfile no.pem cannot be read")
+            && text.contains("load_definitions: no.json"),
+        "{text}"
+    );
+    assert!(!scratch.path().join("var").exists(), "nothing was started");
+}
+
+#[test]
+fn a_service_manager_hears_that_the_node_serves_and_a_hangup_reopens_the_log() {
+    let scratch = TempDir::new().unwrap();
+    let path = scratch.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    let line = [
+        "server",
+        "--listen",
+        "127.0.0.1:0",
+        "-s",
+        "management.tcp.port=0",
+        "-s",
+        "log.file=l.log",
+    ];
+    let mut child = leveret(&scratch, &line)
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "20000")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let heard = || {
+        let mut buffer = [0; 100];
+        let count = manager.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..count].to_vec()).unwrap()
+    };
+    assert!(heard().starts_with("READY=1"));
+    assert_eq!(heard(), "WATCHDOG=1");
+    let log = scratch.path().join("var/logs/l.log");
+    fs::rename(&log, scratch.path().join("moved")).unwrap();
+    let signal = |name: &str| {
+        let sent = Command::new("kill")
+            .args([name, &child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-HUP");
+    while !log.exists() {
+        assert_eq!(heard(), "WATCHDOG=1");
+    }
+    signal("-TERM");
+    while !heard().starts_with("STOPPING=1") {}
+    assert!(child.wait().unwrap().success());
+    assert!(fs::read_to_string(&log).unwrap().contains("stopped"));
 }
 
 #[test]

@@ -37,7 +37,7 @@ const PEM_CACHE: &str = "files are read again as soon as they change";
 const TLS_LOG: &str = "failed handshakes are logged with their reason at the level of errors";
 const AUTH: &str = "only the internal authentication backend is part of this version, and it would let in other users than the one named";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
-const ONE_FILE: &str = "all categories share one log file, which is only appended to";
+const ONE_FILE: &str = "all categories share one log file";
 const STORE: &str = "Leveret's own storage decides this";
 
 /// Keys by pattern; `*` stands for one segment, `**` for one or more. The first match counts.
@@ -301,9 +301,12 @@ pub const KEYS: &[(&str, Rule)] = &[
         "log.file.formatter.**",
         NoEffect("the form of a log line is fixed"),
     ),
+    ("log.file.rotation.date", Sets(rules::rotation_date)),
+    ("log.file.rotation.size", Sets(rules::rotation_size)),
+    ("log.file.rotation.count", Sets(rules::rotation_count)),
     (
-        "log.file.rotation.*",
-        NoEffect("log files are only appended to; rotate them from outside, copying and truncating"),
+        "log.file.rotation.compress",
+        NoEffect("old log files are kept as they are"),
     ),
     ("log.dir", Sets(rules::log_dir)),
     ("log.default.level", Sets(rules::log_category_level)),

@@ -392,7 +392,7 @@ mod tests {
             "definitions.skip_if_unchanged = true",
             "num_acceptors.tcp = 10",
             "tcp_listen_options.buffer = 32768",
-            "log.file.rotation.date = $D0",
+            "log.file.rotation.compress = true",
         ] {
             assert_eq!(warnings(key).len(), 1, "{key}");
         }

@@ -4,6 +4,7 @@
 
 use super::units::{byte_size, information_units, share, whole};
 use super::{Config, ConsoleStream, Level, Listener, LogFormat, Setting, Watermark};
+use crate::logs::Moment;
 use gateway::Mechanism;
 
 /// `Err` says what the value may be.
@@ -338,6 +339,27 @@ pub fn log_file_level(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn log_file_formatter(config: &mut Config, setting: &Setting) -> Checked {
     config.log.file_format = formatter(setting)?;
+    Ok(())
+}
+
+pub fn rotation_date(config: &mut Config, setting: &Setting) -> Checked {
+    config.log.rotation.date = match setting.value.as_str() {
+        "" => None,
+        text => Some(Moment::parse(text).ok_or(
+            "$D and an hour (each day), $W, a day from 0 (Sunday), D and an hour (each week), $M, a date, D and an hour (each month)",
+        )?),
+    };
+    Ok(())
+}
+
+pub fn rotation_size(config: &mut Config, setting: &Setting) -> Checked {
+    let bytes = byte_size(&setting.value).ok_or("bytes, or with KB, MB, GB; 0 is no limit")?;
+    config.log.rotation.size = (bytes > 0).then_some(bytes);
+    Ok(())
+}
+
+pub fn rotation_count(config: &mut Config, setting: &Setting) -> Checked {
+    config.log.rotation.count = number(setting, 0, 1_000).ok_or("a number from 0 to 1000")?;
     Ok(())
 }
 

@@ -103,6 +103,38 @@ pub fn file_of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<
         .map(PathBuf::from)
 }
 
+/// Further configuration files that the environment names, which count after that one: a file, or a directory of them.
+pub fn more_files_of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    ["LEVERET_CONFIG_FILES", "RABBITMQ_CONFIG_FILES"]
+        .iter()
+        .find_map(|name| variable(name).filter(|v| !v.is_empty()))
+        // RabbitMQ takes a pattern, which is always this one.
+        .map(|text| PathBuf::from(text.strip_suffix("/*.conf").unwrap_or(&text)))
+}
+
+/// The configuration files of a path: itself, or those of a directory that end in `.conf`, in the order of their names.
+///
+/// # Errors
+/// `Read`: the directory can't be read.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>, ConfigError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failed = |source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        if file.is_file() && file.extension().is_some_and(|ending| ending == "conf") {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// One `key=value` of the command line, in the grammar of the file.
 ///
 /// # Errors
@@ -158,6 +190,23 @@ mod tests {
         let both = |name: &str| Some(format!("/{name}"));
         assert_eq!(file_of_environment(both), Some("/LEVERET_CONFIG_FILE".into()));
         assert_eq!(file_of_environment(|_| None), None);
+    }
+
+    #[test]
+    fn a_directory_is_read_in_the_order_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["20-b.conf", "10-a.conf", "notes.txt"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let pattern = format!("{}/*.conf", dir.path().display());
+        let named =
+            more_files_of_environment(|name| (name == "RABBITMQ_CONFIG_FILES").then(|| pattern.clone()));
+        let found = files(&named.unwrap()).unwrap();
+        assert_eq!(
+            found,
+            ["10-a.conf", "20-b.conf"].map(|name| dir.path().join(name))
+        );
+        assert_eq!(files(Path::new("/x.conf")).unwrap(), [Path::new("/x.conf")]);
     }
 
     #[test]

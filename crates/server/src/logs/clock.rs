@@ -27,7 +27,7 @@ impl fmt::Display for WallTime {
 }
 
 /// Year, month and day of a day counted from 1970-01-01.
-fn date(day: u64) -> (u64, u64, u64) {
+pub(super) fn date(day: u64) -> (u64, u64, u64) {
     // Years run from March here, so that the leap day is the last of its year; 719,468 days lie between
     // 0000-03-01 and 1970-01-01, and the calendar repeats every 400 years of 146,097 days.
     let day = day + 719_468;

@@ -1,0 +1,43 @@
+//! `leveret server --check-config`: what a start with this configuration would say, without a start.
+
+use super::{EXIT_CONFIG, configuration, doors};
+use crate::cli::ServerArgs;
+use crate::config::Config;
+use std::process::ExitCode;
+
+/// Prints every mistake and every warning, and exits with 78 if there is a mistake.
+pub fn check(args: &ServerArgs) -> ExitCode {
+    let (warnings, mistakes) = match configuration(args, |name| std::env::var(name).ok()) {
+        Ok(loaded) => (loaded.warnings, files(&loaded.config)),
+        Err(errors) => (Vec::new(), errors.iter().map(ToString::to_string).collect()),
+    };
+    for warning in &warnings {
+        println!("warning: {warning}");
+    }
+    for mistake in &mistakes {
+        println!("error: {mistake}");
+    }
+    if mistakes.is_empty() {
+        println!("the configuration is good");
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_CONFIG)
+    }
+}
+
+/// What is wrong with the files that the configuration names.
+fn files(config: &Config) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    if let Err(error) = doors(config) {
+        mistakes.push(error.to_string());
+    }
+    if let Some(path) = &config.load_definitions
+        && let Err(error) = std::fs::metadata(path)
+    {
+        mistakes.push(format!(
+            "load_definitions: {} can't be read: {error}",
+            path.display()
+        ));
+    }
+    mistakes
+}
