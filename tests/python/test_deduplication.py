@@ -53,7 +53,9 @@ def test_a_duplicate_in_another_group_or_priority_is_one_too(channel, name):
 
 
 @pytest.mark.needs_control
-def test_a_queue_knows_duplicates_after_a_crash(channel, name):
+def test_a_queue_knows_duplicates_after_a_restart(name):
+    channel = connect().channel()
+    channel.confirm_delivery()
     channel.queue_declare(name, durable=True, arguments={"x-message-deduplication": True})
     publish(channel, "", name, b"1", "a")
     control("restart")

@@ -60,6 +60,8 @@ pub struct Publisher {
     /// Targets that hold messages, in the order in which they got the first.
     open: SmallVec<[usize; 4]>,
     scratch: Vec<u8>,
+    /// Something of what is on its way must not overtake acknowledgements.
+    orderly: bool,
 }
 
 /// Where a message went when the catalog's view was of this generation.
@@ -107,6 +109,8 @@ struct Target {
     queues: SmallVec<[Arc<Queue>; 1]>,
     builder: BlockBuilder,
     persistent: bool,
+    /// One of the queues compares what comes with what is there.
+    orderly: bool,
     numbers: Ranges,
 }
 
@@ -125,7 +129,14 @@ impl Publisher {
             sets: HashMap::default(),
             open: SmallVec::new(),
             scratch: Vec::new(),
+            orderly: false,
         }
+    }
+
+    /// True if what was taken since the last [`Publisher::flush`] must reach its queues in order with the channel's
+    /// acknowledgements.
+    pub fn is_orderly(&self) -> bool {
+        self.orderly
     }
 
     /// Takes a message. `number` is its confirm number if the channel is in confirm mode. Returns who took it.
@@ -298,6 +309,7 @@ impl Publisher {
         if self.open.is_empty() {
             return None;
         }
+        self.orderly = false;
         let mut pressure = None;
         let mut persistent = false;
         for at in std::mem::take(&mut self.open) {
@@ -334,6 +346,7 @@ impl Publisher {
         }
         if self.targets[target].builder.is_empty() {
             self.targets[target].persistent = persistent;
+            self.orderly |= self.targets[target].orderly;
             self.open.push(target);
         }
     }
@@ -459,9 +472,11 @@ impl Publisher {
             self.forget_routes();
         }
         let registry = self.session.broker().queues();
+        let queues: SmallVec<[Arc<Queue>; 1]> = ids.iter().filter_map(|id| registry.get(*id)).collect();
         self.targets.push(Target {
             ids: ids.clone(),
-            queues: ids.iter().filter_map(|id| registry.get(*id)).collect(),
+            orderly: queues.iter().any(|queue| queue.compares()),
+            queues,
             builder: BlockBuilder::new(),
             persistent: false,
             numbers: Ranges::new(),

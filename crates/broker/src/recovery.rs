@@ -257,6 +257,9 @@ fn restore_queues(
         let (machine, journal) = queue.host(&node.log, JournalId(known.id.0), QueueJournal::Local);
         let (vhost, name) = (known.vhost.clone(), known.name.clone());
         let queue = Queue::new(known.id, vhost, name, Host::new(machine, journal), node.clone());
+        if settings.deduplicates {
+            queue.compare();
+        }
         queue.submit(Request::Configure {
             settings: Box::new(settings),
         });

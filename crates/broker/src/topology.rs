@@ -288,6 +288,9 @@ impl Topology {
         if effective.expires_ms.is_some() {
             queue.submit(QueueRequest::Use);
         }
+        if effective.deduplicates {
+            queue.compare();
+        }
         let memory = self.queue_memory.load(Ordering::Relaxed);
         if memory > 0 {
             queue.submit(QueueRequest::Shrink { memory });

@@ -46,6 +46,8 @@ pub struct Queue {
     holding: Holding,
     /// When the clock will turn the queue, in milliseconds since the Unix epoch; `u64::MAX` if it will not.
     alarm: AtomicU64,
+    /// See [`Queue::compares`].
+    compares: AtomicBool,
     node: Arc<Node>,
 }
 
@@ -101,10 +103,22 @@ impl Queue {
             consumers: Mutex::default(),
             holding: Holding::default(),
             alarm: AtomicU64::new(u64::MAX),
+            compares: AtomicBool::new(false),
             node,
         });
         queue.publish_status(&queue.lock(), &mut Vec::new());
         queue
+    }
+
+    /// It compares what comes with what is there (`x-message-deduplication`): a channel's publishes and acknowledgements must reach it
+    /// in their order, which others don't care about.
+    pub fn compare(&self) {
+        self.compares.store(true, Ordering::Relaxed);
+    }
+
+    /// See [`Queue::compare`].
+    pub fn compares(&self) -> bool {
+        self.compares.load(Ordering::Relaxed)
     }
 
     /// Its numbers after its last turn.

@@ -156,9 +156,20 @@ impl Channel {
 
     /// Hands on what was published and settled since the last flush. Some: read nothing more until there is relief.
     pub fn flush(&mut self) -> Option<Pressure> {
+        if self.is_orderly() {
+            // What was settled after the publishes has sent them on their way already.
+            self.flush_settled();
+        }
         let pressure = self.publisher.as_mut().and_then(|publisher| publisher.flush());
         self.flush_settled();
         pressure
+    }
+
+    /// True if there are publishes to a queue that must get them in order with acknowledgements.
+    fn is_orderly(&self) -> bool {
+        self.publisher
+            .as_ref()
+            .is_some_and(|publisher| publisher.is_orderly())
     }
 
     /// True if it has consumers.

@@ -28,6 +28,12 @@ impl Channel {
         verdict: Verdict,
         method: MethodId,
     ) -> Result<(), Exception> {
+        if self.is_orderly()
+            && let Some(publisher) = &mut self.publisher
+        {
+            // The reason to slow down, if there is one, is found again by the next publish.
+            drop(publisher.flush());
+        }
         let known = match (multiple, tag) {
             _ if self.tx.is_some() => self.settle_in_transaction(tag, multiple, verdict),
             (true, 0) => {

@@ -33,6 +33,7 @@ impl<'a> Words<'a> {
         for (key, value) in self.0.iter().filter_map(|word| word.split_once(':')) {
             match value.parse::<i32>() {
                 Ok(number) => table.insert(key, number),
+                Err(_) if value == "true" => table.insert(key, true),
                 Err(_) => table.insert(key, value),
             }
         }
@@ -281,7 +282,7 @@ fn publish(out: &mut Vec<u8>, channel: u16, words: &Words<'_>) {
     if !words.get("reply-to").is_empty() {
         properties = properties.reply_to(words.get("reply-to"));
     }
-    let copies: Table = ["CC", "BCC"]
+    let mut headers: Table = ["CC", "BCC"]
         .into_iter()
         .filter(|name| !words.get(name).is_empty())
         .map(|name| {
@@ -291,8 +292,11 @@ fn publish(out: &mut Vec<u8>, channel: u16, words: &Words<'_>) {
             )
         })
         .collect();
-    if !copies.is_empty() {
-        properties = properties.headers(&copies);
+    if !words.get("same").is_empty() {
+        headers.insert(model::X_DEDUPLICATION_HEADER, words.get("same"));
+    }
+    if !headers.is_empty() {
+        properties = properties.headers(&headers);
     }
     let method = BasicPublish {
         exchange: words.get("exchange").as_bytes(),
