@@ -4,7 +4,19 @@ BINARY := target/release/leveret
 TOOLS := rabbitmqctl rabbitmq-diagnostics rabbitmq-queues rabbitmq-streams rabbitmq-plugins rabbitmq-upgrade
 PREFIX ?= /usr/local
 
-.PHONY: help run build install test bench
+.PHONY: help run build install test bench ui
+
+# The pages of the management listener, built by npm and embedded by cargo. Without npm the binary says on / that it has none.
+UI_SOURCES := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json ui/pack.mjs
+ifneq ($(shell command -v npm),)
+UI := ui/dist/index.html
+endif
+
+ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json
+	cd ui && npm ci --silent --no-progress && touch node_modules/.package-lock.json
+
+ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
+	cd ui && npm run --silent build
 
 help: ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
@@ -12,14 +24,16 @@ help: ## list these commands
 run: build ## start a broker on port 5672, its HTTP API on 15672, with its data in ./var (or LEVERET_DATA_DIR)
 	@exec $(BINARY) server
 
-build: ## build target/release/leveret and nothing else
+build: $(UI) ## build target/release/leveret and nothing else
 	cargo build --release --locked --bin leveret
 
 install: build ## install leveret and RabbitMQ's tools as links to it into PREFIX (/usr/local), below DESTDIR
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/leveret
 	for tool in $(TOOLS); do ln -sf leveret $(DESTDIR)$(PREFIX)/bin/$$tool; done
 
-test: ## run every test: the gate of the workspace, then the real binary with foreign clients
+ui: $(UI) ## build the web UI into ui/dist, from where the next cargo build takes it
+
+test: $(UI) ## run every test: the gate of the workspace, then the real binary with foreign clients
 	cargo xtask ci
 	cargo build --release --locked --bin leveret
 	tests/run $(BINARY)

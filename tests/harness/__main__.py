@@ -107,7 +107,7 @@ def stop_cleanly(broker, tally: Tally) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/run", description=__doc__)
     parser.add_argument("binary", nargs="?", help="the leveret executable")
-    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,node,go,java,lapin,crash,perftest,perf")
+    parser.add_argument("--only", default="", help="suites to run, separated by commas: python,differential,node,go,java,lapin,ui,crash,perftest,perf")
     parser.add_argument("--external", help="HOST:PORT of a running broker; only client suites and PerfTest run")
     parser.add_argument("--external-restart", default="", help="a shell command that restarts it")
     parser.add_argument("--external-alarm-on", default="", help="a shell command that raises its disk alarm")

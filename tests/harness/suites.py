@@ -62,4 +62,10 @@ def client_suites() -> list[Suite]:
             [["cargo", "build", "--quiet", "--locked", "--target-dir", str(TARGET)]],
             [str(TARGET / "debug" / "leveret-test-lapin")],
         ),
+        Suite(
+            "ui",
+            TESTS.parent / "ui",
+            [["sh", "tests/install.sh"]],
+            ["node_modules/.bin/playwright", "test"],
+        ),
     ]

@@ -114,6 +114,15 @@ def test_what_is_published_is_got_as_it_was(api, vhost, held):
     assert got(api, held).json == []
 
 
+def test_a_message_for_several_queues_is_confirmed_once_all_have_it(api, vhost, held):
+    for at in range(4):
+        assert api.put(f"/queues/{q(vhost)}/q{at}", {"durable": True}).status == 201
+        assert api.post(f"/bindings/{q(vhost)}/e/amq.fanout/q/q{at}", {"routing_key": "", "arguments": {}}).status == 201
+    for _ in range(5):
+        assert publish(api, vhost, exchange="amq.fanout").json == {"routed": True}
+    assert got(api, f"{q(vhost)}/q3", count=9).json[0]["message_count"] == 4
+
+
 def test_wrong_publishes_and_gets(api, vhost, held):
     answer = api.post(f"/exchanges/{q(vhost)}/amq.default/publish", {"routing_key": "x"})
     assert reason(answer, 400) == "[{key_missing,properties},\n {key_missing,payload},\n {key_missing,payload_encoding}]"

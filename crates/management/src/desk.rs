@@ -4,6 +4,8 @@
 use crate::call::Call;
 use crate::refusal::Refusal;
 use broker::{ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
@@ -20,6 +22,8 @@ pub struct Desk {
     session: Arc<Session>,
     outbox: Arc<Outbox>,
     waker: Waker,
+    /// What came back and has not been looked at: several events may come at a time.
+    backlog: RefCell<VecDeque<Event>>,
 }
 
 impl Desk {
@@ -42,6 +46,7 @@ impl Desk {
             session,
             outbox,
             waker: Arc::new(Unpark(std::thread::current())).into(),
+            backlog: RefCell::default(),
         })
     }
 
@@ -72,10 +77,18 @@ impl Desk {
         let until = Instant::now() + PATIENCE;
         let mut events = Vec::new();
         loop {
-            self.outbox.take(&mut events, &self.waker);
-            if let Some(found) = events.drain(..).find_map(&mut wanted) {
-                return Ok(found);
+            let mut backlog = self.backlog.borrow_mut();
+            while let Some(event) = backlog.pop_front() {
+                if let Some(found) = wanted(event) {
+                    return Ok(found);
+                }
             }
+            self.outbox.take(&mut events, &self.waker);
+            backlog.extend(events.drain(..));
+            if !backlog.is_empty() {
+                continue;
+            }
+            drop(backlog);
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Refusal::Internal("timeout".into()));

@@ -1,4 +1,4 @@
-//! The door for people: RabbitMQ's HTTP API.
+//! The door for people: RabbitMQ's HTTP API and the web UI.
 //!
 //! This room knows HTTP and JSON and nothing of AMQP's frames. It never decides what the broker means: it reads the catalog's
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
@@ -9,7 +9,7 @@
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `policies`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
-//! and filters them, [`json`] writes AMQP's tables as JSON.
+//! and filters them, [`json`] writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from this (`ui/`).
 
 mod access;
 pub mod admin_socket;
@@ -42,6 +42,7 @@ mod serve;
 mod text;
 mod users;
 mod vhosts;
+mod web_ui;
 
 pub use definitions::import;
 pub use listener::StartError;

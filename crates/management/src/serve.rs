@@ -6,6 +6,7 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
+use crate::web_ui;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -140,6 +141,9 @@ async fn connection<S>(
 /// Answers one request. The work is done on a thread of the budget, so that a long one holds up nobody but its like.
 async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
+    if let Some(page) = web_ui::answer(&head.method, head.uri.path(), &head.headers) {
+        return page;
+    }
     let Some((route, parts)) = routes::find(head.uri.path()) else {
         return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS");
     };

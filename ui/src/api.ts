@@ -1,0 +1,67 @@
+// The HTTP API as the pages ask it. Whoever is logged in stands in the header; the browser adds nothing of its own
+// (`credentials: "omit"`), so that it never opens a log-in window over the page.
+
+import { expire, session } from "./session";
+
+/** What the broker refused, in its words. Status 0: nobody answered. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    reason: string,
+  ) {
+    super(reason);
+  }
+}
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+/** Encodes a name for a path. A slash becomes %2F; nothing is left that a path could mean something by. */
+export const enc = (name: string): string => encodeURIComponent(name).replace(/\./g, (dot) => (name === "." || name === ".." ? "%2E" : dot));
+
+/** The default exchange has no name, and `amq.default` in paths. */
+export const exchangePath = (name: string): string => enc(name === "" ? "amq.default" : name);
+
+/** Asks the API. `undefined` where an answer has no body. */
+export async function call<T>(method: string, path: string, body?: unknown, extra: Record<string, string> = {}, signal?: AbortSignal): Promise<T> {
+  const asker = session.get();
+  const headers: Record<string, string> = { accept: "application/json", ...extra };
+  if (asker) headers["authorization"] = asker.authorization;
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let response: Response;
+  try {
+    const request: RequestInit = { method, headers, credentials: "omit", cache: "no-store" };
+    if (body !== undefined) request.body = JSON.stringify(body);
+    if (signal) request.signal = signal;
+    response = await fetch(`/api${path}`, request);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "The broker does not answer.");
+  }
+  const text = await response.text();
+  let answer: unknown;
+  try {
+    answer = text === "" ? undefined : JSON.parse(text);
+  } catch {
+    throw new ApiError(response.status, "The answer is not what the API gives; is there something between this page and the broker?");
+  }
+  if (response.ok) return answer as T;
+  const reason = words(answer) ?? `${response.status} ${response.statusText}`;
+  if (response.status === 401 && asker && path !== "/whoami") {
+    // A password that was changed, or a user that was deleted, answers like a right that is missing: whoami tells them apart.
+    await call("GET", "/whoami").catch((error) => {
+      if (error instanceof ApiError && error.status === 401) expire();
+    });
+  }
+  throw new ApiError(response.status, reason);
+}
+
+export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => call<T>("GET", path, undefined, {}, signal);
+
+/** The reason in an error's body; Erlang's terms come as text, lists or objects. */
+function words(answer: unknown): string | undefined {
+  if (typeof answer !== "object" || answer === null) return undefined;
+  const { reason, error } = answer as { reason?: unknown; error?: unknown };
+  const told = reason ?? error;
+  if (told === undefined) return undefined;
+  return typeof told === "string" ? told : JSON.stringify(told);
+}

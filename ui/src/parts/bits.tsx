@@ -1,0 +1,123 @@
+// Small things that many pages show.
+
+import type { ComponentChildren } from "preact";
+import type { Answer } from "../poll";
+import { NONE, shown } from "../format";
+import { href } from "../router";
+
+export function Badge({ children, tone = "", title }: { children: ComponentChildren; tone?: "" | "good" | "warn" | "bad"; title?: string }) {
+  return (
+    <span class={`badge ${tone}`} title={title}>
+      {children}
+    </span>
+  );
+}
+
+const TONES: Record<string, "" | "good" | "warn" | "bad"> = { running: "good", idle: "", flow: "warn", blocking: "warn", blocked: "bad", down: "bad", crashed: "bad", stopped: "bad", minority: "bad" };
+
+/** The state of a queue, channel or connection. */
+export function State({ value }: { value: unknown }) {
+  if (typeof value !== "string") return <>{NONE}</>;
+  return <Badge tone={TONES[value] ?? ""}>{value}</Badge>;
+}
+
+/** A heading with what can be done beside it. */
+export function Head({ title, kind, children }: { title: string; kind?: string; children?: ComponentChildren }) {
+  return (
+    <header class="head">
+      <h1>
+        {kind && <span class="kind">{kind} </span>}
+        <span class="name">{title}</span>
+      </h1>
+      <div class="buttons">{children}</div>
+    </header>
+  );
+}
+
+export function Card({ title, children, aside, wide }: { title: string; children: ComponentChildren; aside?: ComponentChildren; wide?: boolean }) {
+  return (
+    <section class={wide ? "card wide" : "card"}>
+      <header>
+        <h2>{title}</h2>
+        {aside}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** A figure with its name. */
+export function Figure({ label, children, to, tone = "" }: { label: string; children: ComponentChildren; to?: string; tone?: string }) {
+  const body = (
+    <>
+      <b>{children}</b>
+      <span>{label}</span>
+    </>
+  );
+  return to ? (
+    <a class={`figure ${tone}`} href={to}>
+      {body}
+    </a>
+  ) : (
+    <div class={`figure ${tone}`}>{body}</div>
+  );
+}
+
+/** Facts in two columns; what is undefined is left out. */
+export function Facts({ rows }: { rows: [string, ComponentChildren | undefined][] }) {
+  return (
+    <dl class="facts">
+      {rows
+        .filter(([, value]) => value !== undefined)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+/** A table of arguments. */
+export function Arguments({ table }: { table: unknown }) {
+  const entries = typeof table === "object" && table !== null ? Object.entries(table) : [];
+  if (entries.length === 0) return <span class="muted">none</span>;
+  return (
+    <ul class="arguments">
+      {entries.map(([name, value]) => (
+        <li key={name}>
+          <code>{name}</code> {shown(value)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What stands where figures will, or why there are none. */
+export function Waiting({ answer, what }: { answer: Answer<unknown>; what: string }) {
+  const { error, reload } = answer;
+  if (error === null) {
+    return (
+      <p class="muted" aria-busy="true">
+        Loading…
+      </p>
+    );
+  }
+  const words: Record<number, string> = {
+    401: `You are not permitted to see ${what}.`,
+    404: `There is no ${what} here, or you are not permitted to see it.`,
+  };
+  return (
+    <div class="empty">
+      <p>{words[error.status] ?? `${what}: ${error.message}`}</p>
+      <button type="button" onClick={reload}>
+        Try again
+      </button>
+    </div>
+  );
+}
+
+export function Vhost({ name }: { name: string }) {
+  return <a href={href("vhosts", name)}>{name}</a>;
+}

@@ -1,0 +1,150 @@
+// Fields of forms. Each has a label of its own and, where a word isn't enough, a line that explains.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { attempt } from "./notices";
+
+interface FieldProps {
+  label: string;
+  hint?: ComponentChildren;
+  children: ComponentChildren;
+}
+
+export function Field({ label, hint, children }: FieldProps) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      {children}
+      {hint && <small>{hint}</small>}
+    </label>
+  );
+}
+
+interface TextProps {
+  label: string;
+  value: string;
+  onChange(value: string): void;
+  hint?: ComponentChildren;
+  type?: "text" | "password";
+  required?: boolean;
+  list?: string[];
+  placeholder?: string;
+  autocomplete?: string;
+}
+
+export function Text({ label, value, onChange, hint, list, type = "text", ...rest }: TextProps) {
+  const id = list ? `list-${label.replace(/\W+/g, "-")}` : undefined;
+  return (
+    <Field label={label} hint={hint}>
+      <input type={type as "text"} value={value} list={id} onInput={(event) => onChange(event.currentTarget.value)} {...rest} />
+      {list && (
+        <datalist id={id}>
+          {list.map((item) => (
+            <option key={item} value={item} />
+          ))}
+        </datalist>
+      )}
+    </Field>
+  );
+}
+
+export function Area({ label, value, onChange, hint, rows = 4 }: { label: string; value: string; onChange(value: string): void; hint?: ComponentChildren; rows?: number }) {
+  return (
+    <Field label={label} hint={hint}>
+      <textarea rows={rows} value={value} spellcheck={false} onInput={(event) => onChange(event.currentTarget.value)} />
+    </Field>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  value: string;
+  /** Values, or values and what stands for them. */
+  options: (string | [string, string])[];
+  onChange(value: string): void;
+  hint?: ComponentChildren;
+}
+
+export function Choice({ label, value, options, onChange, hint }: ChoiceProps) {
+  return (
+    <Field label={label} hint={hint}>
+      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+        {options.map((option) => {
+          const [key, words] = typeof option === "string" ? [option, option] : option;
+          return (
+            <option key={key} value={key} selected={key === value}>
+              {words}
+            </option>
+          );
+        })}
+      </select>
+    </Field>
+  );
+}
+
+export function Check({ label, value, onChange }: { label: string; value: boolean; onChange(value: boolean): void }) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={value} onChange={(event) => onChange(event.currentTarget.checked)} /> {label}
+    </label>
+  );
+}
+
+interface FormProps {
+  /** What the button says. */
+  label: string;
+  /** What is said when it is done. */
+  done: string;
+  /** May throw; its message is shown. */
+  action(): Promise<unknown>;
+  /** After it was done. */
+  then?(): void;
+  children: ComponentChildren;
+  /** For what cannot be taken back. */
+  danger?: boolean;
+}
+
+export function Form({ label, done, action, then, children, danger }: FormProps) {
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    const fine = await attempt(done, action);
+    setBusy(false);
+    if (fine) then?.();
+  };
+  return (
+    <form onSubmit={submit}>
+      {children}
+      <p class="buttons">
+        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy}>
+          {busy ? "…" : label}
+        </button>
+      </p>
+    </form>
+  );
+}
+
+/** Names and typed values. Text that reads as JSON (numbers, true, lists) is taken as such; quotes make it text. */
+export function readTable(text: string): Record<string, unknown> {
+  const table: Record<string, unknown> = {};
+  for (const line of text.split("\n")) {
+    if (line.trim() === "") continue;
+    const found = line.indexOf("=");
+    if (found < 1) throw new Error(`"${line.trim()}" has no value: write name = value`);
+    table[line.slice(0, found).trim()] = typed(line.slice(found + 1).trim());
+  }
+  return table;
+}
+
+function typed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+export function Table({ label, value, onChange, hint }: { label: string; value: string; onChange(value: string): void; hint?: ComponentChildren }) {
+  return <Area label={label} value={value} onChange={onChange} rows={3} hint={hint ?? 'One a line, name = value. Numbers, true, lists are taken as such; "5" in quotes is text.'} />;
+}
