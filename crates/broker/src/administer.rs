@@ -52,6 +52,7 @@ impl Broker {
         self.close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
             session.vhost() == vhost
         });
+        self.firehose().forget(vhost);
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! The broker: what holds everything together, opens it and closes it.
 
 use crate::alarms::{AlarmReason, Alarms, Monitor, resident_memory};
+use crate::events::Happening;
+use crate::firehose::Firehose;
 use crate::node::Node;
 use crate::options::{OpenError, Options};
 use crate::outbox::Event;
@@ -34,6 +36,7 @@ pub struct Broker {
     replies: Replies,
     sessions: RwLock<HashMap<u64, Weak<Session>>>,
     sight: crate::sight::Registry,
+    firehose: Firehose,
     queue_memory: Mutex<usize>,
     monitor: Mutex<Option<Monitor>>,
     _lock: storage::DirectoryLock,
@@ -55,6 +58,7 @@ impl Broker {
             replies: Replies::default(),
             sessions: RwLock::default(),
             sight: crate::sight::Registry::default(),
+            firehose: Firehose::default(),
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
             monitor: Mutex::default(),
             options,
@@ -74,6 +78,7 @@ impl Broker {
             .dead_letters
             .start(&broker, shelves)
             .map_err(OpenError::Thread)?;
+        broker.node.notices.start(&broker).map_err(OpenError::Thread)?;
         let monitor = Monitor::start(&broker).map_err(OpenError::Thread)?;
         *broker.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
         Ok(broker)
@@ -96,6 +101,7 @@ impl Broker {
     pub fn close(&self) {
         drop(self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.node.clock.stop();
+        self.node.notices.stop();
         self.node.dead_letters.stop();
         self.node.pager.stop();
         if let Err(error) = self.node.log.close() {
@@ -205,6 +211,10 @@ impl Broker {
         self.sight.all()
     }
 
+    pub(crate) fn firehose(&self) -> &Firehose {
+        &self.firehose
+    }
+
     pub(crate) fn session_count(&self) -> usize {
         self.sessions.read().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -241,7 +251,9 @@ impl Broker {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&session.id().0);
-        self.sight.leave(session.id().0);
+        if let Some(connection) = self.sight.leave(session.id().0) {
+            self.happened(|| connection.closed());
+        }
     }
 
     /// Asks the journals to write snapshots: the log wants to use its oldest file again. Called on the log's thread, so the
@@ -278,8 +290,19 @@ impl Broker {
         if self.log_events.failure().is_some() {
             self.log_failed();
         }
+        let (memory_before, disk_before, _) = self.alarms.on();
         if self.alarms.set(memory, disk) {
             self.announce_alarm();
+        }
+        for (source, before, now) in [("memory", memory_before, memory), ("disk", disk_before, disk)] {
+            let key = if now { "alarm.set" } else { "alarm.cleared" };
+            if before != now {
+                self.happened(|| {
+                    Happening::new(key)
+                        .with("source", source)
+                        .with("node", &*self.options.node_name)
+                });
+            }
         }
         self.node.relieve_publishers();
         self.share_memory(memory);

@@ -316,6 +316,7 @@ impl Session {
         Asker {
             outbox: self.outbox().clone(),
             channel,
+            user: self.user_name().clone(),
         }
     }
 

@@ -28,7 +28,7 @@
 //! # Other reading
 //!
 //! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
-//! and binds; [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
+//! and binds; `notices` publishes what the node itself has to tell (`events`, `firehose`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
 mod administer;
 pub mod alarms;
@@ -40,10 +40,13 @@ mod dead_letters;
 mod deaths;
 pub mod declare;
 mod ends;
+mod events;
+mod firehose;
 mod host;
 mod interceptors;
 mod journal;
 mod node;
+mod notices;
 mod options;
 pub mod outbox;
 mod pace;
@@ -65,6 +68,7 @@ pub use alarms::AlarmReason;
 pub use broker::{Broker, LoginRefusal};
 pub use consume::{Getting, QueueRef, Subscription};
 pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared, QueueDeleted};
+pub use events::LoginAttempt;
 pub use interceptors::Interceptors;
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};

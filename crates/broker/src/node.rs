@@ -3,6 +3,7 @@
 use crate::broker::Broker;
 use crate::clock::Clock;
 use crate::dead_letters::DeadLetters;
+use crate::notices::Notices;
 use crate::pager::Pager;
 use crate::pressure::{Pressure, Relief};
 use crate::promise::{Promise, fulfil};
@@ -31,6 +32,8 @@ pub struct Node {
     pub pager: Pager,
     /// The thread that publishes dead letters.
     pub dead_letters: DeadLetters,
+    /// The thread that publishes what the node has to tell.
+    pub notices: Notices,
     /// The thread that turns queues with something due.
     pub clock: Clock,
     started: Instant,
@@ -52,6 +55,7 @@ impl Node {
             pager,
             started: Instant::now(),
             dead_letters: DeadLetters::default(),
+            notices: Notices::default(),
             clock: Clock::default(),
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),

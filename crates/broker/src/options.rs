@@ -38,6 +38,8 @@ pub struct Options {
     /// How long deliveries of queues and consumers that say nothing about it may stay unacknowledged, in milliseconds; 0 for as
     /// long as they like.
     pub consumer_timeout_ms: u64,
+    /// The virtual host in which an exchange tells what happens on this node, if one does.
+    pub event_vhost: Option<String>,
     /// Bodies in memory of all queues above which queues page out earlier, in bytes.
     pub message_memory: u64,
 }
@@ -61,6 +63,7 @@ impl Options {
             node_name: "leveret@localhost".into(),
             interceptors: Interceptors::default(),
             consumer_timeout_ms: 0,
+            event_vhost: None,
             message_memory: 256 * 1024 * 1024,
         }
     }

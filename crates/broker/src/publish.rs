@@ -7,6 +7,7 @@ mod last;
 
 use crate::copies::{self, Copies};
 use crate::ends::Receipt;
+use crate::firehose;
 use crate::outbox::ChannelId;
 use crate::pressure::Pressure;
 use crate::queues::Queue;
@@ -209,6 +210,10 @@ impl Publisher {
     /// Adds a message to what is on its way to a target; returns how many queues that are.
     #[inline(always)]
     fn add(&mut self, target: usize, publish: &Publish<'_>, number: Option<u64>) -> u32 {
+        if self.session.traced().is_on() {
+            let queues = self.targets[target].queues.iter().map(|queue| &*queue.name);
+            firehose::published(&self.session, self.channel.number, publish, queues);
+        }
         let queues = self.targets[target].queues.len();
         if queues == 0 {
             return 0;

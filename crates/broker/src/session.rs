@@ -1,6 +1,7 @@
 //! A connection as the hall sees it: who, in which virtual host, with which outbox.
 
 use crate::broker::Broker;
+use crate::firehose::Traced;
 use crate::outbox::{ChannelId, Outbox, Ticket};
 use crate::publish::Publisher;
 use crate::queues::Queue;
@@ -8,7 +9,7 @@ use crate::sight::{Card, Connection};
 use catalog::{Exchange, ObjectKind, Refusal, Verb, View};
 use model::{ConnectionId, QueueId};
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -45,9 +46,14 @@ impl std::fmt::Display for OpenRefusal {
 pub struct Session {
     id: ConnectionId,
     user: User,
+    /// The user's name, to be passed on.
+    user_name: Arc<str>,
     vhost: Arc<str>,
     outbox: Arc<Outbox>,
     broker: Arc<Broker>,
+    traced: Traced,
+    /// What operators see of it.
+    shown: OnceLock<Arc<Connection>>,
     /// Whoever operates this machine: no permission is asked for.
     operator: bool,
     closed: AtomicBool,
@@ -102,10 +108,13 @@ impl Broker {
         let closed = AtomicBool::new(false);
         let session = Session {
             id,
+            user_name: user.name.as_str().into(),
             user,
             vhost: vhost.into(),
             outbox,
             broker: self.clone(),
+            traced: self.firehose().of(vhost),
+            shown: OnceLock::new(),
             operator,
             closed,
         };
@@ -131,6 +140,10 @@ impl Session {
         &self.user
     }
 
+    pub(crate) fn user_name(&self) -> &Arc<str> {
+        &self.user_name
+    }
+
     /// The virtual host.
     pub fn vhost(&self) -> &str {
         &self.vhost
@@ -139,11 +152,25 @@ impl Session {
     /// Shows the connection to operators, until the session is closed.
     pub fn introduce(&self, card: Card) -> Arc<Connection> {
         let now = self.broker.node().now();
-        let outbox = self.outbox.clone();
-        let connection = Connection::new(self.id.0, &self.user.name, &self.vhost, now.0, outbox, card);
-        let connection = Arc::new(connection);
+        let connection = Arc::new(Connection::new(self, now.0, card));
         self.broker.sight().enter(connection.clone());
+        let _ = self.shown.set(connection.clone());
+        self.broker.happened(|| connection.opened());
         connection
+    }
+
+    /// What operators see of it, if it is a client's.
+    pub(crate) fn shown(&self) -> Option<&Arc<Connection>> {
+        self.shown.get()
+    }
+
+    /// Whether what it sends and receives is copied.
+    pub(crate) fn traced(&self) -> &Traced {
+        &self.traced
+    }
+
+    pub(crate) fn shared_vhost(&self) -> &Arc<str> {
+        &self.vhost
     }
 
     /// A channel's way into the hall for messages.

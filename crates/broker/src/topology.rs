@@ -3,6 +3,7 @@
 //! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. The doors' calls are in
 //! `declare`.
 
+mod happenings;
 mod journal;
 mod policies;
 
@@ -17,6 +18,7 @@ use crate::pressure::Relief;
 use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Refusal, Request, View};
+use happenings::Watch;
 use journal::CatalogJournal;
 use model::QueueId;
 use queue::fifo::{
@@ -58,6 +60,8 @@ impl<T> Done<T> {
 pub struct Asker {
     pub outbox: Arc<Outbox>,
     pub channel: ChannelId,
+    /// As whom they logged in.
+    pub user: Arc<str>,
 }
 
 /// A queue that is deleted in parts, and who waits for that.
@@ -145,15 +149,27 @@ impl Topology {
         permit()?;
         let mut answer = None;
         let mut gone = Vec::new();
+        let broker = self
+            .node
+            .broker()
+            .upgrade()
+            .filter(|broker| broker.has_event_exchange());
+        let actor = asker.as_ref().map(|asker| asker.user.clone());
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        host.journal.watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
         host.journal.asker = asker;
         host.journal.ticket = None;
         host.handle(self.node.now(), request);
-        host.commit(|effect, _| match effect {
+        host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             Effect::Reply(..) | Effect::ExchangeDeleted { .. } => {}
             Effect::QueueCreated(created, settings) => self.create_queue(&created, &settings),
-            Effect::QueueDeleted { id, .. } => gone.extend(self.registry.remove(id)),
+            Effect::QueueDeleted { id, vhost, name } => {
+                gone.extend(self.registry.remove(id));
+                if let Some(watch) = &mut journal.watch {
+                    watch.queue_deleted(&vhost, &name);
+                }
+            }
         });
         host.journal.wait_for_earlier();
         let durable = host.journal.ticket.take();
@@ -164,7 +180,14 @@ impl Topology {
             *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
             self.generation.store(generation, Ordering::Release);
         }
+        let watch = host.journal.watch.take();
         drop(host);
+        if let (Some(broker), Some(watch)) = (broker, watch) {
+            watch
+                .into_happenings()
+                .into_iter()
+                .for_each(|it| broker.happened(|| it));
+        }
         gone.into_iter().for_each(|queue| self.drop_queue(&queue));
         match answer {
             Some(answer) => answer.map(|value| Done { value, durable }),
@@ -221,7 +244,7 @@ impl Topology {
             tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
         }
         let Deletion {
-            asker: Asker { outbox, channel },
+            asker: Asker { outbox, channel, .. },
             ticket,
             relief,
             ..

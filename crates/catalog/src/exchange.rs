@@ -134,6 +134,11 @@ pub fn is_reserved(name: &str) -> bool {
     name.starts_with("amq.")
 }
 
+/// True for the exchanges that a node declares for itself if it is asked to: what happens on it, and what it logs.
+pub(crate) fn is_of_node(name: &str) -> bool {
+    matches!(name, "amq.rabbitmq.event" | "amq.rabbitmq.log")
+}
+
 /// The exchanges that every virtual host has from the beginning; the last one is internal.
 pub(crate) const PREDECLARED: [(&str, ExchangeKind, bool); 7] = [
     ("", ExchangeKind::Direct, false),

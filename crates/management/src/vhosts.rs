@@ -47,15 +47,23 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     refuse_what_is_not_kept(&body)?;
     let name = call.part("vhost");
-    if call.view.vhost(name).is_some() {
-        return Ok(Reply::empty(204));
-    }
+    let tracing = match body.get("tracing") {
+        None | Some(Value::Null) => None,
+        Some(Value::Bool(on)) => Some(*on),
+        Some(_) => return Err(Refusal::bad_request("tracing must be true or false")),
+    };
     let broker = &call.hall.broker;
-    broker.create_vhost(name)?;
-    if !call.operator {
-        broker.set_permissions(&call.user.name, name, Permissions::all())?;
+    let known = call.view.vhost(name).is_some();
+    if !known {
+        broker.create_vhost(name)?;
+        if !call.operator {
+            broker.set_permissions(&call.user.name, name, Permissions::all())?;
+        }
     }
-    Ok(Reply::empty(201))
+    if let Some(on) = tracing {
+        broker.trace(name, on)?;
+    }
+    Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
 /// Whoever asks for something that would silently not be so is told.
@@ -75,7 +83,6 @@ pub fn refuse_what_is_not_kept(body: &Map<String, Value>) -> Result<(), Refusal>
         "tags",
         "default_queue_type",
         "protected_from_deletion",
-        "tracing",
     ];
     match kept
         .iter()
@@ -105,7 +112,7 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
         "default_queue_type": "classic",
         "protected_from_deletion": false,
         "metadata": {"description": "", "tags": [], "default_queue_type": "classic"},
-        "tracing": false,
+        "tracing": call.hall.broker.is_traced(&vhost.name),
         "cluster_state": {call.hall.options.node.as_str(): "running"},
     });
     if let Value::Object(fixed) = fixed {

@@ -70,6 +70,7 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
         // A file that names users is not joined by the default one.
         broker.create_defaults()?;
     }
+    broker.declare_event_exchange()?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
     let management = open_management(config, &broker, doors.http, gateway.doors())?;
     banner::show(
@@ -117,6 +118,7 @@ fn broker_options(config: &Config) -> broker::Options {
         cluster_name: config.cluster_name.clone(),
         node_name: format!("leveret@{}", host_name()),
         interceptors: config.interceptors.clone(),
+        event_vhost: config.event_vhost.clone(),
         ..broker::Options::new(&config.data_dir)
     }
 }

@@ -58,6 +58,8 @@ pub struct Config {
     pub anonymous_user: Option<String>,
     /// `anonymous_login_pass`.
     pub anonymous_password: Secret,
+    /// `event_exchange.vhost`: where the node tells what happens on it.
+    pub event_vhost: Option<String>,
     /// `message_interceptors.incoming.*`.
     pub interceptors: broker::Interceptors,
     /// `consumer_timeout`: how long deliveries may stay unacknowledged, in milliseconds; 0 is no end.
@@ -293,6 +295,7 @@ impl Default for Config {
             auth_mechanisms: BTreeMap::new(),
             anonymous_user: Some("guest".to_owned()),
             anonymous_password: Secret("guest".to_owned()),
+            event_vhost: None,
             interceptors: broker::Interceptors::default(),
             consumer_timeout_ms: 0,
             cluster_name: "leveret".to_owned(),

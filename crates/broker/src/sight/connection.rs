@@ -1,12 +1,16 @@
 //! A connection, as operators see it.
 
 use super::{Channel, ChannelSeat, Count, Secured};
+use crate::broker::Broker;
+use crate::events::Happening;
+use crate::firehose::{self, Traced};
 use crate::outbox::{Event, Outbox};
-use model::Limits;
+use crate::session::Session;
 use model::table::{Table, Value};
+use model::{Limits, Message};
 use std::net::SocketAddr;
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, PoisonError, Weak,
     atomic::{AtomicU8, Ordering},
 };
 
@@ -113,28 +117,23 @@ pub struct Connection {
     state: AtomicU8,
     channels: Mutex<Vec<Arc<Channel>>>,
     outbox: Arc<Outbox>,
+    broker: Weak<Broker>,
+    traced: Traced,
 }
 
 impl Connection {
-    pub(crate) fn new(
-        id: u64,
-        user: &str,
-        vhost: &Arc<str>,
-        connected_at_ms: u64,
-        outbox: Arc<Outbox>,
-        card: Card,
-    ) -> Self {
+    pub(crate) fn new(session: &Session, connected_at_ms: u64, card: Card) -> Self {
         let mut client_properties = Vec::new();
         card.client_properties.encode(&mut client_properties);
         Self {
-            id,
+            id: session.id().0,
             name: card.name,
             peer: card.peer,
             local: card.local,
             protocol: card.protocol,
             mechanism: card.mechanism,
-            user: user.to_owned(),
-            vhost: vhost.clone(),
+            user: session.user().name.clone(),
+            vhost: session.shared_vhost().clone(),
             channel_max: card.channel_max,
             frame_max: card.frame_max,
             heartbeat_s: card.heartbeat_s,
@@ -147,7 +146,9 @@ impl Connection {
             client_properties: client_properties.into(),
             state: AtomicU8::new(State::default() as u8),
             channels: Mutex::default(),
-            outbox,
+            outbox: session.outbox().clone(),
+            broker: Arc::downgrade(session.broker()),
+            traced: session.traced().clone(),
         }
     }
 
@@ -193,16 +194,39 @@ impl Connection {
     pub fn open_channel(self: &Arc<Self>, number: u16) -> ChannelSeat {
         let channel = Arc::new(Channel::new(number));
         self.lock().push(channel.clone());
+        self.happened(|| channel.opened(self));
         ChannelSeat::new(self.clone(), channel)
     }
 
     pub(super) fn left(&self, channel: &Arc<Channel>) {
         self.lock().retain(|known| !Arc::ptr_eq(known, channel));
+        self.happened(|| channel.closed(self));
     }
 
     /// Has it closed: the client gets 320 with this reason.
     pub fn close(&self, reason: &str) {
         self.outbox.send(Event::Close(reason.to_owned()));
+    }
+
+    /// True if what it is sent is to be shown to [`Connection::trace`].
+    #[inline]
+    pub fn is_traced(&self) -> bool {
+        self.traced.is_on()
+    }
+
+    /// Copies a message that a channel of this number sends to the client to those who trace the virtual host.
+    #[cold]
+    pub fn trace(&self, channel: u16, queue: &str, redelivered: bool, message: Message<'_>) {
+        if let Some(broker) = self.broker.upgrade() {
+            firehose::delivered(&broker, self, channel, queue, redelivered, message);
+        }
+    }
+
+    /// Tells those who watch the node.
+    pub(super) fn happened(&self, happening: impl FnOnce() -> Happening) {
+        if let Some(broker) = self.broker.upgrade() {
+            broker.happened(happening);
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Channel>>> {

@@ -52,11 +52,13 @@ impl Consumer {
     pub(crate) fn enter(self, seat: &ChannelSeat) -> (Arc<Self>, Arc<Channel>) {
         let consumer = Arc::new(self);
         seat.add(consumer.clone());
+        consumer.connection.happened(|| consumer.started());
         (consumer, seat.channel().clone())
     }
 
     /// Takes it out again.
     pub(crate) fn leave(self: &Arc<Self>, channel: &Channel) {
         channel.remove(self);
+        self.connection.happened(|| self.ended());
     }
 }

@@ -7,6 +7,7 @@ mod channel;
 mod connection;
 mod consumer;
 mod count;
+mod happenings;
 mod registry;
 mod secured;
 

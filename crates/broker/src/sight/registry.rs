@@ -16,9 +16,9 @@ impl Registry {
         connections.insert(connection.id, connection);
     }
 
-    pub(crate) fn leave(&self, id: u64) {
+    pub(crate) fn leave(&self, id: u64) -> Option<Arc<Connection>> {
         let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
-        connections.remove(&id);
+        connections.remove(&id)
     }
 
     /// All of them, oldest first.

@@ -1,6 +1,7 @@
 //! The catalog's journal, and the tickets of those who wait for it.
 
 use super::Asker;
+use super::happenings::Watch;
 use crate::journal::{Journal, Journaled, LocalJournal};
 use crate::node::Node;
 use crate::outbox::Ticket;
@@ -20,6 +21,8 @@ pub struct CatalogJournal {
     pub asker: Option<Asker>,
     /// What the reply to that waits for.
     pub ticket: Option<Ticket>,
+    /// What the turn under way has to tell, if anybody listens.
+    pub watch: Option<Watch>,
     /// How many batches are not durable yet.
     unsynced: Arc<AtomicUsize>,
     /// Where the snapshot that is being written started.
@@ -34,6 +37,7 @@ impl CatalogJournal {
             node,
             asker: None,
             ticket: None,
+            watch: None,
             unsynced: Arc::default(),
             snapshot: None,
         }
@@ -53,7 +57,7 @@ impl CatalogJournal {
 
     /// A ticket for whoever asks and has none yet, and the promise that makes it good.
     fn take_ticket(&mut self) -> Option<Promise> {
-        let Asker { outbox, channel } = self.asker.take()?;
+        let Asker { outbox, channel, .. } = self.asker.take()?;
         let ticket = Ticket(self.node.number());
         self.ticket = Some(ticket);
         Some(Promise::Durable {
@@ -68,6 +72,9 @@ impl Journal<Catalog<u64>> for CatalogJournal {
     /// Journals the durable records. Replies are not kept back: the caller has the answer at once and a ticket for when it may
     /// be told to the client.
     fn append(&mut self, records: &mut Vec<Record>, _promises: &mut Vec<Effect<u64>>) {
+        if let Some(watch) = &mut self.watch {
+            records.iter().for_each(|record| watch.record(record));
+        }
         records.retain(Record::is_durable);
         if records.is_empty() {
             return;

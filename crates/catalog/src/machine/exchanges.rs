@@ -1,7 +1,7 @@
 //! Declaring and deleting exchanges.
 
 use super::{Catalog, Turn, check_length};
-use crate::exchange::{delayed_kind, is_reserved};
+use crate::exchange::{delayed_kind, is_of_node, is_reserved};
 use crate::queue::delays_name;
 use crate::request::strip;
 use crate::routing::HashOn;
@@ -53,7 +53,7 @@ impl<R> Catalog<R> {
             arguments::check_same_exchange(exchange, kind, durable, auto_delete, internal, &arguments)?;
             return Ok(Answer::Done);
         }
-        if is_reserved(&name) {
+        if is_reserved(&name) && !(internal && is_of_node(&name)) {
             return Err(Refusal::ReservedName {
                 kind: ObjectKind::Exchange,
                 name,

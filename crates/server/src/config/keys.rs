@@ -435,7 +435,8 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("shovel.**", Part("shovels")),
     ("federation.**", Part("federation")),
     ("tracing.**", Part("message tracing")),
-    ("event_exchange.**", Part("the event exchange")),
+    ("event_exchange.vhost", Sets(rules::event_vhost)),
+    ("event_exchange.**", Part("events in other protocols")),
     ("amqp_client.**", Part("connections to other brokers")),
     ("amqp10_client.**", Part("connections to other brokers")),
     // Erlang and the looks of RabbitMQ

@@ -209,6 +209,14 @@ pub fn intercept_routing_node(config: &mut Config, setting: &Setting) -> Checked
     Ok(())
 }
 
+pub fn event_vhost(config: &mut Config, setting: &Setting) -> Checked {
+    config.event_vhost = match setting.value.as_str() {
+        "none" => None,
+        _ => Some(short_name(setting)?),
+    };
+    Ok(())
+}
+
 pub fn load_definitions(config: &mut Config, setting: &Setting) -> Checked {
     if setting.value.is_empty() {
         return Err("the path of a file, or of a directory of files");

@@ -180,6 +180,12 @@ impl Channel {
         }
         self.shown.counts.redeliver.add(delivery.redelivered.into());
         let message = delivery.block.message((seq - delivery.base) as usize);
+        if self.shown.connection().is_traced() {
+            let (number, redelivered) = (self.id.number, delivery.redelivered);
+            self.shown
+                .connection()
+                .trace(number, queue.name(), redelivered, message);
+        }
         let counted = delivery_count(delivery, message.properties);
         let method = BasicGetOk {
             delivery_tag,

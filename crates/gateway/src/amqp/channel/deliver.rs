@@ -4,6 +4,7 @@ use super::consumer::{Consumer, Pending};
 use super::{Channel, Departed};
 use crate::amqp::connection::Millis;
 use broker::Delivery;
+use broker::sight::ChannelSeat;
 use model::properties::{Properties, with_headers};
 use model::table::Value;
 use model::{ConsumerId, Limits, Message, Ranges, Seq};
@@ -83,6 +84,9 @@ impl Channel {
                 limit,
             );
             let count = end + 1 - first;
+            if self.shown.connection().is_traced() {
+                trace(&self.shown, consumer, &pending.delivery, (first, end));
+            }
             if !consumer.no_ack {
                 self.unacked.push(tag, consumer.holder, first, count);
                 self.holders.add(consumer.holder, count);
@@ -198,6 +202,18 @@ fn with_count(properties: &[u8], returns: u32) -> Option<Vec<u8>> {
     let mut headers = known.headers_table(&Limits::default()).ok()?;
     headers.insert("x-delivery-count", Value::Long(returns.into()));
     with_headers(properties, &headers)
+}
+
+/// Shows messages `first..=last`, which were written, to those who trace the virtual host.
+#[cold]
+fn trace(shown: &ChannelSeat, consumer: &Consumer, delivery: &Delivery, (first, last): (Seq, Seq)) {
+    for seq in first..=last {
+        let message = delivery.block.message((seq - delivery.base) as usize);
+        let queue = consumer.subscription.queue().name();
+        shown
+            .connection()
+            .trace(shown.number, queue, delivery.redelivered, message);
+    }
 }
 
 /// Writes messages `first..=last` until `out` is `limit` bytes long; returns the last one written.

@@ -5,6 +5,7 @@ use super::open::Open;
 use super::{Hall, Name, Output};
 use crate::amqp::refusal;
 use crate::options::Options;
+use broker::LoginAttempt;
 use broker::sight::{Card, Connection, PeerCertificate, Secured};
 use broker::{Outbox, Session, User};
 use listener::{LoginFrom, Security};
@@ -170,6 +171,13 @@ impl Greeting {
             return;
         };
         let (user, outcome) = login(credentials, self.security.as_ref(), hall, name.peer.ip());
+        hall.broker.login_attempted(&LoginAttempt {
+            user: &user,
+            mechanism: credentials.mechanism.name(),
+            connection: &name.to_string(),
+            peer: name.peer,
+            refused: outcome.as_ref().err().map(|refusal| refusal as _),
+        });
         match outcome {
             Ok(user) => {
                 self.user = Some(user);

@@ -1,0 +1,136 @@
+//! The event exchange: what happened on this node, for programs that watch it (RabbitMQ's plugin of that name).
+//!
+//! Key and headers of an event are RabbitMQ's; the body is empty. Nothing is put together while nobody has bound anything.
+
+use crate::broker::Broker;
+use crate::declare::DeclareExchange;
+use crate::notices::Notice;
+use crate::options::OpenError;
+use model::Timestamp;
+use model::properties::PropertiesBuilder;
+use model::table::{Table, Value};
+use std::fmt::Display;
+use std::net::SocketAddr;
+
+/// The exchange that events are published to.
+pub const EVENT_EXCHANGE: &str = "amq.rabbitmq.event";
+
+/// Something that happened.
+pub struct Happening {
+    /// The routing key, such as `queue.created`.
+    pub key: &'static str,
+    /// What about it, but not when.
+    pub headers: Table,
+}
+
+impl Happening {
+    /// An event with no details yet.
+    pub fn new(key: &'static str) -> Self {
+        Self {
+            key,
+            headers: Table::new(),
+        }
+    }
+
+    /// With one more detail.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.headers.push(name, value);
+        self
+    }
+}
+
+/// A client tried to log in.
+pub struct LoginAttempt<'a> {
+    /// As whom.
+    pub user: &'a str,
+    /// Such as `PLAIN`.
+    pub mechanism: &'a str,
+    /// What the connection is called.
+    pub connection: &'a str,
+    /// The client's end.
+    pub peer: SocketAddr,
+    /// Why it was refused, if it was.
+    pub refused: Option<&'a dyn Display>,
+}
+
+impl Broker {
+    /// Tells those who watch of a login.
+    pub fn login_attempted(&self, attempt: &LoginAttempt<'_>) {
+        self.happened(|| {
+            let key = match attempt.refused {
+                None => "user.authentication.success",
+                Some(_) => "user.authentication.failure",
+            };
+            let happening = Happening::new(key)
+                .with("name", attempt.user)
+                .with("auth_mechanism", attempt.mechanism)
+                .with("connection_name", attempt.connection)
+                .with("connection_type", "network")
+                .with("peer_host", attempt.peer.ip().to_string())
+                .with("peer_port", i64::from(attempt.peer.port()));
+            match attempt.refused {
+                None => happening,
+                Some(refusal) => happening.with("error", refusal.to_string()),
+            }
+        });
+    }
+
+    /// Makes the exchange that events go to, if the node is to have one and has its virtual host.
+    ///
+    /// # Errors
+    /// There is another exchange of that name.
+    pub fn declare_event_exchange(&self) -> Result<(), OpenError> {
+        let Some(vhost) = self.options().event_vhost.as_deref() else {
+            return Ok(());
+        };
+        if self.view().vhost(vhost).is_none() {
+            tracing::warn!(
+                area = "events",
+                "there is no virtual host '{vhost}', so nobody is told what happens; make it and restart the node"
+            );
+            return Ok(());
+        }
+        let declare = DeclareExchange {
+            name: EVENT_EXCHANGE.into(),
+            kind: "topic".into(),
+            durable: true,
+            internal: true,
+            ..DeclareExchange::default()
+        };
+        self.install_exchange(vhost, declare).map_err(OpenError::Defaults)
+    }
+
+    /// True if the node is to tell what happens, though perhaps nobody listens.
+    pub(crate) fn has_event_exchange(&self) -> bool {
+        self.options().event_vhost.is_some()
+    }
+
+    /// Tells those who watch, if there are any; `happening` is called only then.
+    pub(crate) fn happened(&self, happening: impl FnOnce() -> Happening) {
+        let Some(vhost) = &self.options().event_vhost else {
+            return;
+        };
+        let view = self.view();
+        let exchange = view.exchange(vhost, EVENT_EXCHANGE);
+        if exchange.is_some_and(|exchange| exchange.binding_count() > 0) {
+            self.tell(vhost, happening());
+        }
+    }
+
+    fn tell(&self, vhost: &str, happening: Happening) {
+        let Timestamp(now) = self.node().now();
+        let ms = i64::try_from(now).unwrap_or(i64::MAX);
+        let headers = happening.headers.with("timestamp_in_ms", ms);
+        let properties = PropertiesBuilder::new()
+            .headers(&headers)
+            .delivery_mode(2)
+            .timestamp(now / 1000);
+        self.node().notices.send(Notice {
+            vhost: vhost.into(),
+            exchange: EVENT_EXCHANGE,
+            routing_key: happening.key.into(),
+            properties: properties.encode(),
+            body: Vec::new(),
+        });
+    }
+}

@@ -1,0 +1,159 @@
+//! What the node itself publishes, for whoever has bound a queue: events, traced messages, lines of the log.
+//!
+//! One thread publishes, so that nobody who has something to tell waits for queues, or holds a lock while they are turned.
+//! Notices are at most once, as RabbitMQ's are: beyond a limit they are dropped, and the log says how many.
+
+use crate::broker::Broker;
+use catalog::Envelope;
+use model::BlockBuilder;
+use queue::fifo::Request;
+use smallvec::SmallVec;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError, Weak,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+use std::thread::JoinHandle;
+
+/// How much may wait to be published, in bytes.
+const WAITING_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a notice takes beside its properties and body, in bytes: nearly enough.
+const NOTICE_BYTES: usize = 200;
+
+/// A message from the node.
+pub struct Notice {
+    /// The exchange's virtual host.
+    pub vhost: Arc<str>,
+    /// Mostly an internal exchange.
+    pub exchange: &'static str,
+    pub routing_key: Vec<u8>,
+    /// Property flags and list.
+    pub properties: Vec<u8>,
+    pub body: Vec<u8>,
+}
+
+impl Notice {
+    fn bytes(&self) -> usize {
+        NOTICE_BYTES + self.routing_key.len() + self.properties.len() + self.body.len()
+    }
+}
+
+enum Job {
+    Publish(Notice),
+    Stop,
+}
+
+/// The thread, and the way to it.
+pub struct Notices {
+    jobs: Sender<Job>,
+    /// Until the thread starts.
+    waiting: Mutex<Option<Receiver<Job>>>,
+    counts: Arc<Counts>,
+    thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    /// Bytes on their way to the thread.
+    bytes: AtomicUsize,
+    /// Notices dropped since the log was last told.
+    lost: AtomicU64,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        let (jobs, waiting) = channel();
+        Self {
+            jobs,
+            waiting: Mutex::new(Some(waiting)),
+            counts: Arc::default(),
+            thread: OnceLock::new(),
+        }
+    }
+}
+
+impl Notices {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(&self, broker: &Arc<Broker>) -> std::io::Result<()> {
+        let Some(jobs) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        let (broker, counts) = (Arc::downgrade(broker), self.counts.clone());
+        let thread = std::thread::Builder::new()
+            .name("notices".into())
+            .spawn(move || run(&broker, &counts, &jobs))?;
+        let _ = self.thread.set(Mutex::new(Some(thread)));
+        Ok(())
+    }
+
+    /// Has this published, unless too much waits already.
+    pub fn send(&self, notice: Notice) {
+        let bytes = notice.bytes();
+        if self.counts.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > WAITING_BYTES {
+            self.counts.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // Once the node is closing nobody publishes.
+        let _ = self.jobs.send(Job::Publish(notice));
+    }
+
+    /// Publishes what waits and ends the thread.
+    pub fn stop(&self) {
+        let _ = self.jobs.send(Job::Stop);
+        let thread = self.thread.get();
+        let thread = thread.and_then(|it| it.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!(area = "notices", "the notices' thread ended by a defect");
+        }
+    }
+}
+
+fn run(broker: &Weak<Broker>, counts: &Counts, jobs: &Receiver<Job>) {
+    while let Ok(Job::Publish(notice)) = jobs.recv() {
+        counts.bytes.fetch_sub(notice.bytes(), Ordering::Relaxed);
+        if let Some(broker) = broker.upgrade() {
+            publish(&broker, &notice);
+        }
+        let lost = counts.lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            tracing::warn!(
+                area = "notices",
+                "{lost} events, traced messages or lines of the log were not published: more came than their queues take"
+            );
+        }
+    }
+}
+
+/// Gives a notice to the queues that it finds; there may be none.
+fn publish(broker: &Broker, notice: &Notice) {
+    let view = broker.view();
+    let Some(exchange) = view.exchange(&notice.vhost, notice.exchange) else {
+        return;
+    };
+    let mut queues = SmallVec::new();
+    let mut envelope = Envelope::new(&notice.routing_key, &notice.properties);
+    view.route(exchange, &mut envelope, &mut queues);
+    if queues.is_empty() {
+        return;
+    }
+    let mut builder = BlockBuilder::new();
+    builder.push(
+        notice.exchange.as_bytes(),
+        &notice.routing_key,
+        &notice.properties,
+        &notice.body,
+    );
+    let persistent = model::properties::Properties::new(&notice.properties).persistent();
+    let block = Arc::new(builder.finish(persistent, broker.node().now()));
+    for queue in queues.iter().filter_map(|id| broker.queues().get(*id)) {
+        queue.submit(Request::Enqueue {
+            block: block.clone(),
+            receipt: None,
+        });
+    }
+}

@@ -1,0 +1,190 @@
+//! Which events the catalog's records are: RabbitMQ's names and details.
+
+use crate::events::Happening;
+use catalog::{Destination, Name, PolicyKind, Queue, Record, View};
+use model::table::{Table, Value};
+use std::sync::Arc;
+
+/// What a turn of the catalog has to tell.
+pub struct Watch {
+    /// What existed before it.
+    before: Arc<View>,
+    /// Which client asked, if one did.
+    actor: Option<Arc<str>>,
+    happened: Vec<Happening>,
+}
+
+impl Watch {
+    /// For a turn in which `actor` asks.
+    pub fn new(before: Arc<View>, actor: Option<Arc<str>>) -> Self {
+        Self {
+            before,
+            actor,
+            happened: Vec::new(),
+        }
+    }
+
+    /// Keeps the event that a record is, if it is one.
+    pub fn record(&mut self, record: &Record) {
+        self.add(happening(record, &self.before));
+    }
+
+    /// Keeps the end of a queue.
+    pub fn queue_deleted(&mut self, vhost: &Name, name: &Name) {
+        let of_client = catalog::delayed_exchange(name).is_none();
+        self.add(of_client.then(|| named("queue.deleted", name, vhost).with("type", QUEUE_TYPE)));
+    }
+
+    /// Everything, in the order in which it happened.
+    pub fn into_happenings(self) -> Vec<Happening> {
+        self.happened
+    }
+
+    fn add(&mut self, happening: Option<Happening>) {
+        let by = |it: Happening| match &self.actor {
+            Some(actor) => it.with("user_who_performed_action", &**actor),
+            None => it,
+        };
+        self.happened.extend(happening.map(by));
+    }
+}
+
+/// RabbitMQ names the module that keeps the queue.
+const QUEUE_TYPE: &str = "rabbit_classic_queue";
+
+fn happening(record: &Record, before: &View) -> Option<Happening> {
+    Some(match record {
+        Record::VhostCreated { name } => Happening::new("vhost.created").with("name", &**name),
+        Record::VhostDeleted { name } => Happening::new("vhost.deleted").with("name", &**name),
+        Record::UserPut { name, tags, .. } => {
+            let key = match before.user(name) {
+                None => "user.created",
+                Some(_) => "user.password.changed",
+            };
+            let tags = tags.iter().map(|tag| Value::from(tag.as_str())).collect();
+            Happening::new(key)
+                .with("name", &**name)
+                .with("tags", Value::Array(tags))
+        }
+        Record::UserDeleted { name } => Happening::new("user.deleted").with("name", &**name),
+        Record::PermissionsSet {
+            user,
+            vhost,
+            configure,
+            write,
+            read,
+        } => Happening::new("permission.created")
+            .with("user", &**user)
+            .with("vhost", &**vhost)
+            .with("configure", configure.as_str())
+            .with("write", write.as_str())
+            .with("read", read.as_str()),
+        Record::PermissionsCleared { user, vhost } => Happening::new("permission.deleted")
+            .with("user", &**user)
+            .with("vhost", &**vhost),
+        Record::ExchangeDeclared {
+            vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        } => named("exchange.created", name, vhost)
+            .with("type", kind.name())
+            .with("durable", *durable)
+            .with("auto_delete", *auto_delete)
+            .with("internal", *internal)
+            .with("arguments", shown(arguments)),
+        Record::ExchangeDeleted { vhost, name, .. } => named("exchange.deleted", name, vhost),
+        Record::QueueDeclared(queue) => declared(queue)?,
+        Record::Bound {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            ..
+        } => bound(
+            "binding.created",
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+        ),
+        Record::Unbound {
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+            ..
+        } => bound(
+            "binding.deleted",
+            vhost,
+            source,
+            destination,
+            routing_key,
+            arguments,
+        ),
+        Record::PolicyPut(policy) if policy.kind == PolicyKind::User => {
+            named("policy.set", &policy.name, &policy.vhost)
+                .with("pattern", policy.pattern.source())
+                .with("apply-to", policy.apply_to.name())
+                .with("priority", policy.priority)
+                .with("definition", shown(&policy.definition))
+        }
+        Record::PolicyDeleted {
+            vhost,
+            kind: PolicyKind::User,
+            name,
+        } => named("policy.cleared", name, vhost),
+        _ => return None,
+    })
+}
+
+fn named(key: &'static str, name: &Name, vhost: &Name) -> Happening {
+    Happening::new(key).with("name", &**name).with("vhost", &**vhost)
+}
+
+fn declared(queue: &Queue) -> Option<Happening> {
+    if queue.delayed_exchange().is_some() {
+        return None;
+    }
+    Some(
+        named("queue.created", &queue.name, &queue.vhost)
+            .with("type", QUEUE_TYPE)
+            .with("durable", queue.durable)
+            .with("auto_delete", queue.auto_delete)
+            .with("exclusive", queue.owner.is_some())
+            .with("arguments", shown(&queue.arguments)),
+    )
+}
+
+fn bound(
+    key: &'static str,
+    vhost: &Name,
+    source: &Name,
+    destination: &Destination,
+    routing_key: &[u8],
+    arguments: &Table,
+) -> Happening {
+    let kind = match destination {
+        Destination::Queue(_) => "queue",
+        Destination::Exchange(_) => "exchange",
+    };
+    Happening::new(key)
+        .with("source_name", &**source)
+        .with("source_kind", "exchange")
+        .with("destination_name", &**destination.name())
+        .with("destination_kind", kind)
+        .with("routing_key", Value::LongStr(routing_key.into()))
+        .with("arguments", shown(arguments))
+        .with("vhost", &**vhost)
+}
+
+/// Arguments as a table, which programs can read; RabbitMQ writes them as Erlang's terms.
+fn shown(arguments: &Table) -> Value {
+    Value::Table(arguments.clone())
+}
