@@ -85,7 +85,7 @@ pub struct Status {
     pub memory: usize,
     /// Messages whose bytes are not in memory.
     pub paged: u64,
-    /// The number of the next message.
+    /// The number of the next message; of a queue that sorts its messages, one more than how many came since the start.
     pub next_seq: Seq,
     /// The only consumer that is served, where one at a time is.
     pub active: Option<ConsumerId>,

@@ -6,6 +6,7 @@
 )]
 
 mod careful;
+mod duplicates;
 mod lane_limits;
 mod lanes;
 mod mixed;

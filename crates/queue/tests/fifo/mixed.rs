@@ -1,22 +1,28 @@
-//! Everything at once against a naive queue: priorities, retries, delivery limits, times to live, limits of length, a single active
-//! consumer, settling in any order, restarts and checkpoints. The naive one is a list that is looked through.
+//! Everything at once against a naive queue: priorities, fair groups, deduplication, retries with jitter, delivery limits, times to live,
+//! limits of length, consumer priorities, a single active consumer, settling in any order, restarts and checkpoints. The naive one
+//! is a list that is looked through.
 
 use crate::world::{Event, Plain, World, body, number};
 use model::properties::PropertiesBuilder;
-use model::{BlockBuilder, ConsumerId, Ranges, RetryDelay, Seq, Timestamp};
+use model::table::Table;
+use model::{BlockBuilder, ConsumerId, Ranges, RetryDelay, Seq, Timestamp, X_DEDUPLICATION_HEADER};
 use proptest::prelude::*;
 use queue::fifo::{
-    Answer, ConsumerSettings, Delivery, DeliveryLimit, Disposal, QueueSettings, Request, Sorting,
+    Answer, ConsumerSettings, Delivery, DeliveryLimit, Disposal, Expiry, QueueSettings, Record, Request,
+    Sorting,
 };
 use std::sync::Arc;
 
 const HIGHEST: u8 = 2;
 
+/// Its priority, which is its group too, and its deduplication key.
+type Sent = (u8, Option<u8>);
+
 #[derive(Clone, Debug)]
 enum Step {
-    Publish { priorities: Vec<u8>, persistent: bool },
+    Publish { messages: Vec<Sent>, persistent: bool },
     Get,
-    Consume { prefetch: u32 },
+    Consume { prefetch: u32, priority: i64 },
     Cancel { id: u64 },
     Settle { at: usize, accepted: bool },
     Return { at: usize, failed: bool },
@@ -30,10 +36,10 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (prop::collection::vec(0u8..4, 1..8), prop::bool::weighted(0.8))
-            .prop_map(|(priorities, persistent)| Step::Publish { priorities, persistent }),
+        6 => (prop::collection::vec((0u8..4, prop::option::of(0u8..6)), 1..8), prop::bool::weighted(0.8))
+            .prop_map(|(messages, persistent)| Step::Publish { messages, persistent }),
         5 => Just(Step::Get),
-        2 => (1u32..4).prop_map(|prefetch| Step::Consume { prefetch }),
+        2 => (1u32..4, 0i64..3).prop_map(|(prefetch, priority)| Step::Consume { prefetch, priority }),
         1 => (1u64..4).prop_map(|id| Step::Cancel { id }),
         3 => (0usize..12, any::<bool>()).prop_map(|(at, accepted)| Step::Settle { at, accepted }),
         8 => (0usize..12, prop::bool::weighted(0.9)).prop_map(|(at, failed)| Step::Return { at, failed }),
@@ -48,30 +54,35 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn queue() -> impl Strategy<Value = QueueSettings> {
     (
-        (any::<bool>(), any::<bool>()),
+        (0..3u8, any::<bool>(), any::<bool>()),
         prop::option::of(0u32..4),
-        prop::option::of(20u64..200),
+        prop::option::of((20u64..200, prop_oneof![Just(0u8), Just(30)])),
         prop::option::of(100u64..800),
         prop::option::of(3u64..15),
     )
         .prop_map(
-            |((sorted, single_active), limit, retry, message_ttl_ms, max_length)| QueueSettings {
-                durable: true,
-                single_active,
-                sorting: match sorted {
-                    true => Sorting::Priority(HIGHEST),
-                    false => Sorting::Arrival,
-                },
-                delivery_limit: limit.map(DeliveryLimit::Returns),
-                retry_delay: retry.map(|initial_ms| RetryDelay {
-                    initial_ms,
-                    factor: 2000,
-                    cap_ms: initial_ms * 3,
-                    jitter: 0,
-                }),
-                message_ttl_ms,
-                max_length,
-                ..QueueSettings::default()
+            |((sorting, single_active, deduplicates), limit, retry, message_ttl_ms, max_length)| {
+                QueueSettings {
+                    durable: true,
+                    single_active,
+                    deduplicates,
+                    sorting: match sorting {
+                        0 => Sorting::Priority(HIGHEST),
+                        1 => Sorting::FairKey("group".into()),
+                        _ => Sorting::Arrival,
+                    },
+                    delivery_limit: limit.map(DeliveryLimit::Returns),
+                    retry_delay: retry.map(|(initial_ms, jitter)| RetryDelay {
+                        initial_ms,
+                        factor: 2000,
+                        cap_ms: initial_ms * 3,
+                        jitter,
+                    }),
+                    message_ttl_ms,
+                    // Which group has to give is a question of hashes when some have equally much.
+                    max_length: max_length.filter(|_| sorting != 1),
+                    ..QueueSettings::default()
+                }
             },
         )
 }
@@ -80,26 +91,39 @@ fn queue() -> impl Strategy<Value = QueueSettings> {
 enum State {
     Ready,
     Held { seq: Seq, by: Option<u64> },
-    Waiting { until: u64 },
+    Waiting { seq: Seq, until: u64 },
 }
 
 #[derive(Clone, Debug)]
 struct Known {
     /// The lowest goes first: by priority, then by age.
     rank: (u8, u64),
+    group: u8,
+    key: Option<u8>,
     persistent: bool,
     expires: u64,
     times: u32,
     state: State,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Consumer {
+    id: u64,
+    prefetch: u32,
+    priority: i64,
+}
+
 struct Naive {
     world: World,
     settings: QueueSettings,
     known: Vec<Known>,
-    /// In the order in which they came: who, and how many it may hold.
-    consumers: Vec<(u64, u32)>,
+    /// In the order in which they came.
+    consumers: Vec<Consumer>,
+    /// The active one of a queue that has one only.
+    active: Option<u64>,
     published: u64,
+    /// Deliveries less returns.
+    handed: u64,
     next_consumer: u64,
 }
 
@@ -113,7 +137,9 @@ impl Naive {
             settings,
             known: Vec::new(),
             consumers: Vec::new(),
+            active: None,
             published: 0,
+            handed: 0,
             next_consumer: 0,
         }
     }
@@ -133,7 +159,7 @@ impl Naive {
         self.known
             .retain(|it| it.expires > now || matches!(it.state, State::Held { .. }));
         for it in &mut self.known {
-            if matches!(it.state, State::Waiting { until } if until <= now) {
+            if matches!(it.state, State::Waiting { until, .. } if until <= now) {
                 it.state = State::Ready;
             }
         }
@@ -150,14 +176,19 @@ impl Naive {
         };
         for event in &events {
             match event {
+                Event::Recorded(Record::Retried { until }) => self.jitter(until),
                 Event::Delivered(id, delivery) => add(delivery, Some(id.0)),
                 Event::Answered(_, Answer::Got { delivery, .. }) => add(delivery, None),
                 _ => {}
             }
         }
-        let mut ready: Vec<(u8, u64)> = self.ready();
-        ready.truncate(all.len());
-        let mut went: Vec<(u8, u64)> = Vec::new();
+        let ready: Vec<Known> = self
+            .known
+            .iter()
+            .filter(|it| it.state == State::Ready)
+            .cloned()
+            .collect();
+        let mut went: Vec<Known> = Vec::new();
         for (number, seq, by, returns) in all {
             let counts = self.settings.delivery_limit.is_some() || self.settings.retry_delay.is_some();
             let it = self.known.iter_mut().find(|it| it.rank.1 == number);
@@ -165,11 +196,11 @@ impl Naive {
             assert_eq!(it.state, State::Ready, "{it:?}");
             assert_eq!(returns, if counts { it.times } else { 0 });
             it.state = State::Held { seq, by };
-            went.push(it.rank);
+            went.push(it.clone());
         }
-        went.sort_unstable();
-        assert_eq!(went, ready, "the best should have gone");
-        self.check_consumers();
+        self.handed += went.len() as u64;
+        self.check_order(ready, &went);
+        self.check_consumers(&events);
         while let Some(limit) = self.settings.max_length
             && self.ready().len() as u64 > limit
         {
@@ -177,6 +208,45 @@ impl Naive {
             self.known.retain(|it| it.rank != head);
         }
         self.compare();
+    }
+
+    /// The best went first, or of fair groups the first of each.
+    fn check_order(&self, ready: Vec<Known>, went: &[Known]) {
+        let fair = matches!(self.settings.sorting, Sorting::FairKey(_));
+        for group in 0..4 {
+            let ranks = |list: &[Known]| {
+                let those = list.iter().filter(|it| !fair || it.group == group);
+                let mut ranks: Vec<_> = those.map(|it| it.rank).collect();
+                ranks.sort_unstable();
+                ranks
+            };
+            let (mut best, went) = (ranks(&ready), ranks(went));
+            best.truncate(went.len());
+            assert_eq!(went, best, "the best should have gone");
+        }
+    }
+
+    /// Chance is within its bounds, and what it said counts.
+    fn jitter(&mut self, until: &[Expiry]) {
+        let now = self.now();
+        let Some(delay) = self.settings.retry_delay else {
+            panic!("nothing is tried again here");
+        };
+        for expiry in until {
+            for seq in expiry.first..=expiry.last {
+                let waits =
+                    |it: &&mut Known| matches!(it.state, State::Waiting { seq: known, .. } if known == seq);
+                let it = self.known.iter_mut().find(waits).unwrap();
+                let plain = RetryDelay { jitter: 0, ..delay }.delay_ms(it.times, 0);
+                let slack = plain * u64::from(delay.jitter) / 100 + 1;
+                assert!(
+                    (expiry.at_ms - now).abs_diff(plain) <= slack,
+                    "{expiry:?} at {now}, {plain}"
+                );
+                let until = expiry.at_ms;
+                it.state = State::Waiting { seq, until };
+            }
+        }
     }
 
     fn ready(&self) -> Vec<(u8, u64)> {
@@ -187,21 +257,36 @@ impl Naive {
     }
 
     /// Nobody holds more than it may, and of several only the first one gets messages in a queue with a single active one.
-    fn check_consumers(&self) {
-        for (id, prefetch) in &self.consumers {
+    /// Who got something had nobody of a higher priority before it who could have got it.
+    fn check_consumers(&self, events: &[Event]) {
+        let mut lowest = i64::MAX;
+        for event in events {
+            if let Event::Delivered(id, _) = event {
+                let got = self.consumers.iter().find(|it| it.id == id.0).unwrap();
+                lowest = lowest.min(got.priority);
+            }
+        }
+        for Consumer {
+            id,
+            prefetch,
+            priority,
+        } in &self.consumers
+        {
             let holds = |it: &&Known| matches!(it.state, State::Held { by: Some(by), .. } if by == *id);
             let count = self.known.iter().filter(holds).count();
             assert!(count <= *prefetch as usize);
-            let active = self.consumers.first().is_some_and(|(first, _)| first == id);
-            let may = active || !self.settings.single_active;
+            let may = self.active == Some(*id) || !self.settings.single_active;
             assert!(may || count == 0, "a waiting consumer got messages");
-            let hungry = may && count < *prefetch as usize && self.world.loads.is_empty();
-            assert!(!hungry || self.ready().is_empty(), "{id} could have got more");
+            let hungry = may && count < *prefetch as usize;
+            assert!(!hungry || *priority <= lowest, "{id} was passed over");
+            let served = !hungry || !self.world.loads.is_empty() || self.ready().is_empty();
+            assert!(served, "{id} could have got more");
         }
     }
 
     fn compare(&self) {
         let status = self.world.fifo.status();
+        assert_eq!(status.handed, self.handed);
         assert_eq!(status.ready, self.ready().len() as u64, "{:?}", self.known);
         let held = self
             .known
@@ -223,22 +308,25 @@ impl Naive {
         held.get(at % held.len().max(1)).copied()
     }
 
-    fn publish(&mut self, priorities: &[u8], persistent: bool) {
+    fn publish(&mut self, messages: &[Sent], persistent: bool) {
         let mut builder = BlockBuilder::new();
-        for priority in priorities {
+        for (priority, key) in messages {
             self.published += 1;
-            let properties = PropertiesBuilder::new().priority(*priority).encode();
-            builder.push(b"", b"q", &properties, &body(self.published, 20));
-            let sorted = self.settings.sorting != Sorting::Arrival;
+            builder.push(b"", b"q", &properties(*priority, *key), &body(self.published, 20));
+            let there = |it: &Known| key.is_some() && it.key == *key;
+            if self.settings.deduplicates && self.known.iter().any(there) {
+                continue;
+            }
+            let sorted = matches!(self.settings.sorting, Sorting::Priority(_));
+            let class = if sorted {
+                HIGHEST - (*priority).min(HIGHEST)
+            } else {
+                0
+            };
             self.known.push(Known {
-                rank: (
-                    if sorted {
-                        HIGHEST - (*priority).min(HIGHEST)
-                    } else {
-                        0
-                    },
-                    self.published,
-                ),
+                rank: (class, self.published),
+                group: *priority,
+                key: *key,
                 persistent,
                 expires: self
                     .settings
@@ -252,11 +340,26 @@ impl Naive {
         self.turn(Request::Enqueue { block, receipt: None });
     }
 
+    /// Where duplicates count, a block is split where one is found, and consumers are served in between: one by one is the
+    /// same for the list to follow. With jitter only the journal says how long a message waits.
+    fn send(&mut self, messages: &[Sent], persistent: bool) {
+        let jitter = self.settings.retry_delay.is_some_and(|it| it.jitter > 0);
+        let size = if self.settings.deduplicates {
+            1
+        } else {
+            messages.len()
+        };
+        for part in messages.chunks(size) {
+            self.publish(part, persistent || jitter);
+        }
+    }
+
     fn give_back(&mut self, at: usize, failed: bool) {
         let Some((index, seq, by)) = self.held(at) else {
             return;
         };
         let now = self.now();
+        self.handed -= 1;
         let it = &mut self.known[index];
         it.times += u32::from(failed);
         it.state = State::Ready;
@@ -266,6 +369,7 @@ impl Naive {
             self.known.remove(index);
         } else if let Some(delay) = self.settings.retry_delay.filter(|_| failed) {
             it.state = State::Waiting {
+                seq,
                 until: now + delay.delay_ms(it.times, 0),
             };
         }
@@ -278,7 +382,12 @@ impl Naive {
     }
 
     fn cancel(&mut self, id: u64) {
-        self.consumers.retain(|(known, _)| *known != id);
+        self.consumers.retain(|it| it.id != id);
+        if self.active == Some(id) {
+            // Of equals the first one that came.
+            let next = self.consumers.iter().rev().max_by_key(|it| it.priority);
+            self.active = next.map(|it| it.id);
+        }
         for it in &mut self.known {
             if let State::Held { by, .. } = &mut it.state {
                 *by = by.filter(|holder| *holder != id);
@@ -292,22 +401,24 @@ impl Naive {
 
     fn take(&mut self, step: &Step) {
         match step {
-            Step::Publish {
-                priorities,
-                persistent,
-            } => self.publish(priorities, *persistent),
+            Step::Publish { messages, persistent } => self.send(messages, *persistent),
             Step::Get => self.turn(Request::Get {
                 no_ack: false,
                 reply: 0,
             }),
-            Step::Consume { prefetch } => {
+            Step::Consume { prefetch, priority } => {
                 self.next_consumer += 1;
-                self.consumers.push((self.next_consumer, *prefetch));
+                self.active = self.active.or(Some(self.next_consumer));
+                self.consumers.push(Consumer {
+                    id: self.next_consumer,
+                    prefetch: *prefetch,
+                    priority: *priority,
+                });
                 let settings = ConsumerSettings {
                     no_ack: false,
                     exclusive: false,
                     prefetch: *prefetch,
-                    priority: 0,
+                    priority: *priority,
                     window: 1 << 20,
                 };
                 self.turn(Request::Consume {
@@ -319,8 +430,8 @@ impl Naive {
             }
             Step::Cancel { id } => {
                 let at = *id as usize % self.consumers.len().max(1);
-                if let Some((id, _)) = self.consumers.get(at).copied() {
-                    self.cancel(id);
+                if let Some(it) = self.consumers.get(at).copied() {
+                    self.cancel(it.id);
                 }
             }
             Step::Settle { at, accepted } => {
@@ -367,6 +478,7 @@ impl Naive {
         let now = self.world.now;
         self.known.retain(|it| it.persistent);
         self.consumers.clear();
+        (self.active, self.handed) = (None, 0);
         for it in &mut self.known {
             if let State::Held { .. } = it.state {
                 it.state = State::Ready;
@@ -385,8 +497,34 @@ impl Naive {
         });
     }
 
+    /// The journal alone knows all duplicates.
+    fn check_keys(&self) {
+        if !self.settings.deduplicates {
+            return;
+        }
+        let settings = QueueSettings {
+            max_length: None,
+            ..self.settings.clone()
+        };
+        let mut again = World::restarted(settings, self.world.disk.clone());
+        again.now = self.world.now;
+        let keys = self
+            .known
+            .iter()
+            .filter(|it| it.persistent && it.expires > self.now());
+        for key in keys.filter_map(|it| it.key) {
+            let mut builder = BlockBuilder::new();
+            builder.push(b"", b"q", &properties(0, Some(key)), &body(1, 20));
+            let block = Arc::new(builder.finish(true, Timestamp(1)));
+            let before = again.fifo.status().next_seq;
+            again.handle(Request::Enqueue { block, receipt: None });
+            assert_eq!(again.fifo.status().next_seq, before, "{key} was taken twice");
+        }
+    }
+
     /// The journal alone makes the same queue: what is ready now, and what becomes ready once all delays are over.
     fn check_replay(&self) {
+        self.check_keys();
         let settings = QueueSettings {
             max_length: None,
             message_ttl_ms: None,
@@ -407,16 +545,36 @@ impl Naive {
         (again.now, again.sorted) = (self.world.now, true);
         again.handle(Request::Tick);
         again.settle_disk();
-        assert_eq!(again.drain_numbers(), here(false));
-        again.now.0 += 10_000;
-        again.handle(Request::Tick);
-        assert_eq!(again.drain_numbers(), here(true));
+        let mut drain = |waits: bool| {
+            let (mut drained, mut expected) = (again.drain_numbers(), here(waits));
+            if matches!(self.settings.sorting, Sorting::FairKey(_)) {
+                drained.sort_unstable();
+                expected.sort_unstable();
+            }
+            assert_eq!(drained, expected);
+            again.now.0 += 10_000;
+            again.handle(Request::Tick);
+        };
+        drain(false);
+        drain(true);
         assert_eq!(again.disk.segments.len(), 0, "places were not released");
     }
 }
 
+/// Of a message with this priority, which is its group too, and this deduplication key.
+pub fn properties(priority: u8, key: Option<u8>) -> Vec<u8> {
+    let mut headers = Table::new().with("group", i32::from(priority));
+    if let Some(key) = key {
+        headers.insert(X_DEDUPLICATION_HEADER, i32::from(key));
+    }
+    PropertiesBuilder::new()
+        .priority(priority)
+        .headers(&headers)
+        .encode()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn all_features_together_do_what_a_naive_queue_does(
         settings in queue(),

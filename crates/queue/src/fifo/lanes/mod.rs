@@ -160,6 +160,10 @@ pub struct Lanes<E: Ends> {
     backlog: BTreeSet<LaneId>,
     /// Whose turn it is among them.
     turns: Turns,
+    /// How many messages came since the start.
+    came: u64,
+    /// How many messages of lanes that are gone went to consumers, less those that came back.
+    handed: u64,
     /// Ready messages of all lanes.
     ready: u64,
     /// The sum of the lengths of their bodies.
@@ -187,6 +191,8 @@ impl<E: Ends> Lanes<E> {
             hand: 0,
             backlog: BTreeSet::new(),
             turns: Turns::default(),
+            came: fifo.contents.next() - 1,
+            handed: 0,
             ready: 0,
             ready_bytes: 0,
             floor: 0,
@@ -227,10 +233,12 @@ impl<E: Ends> Lanes<E> {
             sum.memory += one.memory;
             sum.paged += one.paged;
             sum.consumers += one.consumers;
-            sum.next_seq = sum.next_seq.max(one.next_seq);
+            sum.handed += one.handed;
             sum.active = sum.active.or(one.active);
         }
         (sum.ready, sum.ready_bytes) = (self.ready, self.ready_bytes);
+        sum.handed += self.handed;
+        sum.next_seq = self.came + 1;
         sum
     }
 
@@ -294,6 +302,7 @@ impl<E: Ends> Lanes<E> {
             && let Some(lane) = self.lanes.remove(&id)
         {
             self.note_alarm(id);
+            self.handed += lane.dispatch.handed;
             self.floor = self.floor.max(lane.contents.next() - first_of(id));
         }
     }

@@ -137,6 +137,7 @@ impl<E: Ends> Lanes<E> {
         if !refused.is_empty() {
             block = self.refuse(&block, &refused, &mut receipt, outcome);
         }
+        self.came += block.len() as u64;
         let recorded = outcome.records.len();
         for (id, block) in self.settings.sorting.sort(&block) {
             self.open(id, outcome);
