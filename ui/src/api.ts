@@ -15,8 +15,8 @@ export class ApiError extends Error {
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** Encodes a name for a path. A slash becomes %2F; nothing is left that a path could mean something by. */
-export const enc = (name: string): string => encodeURIComponent(name).replace(/\./g, (dot) => (name === "." || name === ".." ? "%2E" : dot));
+/** Encodes a name for a path: a slash becomes %2F. (`.` and `..` mean folders in every address, however they are written: objects of these names are out of reach.) */
+export const enc = (name: string): string => encodeURIComponent(name);
 
 /** The default exchange has no name, and `amq.default` in paths. */
 export const exchangePath = (name: string): string => enc(name === "" ? "amq.default" : name);

@@ -1,5 +1,5 @@
 // Screenshots of every page for people to look at: SHOTS=folder. No test otherwise.
-import { api, enc, test, visit } from "./broker";
+import { api, enc, expect, test, visit } from "./broker";
 
 const folder = process.env["SHOTS"];
 const PAGES: Record<string, string> = (process.env["PAGES"] ? JSON.parse(process.env["PAGES"]) : null) ?? {
@@ -44,6 +44,7 @@ test("pages have their pictures taken", async ({ inside: page }) => {
       for (const [name, address] of Object.entries(PAGES)) {
         await visit(page, address);
         await page.waitForLoadState("networkidle");
+        await expect(page.locator("main [aria-busy]")).toHaveCount(0);
         await page.screenshot({ path: `${folder}/${name}-${size}-${scheme}.png`, fullPage: size === "desktop" });
       }
     }

@@ -1,35 +1,34 @@
 // Which address is which page. The addresses are RabbitMQ's.
 
 import type { ComponentChildren } from "preact";
-import { Overview } from "./overview";
-import { Queues } from "./queues";
-import { Exchanges } from "./exchanges";
-import { Connections } from "./connections";
 import { Channels } from "./channels";
 import { Connect } from "./connect";
+import { Channel, Connection } from "./connection";
+import { Connections } from "./connections";
+import { Exchange } from "./exchange";
+import { Exchanges } from "./exchanges";
+import { Overview } from "./overview";
+import { Queue } from "./queue";
+import { Queues } from "./queues";
+
+/** Pages by their first word and the number of names after it. */
+const PAGES: Record<string, (first: string, second: string) => ComponentChildren> = {
+  "/0": () => <Overview />,
+  "queues/0": () => <Queues />,
+  "queues/2": (host, name) => <Queue host={host} name={name} />,
+  "exchanges/0": () => <Exchanges />,
+  "exchanges/2": (host, name) => <Exchange host={host} name={name} />,
+  "connections/0": () => <Connections />,
+  "connections/1": (name) => <Connection name={name} />,
+  "channels/0": () => <Channels />,
+  "channels/1": (name) => <Channel name={name} />,
+  "connect/0": () => <Connect />,
+};
 
 export function pageFor(parts: string[]): ComponentChildren {
-  const [room = "", first, second] = parts;
-  const key = `${room}/${parts.length}`;
-  if (parts.length > 3) return <Unknown />;
-  switch (key) {
-    case "/0":
-      return <Overview />;
-    case "queues/1":
-      return <Queues />;
-    case "exchanges/1":
-      return <Exchanges />;
-    case "connections/1":
-      return <Connections />;
-    case "connect/1":
-      return <Connect />;
-    case "channels/1":
-      return <Channels />;
-    default:
-      void first;
-      void second;
-      return <Unknown />;
-  }
+  const [room = "", first = "", second = ""] = parts;
+  const page = PAGES[`${room}/${Math.max(parts.length - 1, 0)}`];
+  return page ? page(first, second) : <Unknown />;
 }
 
 function Unknown() {

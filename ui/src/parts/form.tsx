@@ -1,22 +1,26 @@
 // Fields of forms. Each has a label of its own and, where a word isn't enough, a line that explains.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { attempt } from "./notices";
 
 interface FieldProps {
   label: string;
   hint?: ComponentChildren;
-  children: ComponentChildren;
+  /** The control; it is told the id of the line that explains it. */
+  children(explained: string | undefined): ComponentChildren;
 }
 
 export function Field({ label, hint, children }: FieldProps) {
+  const id = useId();
   return (
-    <label class="field">
-      <span>{label}</span>
-      {children}
-      {hint && <small>{hint}</small>}
-    </label>
+    <div class="field">
+      <label>
+        <span>{label}</span>
+        {children(hint ? id : undefined)}
+      </label>
+      {hint && <small id={id}>{hint}</small>}
+    </div>
   );
 }
 
@@ -27,23 +31,14 @@ interface TextProps {
   hint?: ComponentChildren;
   type?: "text" | "password";
   required?: boolean;
-  list?: string[];
   placeholder?: string;
   autocomplete?: string;
 }
 
-export function Text({ label, value, onChange, hint, list, type = "text", ...rest }: TextProps) {
-  const id = list ? `list-${label.replace(/\W+/g, "-")}` : undefined;
+export function Text({ label, value, onChange, hint, type = "text", ...rest }: TextProps) {
   return (
     <Field label={label} hint={hint}>
-      <input type={type as "text"} value={value} list={id} onInput={(event) => onChange(event.currentTarget.value)} {...rest} />
-      {list && (
-        <datalist id={id}>
-          {list.map((item) => (
-            <option key={item} value={item} />
-          ))}
-        </datalist>
-      )}
+      {(explained) => <input type={type as "text"} value={value} aria-describedby={explained} onInput={(event) => onChange(event.currentTarget.value)} {...rest} />}
     </Field>
   );
 }
@@ -51,7 +46,7 @@ export function Text({ label, value, onChange, hint, list, type = "text", ...res
 export function Area({ label, value, onChange, hint, rows = 4 }: { label: string; value: string; onChange(value: string): void; hint?: ComponentChildren; rows?: number }) {
   return (
     <Field label={label} hint={hint}>
-      <textarea rows={rows} value={value} spellcheck={false} onInput={(event) => onChange(event.currentTarget.value)} />
+      {(explained) => <textarea rows={rows} value={value} spellcheck={false} aria-describedby={explained} onInput={(event) => onChange(event.currentTarget.value)} />}
     </Field>
   );
 }
@@ -68,16 +63,18 @@ interface ChoiceProps {
 export function Choice({ label, value, options, onChange, hint }: ChoiceProps) {
   return (
     <Field label={label} hint={hint}>
-      <select value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {options.map((option) => {
-          const [key, words] = typeof option === "string" ? [option, option] : option;
-          return (
-            <option key={key} value={key} selected={key === value}>
-              {words}
-            </option>
-          );
-        })}
-      </select>
+      {(explained) => (
+        <select value={value} aria-describedby={explained} onChange={(event) => onChange(event.currentTarget.value)}>
+          {options.map((option) => {
+            const [key, words] = typeof option === "string" ? [option, option] : option;
+            return (
+              <option key={key} value={key} selected={key === value}>
+                {words}
+              </option>
+            );
+          })}
+        </select>
+      )}
     </Field>
   );
 }

@@ -1,6 +1,5 @@
 // What an action came to: a line that is read out, and goes away by itself if it was good.
 
-import { ApiError } from "../api";
 import { store } from "../store";
 
 interface Notice {
@@ -22,14 +21,14 @@ function dismiss(id: number): void {
   notices.set(notices.get().filter((notice) => notice.id !== id));
 }
 
-/** Does something and says how it went. True if it was done. */
+/** Does something and says how it went; with nothing to say, only if it failed. True if it was done. */
 export async function attempt(done: string, action: () => Promise<unknown>): Promise<boolean> {
   try {
     await action();
-    notify(done);
+    if (done !== "") notify(done);
     return true;
   } catch (error) {
-    notify(error instanceof ApiError ? error.message : String(error), false);
+    notify(error instanceof Error ? error.message : String(error), false);
     return false;
   }
 }

@@ -1,0 +1,51 @@
+// What arguments and policies mean, in words.
+
+import { bytes, count, duration, shown } from "../format";
+
+export interface Rule {
+  name: string;
+  words: string;
+  source: "argument" | "policy";
+}
+
+const WORDS: Record<string, (value: unknown) => string> = {
+  "queue-type": (value) => `a ${shown(value)} queue`,
+  "message-ttl": (value) => `a message lives for ${duration(value)}`,
+  expires: (value) => `the queue is deleted after ${duration(value)} without use`,
+  "max-length": (value) => `at most ${count(value)} ready messages`,
+  "max-length-bytes": (value) => `at most ${bytes(value)} of ready messages`,
+  overflow: (value) => ({ "drop-head": "over the limit, the oldest message goes", "reject-publish": "over the limit, new messages are refused", "reject-publish-dlx": "over the limit, new messages are refused and dead-lettered" })[String(value)] ?? shown(value),
+  "dead-letter-exchange": (value) => `dead messages go to the exchange ${value === "" ? "(AMQP default)" : shown(value)}`,
+  "dead-letter-routing-key": (value) => `dead messages get the routing key ${shown(value)}`,
+  "max-priority": (value) => `priorities from 0 to ${shown(value)}`,
+  "single-active-consumer": (value) => (value === true ? "one consumer at a time" : "all consumers at the same time"),
+  "delivery-limit": (value) => `a message is delivered again at most ${count(value)} times`,
+  "consumer-timeout": (value) => `a delivery is to be settled within ${duration(value)}`,
+  "queue-mode": (value) => shown(value),
+  "alternate-exchange": (value) => `what has no route goes to the exchange ${shown(value)}`,
+  "message-deduplication": (value) => (value === true ? "a message is taken once" : "messages may come twice"),
+  "fair-key": (value) => `groups of messages by the header ${shown(value)} are served fairly`,
+};
+
+/** Each rule once: an argument counts before the policy, but of two limits the smaller one does. */
+export function explained(given: unknown, policy: unknown): Rule[] {
+  const rules = new Map<string, Rule>();
+  for (const [name, value] of entries(policy)) rules.set(name, rule(name, value, "policy"));
+  const limits = new Map(entries(policy).filter(([, value]) => typeof value === "number"));
+  for (const [full, value] of entries(given)) {
+    const name = full.replace(/^x-/, "");
+    const limit = limits.get(name);
+    if (typeof limit === "number" && typeof value === "number" && limit < value) continue;
+    if (name === "queue-type" && value === "classic") continue;
+    rules.set(name, rule(name, value, "argument"));
+  }
+  return [...rules.values()];
+}
+
+function rule(name: string, value: unknown, source: Rule["source"]): Rule {
+  return { name, words: WORDS[name]?.(value) ?? shown(value), source };
+}
+
+function entries(table: unknown): [string, unknown][] {
+  return typeof table === "object" && table !== null && !Array.isArray(table) ? Object.entries(table) : [];
+}

@@ -1,0 +1,168 @@
+import { call, enc } from "../api";
+import { NONE, at, bytes, count, moment } from "../format";
+import { Arguments, Badge, Card, Facts, Figure, Head, State, Vhost, Waiting } from "../parts/bits";
+import { Chart } from "../parts/chart";
+import { DialogButton } from "../parts/dialog";
+import { Form, Text } from "../parts/form";
+import { Rows } from "../parts/listing";
+import { useApi } from "../poll";
+import { go, href } from "../router";
+import { useTrail } from "../trail";
+import { useState } from "preact/hooks";
+import { CHANNEL_COLUMNS, type ChannelBody } from "./channels";
+import { connectionTitle, type ConnectionBody } from "./connections";
+import { Why } from "./queue";
+
+interface ConnectionDetail extends ConnectionBody {
+  peer_host?: string;
+  peer_port?: number;
+  host?: string;
+  port?: number;
+  auth_mechanism?: string;
+  frame_max?: number;
+  channel_max?: number;
+  timeout?: number;
+  ssl_protocol?: string;
+  ssl_cipher?: string;
+  peer_cert_subject?: string;
+}
+
+const perSecond = (value: unknown): string => (typeof value === "number" ? `${bytes(Math.round(value))}/s` : NONE);
+
+export function Connection({ name }: { name: string }) {
+  const path = `/connections/${enc(name)}`;
+  const answer = useApi<ConnectionDetail>(path);
+  const channels = useApi<ChannelBody[]>(`${path}/channels`);
+  const connection = answer.value;
+  const trail = useTrail(path, connection, [
+    { label: "From the client", path: "recv_oct", rate: true },
+    { label: "To the client", path: "send_oct", rate: true },
+  ]);
+  if (!connection) {
+    return (
+      <>
+        <Head kind="Connection" title={name} />
+        <Waiting answer={answer} what="connection" />
+      </>
+    );
+  }
+  return (
+    <>
+      <Head kind="Connection" title={connectionTitle(connection)}>
+        <DialogButton label="Close" title="Close this connection?" class="danger">
+          {(close) => <CloseForm path={path} close={close} />}
+        </DialogButton>
+      </Head>
+      <div class="figures">
+        <Figure label="State">
+          <State value={connection.state} />
+        </Figure>
+        <Figure label="Channels">{count(connection.channels)}</Figure>
+        <Figure label="From the client">{perSecond(at(connection, "recv_oct_details.rate"))}</Figure>
+        <Figure label="To the client">{perSecond(at(connection, "send_oct_details.rate"))}</Figure>
+      </div>
+      <Why path={`/leveret/why/connections/${enc(name)}`} />
+      <div class="cards">
+        <Card title="Bytes a second">
+          <Chart title="Bytes a second" trail={trail} unit={perSecond} />
+        </Card>
+        <Card title="Who and where">
+          <Facts
+            rows={[
+              ["Name", connection.name],
+              ["User", connection.user],
+              ["Virtual host", connection.vhost === undefined ? undefined : <Vhost name={connection.vhost} />],
+              ["Client", connection.peer_host === undefined ? undefined : `${connection.peer_host}:${connection.peer_port}`],
+              ["Listener", connection.host === undefined ? undefined : `${connection.host}:${connection.port}`],
+              ["Protocol", `${connection.protocol ?? NONE}${connection.auth_mechanism ? `, ${connection.auth_mechanism}` : ""}`],
+              ["TLS", connection.ssl ? `${connection.ssl_protocol ?? ""} ${connection.ssl_cipher ?? ""}` : "no"],
+              ["Certificate", connection.peer_cert_subject],
+              ["Since", moment(connection.connected_at)],
+              ["Heartbeat", connection.timeout === undefined ? undefined : connection.timeout === 0 ? "none" : `${connection.timeout} s`],
+              ["Largest frame", bytes(connection.frame_max)],
+              ["Channels, at most", count(connection.channel_max)],
+              ["Received", bytes(at(connection, "recv_oct"))],
+              ["Sent", bytes(at(connection, "send_oct"))],
+            ]}
+          />
+        </Card>
+        <Card title="What the client says of itself">
+          <Arguments table={connection.client_properties} />
+        </Card>
+      </div>
+      <Card title="Channels">{channels.value ? <Rows columns={CHANNEL_COLUMNS} rows={channels.value} id={(channel) => channel.name} what="channels of this connection" /> : <Waiting answer={channels} what="channels" />}</Card>
+    </>
+  );
+}
+
+function CloseForm({ path, close }: { path: string; close(): void }) {
+  const [reason, setReason] = useState("Closed via management");
+  const act = () => call("DELETE", path, undefined, { "x-reason": encodeURIComponent(reason) === reason.replace(/ /g, "%20") ? reason : encodeURIComponent(reason) });
+  return (
+    <Form label="Close the connection" done="The connection is closed" action={act} then={() => (close(), go("connections"))} danger>
+      <p>Most clients connect again by themselves. What they had not settled goes back into the queues.</p>
+      <Text label="Reason, told to the client" value={reason} onChange={setReason} />
+    </Form>
+  );
+}
+
+export function Channel({ name }: { name: string }) {
+  const path = `/channels/${enc(name)}`;
+  const answer = useApi<ChannelBody & { consumer_details?: { consumer_tag: string; queue: { name: string; vhost: string }; prefetch_count?: number }[] }>(path);
+  const channel = answer.value;
+  if (!channel) {
+    return (
+      <>
+        <Head kind="Channel" title={name} />
+        <Waiting answer={answer} what="channel" />
+      </>
+    );
+  }
+  const consumers = channel.consumer_details ?? [];
+  const owner = channel.connection_details?.name;
+  return (
+    <>
+      <Head kind="Channel" title={name} />
+      <div class="cards">
+        <Card title="What it is">
+          <Facts
+            rows={[
+              ["Connection", owner ? <a href={href("connections", owner)}>{owner}</a> : undefined],
+              ["User", channel.user],
+              ["Virtual host", channel.vhost],
+              ["State", <State value={channel.state} />],
+              ["Mode", channel.confirm ? <Badge>publisher confirms</Badge> : channel.transactional ? <Badge>transactions</Badge> : "plain"],
+              ["Prefetch", `${count(channel.prefetch_count)} for each consumer, ${count(channel.global_prefetch_count)} for the channel (0: no limit)`],
+            ]}
+          />
+        </Card>
+        <Card title="Under way">
+          <Facts
+            rows={[
+              ["Delivered, not settled", count(channel.messages_unacknowledged)],
+              ["Published, not confirmed", count(channel.messages_unconfirmed)],
+              ["Published, not committed", count(channel.messages_uncommitted)],
+              ["Acks, not committed", count(channel.acks_uncommitted)],
+            ]}
+          />
+        </Card>
+      </div>
+      <Card title="Consumers">
+        {consumers.length === 0 ? (
+          <p class="muted">None.</p>
+        ) : (
+          <Rows
+            what="consumers of this channel"
+            rows={consumers}
+            id={(consumer) => consumer.consumer_tag}
+            columns={[
+              { title: "Consumer", cell: (consumer) => consumer.consumer_tag },
+              { title: "Queue", cell: (consumer) => <a href={href("queues", consumer.queue.vhost, consumer.queue.name)}>{consumer.queue.name}</a> },
+              { title: "Prefetch", number: true, cell: (consumer) => count(consumer.prefetch_count) },
+            ]}
+          />
+        )}
+      </Card>
+    </>
+  );
+}

@@ -1,0 +1,196 @@
+// One queue: how it goes, what it is, who consumes from it, where its messages come from, and what can be done.
+
+import { call, enc } from "../api";
+import { NONE, at, bytes, count, moment, rate } from "../format";
+import { Arguments, Card, Facts, Figure, Head, State, Vhost, Waiting } from "../parts/bits";
+import { Chart } from "../parts/chart";
+import { ConfirmButton } from "../parts/dialog";
+import { Rows, type Column } from "../parts/listing";
+import { attempt } from "../parts/notices";
+import { useApi } from "../poll";
+import { go, href } from "../router";
+import { isPolicymaker } from "../session";
+import { SAMPLES, useTrail } from "../trail";
+import { QueueBindings } from "./bindings";
+import { GetMessages, PublishMessage } from "./messages";
+import { Features, type QueueBody } from "./queues";
+import { explained } from "./arguments";
+
+interface Consumer {
+  consumer_tag: string;
+  ack_required?: boolean;
+  exclusive?: boolean;
+  active?: boolean;
+  activity_status?: string;
+  prefetch_count?: number;
+  arguments?: Record<string, unknown>;
+  channel_details?: { name?: string; connection_name?: string; user?: string; peer_host?: string };
+}
+
+interface QueueDetail extends QueueBody {
+  consumer_details?: Consumer[];
+  consumer_utilisation?: number;
+  message_bytes?: number;
+  message_bytes_ready?: number;
+  memory?: number;
+  idle_since?: string;
+  head_message_timestamp?: number | null;
+  node?: string;
+  owner_pid_details?: { name?: string };
+}
+
+const CONSUMERS: Column<Consumer>[] = [
+  {
+    title: "Consumer",
+    cell: (consumer) => (
+      <>
+        {consumer.consumer_tag || "(no tag)"}
+        {consumer.channel_details?.name && (
+          <a class="under" href={href("channels", consumer.channel_details.name)}>
+            {consumer.channel_details.name}
+          </a>
+        )}
+      </>
+    ),
+  },
+  { title: "State", cell: (consumer) => consumer.activity_status ?? (consumer.active === false ? "waiting" : "up") },
+  { title: "Acks", cell: (consumer) => (consumer.ack_required === false ? "automatic" : "by the consumer"), from: 2 },
+  { title: "Prefetch", number: true, cell: (consumer) => (consumer.prefetch_count === 0 ? "no limit" : count(consumer.prefetch_count)) },
+  { title: "Exclusive", cell: (consumer) => (consumer.exclusive ? "yes" : "no"), from: 3 },
+  { title: "Arguments", cell: (consumer) => <Arguments table={consumer.arguments} />, from: 3 },
+];
+
+export function Queue({ host, name }: { host: string; name: string }) {
+  const path = `/queues/${enc(host)}/${enc(name)}`;
+  const answer = useApi<QueueDetail>(`${path}?${SAMPLES}`);
+  const queue = answer.value;
+  const lengths = useTrail(path, queue, [
+    { label: "Ready", path: "messages_ready" },
+    { label: "Unacked", path: "messages_unacknowledged" },
+  ]);
+  const rates = useTrail(`${path}/rates`, queue, [
+    { label: "In", path: "message_stats.publish", rate: true },
+    { label: "Out", path: "message_stats.deliver_get", rate: true },
+    { label: "Acked", path: "message_stats.ack", rate: true },
+    { label: "Redelivered", path: "message_stats.redeliver", rate: true },
+  ]);
+  if (!queue) {
+    return (
+      <>
+        <Head kind="Queue" title={name} />
+        <Waiting answer={answer} what="queue" />
+      </>
+    );
+  }
+  const remove = async () => {
+    const gone = await attempt(`Queue ${name} is deleted`, () => call("DELETE", path));
+    if (gone) go("queues");
+    return gone;
+  };
+  const purge = async () => {
+    const done = await attempt(`Queue ${name} is empty`, () => call("DELETE", `${path}/contents`));
+    answer.reload();
+    return done;
+  };
+  const consumers = queue.consumer_details ?? [];
+  return (
+    <>
+      <Head kind="Queue" title={name}>
+        <ConfirmButton label="Purge" title={`Purge ${name}?`} text={`The ${count(queue.messages_ready)} ready messages will be lost; what consumers have not settled stays.`} action={purge} />
+        <ConfirmButton label="Delete" title={`Delete ${name}?`} text={`The queue, its bindings and its ${count(queue.messages)} messages will be lost, and its ${count(queue.consumers)} consumers cancelled.`} action={remove} />
+      </Head>
+      <div class="figures">
+        <Figure label="Ready">{count(queue.messages_ready)}</Figure>
+        <Figure label="Unacked">{count(queue.messages_unacknowledged)}</Figure>
+        <Figure label="Consumers" tone={queue.consumers === 0 && (queue.messages_ready ?? 0) > 0 ? "warn" : ""}>
+          {count(queue.consumers)}
+        </Figure>
+        <Figure label="In">{rate(at(queue, "message_stats.publish_details.rate"))}</Figure>
+        <Figure label="Out">{rate(at(queue, "message_stats.deliver_get_details.rate"))}</Figure>
+      </div>
+      <div class="charts">
+        <Card title="Messages">
+          <Chart title="Messages" trail={lengths} />
+        </Card>
+        <Card title="Messages a second">
+          <Chart title="Messages a second" trail={rates} unit={rate} />
+        </Card>
+      </div>
+      <Why path={`/leveret/why/queues/${enc(host)}/${enc(name)}`} />
+      <div class="cards">
+        <Card title="What it is">
+          <Facts
+            rows={[
+              ["Virtual host", <Vhost name={queue.vhost} />],
+              ["Type", queue.type ?? NONE],
+              ["State", <State value={queue.state} />],
+              ["Features", <Features queue={queue} />],
+              ["Policy", queue.policy ? <a href={href("policies")}>{queue.policy}</a> : "none"],
+              ["Operator policy", queue.operator_policy || undefined],
+              ["Belongs to", queue.owner_pid_details?.name],
+              ["Node", queue.node],
+            ]}
+          />
+        </Card>
+        <Card title="What it holds">
+          <Facts
+            rows={[
+              ["Bytes, all", bytes(queue.message_bytes)],
+              ["Bytes, ready", bytes(queue.message_bytes_ready)],
+              ["Memory", bytes(queue.memory)],
+              ["Oldest message", typeof queue.head_message_timestamp === "number" ? moment(queue.head_message_timestamp * 1000) : undefined],
+              ["Consumers' capacity", typeof queue.consumer_utilisation === "number" && consumers.length > 0 ? `${Math.round(queue.consumer_utilisation * 100)} %` : undefined],
+              ["Idle since", queue.idle_since],
+            ]}
+          />
+        </Card>
+        <Rules queue={queue} />
+      </div>
+      <Card title={`Consumers (${count(queue.consumers)})`}>
+        {consumers.length === 0 ? <p class="muted">Nobody consumes from this queue.</p> : <Rows columns={CONSUMERS} rows={consumers} id={(consumer) => `${consumer.channel_details?.name}/${consumer.consumer_tag}`} what="consumers" />}
+      </Card>
+      <QueueBindings host={host} name={name} />
+      <PublishMessage host={host} exchange="" routingKey={name} then={answer.reload} />
+      <GetMessages host={host} name={name} ready={queue.messages_ready} then={answer.reload} />
+      {isPolicymaker() && <p class="muted">Arguments are fixed when a queue is declared; a <a href={href("policies")}>policy</a> changes what may be changed later.</p>}
+    </>
+  );
+}
+
+/** Arguments and the policy in force, in words. */
+function Rules({ queue }: { queue: QueueDetail }) {
+  const rules = explained(queue.arguments, queue.effective_policy_definition);
+  return (
+    <Card title="Rules in force">
+      {rules.length === 0 ? (
+        <p class="muted">No limits, no times to live, no dead letters.</p>
+      ) : (
+        <Facts rows={rules.map(({ name, words, source }) => [name, <>{words}{source === "policy" && <span class="muted"> (policy)</span>}</>])} />
+      )}
+    </Card>
+  );
+}
+
+interface Reason {
+  reason?: string;
+  holds?: string;
+  resource?: string;
+  words?: string;
+  detail?: string;
+}
+
+/** What holds a queue or a connection back, if the broker says so. */
+export function Why({ path }: { path: string }) {
+  const { value } = useApi<{ why?: (Reason | string)[]; reasons?: (Reason | string)[] }>(path);
+  const reasons = value?.reasons ?? value?.why;
+  if (!Array.isArray(reasons) || reasons.length === 0) return null;
+  return (
+    <Card title="What holds it back">
+      <ul>
+        {reasons.map((reason, index) => (
+          <li key={index}>{typeof reason === "string" ? reason : [reason.resource ?? reason.holds ?? reason.reason, reason.words ?? reason.detail].filter(Boolean).join(": ")}</li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
