@@ -42,6 +42,7 @@ def client_suites() -> list[Suite]:
             {"PYTHONDONTWRITEBYTECODE": "1"},
         ),
         Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}),
+        Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("node", TESTS / "node", [["npm", "ci", "--silent", "--no-progress"]], ["node", "suite.js"]),
         Suite(
             "go",

@@ -9,6 +9,7 @@ use crate::outbox::Event;
 use crate::queues::Registry;
 use crate::recovery;
 use crate::replies::Replies;
+use crate::service::Service;
 use crate::session::{Session, User};
 use crate::topology::Topology;
 use catalog::View;
@@ -33,6 +34,7 @@ pub struct Broker {
     queues: Arc<Registry>,
     topology: Topology,
     alarms: Alarms,
+    service: Service,
     replies: Replies,
     sessions: RwLock<HashMap<u64, Weak<Session>>>,
     sight: crate::sight::Registry,
@@ -55,6 +57,7 @@ impl Broker {
             queues: recovered.queues,
             topology: recovered.topology,
             alarms: Alarms::default(),
+            service: Service::new(&options),
             replies: Replies::default(),
             sessions: RwLock::default(),
             sight: crate::sight::Registry::default(),
@@ -127,6 +130,10 @@ impl Broker {
     /// The name announced to clients.
     pub fn cluster_name(&self) -> &str {
         &self.options.cluster_name
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
     }
 
     /// Why publishers are blocked at the moment, if they are.
@@ -284,9 +291,9 @@ impl Broker {
 
     /// Looks at memory, disk and what queues hold; called by the monitor.
     pub(crate) fn look_at_resources(&self) {
-        let memory = resident_memory() > self.options.memory_high_watermark;
+        let memory = resident_memory() > self.service.memory_high_watermark();
         let free = recovery::free_space(&self.options.data_dir).unwrap_or(u64::MAX);
-        let disk = free < self.options.disk_free_limit;
+        let disk = free < self.service.disk_free_limit();
         if self.log_events.failure().is_some() {
             self.log_failed();
         }

@@ -58,6 +58,7 @@ pub mod publish;
 pub mod queues;
 mod recovery;
 pub mod replies;
+mod service;
 pub mod session;
 pub mod sight;
 mod survey;

@@ -61,10 +61,10 @@ impl Broker {
         let (memory_alarm, disk_alarm, log_failed) = self.alarms_on();
         NodeStatus {
             memory: resident_memory(),
-            memory_limit: options.memory_high_watermark,
+            memory_limit: self.service().memory_high_watermark(),
             memory_alarm,
             disk_free: free_space(&options.data_dir).unwrap_or(0),
-            disk_free_limit: options.disk_free_limit,
+            disk_free_limit: self.service().disk_free_limit(),
             disk_alarm,
             log_failed,
             uptime_ms: self.node().micros() / 1000,

@@ -6,6 +6,7 @@ mod connections;
 mod definitions;
 mod erlang;
 mod first;
+mod flags;
 mod limits;
 mod lists;
 mod node;
@@ -14,6 +15,7 @@ mod plugins;
 mod policies;
 mod queues;
 mod topics;
+mod upkeep;
 mod users;
 mod vhosts;
 
@@ -39,6 +41,8 @@ pub const ALL: &[&[Command]] = &[
     vhosts::COMMANDS,
     limits::COMMANDS,
     definitions::COMMANDS,
+    upkeep::COMMANDS,
+    flags::COMMANDS,
     queues::COMMANDS,
     connections::COMMANDS,
     plugins::COMMANDS,

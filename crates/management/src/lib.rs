@@ -40,6 +40,7 @@ mod reply;
 mod routes;
 mod serve;
 mod text;
+mod upkeep;
 mod users;
 mod vhosts;
 mod web_ui;

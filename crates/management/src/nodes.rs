@@ -47,7 +47,7 @@ fn node(call: &Call<'_>) -> Value {
         "name": options.node,
         "type": "disc",
         "running": true,
-        "being_drained": false,
+        "being_drained": call.hall.broker.is_drained(),
         "os_pid": std::process::id().to_string(),
         "uptime": status.uptime_ms,
         "processors": std::thread::available_parallelism().map_or(1, usize::from),

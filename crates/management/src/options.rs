@@ -29,6 +29,10 @@ pub struct Options {
     pub disable_stats: bool,
     /// Lists of queues have their counts even so.
     pub enable_queue_totals: bool,
+    /// The memory that limits are parts of, in bytes.
+    pub total_memory: u64,
+    /// Changes how much is logged, by RabbitMQ's names of levels; false if there is none of this name.
+    pub set_log_level: fn(&str) -> bool,
 }
 
 /// One open door, as health checks name it.
@@ -68,6 +72,8 @@ impl Options {
             log_files: Vec::new(),
             disable_stats: false,
             enable_queue_totals: false,
+            total_memory: u64::MAX,
+            set_log_level: |_| false,
         }
     }
 }

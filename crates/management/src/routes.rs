@@ -7,7 +7,7 @@ use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
     bindings, channels, connections, consumers, definitions, exchanges, health, messages, nodes, overview,
-    permissions, policies, queues, users, vhosts,
+    permissions, policies, queues, upkeep, users, vhosts,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -39,6 +39,7 @@ pub const ROUTES: &[&[Route]] = &[
     messages::ROUTES,
     definitions::ROUTES,
     health::ROUTES,
+    upkeep::ROUTES,
 ];
 
 impl Route {

@@ -96,8 +96,13 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The memory that limits are parts of, in bytes.
+fn total_memory(config: &Config) -> u64 {
+    config.total_memory.or_else(memory::available).unwrap_or(u64::MAX)
+}
+
 fn broker_options(config: &Config) -> broker::Options {
-    let total = config.total_memory.or_else(memory::available).unwrap_or(u64::MAX);
+    let total = total_memory(config);
     let defaults = &config.defaults;
     broker::Options {
         create_defaults: config.load_definitions.is_none(),
@@ -245,6 +250,8 @@ fn management_options(config: &Config, doors: Vec<Door>, amqp: &[Opened]) -> man
         log_files: config.log.files(&config.data_dir),
         disable_stats: settings.disable_stats,
         enable_queue_totals: settings.enable_queue_totals,
+        total_memory: total_memory(config),
+        set_log_level: logs::set_level,
         admin_socket: Some(admin_socket::path(&config.data_dir)),
         ..management::Options::new(doors)
     }

@@ -123,6 +123,21 @@ fn log_file(options: &LogOptions, data_dir: &Path) -> Result<Option<LogFile>, Lo
     opened.map(Some).map_err(|source| LogError { path, source })
 }
 
+/// Changes how much every output writes until the next start. False if there is no level of this name.
+pub fn set_level(name: &str) -> bool {
+    let level = match name {
+        "debug" => Level::Debug,
+        "info" => Level::Info,
+        "warning" => Level::Warning,
+        // There is nothing worse than an error here.
+        "error" | "critical" => Level::Error,
+        "none" => Level::None,
+        _ => return false,
+    };
+    area::overrule(level_filter(level));
+    true
+}
+
 fn level_filter(level: Level) -> LevelFilter {
     match level {
         Level::Debug => LevelFilter::DEBUG,

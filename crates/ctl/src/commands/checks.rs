@@ -243,6 +243,7 @@ fn check_alarms(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 fn check_local_alarms(ask: &Ask<'_>) -> Result<Output, Failure> {
     let node = ask.node();
+    ask.say("This command is DEPRECATED: check_alarms tells the same.");
     match raised(ask)? {
         none if none.is_empty() => Ok(told(format!("Node {node} reported no local alarms"))),
         raised => Err(Failure::error(
@@ -390,8 +391,9 @@ fn certificates(ask: &Ask<'_>) -> Result<Output, Failure> {
         ask.line.value("unit").unwrap_or("weeks"),
     );
     if !["days", "weeks", "months", "years"].contains(&unit) {
-        let text = "Bad argument: Unit should be days, weeks, months or years";
-        return Err(Failure::argument(BAD_VALUE, text));
+        let text =
+            format!("\"unit '{unit}' is not supported. Please use one of: days, weeks, months, years\"");
+        return Err(Failure::usage(text));
     }
     if !within.parse::<u64>().is_ok_and(|within| within > 0) {
         let text = format!("Bad argument: within should be a positive number, not {within}");

@@ -1,6 +1,6 @@
 //! Commands that make sense only for RabbitMQ's runtime, its plugins or its clusters. Each says so in a sentence.
 
-use crate::ask::Ask;
+use crate::ask::{Ask, encode};
 use crate::command::{Command, Run, Section};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE, USAGE};
 use crate::output::Output;
@@ -309,11 +309,10 @@ fn cluster(ask: &Ask<'_>) -> Result<Output, Failure> {
     ))
 }
 
-fn not_a_member(_: &Ask<'_>) -> Result<Output, Failure> {
-    Err(Failure::error(
-        UNAVAILABLE,
-        "The node selected is not in the cluster.",
-    ))
+fn not_a_member(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!("Removing node {} from the cluster", ask.word(0)));
+    let reason = "{:not_a_cluster_node, ~c\"The node selected is not in the cluster.\"}";
+    Err(Failure::error(UNAVAILABLE, reason))
 }
 
 fn rotation(_: &Ask<'_>) -> Result<Output, Failure> {
@@ -336,16 +335,22 @@ fn not_in_cluster(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn no_quorum_queue(ask: &Ask<'_>) -> Result<Output, Failure> {
-    Err(Failure::plain(
-        BAD_VALUE,
-        format!(
-            "Queue '{}' is no quorum queue: this version has none",
-            ask.word(0)
-        ),
-    ))
+    let (queue, vhost) = (ask.word(0), ask.vhost());
+    ask.say(format!("Status of queue {queue} on node {} ...", ask.node()));
+    let path = format!("/queues/{}/{}?columns=name", encode(vhost), encode(queue));
+    let text = match ask.find(&path)? {
+        Some(_) => format!("queue '{queue}' in virtual host '{vhost}' is no quorum queue"),
+        None => format!("queue '{queue}' was not found in virtual host '{vhost}'"),
+    };
+    Err(Failure::plain(BAD_VALUE, text))
 }
 
-fn no_stream(_: &Ask<'_>) -> Result<Output, Failure> {
+fn no_stream(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!(
+        "Status of stream {} on node {} ...",
+        ask.word(0),
+        ask.node()
+    ));
     Err(Failure::plain(
         BAD_VALUE,
         "Object (queue, stream, exchange, etc) was not found",

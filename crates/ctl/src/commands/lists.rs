@@ -1,6 +1,6 @@
 //! Lists of what lives in virtual hosts: queues, exchanges, bindings, consumers, and of connections and channels.
 
-use crate::ask::{Ask, encode, no_vhost};
+use crate::ask::{Ask, encode};
 use crate::columns::{self, Column};
 use crate::command::{Command, Section::Monitoring};
 use crate::failure::Failure;
@@ -295,7 +295,8 @@ fn of_vhost(ask: &Ask<'_>, kind: &str, chosen: &[Column]) -> Result<Rows, Failur
         encode(ask.vhost()),
         columns::wanted(chosen)
     );
-    let found = ask.find(&path)?.ok_or_else(|| no_vhost(ask.vhost()))?;
+    // Where there is no such virtual host, nothing is in it.
+    let found = ask.find(&path)?.unwrap_or_default();
     Ok(columns::rows(chosen, &found))
 }
 

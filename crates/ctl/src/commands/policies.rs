@@ -3,8 +3,8 @@
 use super::{json_of, member_of, pick};
 use crate::ask::{Ask, encode, no_vhost};
 use crate::command::{Command, Section::Policies};
-use crate::failure::{Failure, UNAVAILABLE};
-use crate::output::{Output, Rows};
+use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
+use crate::output::{Form, Output, Rows};
 use crate::tool::Tool;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn path(ask: &Ask<'_>, kind: &str) -> String {
     format!("/{kind}/{}/{}", encode(ask.vhost()), encode(ask.word(0)))
 }
 
-fn store(ask: &Ask<'_>, kind: &str, noun: &str, usual: &str) -> Result<Output, Failure> {
+fn store(ask: &Ask<'_>, kind: &str, noun: &str) -> Result<Output, Failure> {
     let (name, pattern, definition) = (ask.word(0), ask.word(1), ask.word(2));
     let priority = ask.line.value("priority").unwrap_or("0");
     let number: i64 = priority.parse().map_err(|_| {
@@ -68,7 +68,7 @@ fn store(ask: &Ask<'_>, kind: &str, noun: &str, usual: &str) -> Result<Output, F
         "pattern": pattern,
         "definition": json_of(definition)?,
         "priority": number,
-        "apply-to": ask.line.value("apply-to").unwrap_or(usual),
+        "apply-to": ask.line.value("apply-to").unwrap_or("all"),
     });
     ask.vhost_exists()?;
     ask.put(&path(ask, kind), &body)?;
@@ -76,11 +76,11 @@ fn store(ask: &Ask<'_>, kind: &str, noun: &str, usual: &str) -> Result<Output, F
 }
 
 fn set(ask: &Ask<'_>) -> Result<Output, Failure> {
-    store(ask, PLAIN, "policy", "all")
+    store(ask, PLAIN, "policy")
 }
 
 fn set_operator(ask: &Ask<'_>) -> Result<Output, Failure> {
-    store(ask, OPERATOR, "operator policy override", "queues")
+    store(ask, OPERATOR, "operator policy override")
 }
 
 /// The failure of taking away what is not there.
@@ -147,16 +147,14 @@ fn list_that_match(ask: &Ask<'_>) -> Result<Output, Failure> {
         ask.vhost()
     ));
     let path = format!("/{objects}/{}/{}", encode(ask.vhost()), encode(name));
-    let object = ask.find(&path)?.ok_or_else(|| {
-        Failure::error(
-            UNAVAILABLE,
-            format!("{kind} '{name}' in vhost '{}' was not found", ask.vhost()),
-        )
-    })?;
+    let missing = || Failure::plain(BAD_VALUE, "Object (queue, stream, exchange, etc) was not found");
+    let object = ask.find(&path)?.ok_or_else(missing)?;
     let holding = member_of(&object, "policy");
     let mut list = stored(ask, PLAIN)?;
     if let Value::Array(policies) = &mut list {
         policies.retain(|policy| policy.get("name") == Some(&holding));
     }
-    Ok(Output::Rows(rows(&list)))
+    let mut rows = rows(&list);
+    rows.form = Form::Pretty;
+    Ok(Output::Rows(rows))
 }

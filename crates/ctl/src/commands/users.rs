@@ -1,5 +1,6 @@
 //! Users of the internal database.
 
+use super::access::check_user;
 use super::{pick, text};
 use crate::ask::{Ask, encode};
 use crate::command::{Command, Section::Users};
@@ -113,6 +114,7 @@ fn change_password(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 fn clear_password(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Clearing password for user \"{}\" ...", ask.word(0)));
+    check_user(ask, ask.word(0))?;
     let user = known(ask)?;
     ask.put(
         &path(ask.word(0)),
@@ -151,15 +153,15 @@ fn set_tags(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn hash(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let password = password(ask, 0)?;
+    // The password itself does not belong on the screen, though RabbitMQ shows it.
+    ask.say("Will hash provided password");
+    let password = password(ask, 0).map_err(|_| Failure::error(UNAVAILABLE, "not_enough_args"))?;
     if password.is_empty() {
         return Err(Failure::argument(
             BAD_VALUE,
             "Bad argument: password cannot be an empty string",
         ));
     }
-    // The password itself does not belong on the screen, though RabbitMQ shows it.
-    ask.say("Will hash the password");
     let hashed = ask.get(&format!("/auth/hash_password/{}", encode(&password)))?;
     match hashed.get("ok").and_then(Value::as_str) {
         Some(hash) => Ok(Output::text(hash)),

@@ -1,4 +1,4 @@
-//! Comma-separated values: text in quotes, numbers and words as they are.
+//! Comma-separated values, all of them in quotes.
 
 use super::Rows;
 use super::table::cell;
@@ -18,7 +18,6 @@ pub fn render(rows: &Rows, headers: bool) -> String {
             .iter()
             .zip(row)
             .map(|(column, value)| match value {
-                Value::Number(_) => value.to_string(),
                 Value::String(text) => quoted(text),
                 other => quoted(&cell(column, other)),
             })
@@ -47,7 +46,7 @@ mod tests {
         };
         assert_eq!(
             render(&rows, true),
-            "\"name\",\"messages\"\n\"a \"\"b\"\",c\",1\n"
+            "\"name\",\"messages\"\n\"a \"\"b\"\",c\",\"1\"\n"
         );
     }
 }

@@ -7,6 +7,7 @@ use super::level_filter;
 use crate::config::{Level, LogOptions};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
@@ -18,6 +19,34 @@ use tracing_subscriber::layer::{Context, Filter};
 pub struct AreaLevels {
     default: LevelFilter,
     by_area: BTreeMap<String, LevelFilter>,
+}
+
+/// The level that an operator gave to all outputs: its place in [`LEVELS`], counted from 1; 0 for none.
+static OVERRULED: AtomicU8 = AtomicU8::new(0);
+
+const LEVELS: [LevelFilter; 6] = [
+    LevelFilter::OFF,
+    LevelFilter::ERROR,
+    LevelFilter::WARN,
+    LevelFilter::INFO,
+    LevelFilter::DEBUG,
+    LevelFilter::TRACE,
+];
+
+fn overruled() -> Option<LevelFilter> {
+    let place = OVERRULED.load(Ordering::Relaxed);
+    LEVELS.get(usize::from(place).checked_sub(1)?).copied()
+}
+
+/// From now on this level holds for all outputs and areas.
+pub fn overrule(level: LevelFilter) {
+    let place = LEVELS
+        .iter()
+        .position(|known| *known == level)
+        .map_or(0, |at| at + 1);
+    OVERRULED.store(u8::try_from(place).unwrap_or(0), Ordering::Relaxed);
+    // What was found to be of no interest may be now.
+    tracing::callsite::rebuild_interest_cache();
 }
 
 impl AreaLevels {
@@ -33,6 +62,9 @@ impl AreaLevels {
     }
 
     fn most(&self) -> LevelFilter {
+        if let Some(level) = overruled() {
+            return level;
+        }
         self.by_area
             .values()
             .copied()
@@ -42,6 +74,9 @@ impl AreaLevels {
     }
 
     fn passes(&self, area: &str, level: tracing::Level) -> bool {
+        if let Some(most) = overruled() {
+            return level <= most;
+        }
         level <= *self.by_area.get(area).unwrap_or(&self.default)
     }
 }

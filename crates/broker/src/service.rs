@@ -1,0 +1,102 @@
+//! What operators change while the node runs: the limits of memory and disk, and whether it takes clients. Nothing of it outlives the
+//! process, as in RabbitMQ.
+
+use crate::broker::Broker;
+use crate::options::Options;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The settings that can be changed.
+#[derive(Debug)]
+pub struct Service {
+    memory_high_watermark: AtomicU64,
+    disk_free_limit: AtomicU64,
+    suspended: AtomicBool,
+    drained: AtomicBool,
+}
+
+impl Service {
+    /// As the configuration has them.
+    pub fn new(options: &Options) -> Self {
+        Self {
+            memory_high_watermark: options.memory_high_watermark.into(),
+            disk_free_limit: options.disk_free_limit.into(),
+            suspended: false.into(),
+            drained: false.into(),
+        }
+    }
+
+    /// Publishers are blocked while the process holds more memory than this, in bytes.
+    pub fn memory_high_watermark(&self) -> u64 {
+        self.memory_high_watermark.load(Ordering::Relaxed)
+    }
+
+    /// Publishers are blocked while the data directory's file system has less space than this, in bytes.
+    pub fn disk_free_limit(&self) -> u64 {
+        self.disk_free_limit.load(Ordering::Relaxed)
+    }
+}
+
+impl Broker {
+    /// Sets the memory that the process may hold before publishers are blocked, in bytes; takes hold at once.
+    pub fn set_memory_high_watermark(&self, bytes: u64) {
+        self.service()
+            .memory_high_watermark
+            .store(bytes, Ordering::Relaxed);
+        self.look_at_resources();
+    }
+
+    /// Sets the free space below which publishers are blocked, in bytes; takes hold at once.
+    pub fn set_disk_free_limit(&self, bytes: u64) {
+        self.service().disk_free_limit.store(bytes, Ordering::Relaxed);
+        self.look_at_resources();
+    }
+
+    /// From now on nobody is let in, or everybody is again. Connections that are open go on.
+    pub fn suspend_clients(&self, suspended: bool) {
+        self.service().suspended.store(suspended, Ordering::Relaxed);
+    }
+
+    /// Puts the node into maintenance: nobody is let in, and connections are closed with a reason; or ends that.
+    pub fn drain(&self, drained: bool) {
+        self.suspend_clients(drained);
+        self.service().drained.store(drained, Ordering::Relaxed);
+        if drained {
+            self.close_sessions("node is being put into maintenance mode", |_| true);
+        }
+    }
+
+    /// True if connections may come in.
+    pub fn takes_clients(&self) -> bool {
+        !self.service().suspended.load(Ordering::Relaxed)
+    }
+
+    /// True while the node is in maintenance.
+    pub fn is_drained(&self) -> bool {
+        self.service().drained.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_take_hold_at_once_and_a_drained_node_takes_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        broker.set_memory_high_watermark(1);
+        broker.set_disk_free_limit(u64::MAX);
+        let status = broker.status();
+        assert!(status.memory_alarm && status.disk_alarm);
+        assert_eq!((status.memory_limit, status.disk_free_limit), (1, u64::MAX));
+        broker.set_memory_high_watermark(u64::MAX);
+        broker.set_disk_free_limit(0);
+        assert!(!broker.status().memory_alarm && !broker.status().disk_alarm);
+        assert!(broker.takes_clients() && !broker.is_drained());
+        broker.drain(true);
+        assert!(!broker.takes_clients() && broker.is_drained());
+        broker.drain(false);
+        assert!(broker.takes_clients() && !broker.is_drained());
+        broker.close();
+    }
+}

@@ -1,0 +1,311 @@
+//! What is changed at a running node: limits, the level of the log, whether clients are let in.
+
+use crate::ask::Ask;
+use crate::command::{Command, Section::Configuration, Section::Operations};
+use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
+use crate::output::Output;
+use crate::tool::Tool;
+use serde_json::{Value, json};
+
+const UPGRADE: &[Tool] = &[Tool::Upgrade];
+
+pub const COMMANDS: &[Command] = &[
+    Command::new(
+        Configuration,
+        "set_vm_memory_high_watermark",
+        (1, 2),
+        "<fraction> | absolute <value>",
+        set_memory,
+    )
+    .about("Sets the memory above which publishers are blocked, until the next start")
+    .more("A part of the machine's memory (0.0 to 1.0), or bytes: absolute 2GB, absolute 512MiB."),
+    Command::new(
+        Configuration,
+        "set_disk_free_limit",
+        (1, 2),
+        "<disk_limit> | mem_relative <fraction>",
+        set_disk,
+    )
+    .about("Sets the free space below which publishers are blocked, until the next start")
+    .more(
+        "Bytes with or without a unit (50MB, 1GiB), or a multiple of the machine's memory: mem_relative 1.5.",
+    ),
+    Command::new(
+        Configuration,
+        "set_log_level",
+        (1, 1),
+        "<log_level>",
+        set_log_level,
+    )
+    .about("Sets how much is logged, until the next start: debug, info, warning, error, critical or none"),
+    Command::new(
+        Operations,
+        "suspend_listeners",
+        (0, 0),
+        "[--timeout <timeout>]",
+        suspend,
+    )
+    .about("Lets no new clients in; those that are connected go on"),
+    Command::new(
+        Operations,
+        "resume_listeners",
+        (0, 0),
+        "[--timeout <timeout>]",
+        resume,
+    )
+    .about("Lets clients in again"),
+    Command::new(Operations, "drain", (0, 0), "[--timeout <timeout>]", drain)
+        .about("Puts the node into maintenance: no new clients, and connections are closed with a reason")
+        .of(UPGRADE),
+    Command::new(Operations, "revive", (0, 0), "[--timeout <timeout>]", revive)
+        .about("Ends maintenance")
+        .of(UPGRADE),
+    Command::new(
+        Operations,
+        "post_upgrade",
+        (0, 0),
+        "[--timeout <timeout>]",
+        post_upgrade,
+    )
+    .about("Does what is to be done after an upgrade: nothing on a single node")
+    .of(UPGRADE),
+    Command::new(
+        Operations,
+        "await_online_quorum_plus_one",
+        (0, 0),
+        "[--timeout <timeout>]",
+        await_quorum,
+    )
+    .about("Waits until queues can lose this node; a single node holds none that could")
+    .of(UPGRADE),
+    Command::new(
+        Operations,
+        "has_reached_target_cluster_size",
+        (0, 0),
+        "",
+        target_size,
+    )
+    .about("Fails until the cluster has all its nodes; a single node is all")
+    .of(&[Tool::Upgrade, Tool::Diagnostics]),
+    Command::new(Operations, "force_gc", (0, 0), "[--timeout <timeout>]", force_gc)
+        .about("Does nothing: there is no garbage that would be collected"),
+    Command::new(
+        Operations,
+        "node_health_check",
+        (0, 0),
+        "[--timeout <timeout>]",
+        node_health_check,
+    )
+    .about("Does nothing, as in RabbitMQ; the check_ commands of rabbitmq-diagnostics do")
+    .of(&[Tool::Ctl, Tool::Diagnostics]),
+];
+
+/// Units of memory and space, as in configuration files.
+const UNITS: [(&str, u64); 16] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("pib", 1 << 50),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("pb", 1_000_000_000_000_000),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
+    ("p", 1 << 50),
+    ("", 1),
+];
+
+/// A number of bytes with a unit.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim().to_ascii_lowercase();
+    let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+fn fraction(text: &str) -> Option<f64> {
+    text.parse()
+        .ok()
+        .filter(|part: &f64| part.is_finite() && *part >= 0.0)
+}
+
+fn bad(text: &str) -> Failure {
+    Failure::argument(BAD_VALUE, text)
+}
+
+/// The limit that the words name, and how it is told.
+fn memory(ask: &Ask<'_>) -> Result<(Value, String), Failure> {
+    if ask.word(0) == "absolute" {
+        let text = ask.word(1);
+        let bytes = bytes(text).ok_or_else(|| bad("Bad argument."))?;
+        return Ok((json!({"absolute": bytes}), format!("{text} bytes")));
+    }
+    if ask.line.words.len() > 1 {
+        return Err(Failure::usage("too many arguments."));
+    }
+    let part = fraction(ask.word(0)).ok_or_else(|| bad("Bad argument."))?;
+    if part > 1.0 {
+        return Err(bad(
+            "Bad argument: The threshold should be a fraction between 0.0 and 1.0",
+        ));
+    }
+    Ok((json!({"relative": part}), ask.word(0).to_owned()))
+}
+
+fn set_memory(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let (limit, told) = memory(ask)?;
+    ask.say(format!(
+        "Setting memory threshold on {} to {told} ...",
+        ask.node()
+    ));
+    ask.put("/leveret/limits", &json!({"memory_high_watermark": limit}))?;
+    Ok(Output::Done)
+}
+
+fn set_disk(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let (limit, told) = match ask.word(0) {
+        "mem_relative" => {
+            let part = fraction(ask.word(1)).ok_or_else(|| bad("Bad argument."))?;
+            (
+                json!({"mem_relative": part}),
+                format!("{} times the total RAM", ask.word(1)),
+            )
+        }
+        text => {
+            let bytes = bytes(text).ok_or_else(|| bad("Bad argument."))?;
+            (json!({"absolute": bytes}), format!("{text} bytes"))
+        }
+    };
+    ask.say(format!("Setting disk free limit on {} to {told} ...", ask.node()));
+    ask.put("/leveret/limits", &json!({"disk_free_limit": limit}))?;
+    Ok(Output::Done)
+}
+
+fn set_log_level(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let level = ask.word(0);
+    if !["debug", "info", "warning", "error", "critical", "none"].contains(&level) {
+        let text =
+            format!("level {level} is not supported. Try one of debug, info, warning, error, critical, none");
+        return Err(Failure::error(UNAVAILABLE, text));
+    }
+    ask.say(format!("Setting log level to \"{level}\" ..."));
+    ask.put("/leveret/log-level", &json!({"level": level}))?;
+    Ok(Output::Done)
+}
+
+fn service(ask: &Ask<'_>, told: &str, change: &Value) -> Result<Output, Failure> {
+    ask.say(told);
+    ask.put("/leveret/service", change)?;
+    Ok(Output::Done)
+}
+
+fn suspend(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let node = ask.node();
+    let told = format!(
+        "Will suspend client connection listeners on node {node}. The node will no longer accept client connections!"
+    );
+    service(ask, &told, &json!({"suspended": true}))
+}
+
+fn resume(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let node = ask.node();
+    let told = format!(
+        "Will resume client connection listeners on node {node}. The node will now accept client connections"
+    );
+    service(ask, &told, &json!({"suspended": false}))
+}
+
+fn drain(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let node = ask.node();
+    let told = format!(
+        "Will put node {node} into maintenance mode. The node will no longer serve any client traffic!"
+    );
+    service(ask, &told, &json!({"drained": true}))
+}
+
+fn revive(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let node = ask.node();
+    let told = format!(
+        "Will put node {node} back into regular operating mode. The node will again serve client traffic and host primary queue replicas."
+    );
+    service(ask, &told, &json!({"drained": false}))
+}
+
+/// Commands whose answer is known as soon as the node answers.
+fn alive(ask: &Ask<'_>) -> Result<(), Failure> {
+    ask.get("/overview?columns=node").map(drop)
+}
+
+fn post_upgrade(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say("Executing post upgrade tasks...");
+    alive(ask)?;
+    Ok(Output::text("Rebalancing queue masters..."))
+}
+
+fn await_quorum(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let seconds = ask.patience.map_or(120, |patience| patience.as_secs());
+    ask.say(format!(
+        "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for {seconds} seconds..."
+    ));
+    alive(ask)?;
+    Ok(Output::text(
+        "Target node seems to be the only one in a single node cluster, the command does not apply",
+    ))
+}
+
+fn target_size(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let node = ask.node();
+    ask.say(format!(
+        "Checking if target cluster size has been reached on node {node} ..."
+    ));
+    alive(ask)?;
+    Ok(Output::text(format!(
+        "Target cluster size has been reached on node {node}"
+    )))
+}
+
+fn force_gc(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!(
+        "Will ask all processes on node {} to schedule a full sweep GC",
+        ask.node()
+    ));
+    alive(ask)?;
+    Ok(Output::Done)
+}
+
+fn node_health_check(ask: &Ask<'_>) -> Result<Output, Failure> {
+    alive(ask)?;
+    Ok(Output::text(
+        "This command is DEPRECATED and is a no-op. It will be removed in a future version.\n\
+         Use one of the options covered in https://www.rabbitmq.com/monitoring.html#health-checks instead.",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_the_units_of_configuration_files() {
+        let table = [
+            ("50MB", Some(50_000_000)),
+            ("1GiB", Some(1 << 30)),
+            ("512m", Some(512 << 20)),
+            ("1024", Some(1024)),
+            ("8 GB", Some(8_000_000_000)),
+            ("", None),
+            ("x", None),
+            ("-1", None),
+            ("99999999999PB", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(bytes(text), expected, "{text}");
+        }
+    }
+}

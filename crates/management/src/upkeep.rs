@@ -1,0 +1,115 @@
+//! `/api/leveret`: what RabbitMQ's command line changes at a running node by other means than its HTTP API.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use serde_json::{Map, Value};
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/leveret/limits",
+        verbs: &[("PUT", Right::Administrator, limits)],
+    },
+    Route {
+        path: "/leveret/log-level",
+        verbs: &[("PUT", Right::Administrator, log_level)],
+    },
+    Route {
+        path: "/leveret/service",
+        verbs: &[("PUT", Right::Administrator, service)],
+    },
+];
+
+/// Bytes, as `{"absolute": n}` or as a part of all memory under another name.
+fn bytes(call: &Call<'_>, member: &Value, relative: &str) -> Result<u64, Refusal> {
+    if let Some(bytes) = member.get("absolute").and_then(Value::as_u64) {
+        return Ok(bytes);
+    }
+    match member.get(relative).and_then(Value::as_f64) {
+        Some(part) if (0.0..=100.0).contains(&part) => {
+            Ok((call.hall.options.total_memory as f64 * part) as u64)
+        }
+        _ => Err(Refusal::bad_request(format!(
+            "a limit is {{\"absolute\": bytes}} or {{\"{relative}\": part of the memory}}"
+        ))),
+    }
+}
+
+/// The body, whose members are all known.
+fn body(call: &Call<'_>, known: &[&str]) -> Result<Map<String, Value>, Refusal> {
+    let body = call.json()?;
+    match body.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(unknown) => Err(Refusal::bad_request(format!("{unknown} can't be set here"))),
+        None => Ok(body),
+    }
+}
+
+fn limits(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = body(call, &["memory_high_watermark", "disk_free_limit"])?;
+    let memory = body
+        .get("memory_high_watermark")
+        .map(|limit| bytes(call, limit, "relative"));
+    let disk = body
+        .get("disk_free_limit")
+        .map(|limit| bytes(call, limit, "mem_relative"));
+    let (memory, disk) = (memory.transpose()?, disk.transpose()?);
+    let broker = &call.hall.broker;
+    if let Some(bytes) = memory {
+        broker.set_memory_high_watermark(bytes);
+        tracing::info!(
+            area = "management",
+            "memory high watermark set to {bytes} bytes by {}",
+            call.user.name
+        );
+    }
+    if let Some(bytes) = disk {
+        broker.set_disk_free_limit(bytes);
+        tracing::info!(
+            area = "management",
+            "disk free limit set to {bytes} bytes by {}",
+            call.user.name
+        );
+    }
+    Ok(Reply::empty(204))
+}
+
+fn log_level(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = body(call, &["level"])?;
+    let level = body.get("level").and_then(Value::as_str).unwrap_or_default();
+    match (call.hall.options.set_log_level)(level) {
+        true => Ok(Reply::empty(204)),
+        false => Err(Refusal::bad_request(format!(
+            "level {level} is not supported. Try one of debug, info, warning, error, critical, none"
+        ))),
+    }
+}
+
+fn service(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = body(call, &["suspended", "drained"])?;
+    let flag = |name: &str| match body.get(name) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(_) => Err(Refusal::bad_request(format!("{name} is true or false"))),
+    };
+    let (suspended, drained) = (flag("suspended")?, flag("drained")?);
+    let broker = &call.hall.broker;
+    if let Some(suspended) = suspended {
+        broker.suspend_clients(suspended);
+        tracing::info!(
+            area = "management",
+            "listeners suspended: {suspended}, by {}",
+            call.user.name
+        );
+    }
+    if let Some(drained) = drained {
+        broker.drain(drained);
+        tracing::info!(
+            area = "management",
+            "maintenance mode: {drained}, by {}",
+            call.user.name
+        );
+    }
+    Ok(Reply::empty(204))
+}
