@@ -22,7 +22,10 @@ MORTAL = {
     "crash.expiring": ("expired", 100, {"x-message-ttl": 150}, (None, None, "20")),
     "crash.short": ("maxlen", 101, {"x-max-length": 40}, (None,)),
     "crash.refused": ("rejected", 102, {"x-max-priority": 3}, (None, None, "60", "400")),
+    "crash.retried": ("delivery_limit", 103, {"x-delivery-limit": 2, "x-retry-delay": {"initial": 20, "cap": 80, "jitter": 25}}, (None,)),
 }
+# By then whatever waits for its next try is ready, in seconds.
+RETRIED = 0.3
 # So many messages a consumer holds at least, except when they do not come.
 HELD = 60
 
@@ -88,8 +91,9 @@ class Graves:
                 self.ledger.acked[queue].update(message for _, message in done)
             for tag, _ in done:
                 link.ack(tag)
+            again = 0.7 if "x-retry-delay" in MORTAL[queue][2] else 0.2
             for tag, _ in cut[len(done) : -10]:
-                link.send(1, B.Reject(tag, requeue=dice.random() < 0.2))
+                link.send(1, B.Reject(tag, requeue=dice.random() < again))
             link.send(1, B.Nack(cut[-1][0], multiple=True, requeue=dice.random() < 0.1))
 
     def verify(self, port: int) -> None:
@@ -118,6 +122,8 @@ class Graves:
         with Link(port) as link:
             while expires and link.count(queue):
                 time.sleep(0.02)
+            if "x-retry-delay" in MORTAL[queue][2]:
+                time.sleep(RETRIED)
             link.send_bytes(link.publish_bytes("", queue, self.marker(queue)))
             if expires:
                 link.count(queue)

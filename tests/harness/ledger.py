@@ -58,8 +58,8 @@ class Ledger:
             return None
         return publisher, number
 
-    def session(self, queue: str) -> Session:
-        return Session(self, queue)
+    def session(self, queue: str, ordered: bool = True) -> Session:
+        return Session(self, queue, ordered)
 
     def judge_drained(self, queue: str, seen: set[tuple[int, int]]) -> None:
         """After everything was consumed: each confirmed message that was not acknowledged must have come."""
@@ -76,8 +76,9 @@ class Ledger:
 class Session:
     """One consumer's view of one queue between two crashes: order and duplicates are judged within it."""
 
-    def __init__(self, ledger: Ledger, queue: str):
+    def __init__(self, ledger: Ledger, queue: str, ordered: bool = True):
         self.ledger = ledger
+        self.ordered = ordered
         self.queue = queue
         self.last: dict[int, int] = {}
         self.seen: set[tuple[int, int]] = set()
@@ -88,9 +89,9 @@ class Session:
             return None
         self.ledger.consumed_total += 1
         publisher, number = message
-        if message in self.seen:
+        if self.ordered and message in self.seen:
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer")
-        elif number < self.last.get(publisher, -1) and not redelivered:
+        elif self.ordered and number < self.last.get(publisher, -1) and not redelivered:
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]}")
         self.last[publisher] = max(number, self.last.get(publisher, -1))
         self.seen.add(message)

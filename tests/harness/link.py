@@ -17,11 +17,22 @@ DELIVER = struct.pack(">HH", 60, 60)
 ACK = struct.pack(">HH", 60, 80)
 
 
-def persistent(expiration: str | None, priority: int = 0) -> bytes:
+def table(headers: dict[str, int | str]) -> bytes:
+    """A field table of small integers and texts."""
+    entries = bytearray()
+    for name, value in headers.items():
+        entries += struct.pack(">B", len(name)) + name.encode()
+        entries += struct.pack(">ci", b"I", value) if isinstance(value, int) else struct.pack(">cI", b"S", len(value)) + value.encode()
+    return struct.pack(">I", len(entries)) + bytes(entries)
+
+
+def persistent(expiration: str | None, priority: int = 0, headers: dict[str, int | str] | None = None) -> bytes:
     """The property flags and values of a persistent message, which may expire."""
-    if expiration is None:
-        return struct.pack(">HBB", 0x1800, 2, priority)
-    return struct.pack(">HBBB", 0x1900, 2, priority, len(expiration)) + expiration.encode()
+    flags = 0x1800 | (0x2000 if headers else 0) | (0x0100 if expiration is not None else 0)
+    properties = struct.pack(">H", flags) + (table(headers) if headers else b"") + struct.pack(">BB", 2, priority)
+    if expiration is not None:
+        properties += struct.pack(">B", len(expiration)) + expiration.encode()
+    return properties
 
 
 class Link(Wire):
@@ -54,9 +65,11 @@ class Link(Wire):
                 raise AssertionError(f"unexpected frame of type {kind}: {payload[:40]!r}")
         return found
 
-    def publish_bytes(self, exchange: str, key: str, body: bytes, expiration: str | None = None, priority: int = 0) -> bytes:
+    def publish_bytes(
+        self, exchange: str, key: str, body: bytes, expiration: str | None = None, priority: int = 0, headers: dict[str, int | str] | None = None
+    ) -> bytes:
         """A persistent publish, ready to be sent."""
-        header = struct.pack(">HHQ", 60, 0, len(body)) + persistent(expiration, priority)
+        header = struct.pack(">HHQ", 60, 0, len(body)) + persistent(expiration, priority, headers)
         pieces = [method_bytes(1, B.Publish(exchange=exchange, routing_key=key))]
         pieces += [struct.pack(">BHI", 2, 1, len(header)), header, b"\xce"]
         step = self.frame_max - 8
