@@ -209,13 +209,9 @@ impl Broker {
         }
     }
 
-    pub(crate) fn sight(&self) -> &crate::sight::Registry {
+    /// What operators see of clients.
+    pub fn sight(&self) -> &Arc<crate::sight::Registry> {
         &self.sight
-    }
-
-    /// All connections of clients, oldest first.
-    pub fn connections(&self) -> Vec<Arc<crate::sight::Connection>> {
-        self.sight.all()
     }
 
     pub(crate) fn firehose(&self) -> &Firehose {

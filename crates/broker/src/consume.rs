@@ -173,11 +173,13 @@ impl Session {
         let outlet = Outlet {
             outbox: self.outbox().clone(),
             channel,
+            no_ack: settings.no_ack,
         };
         let reply = Reply {
             outbox: self.outbox().clone(),
             channel,
             question,
+            no_ack: false,
         };
         match queue.queue.ask(
             question,
@@ -226,6 +228,7 @@ impl Session {
             outbox: self.outbox().clone(),
             channel,
             question,
+            no_ack,
         };
         Ok(match queue.queue.ask(question, Request::Get { no_ack, reply }) {
             Some(Answer::Got { delivery, remaining }) => Getting::Got {
@@ -249,6 +252,7 @@ impl Session {
             outbox: self.outbox().clone(),
             channel,
             question,
+            no_ack: false,
         };
         match handle.ask(question, Request::Purge { reply }) {
             Some(Answer::Purged(count)) => Ok(count),

@@ -7,6 +7,7 @@ use crate::outbox::{ChannelId, Ticket};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Relief};
 use crate::session::Session;
+use crate::sight::Churn;
 use crate::topology::{Asker, Deletion, Done};
 use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb, View};
 use model::QueueId;
@@ -206,6 +207,7 @@ impl Session {
             auto_delete,
             arguments,
         } = declare;
+        Churn::more(&self.broker().sight().churn().queues_declared);
         let (vhost, connection) = (self.vhost().into(), self.id());
         let done = self.decide_if(channel, permit, |reply| Request::DeclareQueue {
             vhost,
@@ -265,6 +267,7 @@ impl Session {
             outbox: self.outbox().clone(),
             channel,
             question,
+            no_ack: false,
         };
         let (name, vhost) = (name.to_string(), self.vhost().to_string());
         let ready = match queue.ask(

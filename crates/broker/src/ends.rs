@@ -52,6 +52,8 @@ pub struct Reply {
     pub channel: ChannelId,
     /// Unique for the run of the process.
     pub question: u64,
+    /// What it brings counts as settled; for the counts of operators.
+    pub no_ack: bool,
 }
 
 /// Where a consumer's deliveries go.
@@ -61,6 +63,8 @@ pub struct Outlet {
     pub outbox: Arc<Outbox>,
     /// Its channel.
     pub channel: ChannelId,
+    /// What it gets counts as settled; for the counts of operators.
+    pub no_ack: bool,
 }
 
 #[cfg(test)]

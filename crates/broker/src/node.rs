@@ -7,6 +7,7 @@ use crate::notices::Notices;
 use crate::pager::Pager;
 use crate::pressure::{Pressure, Relief};
 use crate::promise::{Promise, fulfil};
+use crate::sight::Touched;
 use model::{QueueId, Timestamp};
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
@@ -36,6 +37,8 @@ pub struct Node {
     pub notices: Notices,
     /// The thread that turns queues with something due.
     pub clock: Clock,
+    /// For whoever watches queues: those that were turned.
+    pub touched: Touched,
     started: Instant,
     memory: AtomicI64,
     numbers: AtomicU64,
@@ -57,6 +60,7 @@ impl Node {
             dead_letters: DeadLetters::default(),
             notices: Notices::default(),
             clock: Clock::default(),
+            touched: Touched::default(),
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),
             confirmed: AtomicU64::new(0),

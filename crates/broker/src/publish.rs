@@ -13,6 +13,7 @@ use crate::pressure::Pressure;
 use crate::queues::Queue;
 use crate::replies::{Asker, REPLY_TO};
 use crate::session::Session;
+use crate::sight::Ledger;
 use catalog::{Envelope, Looked, Refusal, View};
 use last::Last;
 use model::properties::Properties;
@@ -54,6 +55,8 @@ pub struct Publisher {
     removals: u64,
     routes: HashMap<Box<[u8]>, Route, foldhash::fast::RandomState>,
     last: Option<Last>,
+    /// What was published by exchange, for operators.
+    ledger: Ledger,
     /// How often chance was asked.
     drawn: u64,
     targets: Vec<Target>,
@@ -125,6 +128,7 @@ impl Publisher {
             view,
             routes: HashMap::default(),
             last: None,
+            ledger: Ledger::default(),
             drawn: 0,
             targets: Vec::new(),
             sets: HashMap::default(),
@@ -152,6 +156,7 @@ impl Publisher {
             return self.publish_copies(publish, &copies, number);
         }
         let queues = self.add(target, publish, number);
+        self.ledger.note(queues);
         let replies = match queues {
             0 => self.answer_directly(publish),
             _ => 0,
@@ -189,12 +194,21 @@ impl Publisher {
         self.follow_view();
         let target = self.target(prepared.queues.clone());
         let queues = self.add(target, publish, Some(number));
+        self.note_prepared(publish, queues);
         let replies = prepared
             .askers
             .iter()
             .map(|asker| answer(Some(asker), publish))
             .sum();
         Taken { queues, replies }
+    }
+
+    fn note_prepared(&mut self, publish: &Publish<'_>, queues: u32) {
+        let exchanges = self.session.broker().sight().exchanges();
+        self.ledger
+            .turn_to(publish.exchange, self.session.vhost_name(), exchanges);
+        self.last = None;
+        self.ledger.note(queues);
     }
 
     /// Where the routing key alone leads. Part of the hot way in, however many others use it, as is [`Self::add`].
@@ -261,6 +275,7 @@ impl Publisher {
             ..*publish
         };
         let queues = self.add(target, &shown, number);
+        self.ledger.note(queues);
         let askers = self.askers(publish, &keys);
         let replies = askers.iter().map(|asker| answer(Some(asker), &shown)).sum();
         Ok(Taken { queues, replies })
@@ -311,6 +326,7 @@ impl Publisher {
     /// Hands everything taken so far to the queues. If there is a reason to slow down, the connection is not read from
     /// until there is relief.
     pub fn flush(&mut self) -> Option<Pressure> {
+        self.ledger.tell();
         if self.open.is_empty() {
             return None;
         }
@@ -404,6 +420,14 @@ impl Publisher {
     }
 
     fn route(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
+        let exchanges = self.session.broker().sight().exchanges();
+        if self
+            .ledger
+            .turn_to(publish.exchange, self.session.vhost_name(), exchanges)
+        {
+            // The last route is another exchange's.
+            self.last = None;
+        }
         self.scratch.clear();
         self.scratch.push(publish.exchange.len() as u8);
         self.scratch.extend_from_slice(publish.exchange);

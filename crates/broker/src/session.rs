@@ -149,6 +149,11 @@ impl Session {
         &self.vhost
     }
 
+    /// The same, to be kept.
+    pub(crate) fn vhost_name(&self) -> &Arc<str> {
+        &self.vhost
+    }
+
     /// Shows the connection to operators, until the session is closed.
     pub fn introduce(&self, card: Card) -> Arc<Connection> {
         let now = self.broker.node().now();

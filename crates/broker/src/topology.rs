@@ -17,6 +17,7 @@ use crate::pager::Job;
 use crate::pressure::Relief;
 use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
+use crate::sight::Churn;
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Refusal, Request, View};
 use happenings::Watch;
 use journal::CatalogJournal;
@@ -163,9 +164,13 @@ impl Topology {
         host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             Effect::Reply(..) | Effect::ExchangeDeleted { .. } => {}
-            Effect::QueueCreated(created, settings) => self.create_queue(&created, &settings),
+            Effect::QueueCreated(created, settings) => {
+                self.create_queue(&created, &settings);
+                self.count(|churn| &churn.queues_created);
+            }
             Effect::QueueDeleted { id, vhost, name } => {
                 gone.extend(self.registry.remove(id));
+                self.count(|churn| &churn.queues_deleted);
                 if let Some(watch) = &mut journal.watch {
                     watch.queue_deleted(&vhost, &name);
                 }
@@ -319,6 +324,12 @@ impl Topology {
             queue.submit(QueueRequest::Shrink { memory });
         }
         self.registry.insert(queue);
+    }
+
+    fn count(&self, which: impl FnOnce(&Churn) -> &AtomicU64) {
+        if let Some(broker) = self.node.broker().upgrade() {
+            Churn::more(which(broker.sight().churn()));
+        }
     }
 
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.

@@ -1,8 +1,12 @@
 //! One request, as the objects see it: who asks, for what, with which parts of the path.
 
+use crate::history::History;
 use crate::options::Options;
 use crate::query::Query;
+use crate::range::{Ranges, Rates};
 use crate::refusal::Refusal;
+use crate::sampler::Sampler;
+use crate::samples::Samples;
 use broker::{Broker, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
 use serde_json::{Map, Value};
@@ -15,6 +19,8 @@ pub struct Hall {
     pub broker: Arc<Broker>,
     /// What the API was started with.
     pub options: Options,
+    /// What was and how fast it changes.
+    pub sampler: Sampler,
 }
 
 /// A request whose asker may make it.
@@ -43,6 +49,15 @@ pub fn queues_of(vhost: &Vhost) -> impl Iterator<Item = &Arc<QueueView>> {
 }
 
 impl Call<'_> {
+    /// How an object changes, as far as the request asks for it.
+    pub fn rates<'s>(&self, samples: &'s Samples, history: Option<&'s History>) -> Rates<'s> {
+        Rates {
+            history,
+            now: samples.now,
+            ranges: Ranges::of(&self.query),
+        }
+    }
+
     /// A part of the path; empty if the route does not name it.
     pub fn part(&self, name: &str) -> &str {
         self.given(name).unwrap_or_default()

@@ -4,11 +4,12 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::connections::{self, details, may_touch};
 use crate::consumers;
-use crate::json::message_stats;
 use crate::listing::{List, object};
+use crate::message_stats::message_stats;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::samples::channel_key;
 use broker::sight::{Channel, Connection};
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
@@ -100,7 +101,7 @@ fn member(found: &Found, path: &str) -> Option<Value> {
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let wanted = call.part("channel");
     let (connection, number) = split(wanted).ok_or(Refusal::NotFound)?;
-    let mut connections = call.hall.broker.connections().into_iter();
+    let mut connections = call.hall.broker.sight().connections().into_iter();
     let found = connections
         .find(|known| known.name == connection)
         .and_then(|known| {
@@ -130,7 +131,7 @@ fn split(name: &str) -> Option<(&str, u16)> {
     Some((connection, number.parse().ok()?))
 }
 
-fn row(call: &Call<'_>, connection: &Connection, channel: &Channel) -> Map<String, Value> {
+fn row(call: &Call<'_>, connection: &Connection, channel: &Arc<Channel>) -> Map<String, Value> {
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
     put("name", name(connection, channel.number).into());
@@ -150,7 +151,10 @@ fn row(call: &Call<'_>, connection: &Connection, channel: &Channel) -> Map<Strin
     put("messages_unconfirmed", channel.unconfirmed().into());
     put("messages_uncommitted", channel.uncommitted.get().into());
     put("acks_uncommitted", channel.acks_uncommitted.get().into());
-    if let Some(stats) = message_stats(&channel.counts.named()) {
+    let samples = call.hall.sampler.samples();
+    let history = samples.channels.get(&channel_key(connection, channel));
+    let rates = call.rates(&samples, history);
+    if let Some(stats) = message_stats(&rates, &channel.counts.named(), 0) {
         put("message_stats", stats);
     }
     map

@@ -2,8 +2,9 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::json::{counted, table};
+use crate::json::table;
 use crate::listing::{List, object};
+use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
@@ -41,7 +42,7 @@ const NO_REASON: &str = "Closed via management plugin";
 
 /// The connections that the asker may see: all for who watches the node, else its own; those of the path's virtual host or user.
 pub fn visible(call: &Call<'_>) -> Vec<Arc<Connection>> {
-    let mut connections = call.hall.broker.connections();
+    let mut connections = call.hall.broker.sight().connections();
     let (vhost, user) = (call.given("vhost"), call.given("user"));
     connections.retain(|connection| {
         (call.is_monitor() || connection.user == call.user.name)
@@ -92,7 +93,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// There is none, or it is somebody else's.
 pub fn find(call: &Call<'_>) -> Result<Arc<Connection>, Refusal> {
     let name = call.part("connection");
-    let mut connections = call.hall.broker.connections().into_iter();
+    let mut connections = call.hall.broker.sight().connections().into_iter();
     let connection = connections
         .find(|connection| connection.name == name)
         .ok_or(Refusal::NotFound)?;
@@ -177,8 +178,11 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     put("recv_cnt", connection.reads.get().into());
     put("send_cnt", connection.writes.get().into());
     put("send_pend", 0.into());
-    counted(&mut map, "recv_oct", connection.received_bytes.get(), 0.0);
-    counted(&mut map, "send_oct", connection.sent_bytes.get(), 0.0);
+    let samples = call.hall.sampler.samples();
+    let rates = call.rates(&samples, samples.connections.get(&connection.id));
+    let (received, sent) = (connection.received_bytes.get(), connection.sent_bytes.get());
+    rates.put(&mut map, Kind::Bytes, "recv_oct", received, &[0]);
+    rates.put(&mut map, Kind::Bytes, "send_oct", sent, &[1]);
     map
 }
 

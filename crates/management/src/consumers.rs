@@ -26,7 +26,7 @@ pub const ROUTES: &[Route] = &[
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhosts: HashSet<&str> = call.visible_vhosts()?.iter().map(|vhost| &*vhost.name).collect();
-    let connections = call.hall.broker.connections();
+    let connections = call.hall.broker.sight().connections();
     let consumers: Vec<Arc<Consumer>> = connections
         .iter()
         .filter(|connection| vhosts.contains(&*connection.vhost))

@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
 use crate::listing::{List, object};
+use crate::message_stats::message_stats;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
@@ -114,6 +115,24 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
     let vhost = call.view.vhost(&exchange.vhost);
     if let Some(policy) = vhost.and_then(|vhost| vhost.policies().of_exchange(exchange).user) {
         row["policy"] = (&*policy.name).into();
+    }
+    let counts = call
+        .hall
+        .broker
+        .sight()
+        .exchanges()
+        .get(&exchange.vhost, &exchange.name);
+    if let Some(counts) = counts {
+        let samples = call.hall.sampler.samples();
+        let key = ((&*exchange.vhost).into(), (&*exchange.name).into());
+        let rates = call.rates(&samples, samples.exchanges.get(&key));
+        let counts = [
+            ("publish_in", counts.publish_in()),
+            ("publish_out", counts.publish_out()),
+        ];
+        if let Some(stats) = message_stats(&rates, &counts, 0) {
+            row["message_stats"] = stats;
+        }
     }
     row
 }

@@ -34,49 +34,6 @@ fn field(value: &Field) -> Value {
     }
 }
 
-/// Adds a member with a rate beside it, as statistics have them: a number and `NAME_details`.
-pub fn counted(map: &mut Map<String, Value>, name: &str, value: u64, rate: f64) {
-    map.insert(name.into(), value.into());
-    map.insert(format!("{name}_details"), serde_json::json!({ "rate": rate }));
-}
-
-/// What RabbitMQ tells of publishers, and of consumers: if there was something of a kind, all of it is told.
-const KINDS: [&[&str]; 2] = [
-    &["publish", "confirm", "return_unroutable", "drop_unroutable"],
-    &[
-        "deliver",
-        "deliver_no_ack",
-        "get",
-        "get_no_ack",
-        "get_empty",
-        "ack",
-        "redeliver",
-    ],
-];
-
-/// RabbitMQ's `message_stats` of these numbers; `None` if nothing happened.
-pub fn message_stats(counts: &[(&str, u64)]) -> Option<Value> {
-    let of = |name: &&str| {
-        counts
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, count)| *count)
-    };
-    let mut map = Map::new();
-    for kind in KINDS {
-        let numbers = || kind.iter().filter_map(|name| Some((*name, of(name)?)));
-        if numbers().all(|(_, count)| count == 0) {
-            continue;
-        }
-        numbers().for_each(|(name, count)| counted(&mut map, name, count, 0.0));
-        let handed = ["deliver", "deliver_no_ack", "get", "get_no_ack"];
-        if kind.contains(&"deliver") {
-            counted(&mut map, "deliver_get", handed.iter().filter_map(of).sum(), 0.0);
-        }
-    }
-    (!map.is_empty()).then_some(Value::Object(map))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,8 @@
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `policies`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
-//! and filters them, [`json`] writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from this (`ui/`).
+//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; [`json`]
+//! writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from this (`ui/`).
 
 mod access;
 pub mod admin_socket;
@@ -23,9 +24,11 @@ mod definitions;
 mod desk;
 mod exchanges;
 mod health;
+mod history;
 mod json;
 mod listing;
 mod management;
+mod message_stats;
 mod messages;
 mod nodes;
 mod options;
@@ -35,9 +38,12 @@ mod policies;
 mod properties_key;
 mod query;
 mod queues;
+mod range;
 mod refusal;
 mod reply;
 mod routes;
+mod sampler;
+mod samples;
 mod serve;
 mod text;
 mod upkeep;

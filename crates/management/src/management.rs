@@ -3,6 +3,7 @@
 use crate::admin_socket;
 use crate::call::Hall;
 use crate::options::{Listener as Named, Options};
+use crate::sampler::Sampler;
 use crate::serve::{Doors, serve};
 use broker::Broker;
 use listener::{Listener, Opened, SocketOptions, StartError};
@@ -53,7 +54,12 @@ impl Management {
         let named = doors.iter().map(|door| Named::new(["http", "https"], door));
         options.listeners.extend(named);
         let (stop, stopped) = watch::channel(false);
-        let hall = Arc::new(Hall { broker, options });
+        let sampler = Sampler::start(&broker).map_err(StartError::Thread)?;
+        let hall = Arc::new(Hall {
+            broker,
+            options,
+            sampler,
+        });
         let thread = std::thread::Builder::new()
             .name("http".into())
             .spawn(move || {

@@ -3,9 +3,13 @@
 use crate::access::Right;
 use crate::call::{Call, Hall};
 use crate::listing::object;
+use crate::message_stats::message_stats;
+use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::samples::NODE_CHURN;
+use broker::sight::Totals;
 use broker::{ExchangeKind, Vhost};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -151,7 +155,7 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut overview = json!({
         "management_version": version,
         "rates_mode": "basic",
-        "sample_retention_policies": {"global": [], "basic": [], "detailed": []},
+        "sample_retention_policies": {"global": [86400], "basic": [600], "detailed": [600]},
         "exchange_types": exchange_types(),
         "product_version": env!("CARGO_PKG_VERSION"),
         "product_name": "Leveret",
@@ -175,8 +179,8 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
     };
     overview["object_totals"] = object_totals(call, &vhosts);
     overview["queue_totals"] = totals(call, &vhosts);
-    overview["message_stats"] = json!({});
-    overview["churn_rates"] = json!({});
+    overview["message_stats"] = node_stats(call);
+    overview["churn_rates"] = churn(call);
     if call.is_monitor() {
         overview["listeners"] = listeners(call.hall);
         overview["contexts"] = contexts(call.hall, true);
@@ -225,10 +229,40 @@ pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
                 (ready + status.ready, unacked + status.unacked)
             })
     };
+    let samples = call.hall.sampler.samples();
+    let history = match vhosts {
+        [vhost] => samples.vhosts.get(&*vhost.name),
+        _ => samples.node.as_ref(),
+    };
+    let rates = call.rates(&samples, history);
     let mut map = Map::new();
-    crate::json::counted(&mut map, "messages", ready + unacked, 0.0);
-    crate::json::counted(&mut map, "messages_ready", ready, 0.0);
-    crate::json::counted(&mut map, "messages_unacknowledged", unacked, 0.0);
+    for (name, value, places) in [
+        ("messages", ready + unacked, &[0, 1][..]),
+        ("messages_ready", ready, &[0]),
+        ("messages_unacknowledged", unacked, &[1]),
+    ] {
+        rates.put(&mut map, Kind::Lengths, name, value, places);
+    }
+    Value::Object(map)
+}
+
+/// What happened to messages on the whole node.
+fn node_stats(call: &Call<'_>) -> Value {
+    let samples = call.hall.sampler.samples();
+    let rates = call.rates(&samples, samples.node.as_ref());
+    let mut sum = Totals::default();
+    let totals = call.hall.broker.sight().totals();
+    totals.values().for_each(|totals| sum.add(totals));
+    message_stats(&rates, &sum.named(), 2).unwrap_or_else(|| json!({}))
+}
+
+fn churn(call: &Call<'_>) -> Value {
+    let samples = call.hall.sampler.samples();
+    let rates = call.rates(&samples, samples.node.as_ref());
+    let mut map = Map::new();
+    for (at, (name, count)) in call.hall.broker.sight().churn().named().into_iter().enumerate() {
+        rates.put(&mut map, Kind::Node, name, count, &[NODE_CHURN + at]);
+    }
     Value::Object(map)
 }
 

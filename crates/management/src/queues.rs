@@ -5,12 +5,15 @@ use crate::arguments::{self, boolean};
 use crate::call::{Call, queues_of};
 use crate::consumers;
 use crate::desk::{CHANNEL, Desk};
-use crate::json::{counted, table};
+use crate::json::table;
 use crate::listing::{List, object};
+use crate::message_stats::message_stats;
 use crate::policies;
+use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::samples::QUEUE_COUNTS;
 use broker::queues::Status;
 use broker::sight::Consumer;
 use broker::{DeclareQueue, QueueView};
@@ -193,16 +196,26 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
         policies::of_queue(&mut map, &vhost.policies().of_queue(queue));
     }
     if detail == Detail::Statistics {
-        statistics(&mut map, &status(call, queue));
+        statistics(call, &mut map, queue);
     }
     map
 }
 
-fn statistics(map: &mut Map<String, Value>, status: &Status) {
+fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
+    let Some(queue) = call.hall.broker.queues().get(view.id) else {
+        return;
+    };
+    let status = queue.status();
+    let samples = call.hall.sampler.samples();
+    let rates = call.rates(&samples, samples.queues.get(&view.id));
     let messages = status.ready + status.unacked;
-    counted(map, "messages", messages, 0.0);
-    counted(map, "messages_ready", status.ready, 0.0);
-    counted(map, "messages_unacknowledged", status.unacked, 0.0);
+    for (name, value, places) in [
+        ("messages", messages, &[0, 1][..]),
+        ("messages_ready", status.ready, &[0]),
+        ("messages_unacknowledged", status.unacked, &[1]),
+    ] {
+        rates.put(map, Kind::Lengths, name, value, places);
+    }
     let in_memory = messages.saturating_sub(status.paged);
     for (name, value) in [
         ("consumers", status.consumers),
@@ -218,10 +231,7 @@ fn statistics(map: &mut Map<String, Value>, status: &Status) {
     map.insert("consumer_capacity".into(), capacity.into());
     map.insert("consumer_utilisation".into(), capacity.into());
     map.insert("storage_version".into(), 2.into());
-    let mut counts = Map::new();
-    counted(&mut counts, "publish", status.taken, 0.0);
-    counted(&mut counts, "deliver_get", status.handed, 0.0);
-    if status.taken > 0 || status.handed > 0 {
-        map.insert("message_stats".into(), Value::Object(counts));
+    if let Some(stats) = message_stats(&rates, &queue.counts().named(), QUEUE_COUNTS) {
+        map.insert("message_stats".into(), stats);
     }
 }

@@ -3,10 +3,14 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::listing::{List, object};
+use crate::message_stats::message_stats;
 use crate::overview::totals;
+use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::samples::VHOST_BYTES;
+use broker::sight::Totals;
 use broker::{Permissions, Vhost};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -117,6 +121,29 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
     });
     if let Value::Object(fixed) = fixed {
         row.extend(fixed);
+    }
+    // Figures of many connections: those of the last sample.
+    let samples = call.hall.sampler.samples();
+    let history = samples.vhosts.get(&*vhost.name);
+    let rates = call.rates(&samples, history);
+    let sampled = |place| history.map_or(0, |history| history.at(samples.now, &[place]));
+    rates.put(
+        &mut row,
+        Kind::Bytes,
+        "recv_oct",
+        sampled(VHOST_BYTES),
+        &[VHOST_BYTES],
+    );
+    rates.put(
+        &mut row,
+        Kind::Bytes,
+        "send_oct",
+        sampled(VHOST_BYTES + 1),
+        &[VHOST_BYTES + 1],
+    );
+    let counts: Vec<_> = Totals::NAMES.into_iter().zip((2..).map(sampled)).collect();
+    if let Some(stats) = message_stats(&rates, &counts, 2) {
+        row.insert("message_stats".into(), stats);
     }
     Value::Object(row)
 }

@@ -13,9 +13,9 @@ use crate::node::Node;
 use crate::outbox::{ChannelId, Event, Outbox, Woken};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::{Pressure, Relief};
-use crate::sight::Consumer;
-use model::{ConsumerId, Index, QueueId};
-use queue::fifo::{Answer, Bytes, Classic, Effect, Part, Piece, Request, Source};
+use crate::sight::{Consumer, Count, QueueCounts};
+use model::{ConsumerId, Index, QueueId, Timestamp};
+use queue::fifo::{Answer, Bytes, Classic, Delivery, Disposal, Effect, Part, Piece, Request, Source};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -39,6 +39,11 @@ pub struct Queue {
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     status: Counters,
+    counts: QueueCounts,
+    /// Nobody who watches queues has to be told of the next turn.
+    touched: AtomicBool,
+    /// Somebody who watches has looked at it before.
+    looked_at: AtomicBool,
     /// For operators; in the order in which they came.
     consumers: Mutex<Vec<Arc<Consumer>>>,
     /// The number of the first message that came after the start.
@@ -100,6 +105,9 @@ impl Queue {
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
             status: Counters::default(),
+            counts: QueueCounts::default(),
+            touched: AtomicBool::new(!node.touched.is_watched()),
+            looked_at: AtomicBool::new(false),
             consumers: Mutex::default(),
             holding: Holding::default(),
             alarm: AtomicU64::new(u64::MAX),
@@ -140,6 +148,24 @@ impl Queue {
                 0 => None,
                 id => Some(ConsumerId(id)),
             },
+        }
+    }
+
+    /// What happened in it since the start.
+    pub fn counts(&self) -> &QueueCounts {
+        &self.counts
+    }
+
+    /// From now on the next turn is told to whoever watches queues. Returns whether this was called before.
+    pub(crate) fn look(&self) -> bool {
+        self.touched.store(false, Ordering::SeqCst);
+        self.looked_at.swap(true, Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn touch(&self) {
+        if !self.touched.swap(true, Ordering::SeqCst) {
+            self.node.touched.note(self.id);
         }
     }
 
@@ -188,7 +214,7 @@ impl Queue {
         let mut answer = None;
         let mut actions = Actions::default();
         self.drain_mailbox(&mut host);
-        host.handle(self.node.now(), request);
+        self.handle(&mut host, self.node.now(), request);
         self.commit(&mut host, &mut actions, &mut |reply: &Reply, given| {
             if reply.question == question {
                 answer = Some(given);
@@ -258,6 +284,7 @@ impl Queue {
                 outbox: Arc::new(Outbox::new()),
                 channel,
                 question,
+                no_ack: false,
             },
         )
     }
@@ -270,7 +297,7 @@ impl Queue {
         let mut actions = Actions::default();
         self.drain_mailbox(&mut host);
         if let Some(request) = request {
-            host.handle(self.node.now(), request);
+            self.handle(&mut host, self.node.now(), request);
         }
         self.commit(&mut host, &mut actions, &mut |_, answer| Some(answer));
         self.finish(host, actions);
@@ -313,7 +340,30 @@ impl Queue {
         let requests = std::mem::take(&mut *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
         let now = self.node.now();
         for request in requests {
-            host.handle(now, request);
+            self.handle(host, now, request);
+        }
+    }
+
+    /// Has the machine decide, and counts what operators want to know.
+    fn handle(&self, host: &mut QueueHost, now: Timestamp, request: Request<Ends>) {
+        match &request {
+            Request::Enqueue { block, .. } => self.counts.publish.add(block.len() as u64),
+            Request::Settle {
+                disposal: Disposal::Accepted,
+                seqs,
+                ..
+            } => self.counts.ack.add(seqs.count()),
+            _ => {}
+        }
+        host.handle(now, request);
+    }
+
+    /// Something leaves the queue for a client.
+    fn count_handed(&self, delivery: &Delivery, how: &Count) {
+        let count = delivery.seqs.count();
+        how.add(count);
+        if delivery.redelivered {
+            self.counts.redeliver.add(count);
         }
     }
 
@@ -330,6 +380,13 @@ impl Queue {
                 consumer,
                 delivery,
             } => {
+                let counts = &self.counts;
+                let how = if outlet.no_ack {
+                    &counts.deliver_no_ack
+                } else {
+                    &counts.deliver
+                };
+                self.count_handed(&delivery, how);
                 actions.woken.push(
                     outlet.outbox,
                     Event::Deliver {
@@ -369,6 +426,19 @@ impl Queue {
                 });
             }
             Effect::Reply(reply, answer) => {
+                match &answer {
+                    Answer::Got { delivery, .. } => {
+                        let counts = &self.counts;
+                        let how = if reply.no_ack {
+                            &counts.get_no_ack
+                        } else {
+                            &counts.get
+                        };
+                        self.count_handed(delivery, how);
+                    }
+                    Answer::Empty => self.counts.get_empty.add(1),
+                    _ => {}
+                }
                 if let Some(answer) = answered(&reply, answer) {
                     actions.woken.push(
                         reply.outbox,
@@ -456,6 +526,9 @@ impl Queue {
         self.status.active.store(active, Ordering::Relaxed);
         let before = self.status.memory.swap(status.memory, Ordering::SeqCst);
         self.node.memory_changed(before, status.memory);
+        if !self.touched.load(Ordering::Relaxed) {
+            self.touch();
+        }
     }
 }
 

@@ -193,6 +193,9 @@ impl Connection {
     /// A channel was opened.
     pub fn open_channel(self: &Arc<Self>, number: u16) -> ChannelSeat {
         let channel = Arc::new(Channel::new(number));
+        if let Some(broker) = self.broker.upgrade() {
+            broker.sight().channel_opened();
+        }
         self.lock().push(channel.clone());
         self.happened(|| channel.opened(self));
         ChannelSeat::new(self.clone(), channel)
@@ -200,6 +203,9 @@ impl Connection {
 
     pub(super) fn left(&self, channel: &Arc<Channel>) {
         self.lock().retain(|known| !Arc::ptr_eq(known, channel));
+        if let Some(broker) = self.broker.upgrade() {
+            broker.sight().channel_left(self, channel);
+        }
         self.happened(|| channel.closed(self));
     }
 

@@ -4,16 +4,28 @@
 //! anybody at any time without asking that thread. Nothing here decides anything.
 
 mod channel;
+mod churn;
 mod connection;
 mod consumer;
 mod count;
+mod exchange;
 mod happenings;
+mod queue;
 mod registry;
 mod secured;
+mod totals;
+mod touched;
 
 pub use channel::{Channel, ChannelSeat, MessageCounts};
+pub use churn::Churn;
 pub use connection::{Card, Connection, State};
 pub use consumer::{Consumer, ConsumerCard};
 pub use count::Count;
-pub(crate) use registry::Registry;
+pub(crate) use exchange::Ledger;
+pub use exchange::{ExchangeCounts, Exchanges};
+pub use queue::QueueCounts;
+pub use registry::Registry;
 pub use secured::{PeerCertificate, Secured};
+pub use totals::{KINDS, Totals};
+pub(crate) use touched::Touched;
+pub use touched::Turned;

@@ -1,29 +1,78 @@
-//! All connections of a node.
+//! All that operators see of a node's clients.
 
-use super::Connection;
-use std::collections::BTreeMap;
+use super::exchange::Exchanges;
+use super::totals::Gone;
+use super::{Channel, Churn, Connection, Totals};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// All connections, by id: in the order in which they were opened.
+/// All connections, and what those did that are gone.
 #[derive(Debug, Default)]
 pub struct Registry {
+    /// By id: in the order in which they were opened.
     connections: RwLock<BTreeMap<u64, Arc<Connection>>>,
+    gone: Gone,
+    exchanges: Exchanges,
+    churn: Churn,
 }
 
 impl Registry {
+    /// All connections, oldest first.
+    pub fn connections(&self) -> Vec<Arc<Connection>> {
+        let connections = self.connections.read().unwrap_or_else(PoisonError::into_inner);
+        connections.values().cloned().collect()
+    }
+
+    /// What was done in each virtual host since the start, by those who are here and those who are gone.
+    pub fn totals(&self) -> HashMap<Arc<str>, Totals> {
+        // Who leaves meanwhile may be missed, never counted twice: those who are gone are read first.
+        let mut totals = self.gone.all();
+        for connection in self.connections() {
+            let total = totals.entry(connection.vhost.clone()).or_default();
+            total.add_connection(&connection);
+            connection
+                .channels()
+                .iter()
+                .for_each(|channel| total.add_channel(channel));
+        }
+        totals
+    }
+
+    /// What was published to exchanges.
+    pub fn exchanges(&self) -> &Exchanges {
+        &self.exchanges
+    }
+
+    /// How much came and went.
+    pub fn churn(&self) -> &Churn {
+        &self.churn
+    }
+
     pub(crate) fn enter(&self, connection: Arc<Connection>) {
+        Churn::more(&self.churn.connections_opened);
         let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
         connections.insert(connection.id, connection);
     }
 
     pub(crate) fn leave(&self, id: u64) -> Option<Arc<Connection>> {
         let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
-        connections.remove(&id)
+        let left = connections.remove(&id);
+        drop(connections);
+        if let Some(connection) = &left {
+            Churn::more(&self.churn.connections_closed);
+            self.gone
+                .change(&connection.vhost, |totals| totals.add_connection(connection));
+        }
+        left
     }
 
-    /// All of them, oldest first.
-    pub(crate) fn all(&self) -> Vec<Arc<Connection>> {
-        let connections = self.connections.read().unwrap_or_else(PoisonError::into_inner);
-        connections.values().cloned().collect()
+    pub(super) fn channel_opened(&self) {
+        Churn::more(&self.churn.channels_opened);
+    }
+
+    pub(super) fn channel_left(&self, connection: &Connection, channel: &Channel) {
+        Churn::more(&self.churn.channels_closed);
+        self.gone
+            .change(&connection.vhost, |totals| totals.add_channel(channel));
     }
 }

@@ -1,0 +1,84 @@
+//! What connections and channels did that are gone, by virtual host: without it, totals would fall when somebody leaves.
+
+use super::{Channel, Connection};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many kinds of messages a channel counts.
+pub const KINDS: usize = 11;
+
+/// A virtual host's numbers since the start of the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// In the order of [`super::MessageCounts::named`].
+    pub messages: [u64; KINDS],
+    /// Publishes that were to be confirmed.
+    pub to_confirm: u64,
+    /// Bytes that came.
+    pub received_bytes: u64,
+    /// Bytes that left.
+    pub sent_bytes: u64,
+}
+
+impl Totals {
+    /// RabbitMQ's names of `messages`.
+    pub const NAMES: [&'static str; KINDS] = [
+        "publish",
+        "confirm",
+        "return_unroutable",
+        "drop_unroutable",
+        "deliver",
+        "deliver_no_ack",
+        "get",
+        "get_no_ack",
+        "get_empty",
+        "ack",
+        "redeliver",
+    ];
+
+    /// RabbitMQ's names and the numbers.
+    pub fn named(&self) -> [(&'static str, u64); KINDS] {
+        std::array::from_fn(|at| (Self::NAMES[at], self.messages[at]))
+    }
+
+    /// Adds a channel's.
+    pub fn add_channel(&mut self, channel: &Channel) {
+        for (sum, (_, count)) in self.messages.iter_mut().zip(channel.counts.named()) {
+            *sum += count;
+        }
+        self.to_confirm += channel.to_confirm.get();
+    }
+
+    /// Adds a connection's, without its channels.
+    pub fn add_connection(&mut self, connection: &Connection) {
+        self.received_bytes += connection.received_bytes.get();
+        self.sent_bytes += connection.sent_bytes.get();
+    }
+
+    /// Adds another virtual host's.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, count) in self.messages.iter_mut().zip(other.messages) {
+            *sum += count;
+        }
+        self.to_confirm += other.to_confirm;
+        self.received_bytes += other.received_bytes;
+        self.sent_bytes += other.sent_bytes;
+    }
+}
+
+/// What was done by those who are gone.
+#[derive(Debug, Default)]
+pub(super) struct Gone {
+    vhosts: Mutex<HashMap<Arc<str>, Totals>>,
+}
+
+impl Gone {
+    pub(super) fn change(&self, vhost: &Arc<str>, change: impl FnOnce(&mut Totals)) {
+        let mut vhosts = self.vhosts.lock().unwrap_or_else(PoisonError::into_inner);
+        change(vhosts.entry(vhost.clone()).or_default());
+    }
+
+    pub(super) fn all(&self) -> HashMap<Arc<str>, Totals> {
+        self.vhosts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

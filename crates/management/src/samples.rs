@@ -1,0 +1,224 @@
+//! The samples of all objects, and what is taken of each.
+
+use crate::history::{History, Slot};
+use broker::Broker;
+use broker::sight::{Channel, Connection, ExchangeCounts, KINDS, Turned};
+use model::QueueId;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// How long samples of one object are kept, in slots: ten minutes.
+const KEPT: u64 = 120;
+/// How long those of the whole node are kept: a day.
+const NODE_KEPT: u64 = 17_280;
+/// How many samples all objects may have together (some hundred bytes each); beyond it each keeps two.
+const SAMPLES: usize = 400_000;
+
+/// What a queue's samples are, by place: ready, unacknowledged, then the counts in their order.
+pub const QUEUE_COUNTS: usize = 2;
+/// What a virtual host's samples are: ready, unacknowledged, the counts in their order, then bytes received and sent.
+pub const VHOST_BYTES: usize = 2 + KINDS;
+/// And the node's: the same, then what comes and goes.
+pub const NODE_CHURN: usize = VHOST_BYTES + 2;
+
+/// A channel: its connection and when on it it was opened.
+pub type ChannelKey = (u64, usize);
+
+/// The samples of all objects.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// The slot that was sampled last.
+    pub now: Slot,
+    /// Of those queues that changed in the last ten minutes.
+    pub queues: HashMap<QueueId, History>,
+    /// Of those exchanges that were published to in the last ten minutes.
+    pub exchanges: HashMap<(Arc<str>, Box<str>), History>,
+    /// Of connections, by id.
+    pub connections: HashMap<u64, History>,
+    /// Of channels.
+    pub channels: HashMap<ChannelKey, History>,
+    /// Of virtual hosts.
+    pub vhosts: HashMap<Arc<str>, History>,
+    /// Of the node.
+    pub node: Option<History>,
+    /// What queues that are not empty hold: ready and unacknowledged.
+    depths: HashMap<QueueId, (Arc<str>, [u64; 2])>,
+    /// The same by virtual host.
+    sums: HashMap<Arc<str>, [u64; 2]>,
+    /// Exchanges that were seen before.
+    known_exchanges: HashSet<(Arc<str>, Box<str>)>,
+    held: usize,
+}
+
+/// A channel's name here: its counts stand at the same place in memory as long as it lives.
+pub fn channel_key(connection: &Connection, channel: &Arc<Channel>) -> ChannelKey {
+    (connection.id, Arc::as_ptr(channel) as usize)
+}
+
+impl Samples {
+    /// Samples all that changed since the last time.
+    pub fn take(&mut self, broker: &Broker, slot: Slot) {
+        self.now = slot;
+        self.sample_queues(broker.turned_queues());
+        self.sample_exchanges(broker);
+        self.sample_connections(&broker.sight().connections());
+        self.sample_totals(broker);
+        self.forget();
+    }
+
+    fn sample_queues(&mut self, turned: Vec<Turned>) {
+        for Turned { id, queue, known } in turned {
+            let Some(queue) = queue else {
+                self.queues.remove(&id);
+                self.set_depth(id, None);
+                continue;
+            };
+            let status = queue.status();
+            let depth = [status.ready, status.unacked];
+            self.set_depth(id, Some((&queue.vhost, depth)));
+            let mut row = [0; 10];
+            row[..2].copy_from_slice(&depth);
+            for (at, (_, count)) in row[QUEUE_COUNTS..].iter_mut().zip(queue.counts().named()) {
+                *at = count;
+            }
+            let before = if known { row } else { [0; 10] };
+            record(&mut self.queues, id, self.now, &row, &before, self.held);
+        }
+    }
+
+    fn set_depth(&mut self, id: QueueId, depth: Option<(&Arc<str>, [u64; 2])>) {
+        if let Some((vhost, [ready, unacked])) = self.depths.remove(&id)
+            && let Some(sum) = self.sums.get_mut(&vhost)
+        {
+            sum[0] -= ready;
+            sum[1] -= unacked;
+        }
+        if let Some((vhost, depth)) = depth.filter(|(_, depth)| *depth != [0, 0]) {
+            let sum = self.sums.entry(vhost.clone()).or_default();
+            sum[0] += depth[0];
+            sum[1] += depth[1];
+            self.depths.insert(id, (vhost.clone(), depth));
+        }
+    }
+
+    fn sample_exchanges(&mut self, broker: &Broker) {
+        let exchanges = broker.sight().exchanges();
+        let view = broker.view();
+        exchanges.prune(|vhost, name| view.exchange(vhost, name).is_some());
+        let all = exchanges.all();
+        for (vhost, name, counts) in &all {
+            let key = (vhost.clone(), name.clone());
+            let row = exchange_row(counts);
+            let changed = self
+                .exchanges
+                .get(&key)
+                .is_none_or(|known| known.at(Slot::MAX, &[0]) != row[0]);
+            if changed {
+                let known = !self.known_exchanges.insert(key.clone());
+                let before = if known { row } else { [0; 2] };
+                record(&mut self.exchanges, key, self.now, &row, &before, self.held);
+            }
+        }
+        if self.known_exchanges.len() > all.len() {
+            let all: HashSet<_> = all.into_iter().map(|(vhost, name, _)| (vhost, name)).collect();
+            self.known_exchanges.retain(|key| all.contains(key));
+            self.exchanges.retain(|key, _| all.contains(key));
+        }
+    }
+
+    fn sample_connections(&mut self, connections: &[Arc<Connection>]) {
+        let (mut here, mut channels) = (HashSet::new(), HashSet::new());
+        for connection in connections {
+            here.insert(connection.id);
+            let row = [connection.received_bytes.get(), connection.sent_bytes.get()];
+            record(
+                &mut self.connections,
+                connection.id,
+                self.now,
+                &row,
+                &[0; 2],
+                self.held,
+            );
+            for channel in connection.channels() {
+                let key = channel_key(connection, &channel);
+                channels.insert(key);
+                let row = channel.counts.named().map(|(_, count)| count);
+                if row.iter().any(|count| *count > 0) {
+                    record(&mut self.channels, key, self.now, &row, &[0; KINDS], self.held);
+                }
+            }
+        }
+        self.connections.retain(|id, _| here.contains(id));
+        self.channels.retain(|key, _| channels.contains(key));
+    }
+
+    fn sample_totals(&mut self, broker: &Broker) {
+        let view = broker.view();
+        let totals = broker.sight().totals();
+        let mut node = [0; NODE_CHURN + 7];
+        for vhost in view.vhosts() {
+            let mut row = [0; NODE_CHURN];
+            if let Some(depth) = self.sums.get(&*vhost.name) {
+                row[..2].copy_from_slice(depth);
+            }
+            if let Some(total) = totals.get(&*vhost.name) {
+                row[2..VHOST_BYTES].copy_from_slice(&total.messages);
+                row[VHOST_BYTES..].copy_from_slice(&[total.received_bytes, total.sent_bytes]);
+            }
+            node.iter_mut().zip(row).for_each(|(sum, count)| *sum += count);
+            let name: Arc<str> = (&*vhost.name).into();
+            let history = self.vhosts.entry(name);
+            history
+                .or_insert_with(|| History::new(self.now, &[0; NODE_CHURN]))
+                .push(self.now, &row, KEPT);
+        }
+        self.vhosts.retain(|name, _| view.vhost(name).is_some());
+        self.sums.retain(|name, _| view.vhost(name).is_some());
+        for (at, (_, count)) in node[NODE_CHURN..].iter_mut().zip(broker.sight().churn().named()) {
+            *at = count;
+        }
+        let history = self
+            .node
+            .get_or_insert_with(|| History::new(self.now, &[0; NODE_CHURN + 7]));
+        history.push(self.now, &node, NODE_KEPT);
+    }
+
+    /// Forgets queues and exchanges that rest, and long histories if there are too many.
+    fn forget(&mut self) {
+        let oldest = self.now.saturating_sub(KEPT);
+        self.queues.retain(|_, history| history.changed() > oldest);
+        self.exchanges.retain(|_, history| history.changed() > oldest);
+        let histories = || {
+            let all = self.queues.values().chain(self.exchanges.values());
+            all.chain(self.connections.values()).chain(self.channels.values())
+        };
+        self.held = histories().map(History::len).sum();
+        if self.held > SAMPLES {
+            let all = self.queues.values_mut().chain(self.exchanges.values_mut());
+            let all = all
+                .chain(self.connections.values_mut())
+                .chain(self.channels.values_mut());
+            all.for_each(History::shorten);
+        }
+    }
+}
+
+fn exchange_row(counts: &ExchangeCounts) -> [u64; 2] {
+    [counts.publish_in(), counts.publish_out()]
+}
+
+/// Adds a sample to an object's history, which begins with `before` if there is none yet.
+fn record<K: std::hash::Hash + Eq>(
+    histories: &mut HashMap<K, History>,
+    key: K,
+    slot: Slot,
+    row: &[u64],
+    before: &[u64],
+    held: usize,
+) {
+    let history = histories.entry(key).or_insert_with(|| History::new(slot, before));
+    history.push(slot, row, KEPT);
+    if held > SAMPLES {
+        history.shorten();
+    }
+}
