@@ -133,7 +133,7 @@ def main() -> int:
         else:
             broker, alarm_broker, controllable = Broker(options.binary).start(), AlarmBroker(options.binary).start(), True
         control = Control(broker, alarm_broker)
-        environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "HTTP_PORT": str(broker.http_port), "ALARM_PORT": str(alarm_broker.port), "LEVERET": "0" if options.external else "1"}
+        environment = {"AMQP_HOST": broker.host, "AMQP_PORT": str(broker.port), "HTTP_PORT": str(broker.http_port), "METRICS_PORT": str(broker.metrics_port), "ALARM_PORT": str(alarm_broker.port), "LEVERET": "0" if options.external else "1"}
         if options.binary:
             environment["LEVERET_BINARY"] = broker.binary
         if controllable:

@@ -41,6 +41,7 @@ class Broker:
         self.host = "127.0.0.1"
         self.port = free_port()
         self.http_port = free_port()
+        self.metrics_port = free_port()
         self.settings = settings or {}
         self.own_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="leveret-test-"))
@@ -54,6 +55,8 @@ class Broker:
             "listeners.tcp.default": f"{self.host}:{self.port}",
             "management.tcp.ip": self.host,
             "management.tcp.port": str(self.http_port),
+            "prometheus.tcp.ip": self.host,
+            "prometheus.tcp.port": str(self.metrics_port),
             "data_dir": str(self.data),
             "log.console.level": "info",
         } | self.settings

@@ -17,6 +17,7 @@ class ExternalBroker:
         self.port = port
         # As RabbitMQ's ports lie: 5672 and 15672.
         self.http_port = port + 10_000
+        self.metrics_port = port + 10_020
         self.commands = {"restart": restart, "alarm-on": alarm_on, "alarm-off": alarm_off}
 
     def can(self, verb: str) -> bool:

@@ -9,8 +9,9 @@
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `policies`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
-//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; [`json`]
-//! writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from this (`ui/`).
+//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `metrics` is
+//! the page for Prometheus, on a port of its own; [`json`] writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from
+//! this (`ui/`).
 
 mod access;
 pub mod admin_socket;
@@ -30,6 +31,7 @@ mod listing;
 mod management;
 mod message_stats;
 mod messages;
+mod metrics;
 mod nodes;
 mod options;
 mod overview;
@@ -54,4 +56,5 @@ mod web_ui;
 pub use definitions::import;
 pub use listener::StartError;
 pub use management::Management;
+pub use metrics::{Metrics, MetricsOptions};
 pub use options::{Listener, Options};

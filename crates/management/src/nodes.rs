@@ -42,7 +42,7 @@ fn node(call: &Call<'_>) -> Value {
     let options = &call.hall.options;
     let status = call.hall.broker.status();
     let rate = json!({"rate": 0.0});
-    let open = open_files();
+    let open = (open_files(), file_limit());
     let mut node = json!({
         "name": options.node,
         "type": "disc",
@@ -96,11 +96,15 @@ fn node(call: &Call<'_>) -> Value {
     node
 }
 
-/// How many files the process has open, and how many it may; 0 where the system does not tell.
-fn open_files() -> (usize, u64) {
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+/// How many files the process has open; 0 where the system does not tell.
+pub fn open_files() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64)
+}
+
+/// How many files the process may open; 0 where the system does not tell.
+pub fn file_limit() -> u64 {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|line| line.starts_with("Max open files"));
-    let most = line.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
-    (open, most.unwrap_or(0))
+    line.and_then(|line| line.split_whitespace().nth(3)?.parse().ok())
+        .unwrap_or(0)
 }

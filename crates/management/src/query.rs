@@ -31,6 +31,13 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
+    /// All values of a name.
+    pub fn all<'q>(&'q self, name: &str) -> impl Iterator<Item = &'q str> {
+        let pairs = self.pairs.iter().filter(|(known, _)| known == name);
+        let values: Vec<&str> = pairs.map(|(_, value)| value.as_str()).collect();
+        values.into_iter()
+    }
+
     /// True if the value is `true`.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some("true")
@@ -47,6 +54,7 @@ mod tests {
         assert_eq!(query.get("a"), Some("1"));
         assert_eq!(query.get("b"), Some("x y/"));
         assert_eq!(query.get("c"), Some(""));
+        assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
         assert!(!query.flag("a") && Query::parse("a=true").flag("a"));
     }
 }

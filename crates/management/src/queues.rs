@@ -226,12 +226,17 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     ] {
         map.insert(name.into(), value.into());
     }
-    // A queue with consumers that leaves nothing ready has more of them than it needs.
-    let capacity = f64::from(u8::from(status.consumers > 0 && status.ready == 0));
+    let capacity = capacity(&status);
     map.insert("consumer_capacity".into(), capacity.into());
     map.insert("consumer_utilisation".into(), capacity.into());
     map.insert("storage_version".into(), 2.into());
     if let Some(stats) = message_stats(&rates, &queue.counts().named(), QUEUE_COUNTS) {
         map.insert("message_stats".into(), stats);
     }
+}
+
+/// Which part of the time consumers could take more: a queue with consumers that leaves nothing ready has more of them than it
+/// needs.
+pub fn capacity(status: &Status) -> f64 {
+    f64::from(u8::from(status.consumers > 0 && status.ready == 0))
 }

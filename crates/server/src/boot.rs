@@ -13,7 +13,7 @@ use crate::{logs, memory};
 use broker::Broker;
 use gateway::Gateway;
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
-use management::{Management, admin_socket};
+use management::{Management, Metrics, MetricsOptions, admin_socket};
 use service::Service;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -73,10 +73,12 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     broker.declare_event_exchange()?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
     let management = open_management(config, &broker, doors.http, gateway.doors())?;
+    let metrics = open_metrics(config, &broker)?;
     banner::show(
         config,
         gateway.doors(),
         management.as_ref().map(Management::doors).unwrap_or_default(),
+        metrics.as_ref().map(Metrics::address),
     );
     let service = Service::find();
     service.ready();
@@ -89,6 +91,7 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     drop(pulse);
     service.stopping();
     tracing::info!(area = "boot", "{signal}: stopping");
+    drop(metrics);
     drop(management);
     gateway.stop();
     broker.close();
@@ -199,6 +202,34 @@ fn host_name() -> String {
     match name.trim().split('.').next() {
         None | Some("") => "localhost".into(),
         Some(short) => short.into(),
+    }
+}
+
+/// Opens the page for Prometheus. A node that was told nothing about it serves without it if another node of this machine has
+/// its port.
+fn open_metrics(config: &Config, broker: &Arc<Broker>) -> Result<Option<Metrics>, StartError> {
+    let settings = &config.prometheus;
+    if !settings.enabled {
+        return Ok(None);
+    }
+    let address = SocketAddr::new(settings.ip.unwrap_or_else(every_address), settings.port);
+    let options = MetricsOptions {
+        address,
+        per_object: settings.per_object,
+        object_limit: settings.object_limit,
+        node: format!("leveret@{}", host_name()),
+        rabbitmq_version: gateway::Options::new(Vec::new()).version,
+    };
+    match Metrics::start(Arc::clone(broker), options) {
+        Ok(metrics) => Ok(Some(metrics)),
+        Err(error) if settings.required => Err(StartError::Listen { address, error }),
+        Err(error) => {
+            tracing::warn!(
+                area = "boot",
+                "serving without metrics for Prometheus on {address}: {error}"
+            );
+            Ok(None)
+        }
     }
 }
 

@@ -7,6 +7,7 @@ pub mod error;
 pub mod keys;
 mod load;
 mod rules;
+mod rules_prometheus;
 mod rules_tls;
 pub mod sources;
 pub mod syntax;
@@ -76,6 +77,8 @@ pub struct Config {
     pub log: LogOptions,
     /// `management.*`.
     pub management: ManagementOptions,
+    /// `prometheus.*`.
+    pub prometheus: PrometheusOptions,
     /// `load_definitions`: a file of definitions, or a directory of such files, that is imported at every start.
     pub load_definitions: Option<PathBuf>,
     /// The configuration files that were read.
@@ -123,6 +126,23 @@ impl ManagementOptions {
         let both = wanted.then_some(port).into_iter().chain(tls);
         both.filter(|_| self.enabled).collect()
     }
+}
+
+/// The page for Prometheus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrometheusOptions {
+    /// It is opened (`prometheus.listener = none`: it isn't).
+    pub enabled: bool,
+    /// `prometheus.tcp.port`.
+    pub port: u16,
+    /// `prometheus.tcp.ip`; `None` is every address.
+    pub ip: Option<IpAddr>,
+    /// Port or address were set: then the node doesn't start without them. The default port may be another node's.
+    pub required: bool,
+    /// `prometheus.return_per_object_metrics`.
+    pub per_object: bool,
+    /// `prometheus.object_limit`: so many objects of a kind are shown one by one.
+    pub object_limit: usize,
 }
 
 /// A text that is never shown.
@@ -326,6 +346,14 @@ impl Default for Config {
                 body_limit: 10_485_760,
                 disable_stats: false,
                 enable_queue_totals: false,
+            },
+            prometheus: PrometheusOptions {
+                enabled: true,
+                port: 15692,
+                ip: None,
+                required: false,
+                per_object: false,
+                object_limit: 10_000,
             },
             load_definitions: None,
             files: Vec::new(),

@@ -32,6 +32,8 @@ type Key = (Arc<str>, Box<str>);
 #[derive(Debug, Default)]
 pub struct Exchanges {
     counts: RwLock<HashMap<Key, Arc<ExchangeCounts>>>,
+    /// Messages that those gave to queues that are forgotten.
+    forgotten: AtomicU64,
 }
 
 impl Exchanges {
@@ -49,10 +51,23 @@ impl Exchanges {
             .collect()
     }
 
+    /// Messages that all exchanges gave to queues since the start.
+    pub fn routed(&self) -> u64 {
+        let counts = self.counts.read().unwrap_or_else(PoisonError::into_inner);
+        let routed: u64 = counts.values().map(|counts| counts.publish_out()).sum();
+        routed + self.forgotten.load(Ordering::Relaxed)
+    }
+
     /// Forgets those of which `exists` is false.
     pub fn prune(&self, exists: impl Fn(&str, &str) -> bool) {
         let mut counts = self.counts.write().unwrap_or_else(PoisonError::into_inner);
-        counts.retain(|(vhost, name), _| exists(vhost, name));
+        counts.retain(|(vhost, name), counts| {
+            let kept = exists(vhost, name);
+            if !kept {
+                self.forgotten.fetch_add(counts.publish_out(), Ordering::Relaxed);
+            }
+            kept
+        });
     }
 
     fn of(&self, vhost: &Arc<str>, exchange: &str) -> Arc<ExchangeCounts> {

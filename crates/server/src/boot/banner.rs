@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path;
 
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
-pub fn show(config: &Config, doors: &[Opened], http: &[Opened]) {
+pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: Option<SocketAddr>) {
     for door in doors {
         let how = if door.secured { " with TLS" } else { "" };
         tracing::info!(
@@ -22,6 +22,13 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened]) {
             area = "boot",
             "listening for HTTP API clients{how} on {}",
             door.address
+        );
+    }
+    if let Some(address) = metrics {
+        tracing::info!(
+            area = "boot",
+            "metrics for Prometheus on http://{}/metrics",
+            reachable(address)
         );
     }
     let data_dir = path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());

@@ -5,6 +5,7 @@
 //! authentication backends), it is refused.
 
 use super::rules::{self, Checked};
+use super::rules_prometheus as prometheus;
 use super::rules_tls as tls;
 use super::syntax::Key;
 use super::{Config, Setting};
@@ -426,7 +427,15 @@ pub const KEYS: &[(&str, Rule)] = &[
         "collect_statistics_interval",
         NoEffect("numbers are there anyhow, and are read when somebody asks"),
     ),
-    ("prometheus.**", Part("the Prometheus endpoint")),
+    ("prometheus.listener", Sets(prometheus::listener)),
+    ("prometheus.tcp.port", Sets(prometheus::port)),
+    ("prometheus.tcp.ip", Sets(prometheus::ip)),
+    (
+        "prometheus.return_per_object_metrics",
+        Sets(prometheus::per_object),
+    ),
+    ("prometheus.object_limit", Sets(prometheus::object_limit)),
+    ("prometheus.**", Part("this setting of the metrics page")),
     ("stream.**", Part("streams")),
     ("mqtt.**", Part("MQTT")),
     ("web_mqtt.**", Part("MQTT")),

@@ -387,7 +387,7 @@ mod tests {
             "cluster_formation.peer_discovery_backend = k8s",
             "mqtt.tcp_listen_options.backlog = 4096",
             "stream.listeners.tcp.1 = 5552",
-            "prometheus.tcp.port = 15692",
+            "prometheus.path = /zork",
             "definitions.import_backend = https",
             "definitions.skip_if_unchanged = true",
             "num_acceptors.tcp = 10",

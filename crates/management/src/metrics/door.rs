@@ -1,0 +1,188 @@
+//! The port for Prometheus. Whoever reaches it may read it, as in RabbitMQ.
+
+use super::collect::Identity;
+use super::pages::{self, Wanted};
+use crate::query::Query;
+use broker::Broker;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, watch};
+
+/// How many pages are written at a time; others wait.
+const PAGES: usize = 2;
+/// How many connections are open at a time; further ones wait to be accepted.
+const CONNECTIONS: usize = 64;
+/// How long a client may take to send the head of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long nothing is accepted after the system refused.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How the page of metrics is set up.
+#[derive(Clone, Debug)]
+pub struct MetricsOptions {
+    /// Where to listen; port 0 lets the system choose.
+    pub address: SocketAddr,
+    /// `/metrics` shows single objects too (`prometheus.return_per_object_metrics`).
+    pub per_object: bool,
+    /// So many objects of a kind are shown at most, one by one.
+    pub object_limit: usize,
+    /// The node's name.
+    pub node: String,
+    /// The version of RabbitMQ whose behaviour clients may expect.
+    pub rabbitmq_version: String,
+}
+
+/// The door for Prometheus. It closes when dropped.
+pub struct Metrics {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    broker: Arc<Broker>,
+    identity: Identity,
+    per_object: bool,
+    object_limit: usize,
+}
+
+impl Metrics {
+    /// Listens and serves who comes.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or a thread cannot be started.
+    pub fn start(broker: Arc<Broker>, options: MetricsOptions) -> std::io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(PAGES)
+            .thread_name("metrics")
+            .build()?;
+        let listener = std::net::TcpListener::bind(options.address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = watch::channel(false);
+        let shared = Arc::new(Shared {
+            identity: Identity {
+                node: options.node,
+                cluster: broker.cluster_name().to_owned(),
+                rabbitmq_version: options.rabbitmq_version,
+            },
+            broker,
+            per_object: options.per_object,
+            object_limit: options.object_limit,
+        });
+        let thread = std::thread::Builder::new()
+            .name("metrics".into())
+            .spawn(move || {
+                runtime.block_on(serve(listener, shared, stopped));
+                runtime.shutdown_timeout(PAUSE);
+            })?;
+        Ok(Self {
+            address,
+            stop,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Where it listens; a port that the system chose is filled in.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "metrics on {}", self.address)
+    }
+}
+
+async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let Ok(listener) = TcpListener::from_std(listener) else {
+        return;
+    };
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(seat) = room.clone().acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.changed() => return,
+        };
+        match accepted {
+            Ok((socket, _)) => {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    connection(socket, shared).await;
+                    drop(seat);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(area = "metrics", "a connection was not accepted: {error}");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(socket: TcpStream, shared: Arc<Shared>) {
+    let service = service_fn(move |request| {
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(answer(&request, shared).await) }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(socket), service);
+    if let Err(error) = served.await {
+        tracing::debug!(area = "metrics", "a connection ended: {error}");
+    }
+}
+
+async fn answer(request: &Request<Incoming>, shared: Arc<Shared>) -> Response<Full<Bytes>> {
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    let Some(wanted) = Wanted::of(request.uri().path(), &query, shared.per_object) else {
+        return plain(StatusCode::NOT_FOUND, Vec::new());
+    };
+    if !matches!(request.method().as_str(), "GET" | "HEAD") {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, Vec::new());
+    }
+    let write = move || pages::write(&shared.broker, &shared.identity, &wanted, shared.object_limit);
+    match tokio::task::spawn_blocking(write).await {
+        Ok(page) => plain(StatusCode::OK, page),
+        Err(error) => {
+            tracing::error!(area = "metrics", "a page was not written: {error}");
+            plain(StatusCode::INTERNAL_SERVER_ERROR, Vec::new())
+        }
+    }
+}
+
+fn plain(status: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,391 @@
+//! RabbitMQ's families of metrics: their names, types and words, which dashboards and alerts are written for.
+
+use super::page::Type::{self, Counter, Gauge};
+
+/// One metric: its name after the prefix, its type, and its help.
+pub type Metric = (&'static str, Type, &'static str);
+
+/// What comes and goes.
+pub const CHURN: [Metric; 7] = [
+    (
+        "connections_opened_total",
+        Counter,
+        "Total number of connections opened",
+    ),
+    (
+        "connections_closed_total",
+        Counter,
+        "Total number of connections closed or terminated",
+    ),
+    (
+        "channels_opened_total",
+        Counter,
+        "Total number of channels opened",
+    ),
+    (
+        "channels_closed_total",
+        Counter,
+        "Total number of channels closed",
+    ),
+    (
+        "queues_declared_total",
+        Counter,
+        "Total number of queues declared",
+    ),
+    ("queues_created_total", Counter, "Total number of queues created"),
+    ("queues_deleted_total", Counter, "Total number of queues deleted"),
+];
+
+/// How much there is.
+pub const TOTALS: [Metric; 4] = [
+    ("connections", Gauge, "Connections currently open"),
+    ("channels", Gauge, "Channels currently open"),
+    ("consumers", Gauge, "Consumers currently connected"),
+    ("queues", Gauge, "Queues available"),
+];
+
+/// How the node is.
+pub const NODE_COARSE: [Metric; 3] = [
+    ("process_open_fds", Gauge, "Open file descriptors"),
+    ("process_resident_memory_bytes", Gauge, "Memory used in bytes"),
+    (
+        "disk_space_available_bytes",
+        Gauge,
+        "Disk space available in bytes",
+    ),
+];
+
+/// What the node may take.
+pub const NODE: [Metric; 4] = [
+    ("process_max_fds", Gauge, "Open file descriptors limit"),
+    (
+        "resident_memory_limit_bytes",
+        Gauge,
+        "Memory high watermark in bytes",
+    ),
+    (
+        "disk_space_available_limit_bytes",
+        Gauge,
+        "Free disk space low watermark in bytes",
+    ),
+    ("erlang_uptime_seconds", Gauge, "Node uptime"),
+];
+
+/// What a queue holds.
+pub const QUEUE_COARSE: [Metric; 3] = [
+    (
+        "queue_messages_ready",
+        Gauge,
+        "Messages ready to be delivered to consumers",
+    ),
+    (
+        "queue_messages_unacked",
+        Gauge,
+        "Messages delivered to consumers but not yet acknowledged",
+    ),
+    (
+        "queue_messages",
+        Gauge,
+        "Sum of ready and unacknowledged messages - total queue depth",
+    ),
+];
+
+/// Who consumes from a queue.
+pub const QUEUE_CONSUMERS: [Metric; 1] = [("queue_consumers", Gauge, "Consumers on a queue")];
+
+/// What else is known of a queue.
+pub const QUEUE: [Metric; 6] = [
+    ("queue_consumer_capacity", Gauge, "Consumer capacity"),
+    ("queue_consumer_utilisation", Gauge, "Same as consumer capacity"),
+    (
+        "queue_process_memory_bytes",
+        Gauge,
+        "Memory in bytes used by the queue",
+    ),
+    (
+        "queue_messages_ram",
+        Gauge,
+        "Ready and unacknowledged messages stored in memory",
+    ),
+    (
+        "queue_messages_ready_bytes",
+        Gauge,
+        "Size in bytes of ready messages",
+    ),
+    ("queue_messages_paged_out", Gauge, "Messages paged out to disk"),
+];
+
+/// What happened in a queue, in the order of its counts.
+pub const QUEUE_DELIVERY: [Metric; 8] = [
+    (
+        "queue_messages_published_total",
+        Counter,
+        "Total number of messages published into a queue",
+    ),
+    (
+        "queue_messages_delivered_ack_total",
+        Counter,
+        "Total number of messages delivered from a queue to consumers in manual acknowledgement mode",
+    ),
+    (
+        "queue_messages_delivered_total",
+        Counter,
+        "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode",
+    ),
+    (
+        "queue_get_ack_total",
+        Counter,
+        "Total number of messages fetched from a queue with basic.get in manual acknowledgement mode",
+    ),
+    (
+        "queue_get_total",
+        Counter,
+        "Total number of messages fetched from a queue with basic.get in automatic acknowledgement mode",
+    ),
+    (
+        "queue_get_empty_total",
+        Counter,
+        "Total number of times basic.get operations fetched no message on a queue",
+    ),
+    (
+        "queue_messages_acked_total",
+        Counter,
+        "Total number of messages acknowledged by consumers on a queue",
+    ),
+    (
+        "queue_messages_redelivered_total",
+        Counter,
+        "Total number of messages redelivered from a queue to consumers",
+    ),
+];
+
+/// What a channel is at.
+pub const CHANNEL: [Metric; 7] = [
+    ("channel_consumers", Gauge, "Consumers on a channel"),
+    (
+        "channel_messages_unacked",
+        Gauge,
+        "Delivered but not yet acknowledged messages",
+    ),
+    (
+        "channel_messages_unconfirmed",
+        Gauge,
+        "Published but not yet confirmed messages",
+    ),
+    (
+        "channel_messages_uncommitted",
+        Gauge,
+        "Messages received in a transaction but not yet committed",
+    ),
+    (
+        "channel_acks_uncommitted",
+        Gauge,
+        "Message acknowledgements in a transaction not yet committed",
+    ),
+    (
+        "consumer_prefetch",
+        Gauge,
+        "Limit of unacknowledged messages for each consumer",
+    ),
+    (
+        "channel_prefetch",
+        Gauge,
+        "Total limit of unacknowledged messages for all consumers on a channel",
+    ),
+];
+
+/// What a channel did, in the order of its counts.
+pub const CHANNEL_COUNTS: [Metric; broker::sight::KINDS] = [
+    (
+        "channel_messages_published_total",
+        Counter,
+        "Total number of messages published into an exchange on a channel",
+    ),
+    (
+        "channel_messages_confirmed_total",
+        Counter,
+        "Total number of messages published into an exchange and confirmed on the channel",
+    ),
+    (
+        "channel_messages_unroutable_returned_total",
+        Counter,
+        "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
+    ),
+    (
+        "channel_messages_unroutable_dropped_total",
+        Counter,
+        "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
+    ),
+    (
+        "channel_messages_delivered_ack_total",
+        Counter,
+        "Total number of messages delivered to consumers in manual acknowledgement mode",
+    ),
+    (
+        "channel_messages_delivered_total",
+        Counter,
+        "Total number of messages delivered to consumers in automatic acknowledgement mode",
+    ),
+    (
+        "channel_get_ack_total",
+        Counter,
+        "Total number of messages fetched with basic.get in manual acknowledgement mode",
+    ),
+    (
+        "channel_get_total",
+        Counter,
+        "Total number of messages fetched with basic.get in automatic acknowledgement mode",
+    ),
+    (
+        "channel_get_empty_total",
+        Counter,
+        "Total number of times basic.get operations fetched no message",
+    ),
+    (
+        "channel_messages_acked_total",
+        Counter,
+        "Total number of messages acknowledged by consumers",
+    ),
+    (
+        "channel_messages_redelivered_total",
+        Counter,
+        "Total number of messages redelivered to consumers",
+    ),
+];
+
+/// Bytes of a connection.
+pub const CONNECTION_COARSE: [Metric; 2] = [
+    (
+        "connection_incoming_bytes_total",
+        Counter,
+        "Total number of bytes received on a connection",
+    ),
+    (
+        "connection_outgoing_bytes_total",
+        Counter,
+        "Total number of bytes sent on a connection",
+    ),
+];
+
+/// What else is known of a connection.
+pub const CONNECTION: [Metric; 3] = [
+    (
+        "connection_incoming_packets_total",
+        Counter,
+        "Total number of packets received on a connection",
+    ),
+    (
+        "connection_outgoing_packets_total",
+        Counter,
+        "Total number of packets sent on a connection",
+    ),
+    ("connection_channels", Gauge, "Channels on a connection"),
+];
+
+/// What came to an exchange.
+pub const EXCHANGE: [Metric; 1] = [(
+    "exchange_messages_published_total",
+    Counter,
+    "Total number of messages published into an exchange",
+)];
+
+/// What happened on the node since its start, for one protocol.
+pub const GLOBAL: [Metric; 8] = [
+    (
+        "global_messages_received_total",
+        Counter,
+        "Total number of messages received from publishers",
+    ),
+    (
+        "global_messages_received_confirm_total",
+        Counter,
+        "Total number of messages received from publishers expecting confirmations",
+    ),
+    (
+        "global_messages_routed_total",
+        Counter,
+        "Total number of messages routed to queues or streams",
+    ),
+    (
+        "global_messages_unroutable_dropped_total",
+        Counter,
+        "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
+    ),
+    (
+        "global_messages_unroutable_returned_total",
+        Counter,
+        "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
+    ),
+    (
+        "global_messages_confirmed_total",
+        Counter,
+        "Total number of messages confirmed to publishers",
+    ),
+    ("global_publishers", Gauge, "Current number of publishers"),
+    ("global_consumers", Gauge, "Current number of consumers"),
+];
+
+/// The same, for one protocol and type of queue.
+pub const GLOBAL_QUEUES: [Metric; 8] = [
+    (
+        "global_messages_delivered_total",
+        Counter,
+        "Total number of messages delivered to consumers",
+    ),
+    (
+        "global_messages_delivered_consume_manual_ack_total",
+        Counter,
+        "Total number of messages delivered to consumers using basic.consume with manual acknowledgment",
+    ),
+    (
+        "global_messages_delivered_consume_auto_ack_total",
+        Counter,
+        "Total number of messages delivered to consumers using basic.consume with automatic acknowledgment",
+    ),
+    (
+        "global_messages_delivered_get_manual_ack_total",
+        Counter,
+        "Total number of messages delivered to consumers using basic.get with manual acknowledgment",
+    ),
+    (
+        "global_messages_delivered_get_auto_ack_total",
+        Counter,
+        "Total number of messages delivered to consumers using basic.get with automatic acknowledgment",
+    ),
+    (
+        "global_messages_get_empty_total",
+        Counter,
+        "Total number of times basic.get operations fetched no message",
+    ),
+    (
+        "global_messages_redelivered_total",
+        Counter,
+        "Total number of messages redelivered to consumers",
+    ),
+    (
+        "global_messages_acknowledged_total",
+        Counter,
+        "Total number of messages acknowledged by consumers",
+    ),
+];
+
+/// What is wrong.
+pub const ALARMS: [Metric; 2] = [
+    (
+        "alarms_memory_used_watermark",
+        Gauge,
+        "is 1 if VM memory watermark alarm is in effect",
+    ),
+    (
+        "alarms_free_disk_space_watermark",
+        Gauge,
+        "is 1 if free disk space watermark alarm is in effect",
+    ),
+];
+
+/// What the log does.
+pub const LOG: [Metric; 1] = [(
+    "io_sync_ops_total",
+    Counter,
+    "Total number of I/O sync operations",
+)];

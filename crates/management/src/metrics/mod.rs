@@ -1,0 +1,10 @@
+//! The page that Prometheus reads, under RabbitMQ's names.
+
+mod collect;
+mod door;
+mod family;
+mod page;
+mod pages;
+
+pub use collect::Identity;
+pub use door::{Metrics, MetricsOptions};

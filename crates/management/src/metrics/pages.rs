@@ -1,0 +1,103 @@
+//! The pages: everything added up, everything by object, or the families that are asked for.
+
+use super::collect::Collector;
+use super::page::Page;
+use crate::query::Query;
+use broker::Broker;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// `aggregated`, `per-object` or `detailed`.
+    pub endpoint: Endpoint,
+    /// The families; all if there are none.
+    pub families: Vec<String>,
+    /// The virtual hosts; all if there are none.
+    pub vhosts: Vec<String>,
+    /// The queues; all if there are none.
+    pub queues: Vec<String>,
+}
+
+/// How much is told of single objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Sums.
+    #[default]
+    Aggregated,
+    /// Each queue, channel and connection.
+    PerObject,
+    /// The same, of some families, under names of their own.
+    Detailed,
+}
+
+impl Endpoint {
+    /// RabbitMQ's name, as `rabbitmq_identity_info` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aggregated => "aggregated",
+            Self::PerObject => "per-object",
+            Self::Detailed => "detailed",
+        }
+    }
+}
+
+impl Wanted {
+    /// By path and query; `None` if there is no such page.
+    pub fn of(path: &str, query: &Query, per_object: bool) -> Option<Self> {
+        let endpoint = match path {
+            "/metrics" | "/metrics/" if per_object => Endpoint::PerObject,
+            "/metrics" | "/metrics/" => Endpoint::Aggregated,
+            "/metrics/per-object" => Endpoint::PerObject,
+            "/metrics/detailed" => Endpoint::Detailed,
+            _ => return None,
+        };
+        let all = |name: &str| query.all(name).map(str::to_owned).collect();
+        Some(match endpoint {
+            Endpoint::Detailed => Self {
+                endpoint,
+                families: all("family"),
+                vhosts: all("vhost"),
+                queues: all("queue"),
+            },
+            _ => Self {
+                endpoint,
+                ..Self::default()
+            },
+        })
+    }
+
+    /// True if a family is asked for. RabbitMQ's detailed page has none that nobody named.
+    pub fn has(&self, family: &str) -> bool {
+        self.endpoint != Endpoint::Detailed || self.families.iter().any(|known| known == family)
+    }
+
+    /// True if objects of a virtual host are asked for.
+    pub fn has_vhost(&self, vhost: &str) -> bool {
+        self.vhosts.is_empty() || self.vhosts.iter().any(|known| known == vhost)
+    }
+
+    /// True if a queue is asked for.
+    pub fn has_queue(&self, vhost: &str, queue: &str) -> bool {
+        self.has_vhost(vhost) && (self.queues.is_empty() || self.queues.iter().any(|known| known == queue))
+    }
+}
+
+/// Writes a page.
+pub fn write(broker: &Broker, node: &super::Identity, wanted: &Wanted, limit: usize) -> Vec<u8> {
+    let mut collector = Collector::new(broker, wanted, limit, Page::default());
+    collector.identity(node);
+    collector.node();
+    if wanted.endpoint == Endpoint::Aggregated {
+        collector.sums();
+    } else {
+        collector.queues();
+        collector.connections();
+        collector.channels();
+        collector.exchanges();
+        collector.left_out();
+    }
+    if wanted.endpoint == Endpoint::Detailed {
+        collector.cluster();
+    }
+    collector.page.into_bytes()
+}
