@@ -209,8 +209,18 @@ impl Broker {
         }
     }
 
+    /// The wall clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.node.now().0
+    }
+
+    /// How long the node's own work takes.
+    pub fn work(&self) -> &crate::sight::Work {
+        &self.node.work
+    }
+
     /// What operators see of clients.
-    pub fn sight(&self) -> &Arc<crate::sight::Registry> {
+    pub fn sight(&self) -> &crate::sight::Registry {
         &self.sight
     }
 

@@ -388,6 +388,7 @@ impl Office {
                 outbox: self.outbox.clone(),
                 channel: ChannelId { number: 0, life: 0 },
                 numbers: Ranges::one(number),
+                timed: None,
             };
             queue.submit(Request::Enqueue {
                 block: block.clone(),

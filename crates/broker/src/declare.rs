@@ -5,7 +5,7 @@ use crate::broker::Broker;
 use crate::ends::Reply;
 use crate::outbox::{ChannelId, Ticket};
 use crate::pager::Job;
-use crate::pressure::{Pressure, Relief};
+use crate::pressure::{Pressure, Reason, Relief};
 use crate::session::Session;
 use crate::sight::Churn;
 use crate::topology::{Asker, Deletion, Done};
@@ -311,7 +311,7 @@ impl Session {
         QueueDeleted {
             ready,
             durable: Some(ticket),
-            pause: Some(Pressure::until_relief(relief)),
+            pause: Some(Pressure::until_relief(Reason::Catalog, relief)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the hall ties to requests: whom to confirm to, whom to answer, where deliveries go.
 
 use crate::outbox::{ChannelId, Outbox};
+use crate::sight::Latencies;
 use model::Ranges;
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ impl queue::fifo::Ends for Ends {
             outbox: receipt.outbox.clone(),
             channel: receipt.channel,
             numbers: taken,
+            timed: None,
         }
     }
 }
@@ -41,6 +43,18 @@ pub struct Receipt {
     pub channel: ChannelId,
     /// Its confirm numbers.
     pub numbers: Ranges,
+    /// The time to the confirm is to be noted here; since when it counts, in microseconds.
+    pub timed: Option<(Arc<Latencies>, u64)>,
+}
+
+impl Receipt {
+    /// The confirm is on its way.
+    #[inline]
+    pub fn note_confirmed(&self, now: impl FnOnce() -> u64) {
+        if let Some((latencies, since)) = &self.timed {
+            latencies.confirm.record(now().saturating_sub(*since));
+        }
+    }
 }
 
 /// Who asked. Most questions are answered within the asker's own call; `question` tells the asker's from others'.
@@ -78,6 +92,7 @@ mod tests {
             outbox: Arc::new(Outbox::new()),
             channel: ChannelId { number: 1, life: 1 },
             numbers: Ranges::span(11, 14),
+            timed: None,
         };
         let taken = Ends::split(&mut receipt, &[0, 2, 5].into_iter().collect(), 6);
         assert_eq!(taken.numbers, [11, 14].into_iter().collect());

@@ -74,7 +74,7 @@ pub use interceptors::Interceptors;
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
 pub use policies::PutPolicy;
-pub use pressure::Pressure;
+pub use pressure::{Pressure, Reason};
 pub use publish::{Prepared, Publish, Publisher, Taken};
 pub use replies::ReplyAddress;
 pub use session::{OpenRefusal, Session, User};

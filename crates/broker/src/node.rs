@@ -5,15 +5,15 @@ use crate::clock::Clock;
 use crate::dead_letters::DeadLetters;
 use crate::notices::Notices;
 use crate::pager::Pager;
-use crate::pressure::{Pressure, Relief};
+use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, fulfil};
-use crate::sight::Touched;
+use crate::sight::{Touched, Work};
 use model::{QueueId, Timestamp};
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicI64, AtomicU64, Ordering},
 };
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use storage::{Callbacks, JournalId, Log, Position, Segments, StorageError};
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
@@ -46,6 +46,8 @@ pub struct Node {
     confirmed: AtomicU64,
     /// Publishers who wait for the log to be cut.
     waiting_for_cut: Mutex<Vec<Arc<Relief>>>,
+    /// How long the node's own work takes.
+    pub work: Work,
     broker: OnceLock<Weak<Broker>>,
 }
 
@@ -65,6 +67,7 @@ impl Node {
             numbers: AtomicU64::new(1),
             confirmed: AtomicU64::new(0),
             waiting_for_cut: Mutex::default(),
+            work: Work::default(),
             broker: OnceLock::new(),
         })
     }
@@ -128,7 +131,7 @@ impl Node {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(relief.clone());
-            return Some(Pressure::until_relief(relief));
+            return Some(Pressure::until_relief(Reason::LogSize, relief));
         }
         if self.log.pending_bytes() < LOG_PRESSURE_BYTES {
             return None;
@@ -136,7 +139,7 @@ impl Node {
         let relief = Arc::new(Relief::default());
         self.log
             .append(|batch| batch.promise(Promise::Relieve(relief.clone())));
-        Some(Pressure::until_relief(relief))
+        Some(Pressure::until_relief(Reason::Sync, relief))
     }
 }
 
@@ -184,11 +187,18 @@ impl Callbacks<Promise> for LogEvents {
     fn durable(&self, promises: &mut Vec<Promise>) {
         match self.node() {
             Some(node) => {
-                let confirmed = fulfil(promises, &node.pager);
+                let confirmed = fulfil(promises, &node.pager, &|| node.micros());
+                node.work.batch(confirmed);
                 node.confirmed.fetch_add(confirmed, Ordering::Relaxed);
                 node.relieve_publishers();
             }
             None => promises.clear(),
+        }
+    }
+
+    fn synced(&self, took: Duration) {
+        if let Some(node) = self.node() {
+            node.work.sync.record(took.as_micros() as u64);
         }
     }
 

@@ -8,28 +8,77 @@ use std::sync::{
 use std::task::Waker;
 use std::time::Duration;
 
+/// What is short when a publisher waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Memory for the bodies of a queue: they are being paged out.
+    Memory,
+    /// Consumers: the queue's publishers are held to their pace.
+    Consumers,
+    /// The disk: what is to be synced has piled up.
+    Sync,
+    /// Room in the log: it waits for checkpoints.
+    LogSize,
+    /// The catalog: a queue is being deleted in parts.
+    Catalog,
+    /// The node is low on memory or disk, and the connection published.
+    Alarm,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Memory,
+        Self::Consumers,
+        Self::Sync,
+        Self::LogSize,
+        Self::Catalog,
+        Self::Alarm,
+    ];
+
+    /// As labels name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Consumers => "consumers",
+            Self::Sync => "sync",
+            Self::LogSize => "log_size",
+            Self::Catalog => "catalog",
+            Self::Alarm => "alarm",
+        }
+    }
+}
+
 /// A publisher's reason to wait.
 #[derive(Clone, Debug)]
 pub struct Pressure {
+    reason: Reason,
     relief: Arc<Relief>,
     patience: Option<Duration>,
 }
 
 impl Pressure {
     /// Something is full: the publisher waits for as long as it takes.
-    pub(crate) fn until_relief(relief: Arc<Relief>) -> Self {
+    pub(crate) fn until_relief(reason: Reason, relief: Arc<Relief>) -> Self {
         Self {
+            reason,
             relief,
             patience: None,
         }
     }
 
     /// The publisher waits for its turn, but no longer than `patience`.
-    pub(crate) fn with_patience(relief: Arc<Relief>, patience: Duration) -> Self {
+    pub(crate) fn with_patience(reason: Reason, relief: Arc<Relief>, patience: Duration) -> Self {
         Self {
+            reason,
             relief,
             patience: Some(patience),
         }
+    }
+
+    /// What is short.
+    pub fn reason(&self) -> Reason {
+        self.reason
     }
 
     /// True once the publisher may go on; else `waker` is woken when it may.
@@ -84,7 +133,7 @@ mod tests {
     #[test]
     fn relief_comes_once_and_stays() {
         let relief = Arc::new(Relief::default());
-        let pressure = Pressure::until_relief(relief.clone());
+        let pressure = Pressure::until_relief(Reason::Memory, relief.clone());
         assert!(!pressure.poll(Waker::noop()));
         relief.relieve();
         assert!(pressure.poll(Waker::noop()));

@@ -30,16 +30,20 @@ pub enum Promise {
 }
 
 /// Carries out all promises that one sync made due. Leaves `promises` empty. Returns how many publishes were confirmed.
-pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager) -> u64 {
+/// `now` is the time in microseconds.
+pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager, now: &dyn Fn() -> u64) -> u64 {
     let mut woken = Woken::default();
     let mut confirmed = 0;
     for promise in promises.drain(..) {
         match promise {
-            Promise::Confirm(Receipt {
-                outbox,
-                channel,
-                numbers,
-            }) => {
+            Promise::Confirm(receipt) => {
+                receipt.note_confirmed(now);
+                let Receipt {
+                    outbox,
+                    channel,
+                    numbers,
+                    ..
+                } = receipt;
                 confirmed += numbers.count();
                 woken.push(outbox, Event::Confirm { channel, numbers });
             }

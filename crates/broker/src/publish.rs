@@ -382,6 +382,7 @@ impl Publisher {
                 outbox: self.session.outbox().clone(),
                 channel: self.channel,
                 numbers: numbers.clone(),
+                timed: None,
             });
             queue.submit(Request::Enqueue {
                 block: block.clone(),

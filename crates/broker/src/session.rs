@@ -149,6 +149,11 @@ impl Session {
         &self.vhost
     }
 
+    /// The wall clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.broker.node().now().0
+    }
+
     /// The same, to be kept.
     pub(crate) fn vhost_name(&self) -> &Arc<str> {
         &self.vhost

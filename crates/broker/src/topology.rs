@@ -17,7 +17,7 @@ use crate::pager::Job;
 use crate::pressure::Relief;
 use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
-use crate::sight::Churn;
+use crate::sight::{Change, Churn};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Refusal, Request, View};
 use happenings::Watch;
 use journal::CatalogJournal;
@@ -144,8 +144,10 @@ impl Topology {
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: impl FnOnce(u64) -> Request<u64>,
     ) -> Result<Done<Answer>, Refusal> {
+        let began = self.node.micros();
         let question = self.node.number();
         let request = request(question);
+        let change = kind_of(&request);
         request.check()?;
         permit()?;
         let mut answer = None;
@@ -194,6 +196,8 @@ impl Topology {
                 .for_each(|it| broker.happened(|| it));
         }
         gone.into_iter().for_each(|queue| self.drop_queue(&queue));
+        let took = self.node.micros().saturating_sub(began);
+        self.node.work.changes(change).record(took);
         match answer {
             Some(answer) => answer.map(|value| Done { value, durable }),
             None => Err(Refusal::Internal {
@@ -390,6 +394,17 @@ fn leads_to(known: &catalog::Queue, effective: &catalog::QueueSettings) -> Optio
             routing_key: effective.dead_letter_routing_key.clone(),
         })
     })
+}
+
+/// What operators are told how long it takes.
+fn kind_of(request: &Request<u64>) -> Change {
+    match request {
+        Request::DeclareExchange { .. } | Request::DeclareQueue { .. } => Change::Declare,
+        Request::DeleteExchange { .. } | Request::DeleteQueue { .. } => Change::Delete,
+        Request::Bind { .. } => Change::Bind,
+        Request::Unbind { .. } => Change::Unbind,
+        _ => Change::Other,
+    }
 }
 
 #[cfg(test)]

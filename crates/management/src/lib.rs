@@ -52,6 +52,7 @@ mod upkeep;
 mod users;
 mod vhosts;
 mod web_ui;
+mod why;
 
 pub use definitions::import;
 pub use listener::StartError;

@@ -226,6 +226,11 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     ] {
         map.insert(name.into(), value.into());
     }
+    // When the first ready message came; RabbitMQ's head_message_timestamp is what its publisher wrote.
+    map.insert(
+        "oldest_message_age_ms".into(),
+        crate::why::age_ms(call, &status).into(),
+    );
     let capacity = capacity(&status);
     map.insert("consumer_capacity".into(), capacity.into());
     map.insert("consumer_utilisation".into(), capacity.into());

@@ -7,7 +7,7 @@ use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
     bindings, channels, connections, consumers, definitions, exchanges, health, messages, nodes, overview,
-    permissions, policies, queues, upkeep, users, vhosts,
+    permissions, policies, queues, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -36,6 +36,7 @@ pub const ROUTES: &[&[Route]] = &[
     connections::ROUTES,
     channels::ROUTES,
     consumers::ROUTES,
+    why::ROUTES,
     messages::ROUTES,
     definitions::ROUTES,
     health::ROUTES,

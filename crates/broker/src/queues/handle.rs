@@ -12,8 +12,8 @@ use crate::host::Host;
 use crate::node::Node;
 use crate::outbox::{ChannelId, Event, Outbox, Woken};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
-use crate::pressure::{Pressure, Relief};
-use crate::sight::{Consumer, Count, QueueCounts};
+use crate::pressure::{Pressure, Reason, Relief};
+use crate::sight::{Consumer, Count, Latencies, Probe, QueueCounts};
 use model::{ConsumerId, Index, QueueId, Timestamp};
 use queue::fifo::{Answer, Bytes, Classic, Delivery, Disposal, Effect, Part, Piece, Request, Source};
 use std::sync::{
@@ -40,6 +40,7 @@ pub struct Queue {
     mail: AtomicBool,
     status: Counters,
     counts: QueueCounts,
+    probe: Probe,
     /// Nobody who watches queues has to be told of the next turn.
     touched: AtomicBool,
     /// Somebody who watches has looked at it before.
@@ -75,6 +76,8 @@ pub struct Status {
     pub taken: u64,
     /// Messages whose bytes are not in memory.
     pub paged: u64,
+    /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
+    pub oldest_ms: u64,
     /// The only consumer that is served, where one at a time is.
     pub active: Option<ConsumerId>,
 }
@@ -85,6 +88,7 @@ struct Counters {
     handed: AtomicU64,
     next_seq: AtomicU64,
     paged: AtomicU64,
+    oldest_ms: AtomicU64,
     /// An id, or 0.
     active: AtomicU64,
     ready: AtomicU64,
@@ -106,6 +110,7 @@ impl Queue {
             mail: AtomicBool::new(false),
             status: Counters::default(),
             counts: QueueCounts::default(),
+            probe: Probe::default(),
             touched: AtomicBool::new(!node.touched.is_watched()),
             looked_at: AtomicBool::new(false),
             consumers: Mutex::default(),
@@ -144,11 +149,22 @@ impl Queue {
                 .load(Ordering::Relaxed)
                 .saturating_sub(self.first_seq),
             paged: self.status.paged.load(Ordering::Relaxed),
+            oldest_ms: self.status.oldest_ms.load(Ordering::Relaxed),
             active: match self.status.active.load(Ordering::Relaxed) {
                 0 => None,
                 id => Some(ConsumerId(id)),
             },
         }
+    }
+
+    /// How long its messages take, by sample; `None` if none was sampled, as in queues with priorities or groups.
+    pub fn latencies(&self) -> Option<&Arc<Latencies>> {
+        self.probe.latencies()
+    }
+
+    /// Why its publishers are held up, if they are.
+    pub fn holds(&self) -> Option<Reason> {
+        self.holding.reason()
     }
 
     /// What happened in it since the start.
@@ -345,25 +361,57 @@ impl Queue {
     }
 
     /// Has the machine decide, and counts what operators want to know.
-    fn handle(&self, host: &mut QueueHost, now: Timestamp, request: Request<Ends>) {
-        match &request {
-            Request::Enqueue { block, .. } => self.counts.publish.add(block.len() as u64),
+    fn handle(&self, host: &mut QueueHost, now: Timestamp, mut request: Request<Ends>) {
+        match &mut request {
+            Request::Enqueue { block, receipt } => {
+                self.counts.publish.add(block.len() as u64);
+                // The lanes of a sorted queue number their messages each for itself.
+                if matches!(host.machine, Classic::Plain(_)) {
+                    let next = self.status.next_seq.load(Ordering::Relaxed);
+                    let timed = self.probe.published(next, || self.node.micros());
+                    if let Some(receipt) = receipt {
+                        receipt.timed = timed;
+                    }
+                }
+            }
             Request::Settle {
                 disposal: Disposal::Accepted,
                 seqs,
                 ..
-            } => self.counts.ack.add(seqs.count()),
+            } => {
+                self.counts.ack.add(seqs.count());
+                self.probe.acked(seqs, || self.node.micros());
+            }
             _ => {}
         }
         host.handle(now, request);
     }
 
     /// Something leaves the queue for a client.
-    fn count_handed(&self, delivery: &Delivery, how: &Count) {
+    fn count_handed(&self, delivery: &Delivery, no_ack: bool, how: &Count) {
         let count = delivery.seqs.count();
         how.add(count);
+        self.probe
+            .delivered(&delivery.seqs, no_ack, || self.node.micros());
         if delivery.redelivered {
             self.counts.redeliver.add(count);
+        }
+    }
+
+    /// A get has its answer.
+    fn count_answer(&self, reply: &Reply, answer: &Answer) {
+        match answer {
+            Answer::Got { delivery, .. } => {
+                let counts = &self.counts;
+                let how = if reply.no_ack {
+                    &counts.get_no_ack
+                } else {
+                    &counts.get
+                };
+                self.count_handed(delivery, reply.no_ack, how);
+            }
+            Answer::Empty => self.counts.get_empty.add(1),
+            _ => {}
         }
     }
 
@@ -386,7 +434,7 @@ impl Queue {
                 } else {
                     &counts.deliver
                 };
-                self.count_handed(&delivery, how);
+                self.count_handed(&delivery, outlet.no_ack, how);
                 actions.woken.push(
                     outlet.outbox,
                     Event::Deliver {
@@ -397,6 +445,7 @@ impl Queue {
                 );
             }
             Effect::Confirm(receipt) => {
+                receipt.note_confirmed(|| self.node.micros());
                 let event = Event::Confirm {
                     channel: receipt.channel,
                     numbers: receipt.numbers,
@@ -426,19 +475,7 @@ impl Queue {
                 });
             }
             Effect::Reply(reply, answer) => {
-                match &answer {
-                    Answer::Got { delivery, .. } => {
-                        let counts = &self.counts;
-                        let how = if reply.no_ack {
-                            &counts.get_no_ack
-                        } else {
-                            &counts.get
-                        };
-                        self.count_handed(delivery, how);
-                    }
-                    Answer::Empty => self.counts.get_empty.add(1),
-                    _ => {}
-                }
+                self.count_answer(&reply, &answer);
                 if let Some(answer) = answered(&reply, answer) {
                     actions.woken.push(
                         reply.outbox,
@@ -522,6 +559,8 @@ impl Queue {
         self.status.handed.store(status.handed, Ordering::Relaxed);
         self.status.next_seq.store(status.next_seq, Ordering::Relaxed);
         self.status.paged.store(status.paged, Ordering::Relaxed);
+        self.status.oldest_ms.store(status.oldest_ms, Ordering::Relaxed);
+        self.probe.look(status.ready, status.unacked);
         let active = status.active.map_or(0, |consumer| consumer.0);
         self.status.active.store(active, Ordering::Relaxed);
         let before = self.status.memory.swap(status.memory, Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! Who waits before publishing more into a queue, and until when.
 
 use crate::pace::{Counts, Micros, Pace, Ruling};
-use crate::pressure::{Pressure, Relief};
+use crate::pressure::{Pressure, Reason, Relief};
 use queue::fifo::Status;
 use std::collections::VecDeque;
 use std::sync::{
@@ -48,14 +48,28 @@ impl Holding {
         }
         let mut inner = self.lock();
         if inner.full {
-            return Some(Pressure::until_relief(inner.room.get_or_insert_default().clone()));
+            return Some(Pressure::until_relief(
+                Reason::Memory,
+                inner.room.get_or_insert_default().clone(),
+            ));
         }
         inner.paced.then(|| {
             inner.pass_over_the_gone();
             let turn = Arc::new(Relief::default());
             inner.turns.push_back(turn.clone());
-            Pressure::with_patience(turn, PATIENCE)
+            Pressure::with_patience(Reason::Consumers, turn, PATIENCE)
         })
+    }
+
+    /// Why publishers wait, if they do; for operators.
+    pub fn reason(&self) -> Option<Reason> {
+        if !self.held.load(Ordering::Relaxed) {
+            return None;
+        }
+        match self.lock().full {
+            true => Some(Reason::Memory),
+            false => Some(Reason::Consumers),
+        }
     }
 
     /// Looks at the queue after a turn, under its lock, and adds to `relieved` who may go on. An empty queue costs two

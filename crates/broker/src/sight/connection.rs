@@ -1,6 +1,6 @@
 //! A connection, as operators see it.
 
-use super::{Channel, ChannelSeat, Count, Secured};
+use super::{Channel, ChannelSeat, Count, Held, Secured};
 use crate::broker::Broker;
 use crate::events::Happening;
 use crate::firehose::{self, Traced};
@@ -115,6 +115,7 @@ pub struct Connection {
     /// As sent: a table that is built takes several times the room.
     client_properties: Box<[u8]>,
     state: AtomicU8,
+    held: Held,
     channels: Mutex<Vec<Arc<Channel>>>,
     outbox: Arc<Outbox>,
     broker: Weak<Broker>,
@@ -145,6 +146,7 @@ impl Connection {
             writes: Count::default(),
             client_properties: client_properties.into(),
             state: AtomicU8::new(State::default() as u8),
+            held: Held::default(),
             channels: Mutex::default(),
             outbox: session.outbox().clone(),
             broker: Arc::downgrade(session.broker()),
@@ -178,6 +180,11 @@ impl Connection {
     /// It does this now.
     pub fn set_state(&self, state: State) {
         self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    /// Whether it is not read from, and why.
+    pub fn held(&self) -> &Held {
+        &self.held
     }
 
     /// Its channels, in the order in which they were opened.

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 /// Puts together one page.
 pub struct Collector<'a> {
-    broker: &'a Broker,
-    wanted: &'a Wanted,
+    pub(super) broker: &'a Broker,
+    pub(super) wanted: &'a Wanted,
     /// So many objects of a kind are shown at most.
     limit: usize,
     /// How many of each kind were not.
@@ -147,6 +147,7 @@ impl<'a> Collector<'a> {
             let on = |alarm: bool| Number::Whole(alarm.into());
             self.single(ALARMS, [on(status.memory_alarm), on(status.disk_alarm)], "");
             self.totals();
+            self.own_work();
         }
     }
 
@@ -281,9 +282,10 @@ impl<'a> Collector<'a> {
             "queue_consumer_count",
             "queue_metrics",
             "queue_delivery_metrics",
+            "leveret_queue_metrics",
         ];
-        let [coarse, count, metrics, delivery] = families.map(|family| self.wanted.has(family));
-        if !(coarse || count || metrics || delivery) {
+        let [coarse, count, metrics, delivery, own] = families.map(|family| self.wanted.has(family));
+        if !(coarse || count || metrics || delivery || own) {
             return;
         }
         let view = self.broker.view();
@@ -335,6 +337,11 @@ impl<'a> Collector<'a> {
                 self.page.labelled(&more, 1_u64);
             }
         }
+        let queues: Vec<_> = queues
+            .into_iter()
+            .map(|(labels, _, queue)| (labels, queue))
+            .collect();
+        self.own_queues(&queues);
     }
 
     /// Each connection.
@@ -343,7 +350,7 @@ impl<'a> Collector<'a> {
             self.wanted.has("connection_coarse_metrics"),
             self.wanted.has("connection_metrics"),
         );
-        if !(coarse || more) {
+        if !(coarse || more || self.wanted.has("leveret_connection_metrics")) {
             return;
         }
         let mut connections = self.broker.sight().connections();
@@ -363,6 +370,7 @@ impl<'a> Collector<'a> {
             let rows = connections.iter().map(|it| (named(it), numbers(it)));
             self.many(CONNECTION, &rows.collect());
         }
+        self.own_connections(&connections);
     }
 
     /// Each channel.

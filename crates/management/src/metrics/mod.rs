@@ -3,6 +3,7 @@
 mod collect;
 mod door;
 mod family;
+mod ours;
 mod page;
 mod pages;
 

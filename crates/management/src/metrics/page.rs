@@ -40,11 +40,6 @@ impl Page {
         let _ = writeln!(self.text, "# TYPE {name} {}\n# HELP {name} {help}", kind.name());
     }
 
-    /// A sample without labels.
-    pub fn sample(&mut self, value: impl Into<Number>) {
-        self.labelled("", value);
-    }
-
     /// A sample with these labels, as [`labels`] writes them.
     pub fn labelled(&mut self, labels: &str, value: impl Into<Number>) {
         self.part("", labels, value);
@@ -125,7 +120,7 @@ mod tests {
     fn names_of_objects_cannot_break_out_of_their_label() {
         let mut page = Page::default();
         page.family("x", Type::Gauge, "What x is");
-        page.sample(5_u64);
+        page.labelled("", 5_u64);
         page.labelled(&labels(&[("queue", "a\"} 1\nb\\"), ("vhost", "/")]), 0.5);
         assert_eq!(
             String::from_utf8(page.into_bytes()).unwrap(),

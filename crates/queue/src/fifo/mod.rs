@@ -87,6 +87,8 @@ pub struct Status {
     pub paged: u64,
     /// The number of the next message; of a queue that sorts its messages, one more than how many came since the start.
     pub next_seq: Seq,
+    /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
+    pub oldest_ms: u64,
     /// The only consumer that is served, where one at a time is.
     pub active: Option<ConsumerId>,
 }
@@ -155,8 +157,23 @@ impl<E: Ends> Fifo<E> {
             memory: self.contents.memory() + self.leaving.refused_bytes,
             paged: self.contents.paged(),
             next_seq: self.contents.next(),
+            oldest_ms: self.oldest_ms(),
             active: self.dispatch.ring.active(),
         }
+    }
+
+    fn oldest_ms(&self) -> u64 {
+        if self.dispatch.ready == 0 {
+            return 0;
+        }
+        let (from, last) = self
+            .dispatch
+            .returned
+            .first()
+            .unwrap_or((self.dispatch.cursor, Seq::MAX));
+        let first = self.contents.first_live(from, last);
+        let memory = first.and_then(|(slot, ..)| self.contents.run(slot)?.memory.as_ref());
+        memory.map_or(0, |memory| memory.block.received().0)
     }
 
     /// The number that its next record will have.

@@ -25,6 +25,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use writer::Writer;
 
 /// Whose record it is. 0 is the catalog's, others are queues'; the highest number is the log's own.
@@ -41,6 +42,8 @@ pub trait Callbacks<P>: Send + 'static {
     /// Everything these promises waited for is synced. In order of appending; once per sync. What is left in the vector
     /// is dropped.
     fn durable(&self, promises: &mut Vec<P>);
+    /// A sync took so long. Told before what became durable with it.
+    fn synced(&self, _took: Duration) {}
     /// A write or sync failed. Once; nothing is ever fulfilled afterwards.
     fn failed(&self, error: &StorageError);
     /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it

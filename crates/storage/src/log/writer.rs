@@ -209,9 +209,11 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
     fn sync(&mut self) -> Result<(), StorageError> {
         if self.durable < self.written {
             if let Some(last) = self.chain.last() {
+                let began = Instant::now();
                 last.file
                     .sync_data()
                     .map_err(|e| StorageError::from_io("sync", &last.path, e))?;
+                self.callbacks.synced(began.elapsed());
             }
             self.durable = self.written;
             self.shared.syncs.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use super::heartbeat::{Heartbeat, Millis};
 use super::output::{BACKLOG, Output};
 use crate::amqp::channel::{Channel, Context, Next, State};
 use broker::sight;
-use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Session};
+use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason, Session};
 use model::Limits;
 use protocol::amqp::handshake::{Capabilities, Tuning, unexpected_method};
 use protocol::amqp::method::{
@@ -29,7 +29,8 @@ pub struct Open {
     pub(super) session: Arc<Session>,
     /// What operators see of it.
     pub(super) shown: Arc<sight::Connection>,
-    state: sight::State,
+    /// What operators were shown last.
+    held_up: (sight::State, Option<Reason>),
     pub(super) outbox: Arc<Outbox>,
     pub(super) limits: Limits,
     pub(super) tuning: Tuning,
@@ -101,7 +102,7 @@ impl Open {
         Self {
             session,
             shown,
-            state: sight::State::Running,
+            held_up: (sight::State::Running, None),
             outbox,
             scanner: PublishScanner::new(tuning.frame_max, limits.clone()),
             limits,
@@ -144,17 +145,23 @@ impl Open {
         self.shown.writes.add(1);
     }
 
-    /// Shows operators whether it is held up.
+    /// Shows operators whether it is held up, and why.
     pub fn show(&mut self) {
-        let state = match (&self.alarm, &self.pressure) {
-            (Some(_), _) if self.blocked => sight::State::Blocked,
-            (Some(_), _) => sight::State::Blocking,
-            (None, Some(_)) => sight::State::Flow,
+        let reason = match (&self.alarm, &self.pressure) {
+            (Some(_), _) if self.blocked => Some(Reason::Alarm),
+            (_, Some(pressure)) => Some(pressure.reason()),
+            _ => None,
+        };
+        let state = match (reason, &self.alarm) {
+            (Some(Reason::Alarm), _) => sight::State::Blocked,
+            (_, Some(_)) => sight::State::Blocking,
+            (Some(_), None) => sight::State::Flow,
             (None, None) => sight::State::Running,
         };
-        if state != self.state {
-            self.state = state;
+        if (state, reason) != self.held_up {
+            self.held_up = (state, reason);
             self.shown.set_state(state);
+            self.shown.held().change(reason, self.session.now_ms());
         }
     }
 

@@ -234,6 +234,10 @@ impl<E: Ends> Lanes<E> {
             sum.paged += one.paged;
             sum.consumers += one.consumers;
             sum.handed += one.handed;
+            sum.oldest_ms = match (sum.oldest_ms, one.oldest_ms) {
+                (0, known) | (known, 0) => known,
+                (a, b) => a.min(b),
+            };
             sum.active = sum.active.or(one.active);
         }
         (sum.ready, sum.ready_bytes) = (self.ready, self.ready_bytes);

@@ -1,0 +1,112 @@
+//! How long something took: counts in buckets, four to each doubling.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Buckets to a doubling: a time is known to about a tenth.
+const STEPS: usize = 4;
+/// So many doublings of a microsecond are told apart: up to some 70 minutes.
+const DOUBLINGS: usize = 32;
+
+/// Times, from a microsecond to an hour. Anybody may add to it at any time.
+pub struct Histogram {
+    buckets: [AtomicU32; STEPS * DOUBLINGS],
+    sum_micros: AtomicU64,
+    count: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            buckets: std::array::from_fn(|_| AtomicU32::new(0)),
+            sum_micros: AtomicU64::new(0),
+            count: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Histogram {
+    /// Something took so many microseconds.
+    pub fn record(&self, micros: u64) {
+        self.buckets[bucket(micros)].fetch_add(1, Ordering::Relaxed);
+        self.sum_micros.fetch_add(micros, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many times there are.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Their sum, in seconds.
+    pub fn sum_s(&self) -> f64 {
+        self.sum_micros.load(Ordering::Relaxed) as f64 / 1e6
+    }
+
+    /// What a part of all times stayed below, in seconds; `None` if there are none. `part` is from 0 to 1.
+    pub fn quantile_s(&self, part: f64) -> Option<f64> {
+        let counts = self
+            .buckets
+            .each_ref()
+            .map(|bucket| u64::from(bucket.load(Ordering::Relaxed)));
+        let all: u64 = counts.iter().sum();
+        let wanted = (all as f64 * part).ceil().max(1.0) as u64;
+        let mut below = 0;
+        let found = counts.iter().position(|count| {
+            below += count;
+            below >= wanted
+        });
+        found.filter(|_| all > 0).map(|at| upper_micros(at) / 1e6)
+    }
+}
+
+impl std::fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} times, {} s together", self.count(), self.sum_s())
+    }
+}
+
+fn bucket(micros: u64) -> usize {
+    // In quarters, so that the first doublings have their steps too.
+    let quarters = micros.clamp(1, 1 << 40) * STEPS as u64;
+    let doubling = quarters.ilog2() as usize - 2;
+    let step = (quarters >> doubling) as usize - STEPS;
+    (doubling * STEPS + step).min(STEPS * DOUBLINGS - 1)
+}
+
+/// The upper end of a bucket, in microseconds.
+fn upper_micros(at: usize) -> f64 {
+    let (doubling, step) = (at / STEPS, at % STEPS);
+    (1_u64 << doubling) as f64 * (1.0 + (step + 1) as f64 / STEPS as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_falls_into_a_bucket_that_ends_just_above_it() {
+        for micros in [1, 2, 3, 5, 7, 100, 999, 1_000, 65_536, 3_600_000_000] {
+            let upper = upper_micros(bucket(micros));
+            assert!(
+                upper > micros as f64 && upper <= micros as f64 * 2.0,
+                "{micros} {upper}"
+            );
+        }
+        assert_eq!((bucket(0), bucket(u64::MAX)), (0, STEPS * DOUBLINGS - 1));
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_times() {
+        let times = Histogram::default();
+        assert_eq!(times.quantile_s(0.5), None);
+        (1..=1000).for_each(|micros| times.record(micros * 10));
+        let near = |part: f64, seconds: f64| {
+            let found = times.quantile_s(part).unwrap();
+            assert!(found >= seconds && found <= seconds * 1.26, "{part}: {found}");
+        };
+        near(0.5, 0.005);
+        near(0.99, 0.0099);
+        near(1.0, 0.01);
+        assert_eq!((times.count(), times.sum_s()), (1000, 5.005));
+    }
+}

@@ -1,0 +1,142 @@
+//! What RabbitMQ doesn't tell: how long messages take, who is held up and why, how long the log and the catalog take.
+
+use super::collect::Collector;
+use super::page::{Type, labels};
+use super::pages::Endpoint;
+use broker::Reason;
+use broker::queues::Queue;
+use broker::sight::{Change, Connection, Histogram, Latencies};
+use std::sync::Arc;
+
+/// Which parts of all times are told.
+const PARTS: [(f64, &str); 4] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99"), (1.0, "1")];
+
+impl Collector<'_> {
+    /// What concerns the node as a whole.
+    pub fn own_work(&mut self) {
+        let work = self.broker.work();
+        self.page.family(
+            "leveret_log_sync_seconds",
+            Type::Summary,
+            "How long syncs of the write-ahead log take",
+        );
+        self.summary("", &work.sync);
+        let (batches, batched) = work.batches();
+        self.page.family(
+            "leveret_log_confirms_per_sync",
+            Type::Summary,
+            "Publishes that were confirmed by one sync",
+        );
+        self.page.part("_sum", "", batched);
+        self.page.part("_count", "", batches);
+        self.page.family(
+            "leveret_catalog_change_seconds",
+            Type::Summary,
+            "How long declarations, bindings and the like take, without the sync that a durable one waits for",
+        );
+        for change in Change::ALL {
+            self.summary(&labels(&[("change", change.name())]), work.changes(change));
+        }
+        self.held_sum();
+    }
+
+    /// How long all connections were not read from.
+    fn held_sum(&mut self) {
+        let now_ms = self.broker.now_ms();
+        let connections = self.broker.sight().connections();
+        self.page.family(
+            "leveret_connections_held_seconds",
+            Type::Gauge,
+            "How long connections that are open were not read from, by what was short",
+        );
+        for reason in Reason::ALL {
+            let held = connections.iter().map(|it| it.held().total_ms(reason, now_ms));
+            let seconds = held.sum::<u64>() as f64 / 1000.0;
+            self.page.labelled(&labels(&[("reason", reason.name())]), seconds);
+        }
+    }
+
+    /// How long messages of each queue take, and how long the oldest one has waited.
+    pub fn own_queues(&mut self, queues: &[(String, Arc<Queue>)]) {
+        if self.wanted.endpoint == Endpoint::Aggregated || !self.wanted.has("leveret_queue_metrics") {
+            return;
+        }
+        let now_ms = self.broker.now_ms();
+        self.page.family(
+            "leveret_queue_oldest_message_age_seconds",
+            Type::Gauge,
+            "How long the first ready message has been there",
+        );
+        for (labels, queue) in queues {
+            let oldest_ms = queue.status().oldest_ms;
+            if oldest_ms > 0 {
+                let age = now_ms.saturating_sub(oldest_ms) as f64 / 1000.0;
+                self.page.labelled(labels, age);
+            }
+        }
+        type Which = fn(&Latencies) -> &Histogram;
+        let times: [(&str, &str, Which); 3] = [
+            (
+                "leveret_queue_deliver_latency_seconds",
+                "From the publish to the first delivery, of one message in many",
+                |it| &it.deliver,
+            ),
+            (
+                "leveret_queue_ack_latency_seconds",
+                "From the delivery to the acknowledgement, of one message in many",
+                |it| &it.ack,
+            ),
+            (
+                "leveret_queue_confirm_latency_seconds",
+                "From the publish to the confirm, of one message in many",
+                |it| &it.confirm,
+            ),
+        ];
+        for (name, help, which) in times {
+            self.page.family(name, Type::Summary, help);
+            for (labels, queue) in queues {
+                if let Some(latencies) = queue.latencies() {
+                    self.summary(labels, which(latencies));
+                }
+            }
+        }
+    }
+
+    /// How long each connection was not read from.
+    pub fn own_connections(&mut self, connections: &[Arc<Connection>]) {
+        if !self.wanted.has("leveret_connection_metrics") {
+            return;
+        }
+        let now_ms = self.broker.now_ms();
+        self.page.family(
+            "leveret_connection_held_seconds_total",
+            Type::Counter,
+            "How long a connection was not read from, by what was short",
+        );
+        for connection in connections {
+            for reason in Reason::ALL {
+                let ms = connection.held().total_ms(reason, now_ms);
+                if ms > 0 {
+                    let labels = labels(&[("connection", &connection.name), ("reason", reason.name())]);
+                    self.page.labelled(&labels, ms as f64 / 1000.0);
+                }
+            }
+        }
+    }
+
+    /// A summary of times; nothing if there are none.
+    fn summary(&mut self, labels: &str, times: &Histogram) {
+        if times.count() == 0 {
+            return;
+        }
+        for (part, name) in PARTS {
+            let comma = if labels.is_empty() { "" } else { "," };
+            let labels = format!("{labels}{comma}quantile=\"{name}\"");
+            if let Some(seconds) = times.quantile_s(part) {
+                self.page.labelled(&labels, seconds);
+            }
+        }
+        self.page.part("_sum", labels, times.sum_s());
+        self.page.part("_count", labels, times.count());
+    }
+}

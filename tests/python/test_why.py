@@ -1,0 +1,102 @@
+"""Why a queue or a connection is slow, how long messages take, and how old the oldest one is."""
+
+import time
+
+import pytest
+
+from api import Api, q
+from conftest import connect
+from test_management_clients import until
+from test_metrics import page, value
+
+pytestmark = pytest.mark.leveret_only("RabbitMQ has no such answers")
+
+
+@pytest.fixture
+def api():
+    return Api()
+
+
+def why(api, queue):
+    answer = api.get(f"/leveret/why/queues/%2F/{queue}")
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def test_an_empty_queue_is_held_by_nothing(api, queue):
+    found = why(api, queue)
+    assert (found["held_by"], found["holds"]) == ("nothing", [])
+    assert found["figures"]["messages_ready"] == 0 and found["figures"]["oldest_message_age_ms"] is None
+
+
+def test_messages_without_consumers_wait_for_some(api, channel, queue):
+    channel.basic_publish("", queue, b"hello")
+    found = until(lambda: why(api, queue), lambda found: found["figures"]["messages_ready"] == 1)
+    assert found["held_by"] == "no_consumers"
+    assert found["holds"][0]["who"] == "deliveries" and "nobody consumes" in found["holds"][0]["because"]
+
+
+def test_a_full_prefetch_waits_for_acknowledgements(api, connection, channel, queue):
+    channel.basic_qos(prefetch_count=2)
+    got = []
+    channel.basic_consume(queue, lambda _c, method, _p, _b: got.append(method.delivery_tag))
+    for _ in range(5):
+        channel.basic_publish("", queue, b"hello")
+    while len(got) < 2:
+        connection.process_data_events(1)
+    found = until(lambda: why(api, queue), lambda found: found["held_by"] == "consumer_acks")
+    assert found["held_by"] == "consumer_acks" and found["figures"]["prefetch"] == 2
+    row = [row for row in api.get("/consumers").json if row["queue"]["name"] == queue][0]
+    mine = row["channel_details"]["connection_name"]
+    answer = api.get(f"/leveret/why/connections/{q(mine)}").json
+    assert answer["held_by"] == "consumer_acks" and answer["figures"]["messages_unacknowledged"] == 2
+
+
+def test_the_oldest_message_has_an_age(api, channel, queue):
+    channel.basic_publish("", queue, b"hello")
+    age = lambda: api.get(f"/queues/%2F/{queue}").json["oldest_message_age_ms"]
+    first = until(age, lambda found: found is not None)
+    later = until(age, lambda found: found >= first + 200)
+    assert first + 200 <= later < 60_000
+    seconds = value(page("/metrics/per-object"), "leveret_queue_oldest_message_age_seconds", queue=queue)
+    assert 0.2 <= seconds < 60
+    channel.queue_purge(queue)
+    assert until(age, lambda found: found is None) is None
+
+
+def test_latencies_are_sampled_from_publish_to_acknowledgement(api, connection, channel, queue):
+    channel.confirm_delivery()
+    channel.basic_consume(queue, lambda c, method, _p, _b: c.basic_ack(method.delivery_tag))
+    for _ in range(40):
+        channel.basic_publish("", queue, b"hello", properties=None)
+        connection.process_data_events(0)
+    found = until(lambda: why(api, queue)["figures"], lambda found: found.get("deliver_to_ack", {}).get("samples", 0) >= 2)
+    for name in ("publish_to_deliver", "deliver_to_ack", "publish_to_confirm"):
+        times = found[name]
+        assert times["samples"] >= 2 and 0 < times["p50_ms"] <= times["p99_ms"] <= times["max_ms"] < 60_000, (name, times)
+    samples = page("/metrics/per-object")
+    assert value(samples, "leveret_queue_deliver_latency_seconds", queue=queue, quantile="0.99") > 0
+    assert value(samples, "leveret_queue_ack_latency_seconds_count", queue=queue) >= 2
+
+
+def test_the_log_and_the_catalog_tell_how_long_they_take(channel, queue):
+    channel.confirm_delivery()
+    import pika
+
+    channel.basic_publish("", queue, b"kept", properties=pika.BasicProperties(delivery_mode=2))
+    samples = until(page, lambda samples: "leveret_log_sync_seconds_count" in samples)
+    assert value(samples, "leveret_log_sync_seconds", quantile="0.99") > 0
+    assert value(samples, "leveret_log_confirms_per_sync_count") >= 1
+    assert value(samples, "leveret_catalog_change_seconds_count", change="declare") >= 1
+    assert value(samples, "leveret_connections_held_seconds", reason="sync") >= 0
+
+
+def test_only_who_may_see_a_queue_is_told_why(api, queue, name):
+    user = f"{name}.manager"
+    assert api.put(f"/users/{q(user)}", {"password": "p", "tags": "management"}).status == 201
+    try:
+        assert Api(user, "p").get(f"/leveret/why/queues/%2F/{queue}").status == 404
+        assert api.get("/leveret/why/queues/%2F/py.no.such").status == 404
+        assert api.get("/leveret/why/connections/zork").status == 404
+    finally:
+        api.delete(f"/users/{q(user)}")
