@@ -125,6 +125,22 @@ def test_refused_logins_and_changes_of_users_are_told(watcher):
     assert watcher.next("user.deleted")["name"] == "jane"
 
 
+def test_lines_of_the_log_are_messages_with_their_level_as_the_key(broker):  # noqa: F811
+    one = broker({"log.exchange": "true"}).start()
+    with pika.BlockingConnection(pika.ConnectionParameters(one.host, one.port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare("lines", exclusive=True)
+        channel.queue_bind("lines", "amq.rabbitmq.log", "#")
+        pika.BlockingConnection(pika.ConnectionParameters(one.host, one.port, client_properties={"connection_name": "zork"})).close()
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            method, properties, body = channel.basic_get("lines", auto_ack=True)
+            if method is not None and b"zork" in body:
+                break
+        assert method.routing_key == "info" and b"authenticated and granted access to vhost '/'" in body and b"\n" not in body
+        assert properties.content_type == "text/plain" and properties.headers["node"] and abs(properties.timestamp - time.time()) < 60
+
+
 def test_without_the_setting_there_is_no_such_exchange(broker):  # noqa: F811
     with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refused:
         Watcher(broker().start())

@@ -83,15 +83,23 @@ impl Broker {
         let Some(vhost) = self.options().event_vhost.as_deref() else {
             return Ok(());
         };
+        self.declare_own_exchange(vhost, EVENT_EXCHANGE)
+    }
+
+    /// Makes an exchange that only the node publishes to, if the virtual host is there.
+    ///
+    /// # Errors
+    /// There is another exchange of that name.
+    pub(crate) fn declare_own_exchange(&self, vhost: &str, name: &str) -> Result<(), OpenError> {
         if self.view().vhost(vhost).is_none() {
             tracing::warn!(
-                area = "events",
-                "there is no virtual host '{vhost}', so nobody is told what happens; make it and restart the node"
+                area = "notices",
+                "there is no virtual host '{vhost}' for the exchange '{name}'; make it and restart the node"
             );
             return Ok(());
         }
         let declare = DeclareExchange {
-            name: EVENT_EXCHANGE.into(),
+            name: name.into(),
             kind: "topic".into(),
             durable: true,
             internal: true,

@@ -28,7 +28,7 @@
 //! # Other reading
 //!
 //! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
-//! and binds; `notices` publishes what the node itself has to tell (`events`, `firehose`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
+//! and binds; `notices` publishes what the node itself has to tell (`events`, `firehose`, `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
 mod administer;
 pub mod alarms;
@@ -45,6 +45,7 @@ mod firehose;
 mod host;
 mod interceptors;
 mod journal;
+mod log_exchange;
 mod node;
 mod notices;
 mod options;

@@ -71,6 +71,7 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
         broker.create_defaults()?;
     }
     broker.declare_event_exchange()?;
+    log.publish(&broker)?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
     let management = open_management(config, &broker, doors.http, gateway.doors())?;
     let metrics = open_metrics(config, &broker)?;

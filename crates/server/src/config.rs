@@ -237,6 +237,10 @@ pub struct LogOptions {
     pub console_stream: ConsoleStream,
     pub console_level: Level,
     pub console_format: LogFormat,
+    /// `log.exchange`: lines are messages too.
+    pub exchange: bool,
+    pub exchange_level: Level,
+    pub exchange_format: LogFormat,
     /// A path, relative to `dir`; `None` logs to no file.
     pub file: Option<PathBuf>,
     pub file_level: Level,
@@ -327,6 +331,9 @@ impl Default for Config {
                 console_stream: ConsoleStream::Stdout,
                 console_level: Level::Info,
                 console_format: LogFormat::Text,
+                exchange: false,
+                exchange_level: Level::Info,
+                exchange_format: LogFormat::Text,
                 file: None,
                 file_level: Level::Info,
                 file_format: LogFormat::Text,

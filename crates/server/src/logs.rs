@@ -7,11 +7,13 @@ mod area;
 mod clock;
 mod line;
 mod log_file;
+mod published;
 mod rotation;
 
 pub use rotation::{Moment, Rotation};
 
 use crate::config::{ConsoleStream, Level, LogOptions};
+use broker::{Broker, OpenError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +26,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use area::AreaLevels;
 use line::LineFormat;
 use log_file::LogFile;
+use published::Published;
 
 /// Where and why logging can't start.
 #[derive(Debug)]
@@ -53,9 +56,23 @@ impl std::error::Error for LogError {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     file: Option<Arc<Mutex<LogFile>>>,
+    published: Option<Published>,
 }
 
 impl Log {
+    /// From now on lines are published too, if the configuration says so.
+    ///
+    /// # Errors
+    /// There is another exchange of that name.
+    pub fn publish(&self, broker: &Arc<Broker>) -> Result<(), OpenError> {
+        let Some(published) = &self.published else {
+            return Ok(());
+        };
+        broker.declare_log_exchange()?;
+        published.belong_to(broker);
+        Ok(())
+    }
+
     /// Goes on in a new file if somebody has put the log file aside.
     pub fn reopen(&self) {
         if let Some(file) = &self.file {
@@ -91,6 +108,21 @@ pub fn start(options: &LogOptions, data_dir: &Path) -> Result<Log, LogError> {
                 .event_format(format)
                 .with_ansi(false)
                 .with_writer(writer)
+                .with_filter(filter)
+                .boxed(),
+        );
+    }
+    if options.exchange {
+        let published = Published::new(options.exchange_format);
+        log.published = Some(published.clone());
+        let format = LineFormat::new(options.exchange_format);
+        // What goes wrong with publishing is not published.
+        let filter = AreaLevels::new(options, options.exchange_level).without("notices");
+        layers.push(
+            layer()
+                .event_format(format)
+                .with_ansi(false)
+                .with_writer(published)
                 .with_filter(filter)
                 .boxed(),
         );

@@ -331,6 +331,21 @@ pub fn log_console_formatter(config: &mut Config, setting: &Setting) -> Checked 
     Ok(())
 }
 
+pub fn log_exchange(config: &mut Config, setting: &Setting) -> Checked {
+    config.log.exchange = boolean(setting)?;
+    Ok(())
+}
+
+pub fn log_exchange_level(config: &mut Config, setting: &Setting) -> Checked {
+    config.log.exchange_level = level(setting)?;
+    Ok(())
+}
+
+pub fn log_exchange_formatter(config: &mut Config, setting: &Setting) -> Checked {
+    config.log.exchange_format = formatter(setting)?;
+    Ok(())
+}
+
 pub fn log_file(config: &mut Config, setting: &Setting) -> Checked {
     config.log.file = match setting.value.as_str() {
         "false" => None,

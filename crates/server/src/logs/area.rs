@@ -61,6 +61,12 @@ impl AreaLevels {
         Self { default, by_area }
     }
 
+    /// The same without events of this area.
+    pub fn without(mut self, area: &str) -> Self {
+        self.by_area.insert(area.to_owned(), LevelFilter::OFF);
+        self
+    }
+
     fn most(&self) -> LevelFilter {
         if let Some(level) = overruled() {
             return level;

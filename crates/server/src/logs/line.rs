@@ -50,7 +50,8 @@ struct Head<'a> {
     area: &'a str,
 }
 
-fn level_name(level: Level) -> &'static str {
+/// RabbitMQ's word for a level.
+pub fn level_name(level: Level) -> &'static str {
     match level {
         Level::ERROR => "error",
         Level::WARN => "warning",
