@@ -77,6 +77,18 @@ def test_topic_fanout_and_headers_exchanges_are_delayed_too(channel, name):
         assert fetch(channel, queue)[2] == b"x"
 
 
+def test_copies_wait_too_and_blind_ones_stay_blind(channel, later, queue):
+    others = {key: f"{later}.{key}" for key in ("open", "blind")}
+    for key, other in others.items():
+        channel.queue_declare(other, exclusive=True)
+        channel.queue_bind(other, later, key)
+    channel.basic_publish(later, "k", b"x", pika.BasicProperties(headers={"x-delay": 100, "CC": ["open"], "BCC": ["blind"]}))
+    for where in (queue, *others.values()):
+        _, properties, body = fetch(channel, where)
+        assert body == b"x"
+        assert properties.headers == {"x-delay": -100, "CC": ["open"]}
+
+
 def test_a_deleted_exchange_takes_what_waits_with_it(channel, later, queue):
     channel.basic_publish(later, "k", b"x", delay(100))
     channel.exchange_delete(later)

@@ -5,6 +5,7 @@
 //! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
 
 use crate::broker::Broker;
+use crate::copies;
 use crate::deaths::{Dead, Death};
 use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox};
@@ -322,10 +323,15 @@ impl Office {
     /// A message whose delay is over is no dead letter: it goes on from its exchange as it came.
     fn delayed(&mut self, round: &Round<'_>, from: &Exchange, message: Message<'_>, batch: &mut Batch) {
         let broker = round.broker;
-        let keys = routing_keys(message, broker.limits());
+        let mut keys = routing_keys(message, broker.limits());
+        if message.flags & COPIES_SPENT == 0 {
+            keys.extend(copied(message, "BCC", broker.limits()));
+        }
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
         let properties = waited(message.properties, broker.limits());
         let properties = properties.as_deref().unwrap_or(message.properties);
+        let shown = copies::as_shown(properties, broker.limits());
+        let properties = shown.as_deref().unwrap_or(properties);
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, properties)
             .with_chance(chance)
@@ -433,14 +439,22 @@ fn waited(message: &[u8], limits: &Limits) -> Option<Vec<u8>> {
 /// The keys that a message was routed by: its own, and those of `CC` unless other keys have taken their place since.
 fn routing_keys(message: Message<'_>, limits: &Limits) -> Vec<Vec<u8>> {
     let mut keys = vec![message.routing_key().to_vec()];
-    let properties = Properties::new(message.properties);
-    let raw = properties.headers().unwrap_or_default();
-    if message.flags & COPIES_SPENT != 0 || raw.is_empty() {
-        return keys;
-    }
-    let headers = properties.headers_table(limits).unwrap_or_default();
-    if let Some(Value::Array(copies)) = headers.get("CC") {
-        keys.extend(copies.iter().filter_map(Value::as_bytes).map(<[u8]>::to_vec));
+    if message.flags & COPIES_SPENT == 0 {
+        keys.extend(copied(message, "CC", limits));
     }
     keys
+}
+
+/// The keys that one of a message's headers names.
+fn copied(message: Message<'_>, header: &str, limits: &Limits) -> Vec<Vec<u8>> {
+    let properties = Properties::new(message.properties);
+    if properties.headers().is_none_or(<[u8]>::is_empty) {
+        return Vec::new();
+    }
+    let headers = properties.headers_table(limits).unwrap_or_default();
+    let Some(Value::Array(copies)) = headers.get(header) else {
+        return Vec::new();
+    };
+    let keys = copies.iter().filter_map(Value::as_bytes);
+    keys.map(<[u8]>::to_vec).collect()
 }

@@ -182,10 +182,12 @@ impl Publisher {
         let queues = self.targets[target].ids.clone();
         let askers = self.askers(publish, &keys);
         drop(keys);
+        let shown = copies.and_then(|copies| copies.properties);
+        let all_wait = shown.is_some() && self.split_waiting(target).1.is_empty();
         Ok(Prepared {
             queues,
             askers,
-            properties: copies.and_then(|copies| copies.properties),
+            properties: shown.filter(|_| !all_wait),
         })
     }
 
@@ -274,11 +276,34 @@ impl Publisher {
             properties: copies.properties.as_deref().unwrap_or(publish.properties),
             ..*publish
         };
-        let queues = self.add(target, &shown, number);
+        let (waits, others) = match shown.properties.len() == publish.properties.len() {
+            true => (SmallVec::new(), SmallVec::new()),
+            false => self.split_waiting(target),
+        };
+        let queues = if waits.is_empty() {
+            self.add(target, &shown, number)
+        } else {
+            let waits = self.target(waits);
+            let waiting = self.add(waits, publish, number);
+            // Only now: when there are too many targets, finding one more forgets all others.
+            let others = self.target(others);
+            waiting + self.add(others, &shown, number)
+        };
         self.ledger.note(queues);
         let askers = self.askers(publish, &keys);
         let replies = askers.iter().map(|asker| answer(Some(asker), &shown)).sum();
         Ok(Taken { queues, replies })
+    }
+
+    /// Those of a target's queues in which messages wait for their time, and the others. What waits is routed later, and needs its
+    /// `BCC` until then.
+    fn split_waiting(&self, target: usize) -> (SmallVec<[QueueId; 8]>, SmallVec<[QueueId; 8]>) {
+        let registry = self.session.broker().queues();
+        let waits = |id: &QueueId| {
+            let queue = registry.get(*id);
+            queue.is_some_and(|queue| catalog::delayed_exchange(&queue.name).is_some())
+        };
+        self.targets[target].ids.iter().copied().partition(waits)
     }
 
     /// Checks what few messages carry: the sender's name must be the user's (unless the user may impersonate others), an
