@@ -7,7 +7,7 @@ import { duration } from "./format";
 import { Notices } from "./parts/notices";
 import { freshness, interval, useApi } from "./poll";
 import { href, place } from "./router";
-import { logout, session } from "./session";
+import { isAdministrator, isMonitor, logout, session } from "./session";
 import { theme } from "./theme";
 import { pageFor } from "./pages";
 import { Login } from "./pages/login";
@@ -162,7 +162,16 @@ function Rooms() {
         {link("channels", "Channels")}
       </ul>
       <ul>
+        {isAdministrator() && link("users", "Users")}
+        {link("vhosts", "Virtual hosts")}
+        {link("policies", "Policies")}
+        {link("limits", "Limits")}
+        {isAdministrator() && link("definitions", "Definitions")}
+        {isMonitor() && link("node", "Node", ["nodes"])}
+      </ul>
+      <ul>
         {link("connect", "Connect a client")}
+        {link("coming-from-rabbitmq", "Coming from RabbitMQ")}
       </ul>
     </nav>
   );

@@ -1,9 +1,12 @@
 // How to connect, in five languages, with what this broker listens on filled in.
 
 import { useState } from "preact/hooks";
+import { call, enc } from "../api";
 import { Card, Head } from "../parts/bits";
 import { Text } from "../parts/form";
+import { attempt } from "../parts/notices";
 import { useApi } from "../poll";
+import { go } from "../router";
 import { isMonitor, session } from "../session";
 import { vhost } from "../vhost";
 import { VhostChoice } from "../parts/vhosts";
@@ -45,8 +48,39 @@ export function FirstSteps({ listeners }: { listeners: Listener[] | undefined })
       <pre tabIndex={0}>
         <code>{SAMPLES[language]!(address)}</code>
       </pre>
+      <Sample host={chosen} />
     </Card>
   );
+}
+
+/** How many messages the sample is, and how long there is between two, in milliseconds. */
+const SAMPLE = { messages: 60, pause: 250 };
+
+/** A queue with a bit of traffic, to have something to look at: three messages come for two that go. */
+function Sample({ host }: { host: string }) {
+  const start = () =>
+    attempt("The queue sample is there; messages come and go for a quarter of a minute", async () => {
+      await call("PUT", `/queues/${enc(host)}/sample`, { durable: true, auto_delete: false, arguments: {} });
+      go("queues", host, "sample");
+      void traffic(host);
+    });
+  return (
+    <p class="buttons">
+      <button type="button" onClick={start}>
+        Make a sample queue
+      </button>
+      <span class="muted">a queue called sample, and {SAMPLE.messages} small messages</span>
+    </p>
+  );
+}
+
+async function traffic(host: string): Promise<void> {
+  for (let at = 1; at <= SAMPLE.messages; at++) {
+    const payload = JSON.stringify({ number: at, words: "A sample from the web UI" });
+    await call("POST", `/exchanges/${enc(host)}/amq.default/publish`, { routing_key: "sample", payload, payload_encoding: "string", properties: { content_type: "application/json" } });
+    if (at % 3 !== 0) await call("POST", `/queues/${enc(host)}/sample/get`, { count: 1, ackmode: "ack_requeue_false", encoding: "auto" });
+    await new Promise((resolve) => setTimeout(resolve, SAMPLE.pause));
+  }
 }
 
 interface Address {

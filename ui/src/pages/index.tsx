@@ -2,14 +2,21 @@
 
 import type { ComponentChildren } from "preact";
 import { Channels } from "./channels";
+import { Coming } from "./coming";
 import { Connect } from "./connect";
 import { Channel, Connection } from "./connection";
 import { Connections } from "./connections";
+import { Definitions } from "./definitions";
 import { Exchange } from "./exchange";
 import { Exchanges } from "./exchanges";
+import { LimitsPage } from "./limits";
+import { NodePage } from "./node";
 import { Overview } from "./overview";
+import { Policies } from "./policies";
 import { Queue } from "./queue";
 import { Queues } from "./queues";
+import { User, Users } from "./users";
+import { VhostPage, Vhosts } from "./vhosts";
 
 /** Pages by their first word and the number of names after it. */
 const PAGES: Record<string, (first: string, second: string) => ComponentChildren> = {
@@ -22,6 +29,16 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
   "connections/1": (name) => <Connection name={name} />,
   "channels/0": () => <Channels />,
   "channels/1": (name) => <Channel name={name} />,
+  "users/0": () => <Users />,
+  "users/1": (name) => <User name={name} />,
+  "vhosts/0": () => <Vhosts />,
+  "vhosts/1": (name) => <VhostPage name={name} />,
+  "policies/0": () => <Policies />,
+  "limits/0": () => <LimitsPage />,
+  "definitions/0": () => <Definitions />,
+  "node/0": () => <NodePage />,
+  "nodes/1": () => <NodePage />,
+  "coming-from-rabbitmq/0": () => <Coming />,
   "connect/0": () => <Connect />,
 };
 

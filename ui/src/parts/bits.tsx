@@ -106,7 +106,7 @@ export function Waiting({ answer, what }: { answer: Answer<unknown>; what: strin
   }
   const words: Record<number, string> = {
     401: `You are not permitted to see ${what}.`,
-    404: `There is no ${what} here, or you are not permitted to see it.`,
+    404: `No ${what} here, or no permission to see that.`,
   };
   return (
     <div class="empty">
