@@ -15,13 +15,16 @@ interface Props {
 }
 
 const HEIGHT = 170;
+/** What a chart shows at least, in seconds. */
+const WINDOW = 60;
 
 export function Chart({ title, trail, unit = short }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const chosen = theme.use();
   const labels = trail.series.map(({ label }) => label).join("|");
-  const values = (): uPlot.AlignedData => [trail.times, ...trail.series.map(({ values }) => values)] as uPlot.AlignedData;
+  const values = (): uPlot.AlignedData => drawn(trail);
+  const known = trail.series.some(({ values }) => values.some((value) => value !== null));
   useEffect(() => {
     const element = place.current;
     if (!element) return;
@@ -46,9 +49,18 @@ export function Chart({ title, trail, unit = short }: Props) {
             {label} <b>{unit(values.at(-1) ?? undefined)}</b>
           </span>
         ))}
+        {!known && trail.times.length > 0 && <span>The broker does not tell these figures.</span>}
       </figcaption>
     </figure>
   );
+}
+
+/** A chart needs two moments: before the first one there was nothing. */
+function drawn({ times, series }: Trail): uPlot.AlignedData {
+  const first = times[0];
+  const lines = series.map(({ values }) => values);
+  if (first === undefined || times.length > 1) return [times, ...lines];
+  return [[first - WINDOW, first], ...lines.map((values) => [null, ...values])];
 }
 
 function options(element: HTMLElement, trail: Trail, unit: (value: unknown) => string): uPlot.Options {
@@ -61,7 +73,7 @@ function options(element: HTMLElement, trail: Trail, unit: (value: unknown) => s
     padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
-    scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? 0) - 60), high ?? 60] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1) * 1.1] } },
+    scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? WINDOW) - WINDOW), high ?? WINDOW] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1) * 1.1] } },
     axes: [{ ...axis, size: 26, values: (_, moments) => moments.map((moment) => new Date(moment * 1000).toTimeString().slice(0, 8)), space: 80 }, { ...axis, size: 52, values: (_, marks) => marks.map(unit) }],
     series: [{}, ...trail.series.map(({ label }, index) => ({ label, stroke: ink(`--line${index}`), width: 2, points: { show: trail.times.length < 3 }, spanGaps: true }))],
   };
