@@ -43,6 +43,13 @@ def client_suites() -> list[Suite]:
         ),
         Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
+        Suite(
+            "rabbitmqadmin",
+            TESTS,
+            [[str(TESTS / "rabbitmqadmin" / "install")]],
+            [python, "-u", "-m", "rabbitmqadmin"],
+            {"PYTHONDONTWRITEBYTECODE": "1"},
+        ),
         Suite("node", TESTS / "node", [["npm", "ci", "--silent", "--no-progress"]], ["node", "suite.js"]),
         Suite(
             "go",

@@ -66,6 +66,8 @@ fn node(call: &Call<'_>) -> Value {
         "sockets_used": status.sessions,
         "sockets_used_details": rate,
         "sockets_total": open.1,
+        "proc_used": threads(),
+        "proc_total": limit("Max processes"),
         "run_queue": 0,
         "rates_mode": "basic",
         "net_ticktime": 60,
@@ -103,8 +105,18 @@ pub fn open_files() -> u64 {
 
 /// How many files the process may open; 0 where the system does not tell.
 pub fn file_limit() -> u64 {
+    limit("Max open files")
+}
+
+/// How many threads the process has, which stand for Erlang's processes: tools ask for them.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+}
+
+/// How much of something the process may have; 0 where the system does not tell, or sets no limit.
+fn limit(name: &str) -> u64 {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find(|line| line.starts_with("Max open files"));
-    line.and_then(|line| line.split_whitespace().nth(3)?.parse().ok())
-        .unwrap_or(0)
+    let line = limits.lines().find_map(|line| line.strip_prefix(name));
+    let soft = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    soft.unwrap_or(0)
 }

@@ -1,0 +1,1 @@
+"""Both of RabbitMQ's HTTP clients for the command line, unchanged."""
