@@ -7,6 +7,7 @@ mod definitions;
 mod erlang;
 mod first;
 mod flags;
+mod inspect;
 mod limits;
 mod lists;
 mod node;
@@ -43,6 +44,7 @@ pub const ALL: &[&[Command]] = &[
     definitions::COMMANDS,
     upkeep::COMMANDS,
     flags::COMMANDS,
+    inspect::COMMANDS,
     queues::COMMANDS,
     connections::COMMANDS,
     plugins::COMMANDS,

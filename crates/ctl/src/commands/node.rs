@@ -199,7 +199,7 @@ fn set_cluster_name(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 /// A number of bytes in the unit that the user wants.
-fn in_unit(bytes: u64, unit: &str) -> Option<String> {
+pub fn in_unit(bytes: u64, unit: &str) -> Option<String> {
     let (divisor, name) = match unit {
         "bytes" => return Some(format!("{bytes} bytes")),
         "mb" => (1e6, "mb"),

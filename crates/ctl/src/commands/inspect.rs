@@ -1,0 +1,191 @@
+//! Looking closer: the report for support, the end of the log, names and ciphers.
+
+use super::{number, this_node};
+use crate::ask::Ask;
+use crate::command::{self, Command, Section::Configuration, Section::Monitoring};
+use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
+use crate::line;
+use crate::output::{self, Output};
+use crate::tool::Tool;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::{IpAddr, ToSocketAddrs};
+
+const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
+
+pub const COMMANDS: &[Command] = &[
+    Command::new(Monitoring, "report", (0, 0), "[--timeout <timeout>]", report)
+        .about("Writes everything that helps somebody who is asked for help: status, connections, and what is in each virtual host")
+        .of(&[Tool::Ctl, Tool::Diagnostics]),
+    Command::new(Monitoring, "memory_breakdown", (0, 0), "[--unit <unit>] [--timeout <timeout>]", memory)
+        .about("Shows the memory that the process holds and its limit")
+        .options(&["unit="])
+        .of(DIAGNOSTICS),
+    Command::new(Monitoring, "log_tail", (0, 0), "[--number|-N <number>] [--timeout <timeout>]", log_tail)
+        .about("Shows the last lines of the log file, on the node's machine")
+        .options(&["number|N="])
+        .of(DIAGNOSTICS),
+    Command::new(
+        Configuration,
+        "resolve_hostname",
+        (1, 1),
+        "<hostname> [--address-family <ipv4 | ipv6>]",
+        resolve,
+    )
+    .about("Shows the addresses that a name has on this machine")
+    .options(&["address-family=", "offline"])
+    .of(DIAGNOSTICS),
+    Command::new(Configuration, "tls_versions", (0, 0), "[--timeout <timeout>]", tls_versions)
+        .about("Lists the versions of TLS that the node can speak")
+        .of(DIAGNOSTICS),
+];
+
+/// Runs another command and writes what it answers; a refusal is told and ends nothing.
+fn part(ask: &Ask<'_>, words: &[&str]) {
+    let given: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let name = line::name(&given).unwrap_or_default();
+    let Some(command) = command::of_tool(Tool::Leveret).find(|command| command.name == name) else {
+        return;
+    };
+    let line = line::parse(&given, Some(command));
+    let inner = Ask {
+        line: &line,
+        credentials: ask.credentials.clone(),
+        endpoint: ask.endpoint.clone(),
+        ..*ask
+    };
+    let text = match (command.run)(&inner) {
+        Ok(answer) => output::render(&answer, None, &line),
+        Err(failure) => format!("{}\n", failure.text),
+    };
+    // Nobody may be reading any more; the next part finds that too.
+    let _ = writeln!(io::stdout(), "{text}");
+}
+
+fn report(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(format!("Reporting server status of node {} ...\n", ask.node()));
+    let vhosts = ask.get("/vhosts?columns=name")?;
+    for words in [
+        &["status"][..],
+        &["cluster_status"],
+        &["list_connections"],
+        &["list_channels"],
+    ] {
+        part(ask, words);
+    }
+    for vhost in vhosts.as_array().into_iter().flatten() {
+        let vhost = super::text(vhost, "name");
+        for list in [
+            "list_queues",
+            "list_exchanges",
+            "list_bindings",
+            "list_consumers",
+            "list_permissions",
+            "list_policies",
+            "list_operator_policies",
+        ] {
+            part(ask, &[list, "-p", vhost]);
+        }
+    }
+    Ok(Output::Done)
+}
+
+fn memory(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let unit = ask.line.value("unit").unwrap_or("gb");
+    let shown = |bytes| super::node::in_unit(bytes, unit);
+    ask.say(format!("Reporting memory breakdown on node {}...", ask.node()));
+    let node = this_node(ask)?;
+    let (used, limit) = (number(&node, "mem_used"), number(&node, "mem_limit"));
+    match (shown(used), shown(limit)) {
+        (Some(used_text), Some(limit_text)) => {
+            let value = json!({"total": {"rss": used}, "strategy": "rss", "limit": limit});
+            Ok(Output::Told(
+                format!("total: {used_text}\nlimit: {limit_text}"),
+                value,
+            ))
+        }
+        _ => Err(Failure::argument(
+            BAD_VALUE,
+            format!(
+                "Bad argument: unit '{unit}' is not supported. Please use one of: bytes, mb, mib, gb, gib"
+            ),
+        )),
+    }
+}
+
+/// As much of a log as is looked at for its last lines, in bytes.
+const TAIL: u64 = 1 << 20;
+
+fn log_tail(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let count = ask.line.value("number").unwrap_or("50");
+    let count: usize = count
+        .parse()
+        .map_err(|_| Failure::usage(format!("Invalid options for this command:\n--number : {count}")))?;
+    ask.say(format!("Last {count} log lines on node {} ...", ask.node()));
+    let node = this_node(ask)?;
+    let files = node["log_files"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let file = files.into_iter().find(|file| !file.starts_with('<'));
+    let file = file.ok_or_else(|| {
+        Failure::error(
+            UNAVAILABLE,
+            "the log goes to no file; look where the node was started",
+        )
+    })?;
+    let text = end_of(file)
+        .map_err(|error| Failure::error(UNAVAILABLE, format!("{file} can't be read here: {error}")))?;
+    let lines: Vec<&str> = text.lines().collect();
+    Ok(Output::text(
+        lines[lines.len().saturating_sub(count)..].join("\n"),
+    ))
+}
+
+fn end_of(file: &str) -> io::Result<String> {
+    let mut file = File::open(file)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn resolve(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let (host, family) = (
+        ask.word(0),
+        ask.line.value("address-family").unwrap_or("ipv4").to_lowercase(),
+    );
+    let (name, is_wanted): (_, fn(&IpAddr) -> bool) = match family.as_str() {
+        "ipv4" => ("IPv4", IpAddr::is_ipv4),
+        "ipv6" => ("IPv6", IpAddr::is_ipv6),
+        other => {
+            let text =
+                format!("Bad argument: unsupported address family {other}. Valid values are: ipv4, ipv6");
+            return Err(Failure::argument(BAD_VALUE, text));
+        }
+    };
+    ask.say(format!(
+        "Asking node {} to resolve hostname {host} to {name} addresses...",
+        ask.node()
+    ));
+    let found = (host, 0).to_socket_addrs();
+    let found =
+        found.map_err(|error| Failure::error(UNAVAILABLE, format!("{host} has no address: {error}")))?;
+    let mut addresses: Vec<String> = found
+        .map(|address| address.ip())
+        .filter(is_wanted)
+        .map(|address| address.to_string())
+        .collect();
+    addresses.dedup();
+    Ok(Output::Told(addresses.join("\n"), json!(addresses)))
+}
+
+fn tls_versions(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say("Listing all TLS versions supported by the runtime...");
+    ask.get("/overview?columns=node")?;
+    let versions = ["tlsv1.3", "tlsv1.2"];
+    Ok(Output::Told(versions.join("\n"), json!(versions)))
+}
