@@ -1,6 +1,7 @@
 """Changing objects by the HTTP API, publishing and getting."""
 
 import base64
+import time
 
 import pytest
 
@@ -164,3 +165,43 @@ def test_permissions_hold_as_over_amqp(api, vhost, name):
     assert reason(publish(theirs, vhost, key="mine"), 400) == f"403 ACCESS_REFUSED - write access to exchange 'amq.default' in vhost '{vhost}' refused for user '{user}'"
     assert got(theirs, f"{q(vhost)}/mine").json == []
     assert api.delete(f"/users/{user}").status == 204
+
+
+def test_messages_move_to_another_queue_or_back_to_where_they_came_from(api, vhost, held):
+    def move(count, **asked):
+        answer = api.post(f"/leveret/queues/{held}/move", {"count": count, **asked})
+        assert answer.status == 200, answer
+        return {name: number for name, number in answer.json.items() if number}
+
+    def bodies(queue):
+        return [message["payload"] for message in got(api, f"{q(vhost)}/{queue}", count=500, ackmode="ack_requeue_true").json]
+
+    assert api.put(f"/queues/{q(vhost)}/other", {"durable": True}).status == 201
+    assert api.put(f"/queues/{q(vhost)}/work", {"durable": True, "arguments": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}}).status == 201
+    for at in range(250):
+        publish(api, vhost, payload=f"m{at}")
+    assert move(3, exchange="amq.default", routing_key="nowhere") == {"refused": 3, "left": 247}
+    assert move(2, exchange="amq.default", routing_key="other", copy=True) == {"moved": 2, "left": 248}
+    assert move(10, origin=True) == {"without_origin": 10, "left": 240}
+    assert move(249, exchange="amq.default", routing_key="other") == {"moved": 249, "left": 1}
+    assert bodies("other") == ["m0", "m1"] + [f"m{at}" for at in range(249)]
+    assert bodies("q") == ["m249"]
+    assert got(api, held).json[0]["payload"] == "m249"
+    publish(api, vhost, payload="dead", key="work")
+    assert len(got(api, f"{q(vhost)}/work", ackmode="reject_requeue_false").json) == 1
+    deadline = time.monotonic() + 10
+    while bodies("q") != ["dead"]:
+        assert time.monotonic() < deadline, "the rejected message did not get to its dead-letter queue"
+    assert move(5, origin=True) == {"moved": 1}
+    assert bodies("work") == ["dead"]
+
+
+def test_moving_asks_for_the_permissions_of_consuming_and_publishing(api, vhost, held, name):
+    user = Api(f"{name}.mover", "x")
+    assert api.put(f"/users/{q(name)}.mover", {"password": "x", "tags": "management"}).status == 201
+    publish(api, vhost)
+    asked = {"count": 1, "exchange": "amq.default", "routing_key": "q"}
+    for permissions, status in [({"configure": "", "write": ".*", "read": ""}, 401), ({"configure": "", "write": "", "read": ".*"}, 401), ({"configure": "", "write": ".*", "read": ".*"}, 200)]:
+        assert api.put(f"/permissions/{q(vhost)}/{q(name)}.mover", permissions).status in (201, 204)
+        assert user.post(f"/leveret/queues/{held}/move", asked).status == status
+    assert api.delete(f"/users/{q(name)}.mover").status == 204

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `policies`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `definitions`,
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `policies`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `moving`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `metrics` is
@@ -32,6 +32,7 @@ mod management;
 mod message_stats;
 mod messages;
 mod metrics;
+mod moving;
 mod nodes;
 mod options;
 mod overview;

@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::{Answer, Delivery, Disposal, Event, Getting, Publish, QueueRef, RefusalKind};
 use model::properties::{Properties, PropertiesBuilder};
-use model::{Limits, Message, Ranges};
+use model::{Limits, Message, Ranges, Seq};
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -47,7 +47,8 @@ const STRINGS: [&str; 10] = [
     "cluster_id",
 ];
 
-fn need(body: &Map<String, Value>, names: &[&str]) -> Result<(), Refusal> {
+/// Refuses a body that lacks one of these members.
+pub fn need(body: &Map<String, Value>, names: &[&str]) -> Result<(), Refusal> {
     let missing: Vec<&str> = names
         .iter()
         .copied()
@@ -233,7 +234,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     let asked = Asked::of(&call.json()?)?;
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let desk = Desk::open(call)?;
-    let mut held = Held(None, Ranges::new());
+    let mut held = Held::shown();
     let mut shown = Vec::new();
     let mut bytes = 0;
     while (shown.len() as u64) < asked.count && bytes < BODIES {
@@ -254,10 +255,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
         ));
         match asked.mode {
             Mode::Take(disposal) => queue.settle(None, Ranges::one(seq), disposal),
-            Mode::Keep => {
-                held.1.push(seq);
-                held.0 = Some(queue);
-            }
+            Mode::Keep => held.hold(&queue, seq),
         }
     }
     drop(held);
@@ -265,18 +263,51 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// Messages that go back to their queue, whatever happens.
-struct Held(Option<QueueRef>, Ranges);
+#[derive(Default)]
+pub struct Held {
+    queue: Option<QueueRef>,
+    seqs: Ranges,
+    /// Somebody may have seen them.
+    failed: bool,
+}
+
+impl Held {
+    /// For messages that somebody is shown: their deliveries count.
+    fn shown() -> Self {
+        Self {
+            queue: None,
+            seqs: Ranges::new(),
+            failed: true,
+        }
+    }
+
+    /// One more.
+    pub fn hold(&mut self, queue: &QueueRef, seq: Seq) {
+        self.seqs.push(seq);
+        self.queue.get_or_insert_with(|| queue.clone());
+    }
+
+    /// These are settled otherwise.
+    pub fn let_go(&mut self, gone: &Ranges) {
+        let mut kept = Ranges::new();
+        self.seqs
+            .iter()
+            .filter(|seq| !gone.contains(*seq))
+            .for_each(|seq| kept.push(seq));
+        self.seqs = kept;
+    }
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(queue) = self.0.take() {
-            queue.give_back(None, std::mem::take(&mut self.1), true);
+        if let Some(queue) = self.queue.take() {
+            queue.give_back(None, std::mem::take(&mut self.seqs), self.failed);
         }
     }
 }
 
 /// Here RabbitMQ says which permission is missing.
-fn told(refusal: &broker::Refusal) -> Refusal {
+pub fn told(refusal: &broker::Refusal) -> Refusal {
     match refusal.kind() {
         RefusalKind::AccessRefused => Refusal::NotAuthorised(format!("ACCESS_REFUSED - {refusal}")),
         _ => Refusal::of_broker(refusal),
@@ -284,7 +315,7 @@ fn told(refusal: &broker::Refusal) -> Refusal {
 }
 
 /// The next message, and how many are ready after it.
-fn next(desk: &Desk, queue: &str) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
+pub fn next(desk: &Desk, queue: &str) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
     let getting = desk.session().get(CHANNEL, queue, false);
     Ok(match getting.map_err(|refusal| told(&refusal))? {
         Getting::Got {

@@ -6,8 +6,8 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    bindings, channels, connections, consumers, definitions, exchanges, health, messages, nodes, overview,
-    permissions, policies, queues, upkeep, users, vhosts, why,
+    bindings, channels, connections, consumers, definitions, exchanges, health, messages, moving, nodes,
+    overview, permissions, policies, queues, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -38,6 +38,7 @@ pub const ROUTES: &[&[Route]] = &[
     consumers::ROUTES,
     why::ROUTES,
     messages::ROUTES,
+    moving::ROUTES,
     definitions::ROUTES,
     health::ROUTES,
     upkeep::ROUTES,

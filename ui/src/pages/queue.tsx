@@ -13,6 +13,7 @@ import { isPolicymaker } from "../session";
 import { SAMPLES, useTrail } from "../trail";
 import { QueueBindings } from "./bindings";
 import { GetMessages, PublishMessage } from "./messages";
+import { MoveMessages } from "./moving";
 import { Features, type QueueBody } from "./queues";
 import { explained } from "./arguments";
 
@@ -152,6 +153,7 @@ export function Queue({ host, name }: { host: string; name: string }) {
       <QueueBindings host={host} name={name} />
       <PublishMessage host={host} exchange="" routingKey={name} then={answer.reload} />
       <GetMessages host={host} name={name} ready={queue.messages_ready} then={answer.reload} />
+      {queue.type !== "stream" && <MoveMessages host={host} name={name} ready={queue.messages_ready} then={answer.reload} />}
       {isPolicymaker() && <p class="muted">Arguments are fixed when a queue is declared; a <a href={href("policies")}>policy</a> changes what may be changed later.</p>}
     </>
   );
