@@ -17,6 +17,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("cluster", &["storage"]),
     ("broker", &["model", "queue", "catalog", "storage", "cluster"]),
     ("listener", &[]),
+    ("identity", &["broker"]),
     ("gateway", &["broker", "protocol", "model", "listener"]),
     ("management", &["broker", "model", "listener"]),
     (
@@ -27,6 +28,7 @@ const WALLS: &[(&str, &[&str])] = &[
             "broker",
             "model",
             "listener",
+            "identity",
             "ctl",
             "perf",
             "bench",

@@ -1,5 +1,6 @@
 //! The broker: what holds everything together, opens it and closes it.
 
+use crate::access::Authority;
 use crate::alarms::{AlarmReason, Alarms, Monitor, resident_memory};
 use crate::events::Happening;
 use crate::firehose::Firehose;
@@ -10,14 +11,13 @@ use crate::queues::Registry;
 use crate::recovery;
 use crate::replies::Replies;
 use crate::service::Service;
-use crate::session::{Session, User};
+use crate::session::Session;
 use crate::topology::Topology;
 use catalog::View;
 use model::{Limits, QueueId};
 use queue::fifo::Request;
 use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use storage::{JournalId, Position};
 
 /// The catalog's journal; queues' journals are named by their ids, which start at 1.
@@ -41,6 +41,8 @@ pub struct Broker {
     firehose: Firehose,
     queue_memory: Mutex<usize>,
     monitor: Mutex<Option<Monitor>>,
+    /// Who decides about logins, if not the catalog alone.
+    authority: OnceLock<Arc<dyn Authority>>,
     _lock: storage::DirectoryLock,
 }
 
@@ -64,6 +66,7 @@ impl Broker {
             firehose: Firehose::default(),
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
             monitor: Mutex::default(),
+            authority: OnceLock::new(),
             options,
             _lock: recovered.lock,
         });
@@ -141,42 +144,8 @@ impl Broker {
         self.alarms.reason()
     }
 
-    /// Checks a user's password and, for loopback users, where they come from.
-    ///
-    /// # Errors
-    /// Refused; the text is for the log, never for the client.
-    pub fn authenticate(&self, user: &str, password: &[u8], peer: IpAddr) -> Result<User, LoginRefusal> {
-        let found = self
-            .view()
-            .authenticate(user, password)
-            .map_err(|_| LoginRefusal::Credentials)?;
-        self.check_origin(user, peer)?;
-        Ok(User {
-            name: user.into(),
-            tags: found.tags.iter().map(ToString::to_string).collect(),
-        })
-    }
-
-    /// Lets in a user whom something else has proven, such as a certificate: no password is asked for.
-    ///
-    /// # Errors
-    /// There is no such user, or it may not come from there; the text is for the log.
-    pub fn recognise(&self, user: &str, peer: IpAddr) -> Result<User, LoginRefusal> {
-        let view = self.view();
-        let found = view.user(user).ok_or(LoginRefusal::Credentials)?;
-        self.check_origin(user, peer)?;
-        Ok(User {
-            name: user.into(),
-            tags: found.tags.iter().map(ToString::to_string).collect(),
-        })
-    }
-
-    fn check_origin(&self, user: &str, peer: IpAddr) -> Result<(), LoginRefusal> {
-        let bound = self.options.loopback_users.iter().any(|name| name == user);
-        if bound && !peer.to_canonical().is_loopback() {
-            return Err(LoginRefusal::NotLocal { user: user.into() });
-        }
-        Ok(())
+    pub(crate) fn authority(&self) -> &OnceLock<Arc<dyn Authority>> {
+        &self.authority
     }
 
     /// All queues, for operators.
@@ -364,23 +333,5 @@ impl Broker {
 impl std::fmt::Debug for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "broker on {}", self.options.data_dir.display())
-    }
-}
-
-/// Why a login was refused; for the log, never for the client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoginRefusal {
-    /// No such user, a wrong password, or a user without one.
-    Credentials,
-    /// The user may only log in from this machine.
-    NotLocal { user: String },
-}
-
-impl std::fmt::Display for LoginRefusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Credentials => f.write_str("invalid credentials"),
-            Self::NotLocal { user } => write!(f, "user '{user}' can only connect via localhost"),
-        }
     }
 }

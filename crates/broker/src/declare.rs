@@ -344,6 +344,9 @@ impl Session {
     ) -> Result<Done<()>, Refusal> {
         self.check(Verb::Write, kind, binding.destination)?;
         self.check(Verb::Read, ObjectKind::Exchange, binding.source)?;
+        if let Some(source) = self.broker().view().exchange(self.vhost(), binding.source) {
+            self.check_key(Verb::Read, source, binding.routing_key)?;
+        }
         let vhost = self.vhost().into();
         let source = binding.source.to_string();
         let destination = match kind {

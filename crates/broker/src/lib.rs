@@ -30,6 +30,7 @@
 //! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
 //! and binds; `notices` publishes what the node itself has to tell (`events`, `firehose`, `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
+pub mod access;
 mod administer;
 pub mod alarms;
 pub mod broker;
@@ -65,9 +66,10 @@ pub mod sight;
 mod survey;
 mod topology;
 
+pub use access::LoginRefusal;
 pub use administer::Permissions;
 pub use alarms::AlarmReason;
-pub use broker::{Broker, LoginRefusal};
+pub use broker::Broker;
 pub use consume::{Getting, QueueRef, Subscription};
 pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared, QueueDeleted};
 pub use events::LoginAttempt;

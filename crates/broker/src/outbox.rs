@@ -1,7 +1,9 @@
 //! What the hall has for a connection: deliveries, confirms, late answers, alarms. Filled by hosts and by the log's
 //! thread, emptied by the connection's door, which is woken once however much comes.
 
+use crate::access::LoginRefusal;
 use crate::alarms::AlarmReason;
+use crate::session::User;
 use model::{ConsumerId, Ranges};
 use queue::fifo::{Answer, Delivery};
 use smallvec::SmallVec;
@@ -51,6 +53,8 @@ pub enum Event {
     Alarm(Option<AlarmReason>),
     /// An operator, a shutdown or a deleted vhost closes the connection: 320 with this text.
     Close(String),
+    /// An authority has decided about a login or about new credentials.
+    Login(Result<User, LoginRefusal>),
 }
 
 /// A connection's inbox seen from its door, its outbox seen from the hall. Bounded by what its consumers' windows

@@ -14,7 +14,7 @@ use crate::queues::Queue;
 use crate::replies::{Asker, REPLY_TO};
 use crate::session::Session;
 use crate::sight::Ledger;
-use catalog::{Envelope, Looked, Refusal, View};
+use catalog::{Envelope, Looked, Refusal, Verb, View};
 use last::Last;
 use model::properties::Properties;
 use model::{BlockBuilder, QueueId, Ranges};
@@ -437,7 +437,8 @@ impl Publisher {
         }
     }
 
-    fn forget_routes(&mut self) {
+    /// Asks for everything again: what exists, and what the user may.
+    pub fn forget_routes(&mut self) {
         self.flush_open();
         self.routes.clear();
         self.targets.clear();
@@ -468,6 +469,8 @@ impl Publisher {
         }
         let chance = self.chance();
         let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
+        self.session
+            .check_key(Verb::Write, exchange, publish.routing_key)?;
         let mut ids = SmallVec::new();
         let mut envelope = Envelope::new(publish.routing_key, publish.properties).with_chance(chance);
         self.view.route(exchange, &mut envelope, &mut ids);
@@ -512,6 +515,9 @@ impl Publisher {
     fn target_of_all(&mut self, publish: &Publish<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
         let chance = self.chance();
         let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
+        for key in keys {
+            self.session.check_key(Verb::Write, exchange, key)?;
+        }
         let mut ids = SmallVec::new();
         let mut envelope = Envelope::with_keys(keys, publish.properties).with_chance(chance);
         self.view.route(exchange, &mut envelope, &mut ids);

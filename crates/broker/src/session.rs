@@ -1,25 +1,41 @@
 //! A connection as the hall sees it: who, in which virtual host, with which outbox.
 
+use crate::access::{Attempt, Rights};
 use crate::broker::Broker;
 use crate::firehose::Traced;
-use crate::outbox::{ChannelId, Outbox, Ticket};
+use crate::outbox::{ChannelId, Event, Outbox, Ticket};
 use crate::publish::Publisher;
 use crate::queues::Queue;
 use crate::sight::{Card, Connection};
-use catalog::{Exchange, ObjectKind, Refusal, Verb, View};
+use catalog::{Exchange, ExchangeKind, ObjectKind, Refusal, Verb, View};
 use model::{ConnectionId, QueueId};
+use std::net::IpAddr;
 use std::sync::{
-    Arc, OnceLock,
+    Arc, OnceLock, PoisonError, RwLock,
     atomic::{AtomicBool, Ordering},
 };
+use std::time::{Duration, SystemTime};
 
 /// A user who logged in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct User {
     /// The name.
     pub name: String,
     /// Its tags, such as `administrator`.
     pub tags: Vec<String>,
+    /// What it may do by its authority's word; `None` leaves it to the catalog's permissions.
+    pub rights: Option<Arc<dyn Rights>>,
+}
+
+impl User {
+    /// A user of the catalog without tags.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            tags: Vec::new(),
+            rights: None,
+        }
+    }
 }
 
 /// Why a virtual host is not opened. Both are RabbitMQ's 530 with this text.
@@ -56,6 +72,8 @@ pub struct Session {
     shown: OnceLock<Arc<Connection>>,
     /// Whoever operates this machine: no permission is asked for.
     operator: bool,
+    /// The user's rights as they are now: a token is renewed while the connection stands.
+    rights: RwLock<Option<Arc<dyn Rights>>>,
     closed: AtomicBool,
 }
 
@@ -72,7 +90,7 @@ impl Broker {
     ) -> Result<Arc<Session>, OpenRefusal> {
         let view = self.view();
         // RabbitMQ looks for the virtual host first.
-        if view.vhost(vhost).is_some() && !view.vhost_access(&user.name, vhost) {
+        if view.vhost(vhost).is_some() && !user.enters(&view, vhost) {
             return Err(OpenRefusal::NoAccess {
                 vhost: vhost.into(),
                 user: user.name,
@@ -109,6 +127,7 @@ impl Broker {
         let session = Session {
             id,
             user_name: user.name.as_str().into(),
+            rights: RwLock::new(user.rights.clone()),
             user,
             vhost: vhost.into(),
             outbox,
@@ -205,18 +224,77 @@ impl Session {
         &self.broker
     }
 
-    /// The one access decision: may this session's user do this to an object of this name?
-    pub(crate) fn check(&self, verb: Verb, kind: ObjectKind, name: &str) -> Result<(), Refusal> {
-        if self.operator || self.broker.view().may(&self.user.name, &self.vhost, verb, name) {
+    /// The user has shown new credentials, which give these rights from now on. What publishers remember of the former ones they
+    /// must forget.
+    pub fn renew(&self, rights: Option<Arc<dyn Rights>>) {
+        *self.rights.write().unwrap_or_else(PoisonError::into_inner) = rights;
+    }
+
+    /// The client shows new credentials in the place of those that end; what comes of it comes as [`Event::Login`]. A user of the
+    /// catalog needs none: then it is false, and nothing comes.
+    pub fn show_again(&self, password: &[u8], peer: IpAddr) -> bool {
+        if self.rights().is_none() {
+            return false;
+        }
+        let attempt = Attempt {
+            user: self.user.name.clone(),
+            password: Some(password.to_vec()),
+            peer,
+        };
+        let outbox = self.outbox.clone();
+        self.broker
+            .login(attempt, Box::new(move |found| outbox.send(Event::Login(found))));
+        true
+    }
+
+    /// How long the user's credentials are still good; `None` if they do not end.
+    pub fn remaining(&self) -> Option<Duration> {
+        let until = self.rights()?.until()?;
+        Some(until.duration_since(SystemTime::now()).unwrap_or_default())
+    }
+
+    fn rights(&self) -> Option<Arc<dyn Rights>> {
+        self.rights.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn may(&self, verb: Verb, kind: ObjectKind, name: &str) -> bool {
+        match self.rights() {
+            None => self.broker.view().may(&self.user.name, &self.vhost, verb, name),
+            Some(rights) => {
+                let name = if name.is_empty() { "amq.default" } else { name };
+                rights.may(&self.vhost, verb, kind, name)
+            }
+        }
+    }
+
+    /// May this session's user publish or bind with this key at this exchange, by its authority's word?
+    pub(crate) fn check_key(&self, verb: Verb, exchange: &Exchange, key: &[u8]) -> Result<(), Refusal> {
+        let Some(rights) = self.rights() else {
+            return Ok(());
+        };
+        let topic = exchange.kind == ExchangeKind::Topic;
+        if self.operator || !topic || rights.may_with_key(&self.vhost, verb, &exchange.name, key) {
             return Ok(());
         }
-        Err(Refusal::NoPermission {
+        Err(self.no_permission(verb, ObjectKind::Exchange, &exchange.name))
+    }
+
+    /// The one access decision: may this session's user do this to an object of this name?
+    pub(crate) fn check(&self, verb: Verb, kind: ObjectKind, name: &str) -> Result<(), Refusal> {
+        if self.operator || self.may(verb, kind, name) {
+            return Ok(());
+        }
+        Err(self.no_permission(verb, kind, name))
+    }
+
+    fn no_permission(&self, verb: Verb, kind: ObjectKind, name: &str) -> Refusal {
+        Refusal::NoPermission {
             verb,
             kind,
             name: name.into(),
             vhost: self.vhost.as_ref().into(),
             user: self.user.name.clone(),
-        })
+        }
     }
 
     /// The exchange, if this session may publish to it.

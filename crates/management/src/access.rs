@@ -1,10 +1,11 @@
-//! Who asks, and whether they may: HTTP's Basic scheme, then the same access function as AMQP's, then RabbitMQ's tags.
+//! Who asks, and whether they may: HTTP's Basic scheme, or a token, then the same access function as AMQP's, then RabbitMQ's tags.
 
 use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::{Broker, User, View};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 /// What an asker must be for one verb of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Peer {
 }
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Asker {
     /// The user. An operator has the name under which RabbitMQ's command line acts.
     pub user: User,
@@ -43,19 +44,21 @@ pub struct Asker {
 ///
 /// # Errors
 /// Nobody said so, or the credentials are wrong for where they come from.
-pub fn identify(broker: &Broker, authorization: Option<&str>, peer: Peer) -> Result<Asker, Refusal> {
+pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -> Result<Asker, Refusal> {
     let address = match (peer, authorization) {
         (Peer::Operator, None) => {
             let user = User {
-                name: "rmq-cli".into(),
                 tags: vec!["administrator".into()],
+                ..User::named("rmq-cli")
             };
             return Ok(Asker { user, operator: true });
         }
         (Peer::Operator, Some(_)) => Ipv4Addr::LOCALHOST.into(),
         (Peer::Network(address), _) => address.ip(),
     };
-    let (name, password) = authorization.and_then(basic).ok_or(Refusal::Anonymous)?;
+    let (name, password) = authorization
+        .and_then(|text| basic(text).or_else(|| bearer(text)))
+        .ok_or(Refusal::Anonymous)?;
     let user = broker.authenticate(&name, &password, address).map_err(|refusal| {
         tracing::warn!(area = "management", peer = %address, "HTTP access denied: user {name:?}: {refusal}");
         Refusal::Credentials
@@ -83,7 +86,7 @@ pub fn check(view: &View, user: &User, right: Right, vhost: Option<&str>) -> Res
             refused("User not authorised to access object")
         }
         Right::Vhost | Right::Policymaker => match vhost {
-            Some(vhost) if !has(&["administrator"]) && !view.vhost_access(&user.name, vhost) => {
+            Some(vhost) if !has(&["administrator"]) && !user.enters(view, vhost) => {
                 // RabbitMQ does not tell whether there is such a virtual host.
                 Err(Refusal::Missing("Not Found".into()))
             }
@@ -104,6 +107,15 @@ fn basic(authorization: &str) -> Option<(String, Vec<u8>)> {
     Some((name.to_owned(), bytes[colon + 1..].to_vec()))
 }
 
+/// A token says itself whose it is.
+fn bearer(authorization: &str) -> Option<(String, Vec<u8>)> {
+    let (scheme, token) = authorization.split_once(' ')?;
+    let token = token.trim().as_bytes().to_vec();
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| (String::new(), token))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,8 +134,8 @@ mod tests {
         let view = View::default();
         let outcome = |tag: &str, right, vhost| {
             let user = User {
-                name: "u".into(),
                 tags: vec![tag.to_owned()],
+                ..User::named("u")
             };
             check(&view, &user, right, vhost).map_err(|refusal| refusal.status())
         };

@@ -12,6 +12,8 @@ use crate::config::{self, Config, ConfigError, Listener, Loaded, sources};
 use crate::{logs, memory};
 use broker::Broker;
 use gateway::Gateway;
+use identity::oauth2::OAuth2;
+use identity::{Backend, Chain};
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
 use management::{Management, Metrics, MetricsOptions, admin_socket};
 use service::Service;
@@ -64,7 +66,11 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     // Before anything that takes time, so that a signal during recovery is not lost.
     let stop = stop::Signals::listen()?;
     let doors = doors(config)?;
+    let authority = authority(config)?;
     let broker = Broker::open(broker_options(config))?;
+    if let Some(authority) = authority {
+        broker.trust(Arc::new(authority));
+    }
     if let Some(path) = &config.load_definitions {
         definitions::load(&broker, path)?;
         // A file that names users is not joined by the default one.
@@ -130,6 +136,20 @@ fn broker_options(config: &Config) -> broker::Options {
         event_vhost: config.event_vhost.clone(),
         ..broker::Options::new(&config.data_dir)
     }
+}
+
+/// Who decides about logins, if not the catalog alone.
+fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
+    let links = config.identity.links()?;
+    if links.is_empty() {
+        return Ok(None);
+    }
+    let tokens = links.iter().any(|link| link.authenticates == Backend::OAuth2);
+    let oauth2 = match tokens {
+        true => Some(OAuth2::open(config.identity.oauth2.clone())?),
+        false => None,
+    };
+    Ok(Some(Chain::start(links, oauth2)?))
 }
 
 /// The doors of a node, and what secures them.

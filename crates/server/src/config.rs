@@ -7,6 +7,7 @@ pub mod error;
 pub mod keys;
 mod load;
 mod rules;
+mod rules_identity;
 mod rules_prometheus;
 mod rules_tls;
 pub mod sources;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Origin};
 pub use load::{Loaded, load};
+pub use rules_identity::IdentityOptions;
 pub use sources::Setting;
 
 /// All settings of a node.
@@ -53,6 +55,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// `loopback_users`: who may connect from this machine only.
     pub loopback_users: Vec<String>,
+    /// `auth_backends.*`, `auth_oauth2.*`.
+    pub identity: IdentityOptions,
     /// `auth_mechanisms.NUMBER`; empty is all.
     pub auth_mechanisms: BTreeMap<u16, Mechanism>,
     /// `anonymous_login_user`; `None` with `none`.
@@ -316,6 +320,7 @@ impl Default for Config {
                 read: ".*".to_owned(),
             },
             loopback_users: vec!["guest".to_owned()],
+            identity: IdentityOptions::default(),
             auth_mechanisms: BTreeMap::new(),
             anonymous_user: Some("guest".to_owned()),
             anonymous_password: Secret("guest".to_owned()),

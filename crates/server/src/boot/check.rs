@@ -1,6 +1,6 @@
 //! `leveret server --check-config`: what a start with this configuration would say, without a start.
 
-use super::{EXIT_CONFIG, configuration, doors};
+use super::{EXIT_CONFIG, authority, configuration, doors};
 use crate::cli::ServerArgs;
 use crate::config::Config;
 use std::process::ExitCode;
@@ -29,6 +29,9 @@ pub fn check(args: &ServerArgs) -> ExitCode {
 fn files(config: &Config) -> Vec<String> {
     let mut mistakes = Vec::new();
     if let Err(error) = doors(config) {
+        mistakes.push(error.to_string());
+    }
+    if let Err(error) = authority(config) {
         mistakes.push(error.to_string());
     }
     if let Some(path) = &config.load_definitions

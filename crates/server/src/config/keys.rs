@@ -5,6 +5,7 @@
 //! authentication backends), it is refused.
 
 use super::rules::{self, Checked};
+use super::rules_identity as identity;
 use super::rules_prometheus as prometheus;
 use super::rules_tls as tls;
 use super::syntax::Key;
@@ -36,7 +37,16 @@ const RENEGOTIATION: &str = "no session is ever renegotiated";
 const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
 const PEM_CACHE: &str = "files are read again as soon as they change";
 const TLS_LOG: &str = "failed handshakes are logged with their reason at the level of errors";
-const AUTH: &str = "only the internal authentication backend is part of this version, and it would let in other users than the one named";
+const AUTH: &str = "internal and oauth2 are the authentication backends of this version, and they would let in other users than the one named";
+const BACKENDS: &[&str] = &[
+    "internal",
+    "rabbit_auth_backend_internal",
+    "oauth2",
+    "oauth",
+    "uaa",
+    "rabbit_auth_backend_oauth2",
+];
+const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
 const ONE_FILE: &str = "all categories share one log file";
 const STORE: &str = "Leveret's own storage decides this";
@@ -148,14 +158,8 @@ pub const KEYS: &[(&str, Rule)] = &[
     // Access
     ("loopback_users", Sets(rules::no_loopback_users)),
     ("loopback_users.*", Sets(rules::loopback_user)),
-    (
-        "auth_backends.*",
-        Only(&["internal", "rabbit_auth_backend_internal"], AUTH),
-    ),
-    (
-        "auth_backends.*.*",
-        Only(&["internal", "rabbit_auth_backend_internal"], AUTH),
-    ),
+    ("auth_backends.*", Among(BACKENDS, identity::backend, AUTH)),
+    ("auth_backends.*.*", Among(BACKENDS, identity::half_backend, AUTH)),
     (
         "auth_mechanisms.*",
         Among(
@@ -209,7 +213,33 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("ssl_cert_login_san_index", Sets(tls::san_index)),
     ("auth_ldap.**", Part("the LDAP backend")),
     ("auth_http.**", Part("the HTTP backend")),
-    ("auth_oauth2.**", Part("the OAuth 2 backend")),
+    ("auth_oauth2.resource_server_id", Sets(identity::resource_server)),
+    ("auth_oauth2.scope_prefix", Sets(identity::scope_prefix)),
+    (
+        "auth_oauth2.additional_scopes_key",
+        Sets(identity::additional_scopes),
+    ),
+    ("auth_oauth2.scope_aliases.*", Sets(identity::scope_alias)),
+    ("auth_oauth2.verify_aud", Sets(identity::verify_aud)),
+    (
+        "auth_oauth2.preferred_username_claims.*",
+        Sets(identity::username_claim),
+    ),
+    ("auth_oauth2.signing_keys.*", Sets(identity::signing_key)),
+    ("auth_oauth2.default_key", Sets(identity::default_key)),
+    ("auth_oauth2.jwks_uri", Sets(identity::key_set)),
+    ("auth_oauth2.jwks_url", Sets(identity::key_set)),
+    ("auth_oauth2.issuer", Sets(identity::issuer)),
+    ("auth_oauth2.algorithms.*", Sets(identity::algorithm)),
+    ("auth_oauth2.https.cacertfile", Sets(identity::authorities)),
+    (
+        "auth_oauth2.https.peer_verification",
+        Only(
+            &["verify_peer"],
+            "keys are taken from a server that is who it says it is only",
+        ),
+    ),
+    ("auth_oauth2.**", Only(&[], OAUTH)),
     ("auth_cache.**", Part("the cache of authentication backends")),
     ("trust_store.**", Part("the trust store")),
     // Memory and disk

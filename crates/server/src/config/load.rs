@@ -415,6 +415,7 @@ mod tests {
         for text in [
             "listeners.ssl = none",
             "auth_backends.1 = internal",
+            "auth_backends.2.authz = internal",
             "auth_mechanisms.1 = PLAIN",
             "default_queue_type = classic",
         ] {
@@ -459,6 +460,48 @@ mod tests {
         assert!(said.proxy_protocol && !said.proxies.trust("8.8.8.8".parse().unwrap()));
         assert_eq!(warnings("proxy_protocol_trusted_sources.1 = ::1").len(), 1);
         assert!(error("proxy_protocol_trusted_sources.1 = 10.0.0.0/64").contains("10.0.0.0/8"));
+    }
+
+    #[test]
+    fn whoever_decides_about_logins_is_asked_in_order() {
+        let links = |text: &str| config(text).identity.links();
+        assert_eq!(links(""), Ok(Vec::new()));
+        assert_eq!(
+            links("auth_backends.1 = internal"),
+            Ok(Vec::new()),
+            "the catalog alone"
+        );
+        let (oauth2, internal) = (identity::Backend::OAuth2, identity::Backend::Internal);
+        let link = |authenticates, authorizes| identity::Link {
+            authenticates,
+            authorizes,
+        };
+        assert_eq!(
+            links(
+                "auth_backends.2 = internal\nauth_backends.1.authn = rabbit_auth_backend_oauth2\nauth_backends.1.authz = internal"
+            ),
+            Ok(vec![link(oauth2, internal), link(internal, internal)])
+        );
+        assert!(links("auth_backends.1.authn = oauth2").is_err());
+        assert!(links("auth_backends.1.authn = internal\nauth_backends.1.authz = oauth2").is_err());
+        let said = config(
+            "auth_oauth2.resource_server_id = r\nauth_oauth2.scope_prefix = r:\nauth_oauth2.additional_scopes_key = a b.c\n\
+             auth_oauth2.scope_aliases.boss = r:tag:administrator r:read:*/*\nauth_oauth2.verify_aud = false\n\
+             auth_oauth2.preferred_username_claims.1 = email\nauth_oauth2.preferred_username_claims.2 = upn\n\
+             auth_oauth2.signing_keys.k = k.pem\nauth_oauth2.default_key = k\nauth_oauth2.jwks_uri = https://h/k\n\
+             auth_oauth2.issuer = https://h\nauth_oauth2.algorithms.1 = RS256\nauth_oauth2.https.cacertfile = ca.pem",
+        );
+        let oauth2 = said.identity.oauth2;
+        assert_eq!(
+            (oauth2.resource_server.as_str(), oauth2.scope_prefix.as_deref()),
+            ("r", Some("r:"))
+        );
+        assert_eq!(oauth2.additional_scopes, ["a", "b.c"]);
+        assert_eq!(oauth2.aliases["boss"].len(), 2);
+        assert_eq!(oauth2.names, ["email", "upn", "sub", "client_id"]);
+        assert!(!oauth2.verify_audience && oauth2.algorithms.len() == 1);
+        assert!(error("auth_oauth2.jwks_uri = file:///k").contains("https://"));
+        assert!(error("auth_oauth2.resource_servers.1.id = x").contains("is refused"));
     }
 
     #[test]

@@ -119,6 +119,13 @@ pub struct Channel {
 pub type Departed = (ConsumerId, QueueRef);
 
 impl Channel {
+    /// The user's rights are others by now: they are asked for again.
+    pub fn forget_rights(&mut self) {
+        if let Some(publisher) = &mut self.publisher {
+            publisher.forget_routes();
+        }
+    }
+
     /// An open channel; `intercepted` if the node writes into its messages.
     pub fn new(id: ChannelId, intercepted: bool, shown: ChannelSeat) -> Self {
         Self {

@@ -8,7 +8,7 @@ use crate::amqp::channel::{Context, State};
 use broker::{AlarmReason, Answer, ChannelId, Event, Pressure};
 use model::ConsumerId;
 use protocol::amqp::method::{ChannelCloseOk, ConnectionUnblocked};
-use protocol::amqp::{Exception, encode};
+use protocol::amqp::{Exception, MethodId, ReplyCode, encode};
 use std::task::Waker;
 
 /// How long a client that closed waits for its declarations to become durable.
@@ -116,7 +116,11 @@ impl Open {
                     self.consumer_cancelled(channel, consumer, out)
                 }
                 Event::Alarm(reason) => self.alarm(reason, out),
-                Event::Close(reason) => self.close_request = Some(reason),
+                Event::Close(reason) => {
+                    let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
+                    self.close_request = Some(exception);
+                }
+                Event::Login(found) => self.shown_again(found, out),
             }
         }
     }

@@ -6,8 +6,9 @@ use super::{Hall, Name, Output};
 use crate::amqp::refusal;
 use crate::options::Options;
 use broker::LoginAttempt;
+use broker::access::Attempt;
 use broker::sight::{Card, Connection, PeerCertificate, Secured};
-use broker::{Outbox, Session, User};
+use broker::{Event as HallEvent, LoginRefusal, Outbox, Session, User};
 use listener::{LoginFrom, Security};
 use model::Limits;
 use model::table::Table;
@@ -31,6 +32,8 @@ pub struct Greeting {
     user: Option<User>,
     session: Option<Arc<Session>>,
     mechanism: Mechanism,
+    /// Who wants to come in, while others decide about it.
+    asked: Option<String>,
     /// What came and left before it was open.
     pub(super) traffic: Traffic,
     /// How TLS secures the connection, if it does.
@@ -97,6 +100,7 @@ impl Greeting {
             user: None,
             session: None,
             mechanism: Mechanism::Plain,
+            asked: None,
             traffic: Traffic::default(),
             security,
             refused: false,
@@ -107,7 +111,7 @@ impl Greeting {
 
     /// True if bytes may be fed.
     pub fn wants_input(&self) -> bool {
-        !self.silent
+        !self.silent && self.asked.is_none()
     }
 
     /// When it has lasted long enough.
@@ -137,7 +141,9 @@ impl Greeting {
                 return (taken, Step::Stay);
             };
             match event {
-                Event::Authenticate(credentials) => self.authenticate(&credentials, hall, &name, now, out),
+                Event::Authenticate(credentials) => {
+                    self.authenticate(&credentials, hall, outbox, &name, now, out);
+                }
                 Event::Open { vhost } => {
                     self.admit(&vhost, hall, outbox, &name, now, out);
                     if let Some(mut open) = self.opened(outbox, &name, now) {
@@ -163,6 +169,50 @@ impl Greeting {
         &mut self,
         credentials: &Credentials,
         hall: &Hall,
+        outbox: &Arc<Outbox>,
+        name: &Name,
+        now: Millis,
+        out: &mut Output,
+    ) {
+        self.mechanism = credentials.mechanism;
+        let attempt = attempt(credentials, self.security.as_ref(), &hall.options, name.peer.ip());
+        let attempt = match attempt {
+            Ok(attempt) => attempt,
+            Err(why) => {
+                let refusal = LoginRefusal::Authority(why.to_owned());
+                return self.decided("", Err(refusal), hall, name, now, out);
+            }
+        };
+        if hall.broker.asks_others() {
+            self.asked = Some(attempt.user.clone());
+            let outbox = outbox.clone();
+            let answer = move |found| outbox.send(HallEvent::Login(found));
+            hall.broker.login(attempt, Box::new(answer));
+        } else {
+            let found = hall.broker.known(&attempt);
+            self.decided(&attempt.user, found, hall, name, now, out);
+        }
+    }
+
+    /// The answer to a login that took its time.
+    pub fn answered(
+        &mut self,
+        found: Result<User, LoginRefusal>,
+        hall: &Hall,
+        name: &Name,
+        now: Millis,
+        out: &mut Output,
+    ) {
+        if let Some(user) = self.asked.take() {
+            self.decided(&user, found, hall, name, now, out);
+        }
+    }
+
+    fn decided(
+        &mut self,
+        user: &str,
+        found: Result<User, LoginRefusal>,
+        hall: &Hall,
         name: &Name,
         now: Millis,
         out: &mut Output,
@@ -170,25 +220,23 @@ impl Greeting {
         let Some(handshake) = &mut self.handshake else {
             return;
         };
-        let (user, outcome) = login(credentials, self.security.as_ref(), hall, name.peer.ip());
         hall.broker.login_attempted(&LoginAttempt {
-            user: &user,
-            mechanism: credentials.mechanism.name(),
+            user,
+            mechanism: self.mechanism.name(),
             connection: &name.to_string(),
             peer: name.peer,
-            refused: outcome.as_ref().err().map(|refusal| refusal as _),
+            refused: found.as_ref().err().map(|refusal| refusal as _),
         });
-        match outcome {
+        match found {
             Ok(user) => {
                 self.user = Some(user);
-                self.mechanism = credentials.mechanism;
                 handshake.accept(out.bytes());
             }
             Err(refusal) => {
                 tracing::error!(
                     area = "connection",
                     "error on AMQP connection {name}: {} login refused: user '{user}' - {refusal}",
-                    credentials.mechanism.name(),
+                    self.mechanism.name(),
                 );
                 if let Event::Failed { told, .. } = handshake.refuse(out.bytes()) {
                     self.await_end(told, now);
@@ -249,7 +297,8 @@ impl Greeting {
             security: self.security.take().map(shown),
         });
         self.traffic.show(&shown);
-        Some(Open::new(
+        let remaining = session.remaining();
+        let mut open = Open::new(
             session,
             shown,
             outbox.clone(),
@@ -257,7 +306,9 @@ impl Greeting {
             tuning,
             client.capabilities,
             now,
-        ))
+        );
+        open.watch_credentials(remaining);
+        Some(open)
     }
 
     fn failed(&mut self, exception: &Exception, told: bool, name: &Name, now: Millis) {
@@ -326,29 +377,21 @@ fn shown(security: Security) -> Secured {
     }
 }
 
-/// Who wants to come in, and whether they may; the reason is for the log.
-fn login(
+/// Who wants to come in; the reason why nobody can be meant is for the log.
+fn attempt(
     credentials: &Credentials,
     security: Option<&Security>,
-    hall: &Hall,
+    options: &Options,
     peer: IpAddr,
-) -> (String, Result<User, String>) {
-    let by_password = |user: &str, password: &[u8]| hall.broker.authenticate(user, password, peer);
-    let (user, outcome) = match (credentials.mechanism, &hall.options.anonymous) {
-        (Mechanism::External, _) => match certified(security, hall.options.certificate_login) {
-            Ok(user) => (user.clone(), hall.broker.recognise(&user, peer)),
-            Err(why) => return (String::new(), Err(why.to_owned())),
-        },
+) -> Result<Attempt, &'static str> {
+    let (user, password) = match (credentials.mechanism, &options.anonymous) {
+        (Mechanism::External, _) => (certified(security, options.certificate_login)?, None),
         (Mechanism::Anonymous, Some(login)) => {
-            let outcome = by_password(&login.user, login.password.as_bytes());
-            (login.user.clone(), outcome)
+            (login.user.clone(), Some(login.password.clone().into_bytes()))
         }
-        _ => {
-            let outcome = by_password(&credentials.user, &credentials.password);
-            (credentials.user.clone(), outcome)
-        }
+        _ => (credentials.user.clone(), Some(credentials.password.clone())),
     };
-    (user, outcome.map_err(|refusal| refusal.to_string()))
+    Ok(Attempt { user, password, peer })
 }
 
 /// The user whom the client's certificate names.

@@ -5,6 +5,7 @@
 //! the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
 
 mod closing;
+mod credentials;
 mod departed;
 mod events;
 mod greeting;
@@ -29,7 +30,7 @@ use listener::Security;
 use open::{Failure, Open};
 use protocol::amqp::frame::HEARTBEAT_FRAME;
 use protocol::amqp::method::ConnectionCloseOk;
-use protocol::amqp::{Exception, MethodId, ReplyCode, encode};
+use protocol::amqp::{ReplyCode, encode};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -203,8 +204,7 @@ impl Core {
         open.show();
         open.tell(out, &self.name);
         open.fill(out);
-        if let Some(reason) = open.close_request.take() {
-            let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
+        if let Some(exception) = open.close_request.take() {
             self.close(
                 &Failure {
                     exception,
@@ -232,8 +232,10 @@ impl Core {
             (_, Some(remains)) => remains.events(events),
             (Stage::Greeting(greeting), None) => {
                 for event in events.drain(..) {
-                    if let Event::Close(reason) = event {
-                        greeting.close(reason, now, out);
+                    match event {
+                        Event::Close(reason) => greeting.close(reason, now, out),
+                        Event::Login(found) => greeting.answered(found, &self.hall, &self.name, now, out),
+                        _ => {}
                     }
                 }
             }
@@ -259,6 +261,7 @@ impl Core {
                 .chain(open.finish_by())
                 .chain(open.patient_until)
                 .chain((open.late_at < Millis::MAX).then_some(open.late_at))
+                .chain((open.ends_at < Millis::MAX).then_some(open.ends_at))
                 .min(),
             Stage::Closing(closing) => Some(closing.until()),
             Stage::Finished => None,
@@ -291,6 +294,7 @@ impl Core {
                 open.lose_patience(now);
                 open.set_now(now);
                 open.take_back_late(out, &self.name);
+                open.end_with_credentials();
                 let deaf = !open.wants_input(out.len());
                 match open.heartbeat.due(now, deaf) {
                     Due::Nothing => {}

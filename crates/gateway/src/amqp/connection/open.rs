@@ -9,9 +9,7 @@ use broker::sight;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason, Session};
 use model::Limits;
 use protocol::amqp::handshake::{Capabilities, Tuning, unexpected_method};
-use protocol::amqp::method::{
-    Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionBlocked, ConnectionUpdateSecretOk,
-};
+use protocol::amqp::method::{Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionBlocked};
 use protocol::amqp::{
     Exception, Frame, Method, MethodId, Part, PublishScanner, ReplyCode, Step, encode, next_frame,
 };
@@ -65,7 +63,9 @@ pub struct Open {
     /// The client closed, and since when; the answer waits behind held replies.
     pub(super) finishing: Option<Millis>,
     /// Somebody in the hall wants the connection closed, for this reason.
-    pub(super) close_request: Option<String>,
+    pub(super) close_request: Option<Exception>,
+    /// When the credentials end; mostly never.
+    pub(super) ends_at: Millis,
     pub(super) now: Millis,
     /// It published since somebody asked.
     pub(super) published: bool,
@@ -126,6 +126,7 @@ impl Open {
             effort: 0,
             finishing: None,
             close_request: None,
+            ends_at: Millis::MAX,
             now,
             published: false,
         }
@@ -306,9 +307,14 @@ impl Open {
     fn connection_frame(&mut self, frame: &Frame<'_>, out: &mut Output) -> Result<(), Exception> {
         let id = match frame.part()? {
             Part::Heartbeat => return Ok(()),
-            Part::Method(id, fields) => Method::decode(id, fields)
-                .map_err(|error| error.exception())?
-                .id(),
+            Part::Method(id, fields) => {
+                let method = Method::decode(id, fields).map_err(|error| error.exception())?;
+                if let Method::ConnectionUpdateSecret(update) = &method {
+                    self.update_secret(update, out);
+                    return Ok(());
+                }
+                method.id()
+            }
             _ => return Err(frame.unexpected()),
         };
         match (id.class, id.method) {
@@ -320,11 +326,6 @@ impl Open {
             }
             // Answers to what we never ask; RabbitMQ lets a late one pass.
             (10, 51) => Ok(()),
-            // Only tokens expire; RabbitMQ takes a new password of its own users without a look, too.
-            (10, 70) => {
-                encode::method(out.bytes(), 0, &ConnectionUpdateSecretOk {});
-                Ok(())
-            }
             _ => Err(unexpected_method("running", id)),
         }
     }

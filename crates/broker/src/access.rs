@@ -1,0 +1,174 @@
+//! Who comes in when others than the catalog decide: authorities, and the rights that they give.
+//!
+//! The catalog knows users, their passwords and their permissions. An authority (tokens, a service of the operator's) may know
+//! further ones; it is asked by [`Broker::login`], may take its time, and hands out rights that are asked instead of the
+//! catalog's permissions from then on.
+
+use crate::broker::Broker;
+use crate::session::User;
+use catalog::View;
+pub use catalog::{ObjectKind, Verb};
+use std::fmt::Debug;
+use std::net::IpAddr;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, SystemTime};
+
+/// How long somebody who can wait does so for an authority's answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Somebody who wants to come in. Its debug form keeps the password to itself.
+#[derive(Clone)]
+pub struct Attempt {
+    /// The name that they gave; a token may name another one.
+    pub user: String,
+    /// The password, or a token in its place; `None` if something else has proven the name, such as a certificate.
+    pub password: Option<Vec<u8>>,
+    /// Where they come from.
+    pub peer: IpAddr,
+}
+
+/// What becomes of the answer; called once, on any thread.
+pub type Answer = Box<dyn FnOnce(Result<User, LoginRefusal>) + Send>;
+
+/// Decides who comes in.
+pub trait Authority: Send + Sync {
+    /// Gives the answer, now or later. Must not wait on the calling thread.
+    fn login(&self, broker: &Arc<Broker>, attempt: Attempt, answer: Answer);
+}
+
+/// What somebody may do, by an authority's word. Asked often; must not wait.
+pub trait Rights: Debug + Send + Sync {
+    /// May they enter this virtual host?
+    fn enter(&self, vhost: &str) -> bool;
+    /// May they do this to an object of this name? The default exchange is called `amq.default`.
+    fn may(&self, vhost: &str, verb: Verb, kind: ObjectKind, name: &str) -> bool;
+    /// May they do this with this routing key of a topic exchange?
+    fn may_with_key(&self, vhost: &str, verb: Verb, exchange: &str, key: &[u8]) -> bool;
+    /// When the word ends.
+    fn until(&self) -> Option<SystemTime>;
+}
+
+/// Why a login was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginRefusal {
+    /// No such user, no password, or the wrong one.
+    Credentials,
+    /// The user may come from this machine only.
+    NotLocal {
+        /// Who.
+        user: String,
+    },
+    /// An authority refused, or could not be asked; in words that repeat no secret.
+    Authority(String),
+}
+
+impl std::fmt::Display for LoginRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Credentials => f.write_str("invalid credentials"),
+            Self::NotLocal { user } => write!(f, "user '{user}' can only connect via localhost"),
+            Self::Authority(why) => f.write_str(why),
+        }
+    }
+}
+
+impl Debug for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempt")
+            .field("user", &self.user)
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl User {
+    /// May the user enter this virtual host, by the catalog's word or its own authority's?
+    pub fn enters(&self, view: &View, vhost: &str) -> bool {
+        match &self.rights {
+            None => view.vhost_access(&self.name, vhost),
+            Some(rights) => view.vhost(vhost).is_some() && rights.enter(vhost),
+        }
+    }
+}
+
+impl Broker {
+    /// From now on this authority decides who comes in. The first one stays.
+    pub fn trust(&self, authority: Arc<dyn Authority>) {
+        let _ = self.authority().set(authority);
+    }
+
+    /// True if logins may take their time.
+    pub fn asks_others(&self) -> bool {
+        self.authority().get().is_some()
+    }
+
+    /// Asks whoever decides. Users who may come from this machine only do so whoever knows them.
+    pub fn login(self: &Arc<Self>, attempt: Attempt, answer: Answer) {
+        let peer = attempt.peer;
+        let Some(authority) = self.authority().get() else {
+            return answer(self.known(&attempt));
+        };
+        let broker = self.clone();
+        let checked = move |found: Result<User, LoginRefusal>| {
+            answer(found.and_then(|user| broker.check_origin(&user.name, peer).map(|()| user)));
+        };
+        authority.login(self, attempt, Box::new(checked));
+    }
+
+    /// Checks a user's password and where they come from, and waits for the answer.
+    ///
+    /// # Errors
+    /// Refused; the text is for the log, never for the client.
+    pub fn authenticate(
+        self: &Arc<Self>,
+        user: &str,
+        password: &[u8],
+        peer: IpAddr,
+    ) -> Result<User, LoginRefusal> {
+        let attempt = Attempt {
+            user: user.to_owned(),
+            password: Some(password.to_vec()),
+            peer,
+        };
+        if !self.asks_others() {
+            return self.known(&attempt);
+        }
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.login(
+            attempt,
+            Box::new(move |found| {
+                // Whoever asked may have lost patience.
+                let _ = sender.send(found);
+            }),
+        );
+        let late = || LoginRefusal::Authority("nobody answered in time who decides about logins".into());
+        receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(late()))
+    }
+
+    /// What the catalog says about somebody, with their password or, if something else has proven their name, without.
+    ///
+    /// # Errors
+    /// Refused; the text is for the log, never for the client.
+    pub fn known(&self, attempt: &Attempt) -> Result<User, LoginRefusal> {
+        let view = self.view();
+        let found = match &attempt.password {
+            Some(password) => view
+                .authenticate(&attempt.user, password)
+                .map_err(|_| LoginRefusal::Credentials)?,
+            None => view.user(&attempt.user).ok_or(LoginRefusal::Credentials)?.clone(),
+        };
+        self.check_origin(&attempt.user, attempt.peer)?;
+        Ok(User {
+            tags: found.tags.iter().map(ToString::to_string).collect(),
+            ..User::named(attempt.user.clone())
+        })
+    }
+
+    fn check_origin(&self, user: &str, peer: IpAddr) -> Result<(), LoginRefusal> {
+        let bound = self.options().loopback_users.iter().any(|name| name == user);
+        if bound && !peer.to_canonical().is_loopback() {
+            return Err(LoginRefusal::NotLocal { user: user.into() });
+        }
+        Ok(())
+    }
+}

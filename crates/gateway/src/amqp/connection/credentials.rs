@@ -1,0 +1,63 @@
+//! Credentials that end: tokens, and the new ones that clients show in time (`connection.update-secret`).
+
+use super::heartbeat::Millis;
+use super::open::Open;
+use super::output::Output;
+use broker::{LoginRefusal, User};
+use protocol::amqp::method::{Arguments, ConnectionUpdateSecret, ConnectionUpdateSecretOk};
+use protocol::amqp::{Exception, MethodId, ReplyCode, encode};
+use std::time::Duration;
+
+impl Open {
+    /// The client shows new credentials. RabbitMQ takes a new password of its own users without a look; so does this.
+    pub(super) fn update_secret(&mut self, update: &ConnectionUpdateSecret<'_>, out: &mut Output) {
+        let peer = self.shown.peer.ip();
+        if !self.session.show_again(update.new_secret.0, peer) {
+            encode::method(out.bytes(), 0, &ConnectionUpdateSecretOk {});
+        }
+    }
+
+    /// The authority has looked at the new credentials.
+    pub(super) fn shown_again(&mut self, found: Result<User, LoginRefusal>, out: &mut Output) {
+        let session = self.session.clone();
+        let name = &session.user().name;
+        let refused = match found {
+            Ok(user) if user.name == *name => {
+                session.renew(user.rights);
+                self.watch_credentials(session.remaining());
+                for channel in self.channels.iter_mut().flatten() {
+                    channel.forget_rights();
+                }
+                encode::method(out.bytes(), 0, &ConnectionUpdateSecretOk {});
+                tracing::info!(area = "connection", "user '{name}' has shown new credentials");
+                return;
+            }
+            Ok(user) => format!("they are those of '{}'", user.name),
+            Err(refusal) => refusal.to_string(),
+        };
+        tracing::error!(
+            area = "connection",
+            "new credentials of user '{name}' are refused: {refused}"
+        );
+        let text = "New secret was refused by one of the backends";
+        self.close_request = Some(Exception::new(
+            ReplyCode::NotAllowed,
+            text,
+            ConnectionUpdateSecret::ID,
+        ));
+    }
+
+    /// Notes when the credentials end.
+    pub(super) fn watch_credentials(&mut self, remaining: Option<Duration>) {
+        self.ends_at = remaining.map_or(Millis::MAX, |left| self.now + left.as_millis() as Millis);
+    }
+
+    /// Ends the connection if its credentials have ended.
+    pub(super) fn end_with_credentials(&mut self) {
+        if self.now >= self.ends_at && self.close_request.is_none() {
+            self.ends_at = Millis::MAX;
+            let text = "the credentials have expired";
+            self.close_request = Some(Exception::new(ReplyCode::ConnectionForced, text, MethodId::NONE));
+        }
+    }
+}
