@@ -31,6 +31,15 @@ pub enum Peer {
     Operator,
 }
 
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Network(address) => write!(f, "{address}"),
+            Self::Operator => f.write_str("the admin socket"),
+        }
+    }
+}
+
 /// Who asks.
 #[derive(Clone, Debug)]
 pub struct Asker {

@@ -16,6 +16,7 @@
 mod access;
 pub mod admin_socket;
 mod arguments;
+mod audit;
 mod bindings;
 mod call;
 mod channels;

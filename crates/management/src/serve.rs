@@ -1,6 +1,7 @@
 //! From a socket to a route and back. All that is spawned stands here.
 
 use crate::access::{self, Asker, Peer};
+use crate::audit::Change;
 use crate::call::{Call, Hall};
 use crate::query::Query;
 use crate::refusal::Refusal;
@@ -166,22 +167,28 @@ async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>) -> Resp
     let work = move || {
         let authorization = text_of(&head.headers, header::AUTHORIZATION);
         let Asker { user, operator } = access::identify(&hall.broker, authorization, peer)?;
+        let (name, change) = (user.name.clone(), Change::of(&head, peer));
         let view = hall.broker.view();
         let vhost = parts
             .iter()
             .find(|(name, _)| *name == "vhost")
             .map(|(_, vhost)| vhost.as_str());
-        access::check(&view, &user, right, vhost)?;
-        handler(&Call {
-            hall: &hall,
-            user,
-            operator,
-            view,
-            query,
-            headers: &head.headers,
-            body: &body,
-            parts,
-        })
+        let outcome = access::check(&view, &user, right, vhost).and_then(|()| {
+            handler(&Call {
+                hall: &hall,
+                user,
+                operator,
+                view,
+                query,
+                headers: &head.headers,
+                body: &body,
+                parts,
+            })
+        });
+        if let Some(change) = change {
+            change.write(&name, &outcome);
+        }
+        outcome
     };
     let reply = match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome.unwrap_or_else(Reply::from),
