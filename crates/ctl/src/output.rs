@@ -3,7 +3,7 @@
 mod csv;
 mod json;
 mod pretty;
-mod table;
+pub mod table;
 mod term;
 
 use crate::failure::{Failure, USAGE};

@@ -1,11 +1,11 @@
 //! Looking closer: the report for support, the end of the log, names and ciphers.
 
 use super::{number, this_node};
-use crate::ask::Ask;
+use crate::ask::{Ask, encode};
 use crate::command::{self, Command, Section::Configuration, Section::Monitoring};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
 use crate::line;
-use crate::output::{self, Output};
+use crate::output::{self, Output, table};
 use crate::tool::Tool;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -18,6 +18,17 @@ pub const COMMANDS: &[Command] = &[
     Command::new(Monitoring, "report", (0, 0), "[--timeout <timeout>]", report)
         .about("Writes everything that helps somebody who is asked for help: status, connections, and what is in each virtual host")
         .of(&[Tool::Ctl, Tool::Diagnostics]),
+    Command::new(
+        Monitoring,
+        "why_slow",
+        (0, 1),
+        "[--vhost <vhost>] <queue> | --connection <name>",
+        why_slow,
+    )
+    .about("Tells which resource holds a queue or a connection up, with figures")
+    .more("A connection is named as the column name of list_connections has it.")
+    .options(&["connection="])
+    .of(&[]),
     Command::new(Monitoring, "memory_breakdown", (0, 0), "[--unit <unit>] [--timeout <timeout>]", memory)
         .about("Shows the memory that the process holds and its limit")
         .options(&["unit="])
@@ -112,6 +123,39 @@ fn memory(ask: &Ask<'_>) -> Result<Output, Failure> {
             ),
         )),
     }
+}
+
+fn why_slow(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let (queue, vhost) = (ask.word(0), ask.vhost());
+    let path = match ask.line.value("connection") {
+        Some(name) => format!("/leveret/why/connections/{}", encode(name)),
+        None if queue.is_empty() => return Err(Failure::usage("not enough arguments.")),
+        None => format!("/leveret/why/queues/{}/{}", encode(vhost), encode(queue)),
+    };
+    let missing = || Failure::plain(BAD_VALUE, "Object (queue, stream, exchange, etc) was not found");
+    let answer = ask.find(&path)?.ok_or_else(missing)?;
+    let mut lines = vec![format!("Held by: {}", super::text(&answer, "held_by"))];
+    for hold in answer["holds"].as_array().into_iter().flatten() {
+        let (who, because) = (super::text(hold, "who"), super::text(hold, "because"));
+        lines.push(format!("  {who}: {because}"));
+    }
+    lines.push("Figures:".into());
+    for (name, value) in answer["figures"].as_object().into_iter().flatten() {
+        lines.push(format!("  {name}: {}", figure(name, value)));
+    }
+    Ok(Output::Told(lines.join("\n"), answer))
+}
+
+/// A figure, or several under one name; what was not measured is left out.
+fn figure(name: &str, value: &Value) -> String {
+    let Value::Object(members) = value else {
+        return table::cell(name, value);
+    };
+    let known = members.iter().filter(|(_, value)| !value.is_null());
+    let told: Vec<String> = known
+        .map(|(name, value)| format!("{name} {}", table::cell(name, value)))
+        .collect();
+    told.join(", ")
 }
 
 /// As much of a log as is looked at for its last lines, in bytes.
