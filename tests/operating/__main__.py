@@ -1,7 +1,8 @@
 """Plays series of HTTP calls and command lines on a broker and compares its answers with RabbitMQ's.
 
     python -m operating BINARY                       a broker of its own, against the recorded answers
-    python -m operating --show BINARY                prints what differs, listed or not, grouped as the list has it
+    python -m operating --show BINARY                prints what differs, listed or not, with both answers
+    python -m operating --settle BINARY              takes lines off the list that have vanished
     python -m operating --record AMQP HTTP --tools PREFIX --root DIR
                                                      writes what a RabbitMQ answers that holds nothing: its ports, what stands before the
                                                      names of its tools, and the folder that these see as /
@@ -113,7 +114,19 @@ def record(options) -> int:
     return 0
 
 
-def compare(binary: str, is_shown: bool) -> int:
+def settle(vanished: set[str]) -> None:
+    """Takes lines off the list, and groups that have none left."""
+    path = HERE / "differences.toml"
+    head, *groups = path.read_text().split("\n[[differs]]\n")
+    kept = []
+    for group in groups:
+        lines = [line for line in group.splitlines() if not line.startswith("    ") or json.loads(line.strip().rstrip(",")) not in vanished]
+        if any(line.startswith("    ") for line in lines):
+            kept.append("\n".join(lines) + "\n")
+    path.write_text("\n[[differs]]\n".join([head, *kept]))
+
+
+def compare(binary: str, is_shown: bool, is_settled: bool) -> int:
     known, seen, failures = listed(), set(), 0
     answers = play_own(binary)
     for kind, steps in (("http", calls.SERIES), ("tools", commands.SERIES)):
@@ -136,7 +149,12 @@ def compare(binary: str, is_shown: bool) -> int:
                 print(f"skip operating {name}: {known.get(lines[0], 'told already')}")
             else:
                 print(f"ok   operating {name}")
-    for line in sorted(set(known) - seen):
+    vanished = set(known) - seen
+    if is_settled:
+        settle(vanished)
+        print(f"{len(vanished)} lines taken off the list")
+        return failures
+    for line in sorted(vanished):
         failures += 1
         print(f"FAIL operating {line}: is as RabbitMQ, but differences.toml lists it")
     return failures
@@ -146,6 +164,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m operating", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", nargs="?", default=os.environ.get("LEVERET_BINARY"))
     parser.add_argument("--show", action="store_true", help="prints listed differences too")
+    parser.add_argument("--settle", action="store_true", help="takes lines off the list that have vanished")
     parser.add_argument("--record", nargs=2, type=int, metavar=("AMQP", "HTTP"))
     parser.add_argument("--only", action="append", choices=["http", "tools"], help="records one series only")
     parser.add_argument("--tools", default="", help="what stands before the names of RabbitMQ's tools")
@@ -156,7 +175,7 @@ def main() -> int:
     if not options.binary:
         print("skip operating everything: needs the executable")
         return 0
-    return 1 if compare(options.binary, options.show) else 0
+    return 1 if compare(options.binary, options.show, options.settle) else 0
 
 
 if __name__ == "__main__":
