@@ -7,6 +7,7 @@ require('./suites/consuming');
 require('./suites/queues');
 require('./suites/replies');
 require('./suites/features');
+require('./suites/ours');
 require('./suites/errors');
 require('./suites/alarms');
 require('./runner').runAll();
