@@ -112,6 +112,8 @@ struct Target {
     ids: SmallVec<[QueueId; 8]>,
     queues: SmallVec<[Arc<Queue>; 1]>,
     builder: BlockBuilder,
+    /// How many of the builder's messages were counted.
+    counted: usize,
     persistent: bool,
     /// One of the queues compares what comes with what is there.
     orderly: bool,
@@ -156,7 +158,6 @@ impl Publisher {
             return self.publish_copies(publish, &copies, number);
         }
         let queues = self.add(target, publish, number);
-        self.ledger.note(queues);
         let replies = match queues {
             0 => self.answer_directly(publish),
             _ => 0,
@@ -195,22 +196,16 @@ impl Publisher {
     pub fn publish_prepared(&mut self, prepared: &Prepared, publish: &Publish<'_>, number: u64) -> Taken {
         self.follow_view();
         let target = self.target(prepared.queues.clone());
+        if self.turn_to(publish.exchange) {
+            self.last = None;
+        }
         let queues = self.add(target, publish, Some(number));
-        self.note_prepared(publish, queues);
         let replies = prepared
             .askers
             .iter()
             .map(|asker| answer(Some(asker), publish))
             .sum();
         Taken { queues, replies }
-    }
-
-    fn note_prepared(&mut self, publish: &Publish<'_>, queues: u32) {
-        let exchanges = self.session.broker().sight().exchanges();
-        self.ledger
-            .turn_to(publish.exchange, self.session.vhost_name(), exchanges);
-        self.last = None;
-        self.ledger.note(queues);
     }
 
     /// Where the routing key alone leads. Part of the hot way in, however many others use it, as is [`Self::add`].
@@ -232,6 +227,7 @@ impl Publisher {
         }
         let queues = self.targets[target].queues.len();
         if queues == 0 {
+            self.ledger.note(1, 0);
             return 0;
         }
         let persistent = Properties::new(publish.properties).persistent();
@@ -285,11 +281,12 @@ impl Publisher {
         } else {
             let waits = self.target(waits);
             let waiting = self.add(waits, publish, number);
+            // It came once, however many parts it goes on in.
+            self.ledger.came_once();
             // Only now: when there are too many targets, finding one more forgets all others.
             let others = self.target(others);
             waiting + self.add(others, &shown, number)
         };
-        self.ledger.note(queues);
         let askers = self.askers(publish, &keys);
         let replies = askers.iter().map(|asker| answer(Some(asker), &shown)).sum();
         Ok(Taken { queues, replies })
@@ -351,7 +348,12 @@ impl Publisher {
     /// Hands everything taken so far to the queues. If there is a reason to slow down, the connection is not read from
     /// until there is relief.
     pub fn flush(&mut self) -> Option<Pressure> {
+        let pressure = self.flush_targets();
         self.ledger.tell();
+        pressure
+    }
+
+    fn flush_targets(&mut self) -> Option<Pressure> {
         if self.open.is_empty() {
             return None;
         }
@@ -368,6 +370,33 @@ impl Publisher {
             pressure = pressure.or_else(|| self.session.broker().node().log_pressure());
         }
         pressure
+    }
+
+    /// Counts what a target got since it was counted last: all of it came to the exchange that is published to now.
+    fn count(&mut self, at: usize) {
+        let target = &mut self.targets[at];
+        let fresh = target.builder.len() - target.counted;
+        target.counted += fresh;
+        self.ledger
+            .note(fresh as u64, (fresh * target.queues.len()) as u64);
+    }
+
+    fn count_all(&mut self) {
+        for at in self.open.clone() {
+            self.count(at);
+        }
+    }
+
+    /// What is published from now on comes to this exchange. True if it came to another one before.
+    fn turn_to(&mut self, exchange: &[u8]) -> bool {
+        if self.ledger.is_at(exchange) {
+            return false;
+        }
+        self.count_all();
+        let exchanges = self.session.broker().sight().exchanges();
+        self.ledger
+            .turn_to(exchange, self.session.vhost_name(), exchanges);
+        true
     }
 
     fn flush_open(&mut self) {
@@ -398,7 +427,9 @@ impl Publisher {
     }
 
     fn hand_over(&mut self, at: usize) {
+        self.count(at);
         let target = &mut self.targets[at];
+        target.counted = 0;
         let now = self.session.broker().node().now();
         let block = Arc::new(target.builder.finish(target.persistent, now));
         let numbers = std::mem::take(&mut target.numbers);
@@ -427,6 +458,9 @@ impl Publisher {
     /// led. What is ready for a set of queues is kept until one of them may be gone: ids are not used again.
     #[cold]
     fn view_changed(&mut self) {
+        // An exchange may be another one of the same name.
+        self.count_all();
+        self.ledger.forget();
         let broker = self.session.broker();
         self.view = broker.view();
         self.last = None;
@@ -447,11 +481,7 @@ impl Publisher {
     }
 
     fn route(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
-        let exchanges = self.session.broker().sight().exchanges();
-        if self
-            .ledger
-            .turn_to(publish.exchange, self.session.vhost_name(), exchanges)
-        {
+        if self.turn_to(publish.exchange) {
             // The last route is another exchange's.
             self.last = None;
         }
@@ -539,6 +569,7 @@ impl Publisher {
             orderly: queues.iter().any(|queue| queue.compares()),
             queues,
             builder: BlockBuilder::new(),
+            counted: 0,
             persistent: false,
             numbers: Ranges::new(),
         });

@@ -88,8 +88,44 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
         "messages_unacknowledged" => status().unacked.into(),
         "consumers" => status().consumers.into(),
         "memory" => status().memory.into(),
-        _ => return None,
+        "message_bytes_ready" => status().ready_bytes.into(),
+        "state" => "running".into(),
+        other => return stats_member(call, queue, other),
     })
+}
+
+/// A member of `message_stats`: a count, or the rate of one; or how the length changes.
+fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> {
+    let (name, is_rate) = match path.strip_suffix("_details.rate") {
+        Some(name) => (name, true),
+        None => (path, false),
+    };
+    let queue = call.hall.broker.queues().get(view.id)?;
+    let counts = queue.counts().named();
+    let places: Vec<usize> = match name.strip_prefix("message_stats.") {
+        None if is_rate && name == "messages" => vec![0, 1],
+        None if is_rate && name == "messages_ready" => vec![0],
+        None if is_rate && name == "messages_unacknowledged" => vec![1],
+        None => return None,
+        Some("deliver_get") => (QUEUE_COUNTS + 1..QUEUE_COUNTS + 5).collect(),
+        Some(name) => vec![QUEUE_COUNTS + counts.iter().position(|(known, _)| *known == name)?],
+    };
+    if !is_rate {
+        return Some(
+            places
+                .iter()
+                .map(|at| counts[at - QUEUE_COUNTS].1)
+                .sum::<u64>()
+                .into(),
+        );
+    }
+    let samples = call.hall.sampler.samples();
+    let history = samples.queues.get(&view.id);
+    Some(
+        history
+            .map_or(0.0, |history| history.rate(samples.now, &places))
+            .into(),
+    )
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {

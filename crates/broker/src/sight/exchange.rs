@@ -104,19 +104,19 @@ struct Line {
 }
 
 impl Ledger {
-    /// What is noted from now on concerns this exchange. True if it concerned another one before.
-    pub(crate) fn turn_to(&mut self, exchange: &[u8], vhost: &Arc<str>, exchanges: &Exchanges) -> bool {
-        if self
-            .lines
+    /// True if what is noted concerns this exchange.
+    pub(crate) fn is_at(&self, exchange: &[u8]) -> bool {
+        self.lines
             .get(self.current)
             .is_some_and(|line| *line.name == *exchange)
-        {
-            return false;
-        }
+    }
+
+    /// What is noted from now on concerns this exchange.
+    pub(crate) fn turn_to(&mut self, exchange: &[u8], vhost: &Arc<str>, exchanges: &Exchanges) {
         self.post();
         if let Some(at) = self.lines.iter().position(|line| *line.name == *exchange) {
             self.current = at;
-            return true;
+            return;
         }
         if self.lines.len() >= REMEMBERED {
             self.tell();
@@ -129,14 +129,17 @@ impl Ledger {
             published: 0,
             routed: 0,
         });
-        true
     }
 
-    /// A message to the current exchange went to so many queues.
-    #[inline]
-    pub(crate) fn note(&mut self, queues: u32) {
-        self.published += 1;
-        self.routed += u64::from(queues);
+    /// So many messages came to the current exchange, and went on so often.
+    pub(crate) fn note(&mut self, published: u64, routed: u64) {
+        self.published = self.published.wrapping_add(published);
+        self.routed += routed;
+    }
+
+    /// A message is noted twice because it goes on in two parts; it came once.
+    pub(crate) fn came_once(&mut self) {
+        self.published = self.published.wrapping_sub(1);
     }
 
     fn post(&mut self) {
@@ -145,9 +148,16 @@ impl Ledger {
             std::mem::take(&mut self.routed),
         );
         if let Some(line) = self.lines.get_mut(self.current) {
-            line.published += published;
+            line.published = line.published.wrapping_add(published);
             line.routed += routed;
         }
+    }
+
+    /// Begins anew, once all is told.
+    pub(crate) fn forget(&mut self) {
+        self.tell();
+        self.lines.clear();
+        self.current = 0;
     }
 
     /// Adds what was noted to the exchanges' counts.
