@@ -290,3 +290,11 @@ def test_a_hangup_signal_reads_the_certificates_again(secured, authority):
     said(one, "the certificates of ssl_options were read again")
     with pika_at(one, context(authority)) as connection:
         assert roundtrip(connection, [b"x"]) == [b"x"]
+
+
+def test_the_metrics_speak_it(secured, authority):
+    port = free_port()
+    one = secured({"prometheus.ssl.ip": "127.0.0.1", "prometheus.ssl.port": str(port)})
+    said(one, f"metrics for Prometheus on https://127.0.0.1:{port}/metrics")
+    with urllib.request.urlopen(f"https://localhost:{port}/metrics", timeout=10, context=context(authority)) as page:
+        assert b"rabbitmq_build_info" in page.read()

@@ -80,12 +80,12 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     log.publish(&broker)?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
     let management = open_management(config, &broker, doors.http, gateway.doors())?;
-    let metrics = open_metrics(config, &broker)?;
+    let metrics = open_metrics(config, &broker, doors.metrics)?;
     banner::show(
         config,
         gateway.doors(),
         management.as_ref().map(Management::doors).unwrap_or_default(),
-        metrics.as_ref().map(Metrics::address),
+        metrics.as_ref().map(Metrics::doors).unwrap_or_default(),
     );
     let service = Service::find();
     service.ready();
@@ -156,6 +156,7 @@ fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
 struct Doors {
     amqp: Vec<Door>,
     http: Vec<Door>,
+    metrics: Vec<Door>,
     tls: Vec<Arc<Tls>>,
 }
 
@@ -181,18 +182,16 @@ fn doors(config: &Config) -> Result<Doors, StartError> {
             door.proxies = Some(Arc::clone(&proxies));
         }
     }
-    let management = &config.management;
-    // As in RabbitMQ, a node's certificate does for its HTTP API too.
-    let own = management.tls.certificate.is_some();
-    let options = if own { &management.tls } else { &config.tls };
-    let mut http = Vec::new();
-    for (address, secured) in management.addresses(any) {
-        http.push(match secured {
-            true => Door::secured(address, load(options)?),
-            false => Door::plain(address),
-        });
-    }
-    Ok(Doors { amqp, http, tls: all })
+    let http = config.management.addresses(any);
+    let http = named(http, &config.management.tls, &config.tls, &mut load)?;
+    let metrics = config.prometheus.addresses(any);
+    let metrics = named(metrics, &config.prometheus.tls, &config.tls, &mut load)?;
+    Ok(Doors {
+        amqp,
+        http,
+        metrics,
+        tls: all,
+    })
 }
 
 fn gateway_options(config: &Config, doors: Vec<Door>) -> gateway::Options {
@@ -226,16 +225,36 @@ fn host_name() -> String {
     }
 }
 
+/// The doors of these addresses. As in RabbitMQ, the node's certificate does for those that have none of their own.
+fn named(
+    addresses: Vec<(SocketAddr, bool)>,
+    own: &TlsOptions,
+    node: &TlsOptions,
+    load: &mut impl FnMut(&TlsOptions) -> Result<Arc<Tls>, StartError>,
+) -> Result<Vec<Door>, StartError> {
+    let options = if own.certificate.is_some() { own } else { node };
+    let door = |(address, secured)| {
+        Ok(match secured {
+            true => Door::secured(address, load(options)?),
+            false => Door::plain(address),
+        })
+    };
+    addresses.into_iter().map(door).collect()
+}
+
 /// Opens the page for Prometheus. A node that was told nothing about it serves without it if another node of this machine has
 /// its port.
-fn open_metrics(config: &Config, broker: &Arc<Broker>) -> Result<Option<Metrics>, StartError> {
+fn open_metrics(
+    config: &Config,
+    broker: &Arc<Broker>,
+    doors: Vec<Door>,
+) -> Result<Option<Metrics>, StartError> {
     let settings = &config.prometheus;
     if !settings.enabled {
         return Ok(None);
     }
-    let address = SocketAddr::new(settings.ip.unwrap_or_else(every_address), settings.port);
     let options = MetricsOptions {
-        address,
+        doors,
         per_object: settings.per_object,
         object_limit: settings.object_limit,
         node: format!("leveret@{}", host_name()),
@@ -243,12 +262,9 @@ fn open_metrics(config: &Config, broker: &Arc<Broker>) -> Result<Option<Metrics>
     };
     match Metrics::start(Arc::clone(broker), options) {
         Ok(metrics) => Ok(Some(metrics)),
-        Err(error) if settings.required => Err(StartError::Listen { address, error }),
+        Err(error) if settings.required || settings.tls_port.is_some() => Err(error),
         Err(error) => {
-            tracing::warn!(
-                area = "boot",
-                "serving without metrics for Prometheus on {address}: {error}"
-            );
+            tracing::warn!(area = "boot", "serving without metrics for Prometheus: {error}");
             Ok(None)
         }
     }

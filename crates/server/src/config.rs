@@ -139,6 +139,12 @@ pub struct PrometheusOptions {
     pub enabled: bool,
     /// `prometheus.tcp.port`.
     pub port: u16,
+    /// `prometheus.ssl.port`: a port with TLS. Without `prometheus.tcp.port` it is the only one then.
+    pub tls_port: Option<u16>,
+    /// `prometheus.ssl.ip`; `None` is every address.
+    pub tls_ip: Option<IpAddr>,
+    /// `prometheus.ssl.*`.
+    pub tls: TlsOptions,
     /// `prometheus.tcp.ip`; `None` is every address.
     pub ip: Option<IpAddr>,
     /// Port or address were set: then the node doesn't start without them. The default port may be another node's.
@@ -147,6 +153,19 @@ pub struct PrometheusOptions {
     pub per_object: bool,
     /// `prometheus.object_limit`: so many objects of a kind are shown one by one.
     pub object_limit: usize,
+}
+
+impl PrometheusOptions {
+    /// The addresses to bind, and whether TLS is spoken there. `any` is what "every address" is on this machine.
+    pub fn addresses(&self, any: IpAddr) -> Vec<(SocketAddr, bool)> {
+        let port = (SocketAddr::new(self.ip.unwrap_or(any), self.port), false);
+        let tls = self
+            .tls_port
+            .map(|port| (SocketAddr::new(self.tls_ip.unwrap_or(any), port), true));
+        let wanted = self.required || tls.is_none();
+        let both = wanted.then_some(port).into_iter().chain(tls);
+        both.filter(|_| self.enabled).collect()
+    }
 }
 
 /// A text that is never shown.
@@ -362,6 +381,9 @@ impl Default for Config {
             prometheus: PrometheusOptions {
                 enabled: true,
                 port: 15692,
+                tls_port: None,
+                tls_ip: None,
+                tls: TlsOptions::new("prometheus.ssl"),
                 ip: None,
                 required: false,
                 per_object: false,

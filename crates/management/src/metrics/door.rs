@@ -10,12 +10,11 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use listener::{Arrival, Door, Listener, Opened, SocketOptions, StartError};
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
 
@@ -25,14 +24,14 @@ const PAGES: usize = 2;
 const CONNECTIONS: usize = 64;
 /// How long a client may take to send the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long nothing is accepted after the system refused.
-const PAUSE: Duration = Duration::from_millis(250);
+/// How long pages may go on after the stop.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// How the page of metrics is set up.
 #[derive(Clone, Debug)]
 pub struct MetricsOptions {
-    /// Where to listen; port 0 lets the system choose.
-    pub address: SocketAddr,
+    /// Where to listen, and whether TLS is spoken there.
+    pub doors: Vec<Door>,
     /// `/metrics` shows single objects too (`prometheus.return_per_object_metrics`).
     pub per_object: bool,
     /// So many objects of a kind are shown at most, one by one.
@@ -45,7 +44,7 @@ pub struct MetricsOptions {
 
 /// The door for Prometheus. It closes when dropped.
 pub struct Metrics {
-    address: SocketAddr,
+    doors: Vec<Opened>,
     stop: watch::Sender<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -61,17 +60,21 @@ impl Metrics {
     /// Listens and serves who comes.
     ///
     /// # Errors
-    /// The address cannot be listened on, or a thread cannot be started.
-    pub fn start(broker: Arc<Broker>, options: MetricsOptions) -> std::io::Result<Self> {
+    /// An address cannot be listened on, or a thread cannot be started.
+    pub fn start(broker: Arc<Broker>, options: MetricsOptions) -> Result<Self, StartError> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
             .max_blocking_threads(PAGES)
             .thread_name("metrics")
-            .build()?;
-        let listener = std::net::TcpListener::bind(options.address)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+            .build()
+            .map_err(StartError::Thread)?;
+        let listeners = {
+            let _inside = runtime.enter();
+            let open = |door: &Door| Listener::open(door.clone(), &SocketOptions::default());
+            options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?
+        };
+        let doors = listeners.iter().map(Listener::opened).collect();
         let (stop, stopped) = watch::channel(false);
         let shared = Arc::new(Shared {
             identity: Identity {
@@ -86,19 +89,20 @@ impl Metrics {
         let thread = std::thread::Builder::new()
             .name("metrics".into())
             .spawn(move || {
-                runtime.block_on(serve(listener, shared, stopped));
-                runtime.shutdown_timeout(PAUSE);
-            })?;
+                runtime.block_on(serve(listeners, shared, stopped));
+                runtime.shutdown_timeout(GRACE);
+            })
+            .map_err(StartError::Thread)?;
         Ok(Self {
-            address,
+            doors,
             stop,
             thread: Mutex::new(Some(thread)),
         })
     }
 
-    /// Where it listens; a port that the system chose is filled in.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens.
+    pub fn doors(&self) -> &[Opened] {
+        &self.doors
     }
 }
 
@@ -114,40 +118,38 @@ impl Drop for Metrics {
 
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "metrics on {}", self.address)
+        write!(f, "metrics on {:?}", self.doors)
     }
 }
 
-async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    let Ok(listener) = TcpListener::from_std(listener) else {
-        return;
-    };
+async fn serve(listeners: Vec<Listener>, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(seat) = room.clone().acquire_owned().await else {
-            return;
-        };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.changed() => return,
-        };
-        match accepted {
-            Ok((socket, _)) => {
-                let shared = shared.clone();
-                tokio::spawn(async move {
-                    connection(socket, shared).await;
-                    drop(seat);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(area = "metrics", "a connection was not accepted: {error}");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+    for listener in listeners {
+        tokio::spawn(admit(listener, room.clone(), shared.clone()));
+    }
+    // The sender is gone if the page is.
+    let _ = stop.changed().await;
+}
+
+async fn admit(listener: Listener, room: Arc<Semaphore>, shared: Arc<Shared>) {
+    while let Ok(seat) = room.clone().acquire_owned().await {
+        let arrival = listener.next().await;
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            connection(arrival, shared).await;
+            drop(seat);
+        });
     }
 }
 
-async fn connection(socket: TcpStream, shared: Arc<Shared>) {
+async fn connection(arrival: Arrival, shared: Arc<Shared>) {
+    let socket = match arrival.enter().await {
+        Ok(guest) => guest.socket,
+        Err(error) => {
+            tracing::debug!(area = "metrics", "a connection did not begin: {error}");
+            return;
+        }
+    };
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(answer(&request, shared).await) }

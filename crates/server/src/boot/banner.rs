@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path;
 
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
-pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: Option<SocketAddr>) {
+pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opened]) {
     for door in doors {
         let how = if door.secured { " with TLS" } else { "" };
         tracing::info!(
@@ -24,11 +24,12 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: Option<
             door.address
         );
     }
-    if let Some(address) = metrics {
+    for door in metrics {
+        let scheme = if door.secured { "https" } else { "http" };
         tracing::info!(
             area = "boot",
-            "metrics for Prometheus on http://{}/metrics",
-            reachable(address)
+            "metrics for Prometheus on {scheme}://{}/metrics",
+            reachable(door.address)
         );
     }
     let data_dir = path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());

@@ -10,6 +10,7 @@ use std::time::Duration;
 fn options<'a>(config: &'a mut Config, setting: &Setting) -> &'a mut TlsOptions {
     match setting.key.segments().first().map(String::as_str) {
         Some("management") => &mut config.management.tls,
+        Some("prometheus") => &mut config.prometheus.tls,
         _ => &mut config.tls,
     }
 }
@@ -106,6 +107,7 @@ pub fn handshake_timeout(config: &mut Config, setting: &Setting) -> Checked {
     let ms = whole(&setting.value, 100, 3_600_000).ok_or("milliseconds, from 100 to 3600000")?;
     config.tls.handshake_timeout = Duration::from_millis(ms);
     config.management.tls.handshake_timeout = Duration::from_millis(ms);
+    config.prometheus.tls.handshake_timeout = Duration::from_millis(ms);
     Ok(())
 }
 
@@ -152,5 +154,17 @@ pub fn management_port(config: &mut Config, setting: &Setting) -> Checked {
 pub fn management_ip(config: &mut Config, setting: &Setting) -> Checked {
     let ip = setting.value.parse();
     config.management.tls_ip = Some(ip.map_err(|_| "an IP address, such as 127.0.0.1")?);
+    Ok(())
+}
+
+pub fn prometheus_port(config: &mut Config, setting: &Setting) -> Checked {
+    let port = number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
+    config.prometheus.tls_port = Some(port);
+    Ok(())
+}
+
+pub fn prometheus_ip(config: &mut Config, setting: &Setting) -> Checked {
+    let ip = setting.value.parse();
+    config.prometheus.tls_ip = Some(ip.map_err(|_| "an IP address, such as 127.0.0.1")?);
     Ok(())
 }
