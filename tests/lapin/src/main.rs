@@ -4,6 +4,7 @@ mod alarms;
 mod errors;
 mod features;
 mod messages;
+mod ours;
 mod queues;
 mod routing;
 mod world;
@@ -24,6 +25,7 @@ async fn main() -> ExitCode {
         messages::cases(),
         queues::cases(),
         features::cases(),
+        ours::cases(),
         errors::cases(),
         alarms::cases(),
     ];

@@ -17,6 +17,7 @@ public final class Suite {
           ConsumingTest.class,
           QueueTest.class,
           FeatureTest.class,
+          OursTest.class,
           ErrorTest.class,
           ReplyTest.class,
           AlarmTest.class);
