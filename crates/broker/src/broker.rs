@@ -12,6 +12,7 @@ use crate::recovery;
 use crate::replies::Replies;
 use crate::service::Service;
 use crate::session::Session;
+use crate::tally::Tallies;
 use crate::topology::Topology;
 use catalog::View;
 use model::{Limits, QueueId};
@@ -39,6 +40,8 @@ pub struct Broker {
     sessions: RwLock<HashMap<u64, Weak<Session>>>,
     sight: crate::sight::Registry,
     firehose: Firehose,
+    user_tallies: Tallies,
+    vhost_tallies: Tallies,
     queue_memory: Mutex<usize>,
     monitor: Mutex<Option<Monitor>>,
     /// Who decides about logins, if not the catalog alone.
@@ -64,6 +67,8 @@ impl Broker {
             sessions: RwLock::default(),
             sight: crate::sight::Registry::default(),
             firehose: Firehose::default(),
+            user_tallies: Tallies::default(),
+            vhost_tallies: Tallies::default(),
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
             monitor: Mutex::default(),
             authority: OnceLock::new(),
@@ -130,9 +135,19 @@ impl Broker {
         self.options.consumer_timeout_ms
     }
 
-    /// The name announced to clients.
-    pub fn cluster_name(&self) -> &str {
-        &self.options.cluster_name
+    /// The name announced to clients: a global parameter, or else the configuration's.
+    pub fn cluster_name(&self) -> String {
+        let view = self.view();
+        let set = view.global("cluster_name").and_then(|value| value.as_str());
+        set.unwrap_or(&self.options.cluster_name).to_owned()
+    }
+
+    /// What users have open, or virtual hosts.
+    pub(crate) fn tallies(&self, of_users: bool) -> &Tallies {
+        match of_users {
+            true => &self.user_tallies,
+            false => &self.vhost_tallies,
+        }
     }
 
     pub(crate) fn service(&self) -> &Service {

@@ -60,10 +60,12 @@ pub mod publish;
 pub mod queues;
 mod recovery;
 pub mod replies;
+mod rules;
 mod service;
 pub mod session;
 pub mod sight;
 mod survey;
+mod tally;
 mod topology;
 
 pub use access::LoginRefusal;
@@ -87,8 +89,8 @@ pub use topology::Done;
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
-    Applied, Binding as BindingView, Destination, Exchange, ExchangeKind, PasswordHash, Permission, Policy,
-    PolicyKind, Queue as QueueView, User as UserView, Vhost, View,
+    Applied, Binding as BindingView, Destination, Exchange, ExchangeKind, Metadata, PasswordHash, Permission,
+    Policy, PolicyKind, Queue as QueueView, Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
 };
 pub use catalog::{Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal};

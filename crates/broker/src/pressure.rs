@@ -23,17 +23,20 @@ pub enum Reason {
     Catalog,
     /// The node is low on memory or disk, and the connection published.
     Alarm,
+    /// A limit on the rate of its user or its virtual host.
+    RateLimit,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Memory,
         Self::Consumers,
         Self::Sync,
         Self::LogSize,
         Self::Catalog,
         Self::Alarm,
+        Self::RateLimit,
     ];
 
     /// As labels name it.
@@ -45,6 +48,7 @@ impl Reason {
             Self::LogSize => "log_size",
             Self::Catalog => "catalog",
             Self::Alarm => "alarm",
+            Self::RateLimit => "rate_limit",
         }
     }
 }
@@ -74,6 +78,11 @@ impl Pressure {
             relief,
             patience: Some(patience),
         }
+    }
+
+    /// A limit on its rate holds the publisher for this long, whether it consumes or not.
+    pub(crate) fn by_rate(relief: Arc<Relief>, wait: Duration) -> Self {
+        Self::with_patience(Reason::RateLimit, relief, wait)
     }
 
     /// What is short.

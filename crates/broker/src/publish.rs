@@ -66,6 +66,8 @@ pub struct Publisher {
     scratch: Vec<u8>,
     /// Something of what is on its way must not overtake acknowledgements.
     orderly: bool,
+    /// Messages and bytes that count against limits on rates and are not charged yet.
+    charged: (u64, u64),
 }
 
 /// Where a message went when the catalog's view was of this generation.
@@ -137,6 +139,7 @@ impl Publisher {
             open: SmallVec::new(),
             scratch: Vec::new(),
             orderly: false,
+            charged: (0, 0),
         }
     }
 
@@ -354,7 +357,7 @@ impl Publisher {
     }
 
     fn flush_targets(&mut self) -> Option<Pressure> {
-        if self.open.is_empty() {
+        if self.open.is_empty() && self.charged.0 == 0 {
             return None;
         }
         self.orderly = false;
@@ -368,6 +371,16 @@ impl Publisher {
         }
         if persistent {
             pressure = pressure.or_else(|| self.session.broker().node().log_pressure());
+        }
+        let (messages, bytes) = self.charged;
+        if messages > 0 {
+            self.charged = (0, 0);
+            // Where nothing is full, the limit on rates counts before the pace of consumers.
+            let full = pressure
+                .as_ref()
+                .is_some_and(|reason| reason.patience().is_none());
+            let wait = self.session.charge(messages, bytes);
+            pressure = if full { pressure } else { wait.or(pressure) };
         }
         pressure
     }
@@ -432,6 +445,10 @@ impl Publisher {
         target.counted = 0;
         let now = self.session.broker().node().now();
         let block = Arc::new(target.builder.finish(target.persistent, now));
+        if self.session.is_metered() {
+            self.charged.0 += block.len() as u64;
+            self.charged.1 += block.body_bytes();
+        }
         let numbers = std::mem::take(&mut target.numbers);
         for queue in &target.queues {
             let receipt = (!numbers.is_empty()).then(|| Receipt {

@@ -4,17 +4,19 @@ use crate::access::{Attempt, Rights};
 use crate::broker::Broker;
 use crate::firehose::Traced;
 use crate::outbox::{ChannelId, Event, Outbox, Ticket};
+use crate::pressure::Pressure;
 use crate::publish::Publisher;
 use crate::queues::Queue;
 use crate::sight::{Card, Connection};
+use crate::tally::Tally;
 use catalog::{Exchange, ExchangeKind, ObjectKind, Refusal, Verb, View};
 use model::{ConnectionId, QueueId};
 use std::net::IpAddr;
 use std::sync::{
     Arc, OnceLock, PoisonError, RwLock,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A user who logged in.
 #[derive(Clone, Debug)]
@@ -45,6 +47,10 @@ pub enum OpenRefusal {
     NoVhost { vhost: String },
     /// The user has no permissions in it.
     NoAccess { vhost: String, user: String },
+    /// The virtual host has as many connections as it may have.
+    VhostLimit { vhost: String, user: String, limit: i64 },
+    /// The user has as many connections as it may have.
+    UserLimit { user: String, limit: i64 },
 }
 
 impl std::fmt::Display for OpenRefusal {
@@ -54,6 +60,14 @@ impl std::fmt::Display for OpenRefusal {
             Self::NoAccess { vhost, user } => {
                 write!(f, "access to vhost '{vhost}' refused for user '{user}'")
             }
+            Self::VhostLimit { vhost, user, limit } => write!(
+                f,
+                "access to vhost '{vhost}' refused for user '{user}': connection limit ({limit}) is reached"
+            ),
+            Self::UserLimit { user, limit } => write!(
+                f,
+                "connection refused for user '{user}': user connection limit ({limit}) is reached"
+            ),
         }
     }
 }
@@ -75,6 +89,10 @@ pub struct Session {
     /// The user's rights as they are now: a token is renewed while the connection stands.
     rights: RwLock<Option<Arc<dyn Rights>>>,
     closed: AtomicBool,
+    /// The user's and the virtual host's.
+    tallies: [Arc<Tally>; 2],
+    /// How many channels are open here.
+    channels: AtomicU64,
 }
 
 impl Broker {
@@ -119,9 +137,11 @@ impl Broker {
         outbox: Arc<Outbox>,
         operator: bool,
     ) -> Result<Arc<Session>, OpenRefusal> {
-        if self.view().vhost(vhost).is_none() {
+        let view = self.view();
+        let Some(at) = view.vhost(vhost) else {
             return Err(OpenRefusal::NoVhost { vhost: vhost.into() });
-        }
+        };
+        let tallies = self.enter(&user.name, &at.name, !operator)?;
         let id = ConnectionId(self.node().number());
         let closed = AtomicBool::new(false);
         let session = Session {
@@ -136,6 +156,8 @@ impl Broker {
             shown: OnceLock::new(),
             operator,
             closed,
+            tallies,
+            channels: AtomicU64::new(0),
         };
         let session = Arc::new(session);
         self.session_opened(&session);
@@ -143,7 +165,74 @@ impl Broker {
     }
 }
 
+impl Broker {
+    /// Counts a connection of a user to a virtual host, if both may have one more.
+    fn enter(&self, user: &str, vhost: &str, bound: bool) -> Result<[Arc<Tally>; 2], OpenRefusal> {
+        let quota = || {
+            let view = self.view();
+            view.vhost(vhost).map(|vhost| *vhost.quota()).unwrap_or_default()
+        };
+        let of_vhost = self.tallies(false).enter(vhost, quota, bound);
+        let of_vhost = of_vhost.map_err(|limit| OpenRefusal::VhostLimit {
+            vhost: vhost.into(),
+            user: user.into(),
+            limit,
+        })?;
+        let quota = || self.view().user_quota(user);
+        match self.tallies(true).enter(user, quota, bound) {
+            Ok(of_user) => Ok([of_user, of_vhost]),
+            Err(limit) => {
+                self.tallies(false).leave(vhost, &of_vhost);
+                Err(OpenRefusal::UserLimit {
+                    user: user.into(),
+                    limit,
+                })
+            }
+        }
+    }
+}
+
 impl Session {
+    /// Counts a channel that a client opens.
+    ///
+    /// # Errors
+    /// The user has as many as it may have (RabbitMQ: 530, the connection is closed).
+    pub fn open_channel(&self) -> Result<(), Refusal> {
+        let [of_user, _] = &self.tallies;
+        let open = of_user.channels.fetch_add(1, Ordering::AcqRel);
+        let limit = self.broker.view().user_quota(&self.user.name).channels;
+        if let Some(limit) = catalog::Quota::is_reached(limit, open) {
+            of_user.channels.fetch_sub(1, Ordering::AcqRel);
+            return Err(Refusal::ChannelLimit {
+                user: self.user.name.clone(),
+                limit,
+            });
+        }
+        self.channels.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// A channel is gone.
+    pub fn close_channel(&self) {
+        self.channels.fetch_sub(1, Ordering::AcqRel);
+        self.tallies[0].channels.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// True if there is a limit on the rate of what the user publishes, or of all in the virtual host.
+    #[inline]
+    pub(crate) fn is_metered(&self) -> bool {
+        self.tallies[0].is_metered() | self.tallies[1].is_metered()
+    }
+
+    /// Counts what was published against the rates, and says how long to wait if it was too much.
+    #[cold]
+    pub(crate) fn charge(&self, messages: u64, bytes: u64) -> Option<Pressure> {
+        let now = Instant::now();
+        let tallies = self.tallies.iter().filter(|tally| tally.is_metered());
+        let waits = tallies.filter_map(|tally| tally.charge(now, messages, bytes));
+        waits.max_by_key(Pressure::patience)
+    }
+
     /// A new name for a reply that waits.
     pub fn ticket(&self) -> Ticket {
         Ticket(self.broker().node().number())
@@ -213,6 +302,12 @@ impl Session {
             return;
         }
         self.broker.session_closed(self);
+        let [of_user, of_vhost] = &self.tallies;
+        of_user
+            .channels
+            .fetch_sub(self.channels.swap(0, Ordering::AcqRel), Ordering::AcqRel);
+        self.broker.tallies(true).leave(&self.user.name, of_user);
+        self.broker.tallies(false).leave(&self.vhost, of_vhost);
         self.delete_exclusive_queues();
     }
 
@@ -267,16 +362,26 @@ impl Session {
         }
     }
 
-    /// May this session's user publish or bind with this key at this exchange, by its authority's word?
+    /// May this session's user publish with this key to a topic exchange (`Write`), or bind it (`Read`)? Its authority decides, or
+    /// else its topic permissions.
     pub(crate) fn check_key(&self, verb: Verb, exchange: &Exchange, key: &[u8]) -> Result<(), Refusal> {
-        let Some(rights) = self.rights() else {
-            return Ok(());
-        };
-        let topic = exchange.kind == ExchangeKind::Topic;
-        if self.operator || !topic || rights.may_with_key(&self.vhost, verb, &exchange.name, key) {
+        if self.operator || exchange.kind != ExchangeKind::Topic {
             return Ok(());
         }
-        Err(self.no_permission(verb, ObjectKind::Exchange, &exchange.name))
+        let permitted = match self.rights() {
+            Some(rights) => rights.may_with_key(&self.vhost, verb, &exchange.name, key),
+            None => self.broker.view().may_topic(&self.user.name, exchange, verb, key),
+        };
+        if permitted {
+            return Ok(());
+        }
+        Err(Refusal::NoTopicPermission {
+            verb,
+            key: String::from_utf8_lossy(key).into_owned(),
+            exchange: exchange.name.to_string(),
+            vhost: self.vhost.to_string(),
+            user: self.user.name.clone(),
+        })
     }
 
     /// The one access decision: may this session's user do this to an object of this name?

@@ -18,7 +18,7 @@
 //! seeds: a change costs O(log n) however many bindings there are, and a view stays as it was.
 //!
 //! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`queue`], [`binding`], [`policy`], [`routing`] (how keys and headers
-//! find destinations), [`user`] and [`pattern`] (who may what), [`view`], then [`request`], [`effect`], [`record`],
+//! find destinations), [`user`], [`topic_permission`] and [`pattern`] (who may what), [`quota`] (how much), [`view`], then [`request`], [`effect`], [`record`],
 //! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together.
 
 pub mod arguments;
@@ -26,14 +26,17 @@ pub mod binding;
 pub mod effect;
 pub mod exchange;
 pub mod machine;
+pub mod metadata;
 pub mod pattern;
 pub mod policy;
 pub mod queue;
+pub mod quota;
 pub mod record;
 pub mod refusal;
 pub mod request;
 mod retry_delay;
 pub mod routing;
+pub mod topic_permission;
 pub mod user;
 pub mod vhost;
 pub mod view;
@@ -42,13 +45,16 @@ pub use binding::{Binding, Destination};
 pub use effect::{Answer, Effect};
 pub use exchange::{Exchange, ExchangeKind};
 pub use machine::Catalog;
+pub use metadata::Metadata;
 pub use pattern::Pattern;
 pub use policy::{Applied, ApplyTo, Policies, Policy, PolicyKind};
 pub use queue::{Overflow, Queue, QueueSettings, delayed_exchange, server_name};
+pub use quota::{Quota, QuotaOf};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
 pub use request::{Request, strip};
 pub use routing::{Envelope, Looked};
+pub use topic_permission::TopicPermission;
 pub use user::{AuthRefusal, PasswordHash, Permission, User};
 pub use vhost::Vhost;
 pub use view::View;

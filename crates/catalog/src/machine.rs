@@ -10,8 +10,9 @@ mod policies;
 mod queues;
 mod snapshot;
 mod users;
+mod vhosts;
 
-use crate::{Answer, Destination, Effect, Name, Record, Refusal, Request, Vhost, View};
+use crate::{Answer, Destination, Effect, Name, Record, Refusal, Request, TopicPermission, Vhost, View};
 use model::{ConnectionId, Index, Machine, Outcome, QueueId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -203,6 +204,42 @@ impl<R> Catalog<R> {
                 name,
                 reply,
             } => (reply, self.delete_policy(vhost, kind, name, turn)),
+            other => self.decide_rules(other, turn),
+        }
+    }
+
+    /// Decides about limits, topic permissions, and what is said of virtual hosts and of the whole.
+    fn decide_rules(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
+        match request {
+            Request::SetLimit {
+                of,
+                limit,
+                value,
+                reply,
+            } => (reply, self.set_limit(of, &limit, value, turn)),
+            Request::SetGlobal { name, value, reply } => (reply, self.set_global(name, value, turn)),
+            Request::DescribeVhost {
+                vhost,
+                metadata,
+                reply,
+            } => (reply, self.describe_vhost(vhost, metadata, turn)),
+            Request::SetTopicPermission {
+                user,
+                vhost,
+                exchange,
+                write,
+                read,
+                reply,
+            } => {
+                let wanted = TopicPermission::new(user, vhost, exchange, write, read);
+                (reply, wanted.and_then(|it| self.set_topic_permission(it, turn)))
+            }
+            Request::ClearTopicPermissions {
+                user,
+                vhost,
+                exchange,
+                reply,
+            } => (reply, self.clear_topic_permissions(user, vhost, exchange, turn)),
             other => self.decide_upkeep(other, turn),
         }
     }

@@ -2,9 +2,12 @@
 
 mod codec;
 
-use crate::{Destination, ExchangeKind, Name, PasswordHash, Policy, PolicyKind, Queue};
+use crate::{
+    Destination, ExchangeKind, Metadata, Name, PasswordHash, Policy, PolicyKind, Queue, Quota, QuotaOf,
+    TopicPermission,
+};
 use model::QueueId;
-use model::table::Table;
+use model::table::{Table, Value};
 use std::sync::Arc;
 
 /// A fact about what exists. Deleting a thing includes deleting its bindings; applying a record again changes nothing.
@@ -73,6 +76,20 @@ pub enum Record {
         vhost: Name,
         kind: PolicyKind,
         name: Name,
+    },
+    /// The limits of a user or a virtual host: these and no others.
+    QuotaSet { of: QuotaOf, quota: Quota },
+    /// A global parameter has this value, or is gone.
+    GlobalSet { name: Name, value: Option<Value> },
+    /// What is said about a virtual host.
+    VhostDescribed { vhost: Name, metadata: Metadata },
+    /// A user's permission on the routing keys of a topic exchange.
+    TopicPermissionSet(Arc<TopicPermission>),
+    /// A user has no topic permission on an exchange, or on all of a virtual host.
+    TopicPermissionsCleared {
+        user: Name,
+        vhost: Name,
+        exchange: Option<Name>,
     },
     /// Queue ids below this one may have been used, for queues that left no record. Written ahead, many at a time.
     QueueIdsReserved { below: u64 },

@@ -141,6 +141,26 @@ pub enum Refusal {
     InvalidMessage { text: String },
     /// A policy that makes no sense.
     InvalidPolicy { text: String },
+    /// A limit that makes no sense.
+    InvalidLimit { text: String },
+    /// The virtual host has as many queues as it may have.
+    QueueLimit {
+        queue: String,
+        vhost: String,
+        limit: i64,
+    },
+    /// The user has as many channels as it may have.
+    ChannelLimit { user: String, limit: i64 },
+    /// The virtual host is protected from deletion.
+    ProtectedVhost { vhost: String },
+    /// The user lacks a permission on a routing key.
+    NoTopicPermission {
+        verb: Verb,
+        key: String,
+        exchange: String,
+        vhost: String,
+        user: String,
+    },
     /// A permission that is no regular expression.
     InvalidPattern { pattern: String, reason: String },
     /// A name that is too long, or is made of nothing but line ends.
@@ -159,6 +179,7 @@ impl Refusal {
             | Self::NoUser { .. }
             | Self::NoPreviousQueue => RefusalKind::NotFound,
             Self::NoPermission { .. }
+            | Self::NoTopicPermission { .. }
             | Self::InternalExchange { .. }
             | Self::ReservedName { .. }
             | Self::DefaultExchange
@@ -178,8 +199,12 @@ impl Refusal {
             | Self::InvalidBinding { .. }
             | Self::InvalidMessage { .. }
             | Self::InvalidPolicy { .. }
+            | Self::InvalidLimit { .. }
+            | Self::QueueLimit { .. }
+            | Self::ProtectedVhost { .. }
             | Self::InvalidPattern { .. }
             | Self::InvalidName { .. } => RefusalKind::PreconditionFailed,
+            Self::ChannelLimit { .. } => RefusalKind::NotAllowed,
             Self::Internal { .. } => RefusalKind::Internal,
         }
     }
@@ -293,6 +318,39 @@ impl fmt::Display for Refusal {
             }
             Self::InvalidName { name, reason } => write!(f, "invalid name '{name}': {reason}"),
             Self::Internal { reason } => f.write_str(reason),
+            rule => rule.fmt_rule(f),
+        }
+    }
+}
+
+impl Refusal {
+    /// What limits and topic permissions refuse.
+    fn fmt_rule(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidLimit { text } => f.write_str(text),
+            Self::QueueLimit { queue, vhost, limit } => write!(
+                f,
+                "cannot declare queue '{queue}': queue limit in vhost '{vhost}' ({limit}) is reached"
+            ),
+            Self::ChannelLimit { user, limit } => write!(
+                f,
+                "number of channels opened for user '{user}' has reached the maximum allowed user limit of {limit}"
+            ),
+            Self::ProtectedVhost { vhost } => write!(
+                f,
+                "Refusing to delete virtual host '{vhost}' because it is protected from deletion"
+            ),
+            Self::NoTopicPermission {
+                verb,
+                key,
+                exchange,
+                vhost,
+                user,
+            } => write!(
+                f,
+                "{verb} access to topic '{key}' in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'"
+            ),
+            _ => Ok(()),
         }
     }
 }

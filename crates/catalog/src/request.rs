@@ -1,8 +1,10 @@
 //! What may be asked of the catalog. Imperative.
 
 use crate::exchange::is_reserved;
-use crate::{Destination, ExchangeKind, Name, ObjectKind, PasswordHash, PolicyKind, Record, Refusal};
-use model::table::Table;
+use crate::{
+    Destination, ExchangeKind, Metadata, Name, ObjectKind, PasswordHash, PolicyKind, QuotaOf, Record, Refusal,
+};
+use model::table::{Table, Value};
 use model::{ConnectionId, QueueId};
 
 /// A request. `R` is the host's handle for the answer, which comes back in [`crate::Effect::Reply`].
@@ -114,6 +116,42 @@ pub enum Request<R> {
         name: Name,
         reply: R,
     },
+    /// Set a limit of a user or a virtual host, or take it away.
+    SetLimit {
+        of: QuotaOf,
+        /// RabbitMQ's name for it, such as `max-connections`.
+        limit: String,
+        value: Option<i64>,
+        reply: R,
+    },
+    /// Set a global parameter, or take it away.
+    SetGlobal {
+        name: Name,
+        value: Option<Value>,
+        reply: R,
+    },
+    /// Say what a virtual host is for.
+    DescribeVhost {
+        vhost: Name,
+        metadata: Metadata,
+        reply: R,
+    },
+    /// Let a user publish and bind only certain routing keys on a topic exchange.
+    SetTopicPermission {
+        user: Name,
+        vhost: Name,
+        exchange: Name,
+        write: String,
+        read: String,
+        reply: R,
+    },
+    /// Take topic permissions away: on one exchange, or on all of a virtual host. Done if there are none.
+    ClearTopicPermissions {
+        user: Name,
+        vhost: Name,
+        exchange: Option<Name>,
+        reply: R,
+    },
     /// A connection is gone: its exclusive queues are deleted.
     CloseConnection { connection: ConnectionId, reply: R },
     /// Take away so many bindings of a queue that is about to be deleted, so that no turn is long. Answered with
@@ -192,6 +230,11 @@ impl<R> Request<R> {
             | Self::DeleteQueue { reply, .. }
             | Self::Bind { reply, .. }
             | Self::PutPolicy { reply, .. }
+            | Self::SetLimit { reply, .. }
+            | Self::SetGlobal { reply, .. }
+            | Self::DescribeVhost { reply, .. }
+            | Self::SetTopicPermission { reply, .. }
+            | Self::ClearTopicPermissions { reply, .. }
             | Self::DeletePolicy { reply, .. }
             | Self::Unbind { reply, .. }
             | Self::CloseConnection { reply, .. }

@@ -4,7 +4,7 @@ use crate::arguments::queue_settings;
 use crate::binding::{Binding, ByDestination, BySource};
 use crate::exchange::PREDECLARED;
 use crate::routing::{Envelope, Found, Routes};
-use crate::{Destination, Exchange, ExchangeKind, Name, Policies, Queue, QueueSettings};
+use crate::{Destination, Exchange, ExchangeKind, Metadata, Name, Policies, Queue, QueueSettings, Quota};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
 use model::table::{Table, Value};
@@ -21,6 +21,8 @@ pub struct Vhost {
     /// All bindings; `Exchange::outgoing` has them by source.
     bindings: OrdSet<ByDestination>,
     policies: Arc<Policies>,
+    quota: Quota,
+    metadata: Arc<Metadata>,
 }
 
 impl Vhost {
@@ -32,6 +34,8 @@ impl Vhost {
             queues: OrdMap::new(),
             bindings: OrdSet::new(),
             policies: Arc::default(),
+            quota: Quota::default(),
+            metadata: Arc::default(),
         };
         for (name, kind, internal) in PREDECLARED {
             vhost.add_exchange(name.into(), kind, true, false, internal, Arc::default());
@@ -72,6 +76,24 @@ impl Vhost {
     /// All policies.
     pub fn policies(&self) -> &Arc<Policies> {
         &self.policies
+    }
+
+    /// Its limits.
+    pub fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    pub(crate) fn set_quota(&mut self, quota: Quota) {
+        self.quota = quota;
+    }
+
+    /// What is said about it.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    pub(crate) fn describe(&mut self, metadata: Metadata) {
+        self.metadata = Arc::new(metadata);
     }
 
     pub(crate) fn policies_mut(&mut self) -> &mut Policies {

@@ -2,9 +2,13 @@
 
 use crate::arguments::queue_settings;
 use crate::routing::Envelope;
-use crate::{AuthRefusal, Binding, Exchange, Name, Permission, Queue, QueueSettings, User, Verb, Vhost};
+use crate::{
+    AuthRefusal, Binding, Exchange, ExchangeKind, Name, Permission, Queue, QueueSettings, Quota,
+    TopicPermission, User, Verb, Vhost,
+};
 use imbl::OrdMap;
 use model::QueueId;
+use model::table::Value;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -16,6 +20,11 @@ pub struct View {
     pub(crate) users: OrdMap<Name, Arc<User>>,
     /// By user and virtual host.
     pub(crate) permissions: OrdMap<(Name, Name), Arc<Permission>>,
+    /// By user, virtual host and exchange.
+    pub(crate) topic_permissions: OrdMap<(Name, Name, Name), Arc<TopicPermission>>,
+    /// Limits of users that have some.
+    pub(crate) user_quotas: OrdMap<Name, Quota>,
+    pub(crate) globals: OrdMap<Name, Value>,
 }
 
 impl View {
@@ -81,6 +90,45 @@ impl View {
     /// All permissions, by user and virtual host.
     pub fn permissions(&self) -> impl Iterator<Item = &Permission> {
         self.permissions.values().map(|permission| &**permission)
+    }
+
+    /// A user's limits.
+    pub fn user_quota(&self, name: &str) -> Quota {
+        self.user_quotas.get(name).copied().unwrap_or_default()
+    }
+
+    /// A global parameter.
+    pub fn global(&self, name: &str) -> Option<&Value> {
+        self.globals.get(name)
+    }
+
+    /// All global parameters, by name.
+    pub fn globals(&self) -> impl Iterator<Item = (&Name, &Value)> {
+        self.globals.iter()
+    }
+
+    /// All topic permissions, by user, virtual host and exchange.
+    pub fn topic_permissions(&self) -> impl Iterator<Item = &TopicPermission> {
+        self.topic_permissions.values().map(|permission| &**permission)
+    }
+
+    /// A user's topic permissions in a virtual host.
+    pub fn topic_permissions_of(&self, user: &str, vhost: &str) -> impl Iterator<Item = &TopicPermission> {
+        self.topic_permissions()
+            .filter(move |it| *it.user == *user && *it.vhost == *vhost)
+    }
+
+    /// May the user publish with this routing key to a topic exchange (`Write`), or bind it (`Read`)? Who has no topic
+    /// permission there may. Asked beside [`View::may`].
+    pub fn may_topic(&self, user: &str, exchange: &Exchange, verb: Verb, key: &[u8]) -> bool {
+        if self.topic_permissions.is_empty() || exchange.kind != ExchangeKind::Topic {
+            return true;
+        }
+        let key = String::from_utf8_lossy(key);
+        let place = (Name::from(user), exchange.vhost.clone(), exchange.name.clone());
+        self.topic_permissions
+            .get(&place)
+            .is_none_or(|permission| permission.permits(verb, &key))
     }
 
     /// Finds the queues that a message to `exchange` goes to and appends them to `out`, each once, by rising id.

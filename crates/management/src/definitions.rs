@@ -7,13 +7,19 @@ use crate::arguments::{self, boolean, text};
 use crate::bindings::kind;
 use crate::call::{Call, Hall, queues_of};
 use crate::json;
+use crate::limits;
+use crate::parameters;
 use crate::permissions;
 use crate::policies;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::topic_permissions;
 use crate::users::{self, hash_of, tags};
-use broker::{Broker, DeclareExchange, DeclareQueue, Destination, Permissions, PolicyKind, Vhost, View};
+use crate::vhosts;
+use broker::{
+    Broker, DeclareExchange, DeclareQueue, Destination, Permissions, PolicyKind, QuotaOf, Vhost, View,
+};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -34,9 +40,6 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-/// The component under which operators' policies stand among parameters.
-const OPERATOR_POLICY: &str = "operator_policy";
-
 /// What a refused import says.
 type Outcome<T = ()> = Result<T, String>;
 
@@ -56,18 +59,21 @@ fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
     let cluster = call.hall.broker.cluster_name();
     let mut document = head(call.hall);
     let vhosts: Vec<&Arc<Vhost>> = view.vhosts().collect();
-    let metadata = json!({"description": "", "tags": [], "default_queue_type": "classic"});
-    let named = |vhost: &&Arc<Vhost>| json!({"name": &*vhost.name, "limits": {}, "metadata": metadata});
+    let named = |vhost: &&Arc<Vhost>| json!({"name": &*vhost.name, "limits": limits::row(vhost.quota()), "metadata": vhosts::metadata_row(vhost)});
+    let globals = parameters::set_globals(view);
     for (name, value) in [
         ("rabbitmq_definition_format", "cluster".into()),
-        ("original_cluster_name", cluster.into()),
+        ("original_cluster_name", cluster.as_str().into()),
         (
             "explanation",
             format!("Definitions of cluster '{cluster}'").into(),
         ),
-        ("global_parameters", json!([])),
-        ("topic_permissions", json!([])),
-        ("users", view.users().map(users::row).collect()),
+        ("global_parameters", globals.into()),
+        (
+            "topic_permissions",
+            view.topic_permissions().map(topic_permissions::row).collect(),
+        ),
+        ("users", view.users().map(|user| users::row(view, user)).collect()),
         ("vhosts", vhosts.iter().map(named).collect()),
         ("permissions", view.permissions().map(permissions::row).collect()),
     ] {
@@ -87,11 +93,8 @@ fn export_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
             "explanation",
             json!(format!("Definitions of virtual host '{}'", vhost.name)),
         ),
-        ("limits", json!({})),
-        (
-            "metadata",
-            json!({"description": "", "tags": [], "default_queue_type": "classic"}),
-        ),
+        ("limits", limits::row(vhost.quota())),
+        ("metadata", vhosts::metadata_row(vhost)),
     ] {
         document.insert(name.into(), value);
     }
@@ -109,7 +112,7 @@ fn reply(call: &Call<'_>, document: Map<String, Value>) -> Reply {
 /// Exchanges, queues and bindings that are worth keeping: not those of the server, nor those of one connection.
 fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_vhost: bool) {
     let (mut exchanges, mut queues, mut bindings) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut policies, mut parameters) = (Vec::new(), Vec::new());
+    let (mut policies, mut of_components) = (Vec::new(), Vec::new());
     for vhost in vhosts {
         let placed = |mut object: Value| {
             if with_vhost {
@@ -123,13 +126,12 @@ fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_v
             row.retain(|name, _| with_vhost || name != "vhost");
             Value::Object(row)
         }));
-        let operators = vhost.policies().all(PolicyKind::Operator).into_iter();
-        parameters.extend(operators.map(|policy| {
-            placed(json!({
-                "component": OPERATOR_POLICY,
-                "name": &*policy.name,
-                "value": policies::value(policy),
-            }))
+        let own = parameters::of_vhost(vhost, None).into_iter();
+        of_components.extend(own.map(|mut row| {
+            if let Value::Object(members) = &mut row {
+                members.retain(|name, _| with_vhost || name != "vhost");
+            }
+            row
         }));
         let own = vhost.exchanges().filter(|one| !is_of_the_server(&one.name));
         exchanges.extend(own.map(|exchange| {
@@ -168,7 +170,7 @@ fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_v
         }));
     }
     document.insert("policies".into(), policies.into());
-    document.insert("parameters".into(), parameters.into());
+    document.insert("parameters".into(), of_components.into());
     document.insert("exchanges".into(), exchanges.into());
     document.insert("queues".into(), queues.into());
     document.insert("bindings".into(), bindings.into());
@@ -208,7 +210,6 @@ pub fn import(broker: &Broker, document: &[u8], vhost: Option<&str>, asker: Opti
         },
     };
     let import = Import { broker, vhost, asker };
-    import.refuse_what_is_not_kept(&document)?;
     let outcome = import.all(&document);
     let durable = broker.make_durable().map_err(|refusal| refusal.to_string());
     outcome.and(durable)
@@ -221,33 +222,31 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn refuse_what_is_not_kept(&self, document: &Map<String, Value>) -> Outcome {
-        for class in ["topic_permissions"] {
-            if let Some(first) = objects(document, class)?.first() {
-                let name = first.get("name").or(first.get("user")).and_then(Value::as_str);
-                return Err(format!(
-                    "{class} are not part of this version, and there is '{}'",
-                    name.unwrap_or_default()
-                ));
-            }
-        }
-        Ok(())
-    }
-
     fn all(&self, document: &Map<String, Value>) -> Outcome {
         type Step<'a> = fn(&Import<'a>, &View, &Map<String, Value>) -> Result<(), Refusal>;
-        let steps: [(&str, &str, Step<'_>); 8] = [
+        let steps: [(&str, &str, Step<'_>); 10] = [
             ("users", "name", Import::user),
             ("vhosts", "name", Import::virtual_host),
             ("permissions", "user", Import::permission),
+            ("global_parameters", "name", Import::global),
             ("policies", "name", Import::policy),
             ("parameters", "name", Import::parameter),
             ("exchanges", "name", Import::exchange),
+            ("topic_permissions", "user", Import::topic_permission),
             ("queues", "name", Import::queue),
             ("bindings", "source", Import::binding),
         ];
-        let first = if self.vhost.is_some() { 3 } else { 0 };
-        for (class, name, step) in steps.into_iter().skip(first) {
+        let of_the_whole = [
+            "users",
+            "vhosts",
+            "permissions",
+            "global_parameters",
+            "topic_permissions",
+        ];
+        for (class, name, step) in steps {
+            if self.vhost.is_some() && of_the_whole.contains(&class) {
+                continue;
+            }
             let view = self.broker.view();
             for object in objects(document, class)? {
                 let make = || match object {
@@ -277,33 +276,37 @@ impl Import<'_> {
             _ => None,
         };
         let known = view.user(name);
-        if known.is_some_and(|known| known.tags == tags && known.password() == password.as_ref()) {
-            return Ok(());
+        if !known.is_some_and(|known| known.tags == tags && known.password() == password.as_ref()) {
+            self.broker.put_user(name, password, tags)?;
         }
-        Ok(self.broker.put_user(name, password, tags)?)
+        self.limits(QuotaOf::User(name.into()), object)
     }
 
     fn virtual_host(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
         let name = needed(object, "name")?;
-        let metadata = object.get("metadata").and_then(Value::as_object);
-        let of = |map: &Map<String, Value>| {
-            map.get("default_queue_type")
-                .and_then(Value::as_str)
-                .is_some_and(|kind| !matches!(kind, "classic" | "undefined"))
-        };
-        if of(object) || metadata.is_some_and(of) {
-            return Err(Refusal::bad_request(
-                "default_queue_type can only be classic in this version",
-            ));
+        // RabbitMQ 3.8 had the members of `metadata` beside the name.
+        let said = object
+            .get("metadata")
+            .and_then(Value::as_object)
+            .unwrap_or(object);
+        vhosts::refuse_what_is_not_kept(said)?;
+        let protected = boolean(said, "protected_from_deletion")?;
+        let metadata = vhosts::metadata(said, protected)?;
+        if view.vhost(name).is_none() {
+            self.broker.create_vhost(name)?;
+            if let Some(asker) = self.asker {
+                self.broker.set_permissions(asker, name, Permissions::all())?;
+            }
         }
-        if view.vhost(name).is_some() {
-            return Ok(());
+        if self
+            .broker
+            .view()
+            .vhost(name)
+            .is_some_and(|known| *known.metadata() != metadata)
+        {
+            self.broker.describe_vhost(name, metadata)?;
         }
-        self.broker.create_vhost(name)?;
-        match self.asker {
-            Some(asker) => Ok(self.broker.set_permissions(asker, name, Permissions::all())?),
-            None => Ok(()),
-        }
+        self.limits(QuotaOf::Vhost(name.into()), object)
     }
 
     fn permission(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
@@ -330,15 +333,41 @@ impl Import<'_> {
 
     fn parameter(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
         let (name, vhost) = (needed(object, "name")?, self.vhost_of(object)?);
-        let value = object.get("value").and_then(Value::as_object);
-        match (needed(object, "component")?, value) {
-            (OPERATOR_POLICY, Some(value)) => {
-                policies::make(self.broker, vhost, PolicyKind::Operator, name, value)
+        let value = object.get("value").unwrap_or(&Value::Null);
+        parameters::make(self.broker, vhost, needed(object, "component")?, name, value)
+    }
+
+    fn global(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let value = object.get("value").unwrap_or(&Value::Null);
+        match needed(object, "name")? {
+            // RabbitMQ's own identity is no setting.
+            "internal_cluster_id" => Ok(()),
+            // The name that the configuration gives needs no parameter, and neither do tags that are none.
+            "cluster_name" if *value == *self.broker.cluster_name() => Ok(()),
+            "cluster_tags" if value.as_array().is_some_and(Vec::is_empty) => Ok(()),
+            name if view
+                .global(name)
+                .is_some_and(|known| json::value(known) == *value) =>
+            {
+                Ok(())
             }
-            (component, _) => Err(Refusal::bad_request(format!(
-                "Validation failed\n\ncomponent {component} not found\n"
-            ))),
+            name => parameters::make_global(self.broker, name, value),
         }
+    }
+
+    fn topic_permission(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let (user, vhost) = (needed(object, "user")?, needed(object, "vhost")?);
+        topic_permissions::make(self.broker, user, vhost, object)
+    }
+
+    /// The limits that a user or virtual host is to have besides those it has.
+    fn limits(&self, of: QuotaOf, object: &Map<String, Value>) -> Result<(), Refusal> {
+        let members = object.get("limits").and_then(Value::as_object);
+        for (limit, value) in members.into_iter().flatten() {
+            let value = limits::number(&of, limit, value)?;
+            self.broker.set_limit(of.clone(), limit, Some(value))?;
+        }
+        Ok(())
     }
 
     fn exchange(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {

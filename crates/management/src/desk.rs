@@ -40,6 +40,9 @@ impl Desk {
         };
         let session = connected.map_err(|refusal| match refusal {
             OpenRefusal::NoVhost { .. } => Refusal::Missing("vhost_not_found".into()),
+            OpenRefusal::VhostLimit { .. } | OpenRefusal::UserLimit { .. } => {
+                Refusal::bad_request(refusal.to_string())
+            }
             OpenRefusal::NoAccess { .. } => Refusal::not_authorised("Access refused."),
         })?;
         Ok(Self {

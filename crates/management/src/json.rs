@@ -8,7 +8,7 @@ pub fn table(table: &Table) -> Value {
     let mut map = Map::new();
     for (name, value) in table.iter() {
         // The first of a name counts, as in RabbitMQ.
-        map.entry(text(name)).or_insert_with(|| field(value));
+        map.entry(text(name)).or_insert_with(|| self::value(value));
     }
     Value::Object(map)
 }
@@ -18,14 +18,15 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn field(value: &Field) -> Value {
-    match value {
+/// A value. What JSON has no form for is text.
+pub fn value(field: &Field) -> Value {
+    match field {
         Field::Bool(it) => (*it).into(),
         Field::Float(it) => f64::from(*it).into(),
         Field::Double(it) => (*it).into(),
         Field::Decimal { scale, value } => (f64::from(*value) / 10f64.powi(i32::from(*scale))).into(),
         Field::LongStr(bytes) | Field::Binary(bytes) => text(bytes).into(),
-        Field::Array(items) => items.iter().map(field).collect(),
+        Field::Array(items) => items.iter().map(value).collect(),
         Field::Timestamp(it) => (*it).into(),
         Field::UnsignedInt(it) => (*it).into(),
         Field::Table(it) => table(it),

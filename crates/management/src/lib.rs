@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `policies`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `moving`, `definitions`,
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `topic_permissions`, `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `moving`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `metrics` is
@@ -28,6 +28,7 @@ mod exchanges;
 mod health;
 mod history;
 mod json;
+mod limits;
 mod listing;
 mod management;
 mod message_stats;
@@ -37,6 +38,7 @@ mod moving;
 mod nodes;
 mod options;
 mod overview;
+mod parameters;
 mod permissions;
 mod policies;
 mod properties_key;
@@ -50,6 +52,7 @@ mod sampler;
 mod samples;
 mod serve;
 mod text;
+mod topic_permissions;
 mod upkeep;
 mod users;
 mod vhosts;

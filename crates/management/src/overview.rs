@@ -24,10 +24,6 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("GET", Right::Management, whoami)],
     },
     Route {
-        path: "/cluster-name",
-        verbs: &[("GET", Right::Management, cluster_name)],
-    },
-    Route {
         path: "/version",
         verbs: &[("GET", Right::Management, version)],
     },
@@ -45,22 +41,6 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/deprecated-features/used",
-        verbs: &[("GET", Right::Management, none)],
-    },
-    Route {
-        path: "/parameters",
-        verbs: &[("GET", Right::Policymaker, none)],
-    },
-    Route {
-        path: "/global-parameters",
-        verbs: &[("GET", Right::Policymaker, none)],
-    },
-    Route {
-        path: "/vhost-limits",
-        verbs: &[("GET", Right::Management, none)],
-    },
-    Route {
-        path: "/user-limits",
         verbs: &[("GET", Right::Management, none)],
     },
     Route {
@@ -128,11 +108,6 @@ fn whoami(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(Reply::json(
         &json!({"name": name, "tags": tags, "is_internal_user": true}),
     ))
-}
-
-fn cluster_name(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let name = call.hall.broker.cluster_name();
-    Ok(Reply::json(&json!({ "name": name })))
 }
 
 fn version(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -3,7 +3,6 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::listing::{List, object};
-use crate::overview::none;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
@@ -30,10 +29,6 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/users/:user/permissions",
         verbs: &[("GET", Right::Administrator, of_user)],
-    },
-    Route {
-        path: "/topic-permissions",
-        verbs: &[("GET", Right::Administrator, none)],
     },
 ];
 

@@ -22,6 +22,8 @@ pub enum Refusal {
     Missing(String),
     /// 405: the path knows other verbs.
     NotAllowed,
+    /// 412: it is protected.
+    Precondition(String),
     /// 413: the body is larger than the limit, in bytes.
     TooLarge(usize),
     /// 500: a defect of this broker.
@@ -41,6 +43,9 @@ impl Refusal {
 
     /// The broker's refusal by the status codes that RabbitMQ's API has for them. It tells nobody which permission is missing.
     pub fn of_broker(refusal: &broker::Refusal) -> Self {
+        if let broker::Refusal::ProtectedVhost { .. } = refusal {
+            return Self::Precondition(refusal.to_string());
+        }
         match refusal.kind() {
             RefusalKind::NotFound => Self::Missing(refusal.to_string()),
             RefusalKind::AccessRefused => Self::not_authorised("Access refused."),
@@ -56,6 +61,7 @@ impl Refusal {
             Self::Anonymous | Self::Credentials | Self::NotAuthorised(_) => 401,
             Self::NotFound | Self::Missing(_) => 404,
             Self::NotAllowed => 405,
+            Self::Precondition(_) => 412,
             Self::TooLarge(_) => 413,
             Self::Internal(_) => 500,
         }
@@ -72,6 +78,7 @@ impl Refusal {
             Self::NotAuthorised(reason) => body("not_authorised", &reason.as_str().into()),
             Self::NotFound => body("Object Not Found", &"Not Found".into()),
             Self::Missing(reason) => body("not_found", &reason.as_str().into()),
+            Self::Precondition(reason) => body("precondition_failed", &reason.as_str().into()),
             Self::TooLarge(limit) => body(
                 "payload_too_large",
                 &format!("request body is larger than {limit} bytes").into(),

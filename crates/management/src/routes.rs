@@ -6,8 +6,9 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    bindings, channels, connections, consumers, definitions, exchanges, health, messages, moving, nodes,
-    overview, permissions, policies, queues, upkeep, users, vhosts, why,
+    bindings, channels, connections, consumers, definitions, exchanges, health, limits, messages, moving,
+    nodes, overview, parameters, permissions, policies, queues, topic_permissions, upkeep, users, vhosts,
+    why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -29,7 +30,10 @@ pub const ROUTES: &[&[Route]] = &[
     vhosts::ROUTES,
     users::ROUTES,
     permissions::ROUTES,
+    topic_permissions::ROUTES,
     policies::ROUTES,
+    parameters::ROUTES,
+    limits::ROUTES,
     exchanges::ROUTES,
     queues::ROUTES,
     bindings::ROUTES,

@@ -3,11 +3,12 @@
 use crate::access::Right;
 use crate::arguments::text;
 use crate::call::Call;
+use crate::limits;
 use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{PasswordHash, UserView};
+use broker::{PasswordHash, UserView, View};
 use serde_json::{Map, Value, json};
 
 /// The one algorithm of password hashes.
@@ -58,7 +59,7 @@ fn reply(call: &Call<'_>, users: Vec<&UserView>) -> Result<Reply, Refusal> {
     let total = users.len();
     let list = List {
         name: &|user: &&UserView| &user.name,
-        row: &|user: &&UserView| row(user),
+        row: &|user: &&UserView| row(&call.view, user),
         member: &|_, _| None,
     };
     list.reply(&call.query, users.into_iter(), total)
@@ -66,7 +67,7 @@ fn reply(call: &Call<'_>, users: Vec<&UserView>) -> Result<Reply, Refusal> {
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let user = call.view.user(call.part("user")).ok_or(Refusal::NotFound)?;
-    Ok(object(&call.query, row(user)))
+    Ok(object(&call.query, row(&call.view, user)))
 }
 
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -140,12 +141,12 @@ fn hash_password(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// A user as lists and definitions have it. The hash is shown to administrators alone.
-pub fn row(user: &UserView) -> Value {
+pub fn row(view: &View, user: &UserView) -> Value {
     json!({
         "name": user.name,
         "password_hash": user.password().map(|hash| hash.to_base64()).unwrap_or_default(),
         "hashing_algorithm": SHA256,
         "tags": user.tags,
-        "limits": {},
+        "limits": limits::row(&view.user_quota(&user.name)),
     })
 }

@@ -1,6 +1,7 @@
 //! `/api/vhosts`.
 
 use crate::access::Right;
+use crate::arguments::text;
 use crate::call::Call;
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
@@ -10,8 +11,9 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::VHOST_BYTES;
+use crate::users;
 use broker::sight::Totals;
-use broker::{Permissions, Vhost};
+use broker::{Metadata, Permissions, Vhost};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -26,6 +28,13 @@ pub const ROUTES: &[Route] = &[
             ("GET", Right::Administrator, one),
             ("PUT", Right::Administrator, put),
             ("DELETE", Right::Administrator, delete),
+        ],
+    },
+    Route {
+        path: "/vhosts/:vhost/deletion/protection",
+        verbs: &[
+            ("POST", Right::Administrator, protect),
+            ("DELETE", Right::Administrator, release),
         ],
     },
 ];
@@ -46,7 +55,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(object(&call.query, row(call, call.vhost()?)))
 }
 
-/// Creates a virtual host; who asks may do everything in it (an operator may anyhow). Descriptions and the like are not kept by this version.
+/// Creates a virtual host, or says anew what it is for; who makes one may do everything in it (an operator may anyhow).
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     refuse_what_is_not_kept(&body)?;
@@ -56,18 +65,35 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         Some(Value::Bool(on)) => Some(*on),
         Some(_) => return Err(Refusal::bad_request("tracing must be true or false")),
     };
+    let known = call.view.vhost(name);
+    let metadata = metadata(&body, known.is_some_and(|vhost| vhost.metadata().protected))?;
     let broker = &call.hall.broker;
-    let known = call.view.vhost(name).is_some();
-    if !known {
+    if known.is_none() {
         broker.create_vhost(name)?;
         if !call.operator {
             broker.set_permissions(&call.user.name, name, Permissions::all())?;
         }
     }
+    broker.describe_vhost(name, metadata)?;
     if let Some(on) = tracing {
         broker.trace(name, on)?;
     }
-    Ok(Reply::empty(if known { 204 } else { 201 }))
+    Ok(Reply::empty(if known.is_some() { 204 } else { 201 }))
+}
+
+/// What an object of JSON says about a virtual host. What it doesn't name is empty, as in RabbitMQ.
+///
+/// # Errors
+/// A member has another form.
+pub fn metadata(object: &Map<String, Value>, protected: bool) -> Result<Metadata, Refusal> {
+    Ok(Metadata {
+        description: text(object, "description")?.unwrap_or_default().to_owned(),
+        tags: match object.get("tags") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(tags) => users::tags(tags)?,
+        },
+        protected,
+    })
 }
 
 /// Whoever asks for something that would silently not be so is told.
@@ -75,33 +101,47 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// The body asks for such a thing.
 pub fn refuse_what_is_not_kept(body: &Map<String, Value>) -> Result<(), Refusal> {
-    let nothing = |value: &Value| {
-        matches!(value, Value::Null | Value::Bool(false))
-            || value
-                .as_str()
-                .is_some_and(|text| matches!(text, "" | "classic" | "undefined"))
-            || value.as_array().is_some_and(Vec::is_empty)
-    };
-    let kept = [
-        "description",
-        "tags",
-        "default_queue_type",
-        "protected_from_deletion",
-    ];
-    match kept
-        .iter()
-        .find(|name| body.get(**name).is_some_and(|value| !nothing(value)))
-    {
-        Some(name) => Err(Refusal::bad_request(format!(
-            "{name} of virtual hosts is not part of this version"
+    match text(body, "default_queue_type")? {
+        None | Some("" | "classic" | "undefined") => Ok(()),
+        Some(kind @ ("quorum" | "stream")) => Err(Refusal::bad_request(format!(
+            "default_queue_type can only be classic in this version, not {kind}"
         ))),
-        None => Ok(()),
+        Some(other) => Err(Refusal::bad_request(format!("{other} is not a valid queue type"))),
     }
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.hall.broker.delete_vhost(&call.vhost()?.name)?;
     Ok(Reply::empty(204))
+}
+
+fn protect(call: &Call<'_>) -> Result<Reply, Refusal> {
+    set_protection(call, true)
+}
+
+fn release(call: &Call<'_>) -> Result<Reply, Refusal> {
+    set_protection(call, false)
+}
+
+fn set_protection(call: &Call<'_>, protected: bool) -> Result<Reply, Refusal> {
+    let vhost = call.vhost()?;
+    let metadata = Metadata {
+        protected,
+        ..vhost.metadata().clone()
+    };
+    call.hall.broker.describe_vhost(&vhost.name, metadata)?;
+    Ok(Reply::empty(204))
+}
+
+/// What is said about a virtual host, as RabbitMQ's member `metadata` has it.
+pub fn metadata_row(vhost: &Vhost) -> Value {
+    let said = vhost.metadata();
+    let mut row =
+        json!({"description": said.description, "tags": said.tags, "default_queue_type": "classic"});
+    if said.protected {
+        row["protected_from_deletion"] = true.into();
+    }
+    row
 }
 
 fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
@@ -111,11 +151,11 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
     };
     let fixed = json!({
         "name": &*vhost.name,
-        "description": "",
-        "tags": [],
+        "description": vhost.metadata().description,
+        "tags": vhost.metadata().tags,
         "default_queue_type": "classic",
-        "protected_from_deletion": false,
-        "metadata": {"description": "", "tags": [], "default_queue_type": "classic"},
+        "protected_from_deletion": vhost.metadata().protected,
+        "metadata": metadata_row(vhost),
         "tracing": call.hall.broker.is_traced(&vhost.name),
         "cluster_state": {call.hall.options.node.as_str(): "running"},
     });

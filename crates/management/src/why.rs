@@ -117,6 +117,11 @@ fn publishers(reason: Option<Reason>, node: &NodeStatus) -> Option<Hold> {
             "catalog",
             "a queue with very many bindings is being deleted".to_owned(),
         ),
+        Reason::RateLimit => (
+            "rate_limit",
+            "its user or its virtual host publishes as fast as max-message-rate or max-byte-rate let it"
+                .to_owned(),
+        ),
         Reason::Alarm => (
             "alarm",
             format!(

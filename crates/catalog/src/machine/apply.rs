@@ -3,7 +3,10 @@
 use super::Catalog;
 use crate::binding::{Binding, Target};
 use crate::routing::HeaderMatch;
-use crate::{Destination, ExchangeKind, Name, Pattern, Permission, Queue, Record, User, Vhost};
+use crate::{
+    Destination, ExchangeKind, Name, Pattern, Permission, Queue, Quota, QuotaOf, Record, TopicPermission,
+    User, Vhost,
+};
 use model::QueueId;
 use model::table::Table;
 use std::sync::Arc;
@@ -32,6 +35,8 @@ impl<R> Catalog<R> {
             Record::UserDeleted { name } => {
                 self.view.users.remove(name);
                 self.forget_permissions(|permission| permission.user == *name);
+                self.forget_topic_permissions(|it| it.user == *name);
+                self.view.user_quotas.remove(name);
             }
             Record::PermissionsSet {
                 user,
@@ -96,6 +101,15 @@ impl<R> Catalog<R> {
                     vhost.remove_binding(&Arc::new(binding));
                 }
             }
+            Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
+            Record::SnapshotStarted | Record::Snapshotted(_) | Record::SnapshotFinished => {}
+            rule => self.take_rule(rule),
+        }
+    }
+
+    /// Takes over what is said about many objects, users and virtual hosts.
+    fn take_rule(&mut self, record: &Record) {
+        match record {
             Record::PolicyPut(policy) => {
                 if let Some(vhost) = self.vhost_mut(&policy.vhost) {
                     vhost.policies_mut().put(policy.clone());
@@ -106,8 +120,32 @@ impl<R> Catalog<R> {
                     vhost.policies_mut().delete(*kind, name);
                 }
             }
-            Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
-            Record::SnapshotStarted | Record::Snapshotted(_) | Record::SnapshotFinished => {}
+            Record::QuotaSet { of, quota } => self.take_quota(of, quota),
+            Record::GlobalSet { name, value } => {
+                match value {
+                    Some(value) => self.view.globals.insert(name.clone(), value.clone()),
+                    None => self.view.globals.remove(name),
+                };
+            }
+            Record::VhostDescribed { vhost, metadata } => {
+                if let Some(vhost) = self.vhost_mut(vhost) {
+                    vhost.describe(metadata.clone());
+                }
+            }
+            Record::TopicPermissionSet(it) => {
+                let place = (it.user.clone(), it.vhost.clone(), it.exchange.clone());
+                self.view.topic_permissions.insert(place, it.clone());
+            }
+            Record::TopicPermissionsCleared {
+                user,
+                vhost,
+                exchange,
+            } => self.forget_topic_permissions(|it| {
+                it.user == *user
+                    && it.vhost == *vhost
+                    && exchange.as_ref().is_none_or(|exchange| *exchange == it.exchange)
+            }),
+            _ => {}
         }
     }
 
@@ -142,12 +180,37 @@ impl<R> Catalog<R> {
         }
     }
 
+    fn forget_topic_permissions(&mut self, gone: impl Fn(&TopicPermission) -> bool) {
+        let going = self.view.topic_permissions.iter().filter(|(_, it)| gone(it));
+        let going: Vec<_> = going.map(|(place, _)| place.clone()).collect();
+        for place in &going {
+            self.view.topic_permissions.remove(place);
+        }
+    }
+
+    fn take_quota(&mut self, of: &QuotaOf, quota: &Quota) {
+        match of {
+            QuotaOf::Vhost(name) => {
+                if let Some(vhost) = self.vhost_mut(name) {
+                    vhost.set_quota(*quota);
+                }
+            }
+            QuotaOf::User(name) if quota.is_empty() => {
+                self.view.user_quotas.remove(name);
+            }
+            QuotaOf::User(name) => {
+                self.view.user_quotas.insert(name.clone(), *quota);
+            }
+        }
+    }
+
     fn take_vhost_deleted(&mut self, name: &Name) {
         let Some(vhost) = self.view.vhosts.remove(name) else {
             return;
         };
         vhost.queues().for_each(|queue| self.forget_queue(queue));
         self.forget_permissions(|permission| permission.vhost == *name);
+        self.forget_topic_permissions(|it| it.vhost == *name);
     }
 
     fn take_queue(&mut self, queue: &Arc<Queue>) {

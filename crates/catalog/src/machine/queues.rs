@@ -3,7 +3,7 @@
 use super::{Catalog, Turn, check_length};
 use crate::queue::server_name;
 use crate::request::strip;
-use crate::{Answer, Destination, Effect, Name, Queue, Record, Refusal, arguments};
+use crate::{Answer, Destination, Effect, Name, Queue, Quota, Record, Refusal, arguments};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 use std::sync::Arc;
@@ -56,6 +56,14 @@ impl<R> Catalog<R> {
             });
         }
         check_length(&name)?;
+        let at = self.vhost(vhost)?;
+        if let Some(limit) = Quota::is_reached(at.quota().queues, at.queue_count() as u64) {
+            return Err(Refusal::QueueLimit {
+                queue: name,
+                vhost: vhost.to_string(),
+                limit,
+            });
+        }
         arguments::check_queue(&wanted.arguments, &name, vhost)?;
         Ok(Answer::Queue(self.create_queue(vhost, name.into(), wanted, turn)))
     }

@@ -6,7 +6,7 @@
 
 use super::{Catalog, Turn};
 use crate::exchange::is_predeclared;
-use crate::{Answer, Binding, Name, PolicyKind, Record, Refusal, Vhost, View};
+use crate::{Answer, Binding, Metadata, Name, PolicyKind, QuotaOf, Record, Refusal, Vhost, View};
 
 impl<R> Catalog<R> {
     /// The records of a snapshot change nothing here, so they are not applied; replayed after what came before they change
@@ -62,7 +62,22 @@ impl View {
             read: permission.read.source().into(),
         });
         let vhosts = self.vhosts().flat_map(|vhost| facts_of(vhost));
-        users.chain(vhosts).chain(permissions)
+        let topics = self.topic_permissions.values();
+        let topics = topics.map(|it| Record::TopicPermissionSet(it.clone()));
+        let quotas = self.user_quotas.iter().map(|(name, quota)| Record::QuotaSet {
+            of: QuotaOf::User(name.clone()),
+            quota: *quota,
+        });
+        let globals = self.globals().map(|(name, value)| Record::GlobalSet {
+            name: name.clone(),
+            value: Some(value.clone()),
+        });
+        users
+            .chain(quotas)
+            .chain(globals)
+            .chain(vhosts)
+            .chain(permissions)
+            .chain(topics)
     }
 }
 
@@ -94,7 +109,17 @@ fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {
         .into_iter()
         .flat_map(|kind| vhost.policies().all(kind))
         .map(|policy| Record::PolicyPut(policy.clone()));
+    let of = QuotaOf::Vhost(vhost.name.clone());
+    let quota = *vhost.quota();
+    let quota = (!quota.is_empty()).then_some(Record::QuotaSet { of, quota });
+    let metadata = vhost.metadata().clone();
+    let described = (metadata != Metadata::default()).then(|| Record::VhostDescribed {
+        vhost: vhost.name.clone(),
+        metadata,
+    });
     std::iter::once(created)
+        .chain(described)
+        .chain(quota)
         .chain(policies)
         .chain(exchanges)
         .chain(queues)

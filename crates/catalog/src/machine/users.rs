@@ -1,30 +1,10 @@
-//! Virtual hosts, users and permissions.
+//! Users, their permissions and topic permissions.
 
-use super::{Catalog, Turn, check_length};
-use crate::{Answer, Effect, Name, Pattern, Record, Refusal};
+use super::{Catalog, Turn};
+use crate::{Answer, Name, Pattern, Record, Refusal, TopicPermission};
+use std::sync::Arc;
 
 impl<R> Catalog<R> {
-    pub(super) fn create_vhost(&mut self, name: Name, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
-        if self.view.vhost(&name).is_some() {
-            return Ok(Answer::Done);
-        }
-        check_length(&name)?;
-        self.fact(Record::VhostCreated { name }, turn)
-    }
-
-    pub(super) fn delete_vhost(&mut self, name: Name, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
-        let Some(vhost) = self.view.vhost(&name).cloned() else {
-            return Ok(Answer::Done);
-        };
-        let gone = vhost.queues().map(|queue| Effect::QueueDeleted {
-            id: queue.id,
-            vhost: name.clone(),
-            name: queue.name.clone(),
-        });
-        turn.effects.extend(gone);
-        self.fact(Record::VhostDeleted { name }, turn)
-    }
-
     pub(super) fn delete_user(&mut self, name: Name, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
         if self.view.user(&name).is_none() {
             return Ok(Answer::Done);
@@ -65,5 +45,46 @@ impl<R> Catalog<R> {
             return Ok(Answer::Done);
         }
         self.fact(Record::PermissionsCleared { user, vhost }, turn)
+    }
+
+    pub(super) fn set_topic_permission(
+        &mut self,
+        wanted: TopicPermission,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let vhost = self.vhost(&wanted.vhost)?;
+        if vhost.exchange(&wanted.exchange).is_none() {
+            return Err(Refusal::NoExchange {
+                exchange: wanted.exchange.to_string(),
+                vhost: wanted.vhost.to_string(),
+            });
+        }
+        if self.view.user(&wanted.user).is_none() {
+            return Err(Refusal::NoUser {
+                user: wanted.user.to_string(),
+            });
+        }
+        self.fact(Record::TopicPermissionSet(Arc::new(wanted)), turn)
+    }
+
+    pub(super) fn clear_topic_permissions(
+        &mut self,
+        user: Name,
+        vhost: Name,
+        exchange: Option<Name>,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        let meant = |it: &TopicPermission| exchange.as_ref().is_none_or(|name| *name == it.exchange);
+        if !self.view.topic_permissions_of(&user, &vhost).any(meant) {
+            return Ok(Answer::Done);
+        }
+        self.fact(
+            Record::TopicPermissionsCleared {
+                user,
+                vhost,
+                exchange,
+            },
+            turn,
+        )
     }
 }

@@ -1,6 +1,8 @@
 //! A record's bytes: format, tag, fields. Numbers are little-endian; texts, byte strings and tables have a four-byte
 //! length before them.
 
+mod rules;
+
 use super::Record;
 use crate::{ApplyTo, Destination, ExchangeKind, Name, PasswordHash, Pattern, Policy, PolicyKind, Queue};
 use model::table::Table;
@@ -29,6 +31,11 @@ mod tag {
     pub const SNAPSHOTTED: u8 = 16;
     pub const POLICY_PUT: u8 = 17;
     pub const POLICY_DELETED: u8 = 18;
+    pub const QUOTA_SET: u8 = 19;
+    pub const GLOBAL_SET: u8 = 20;
+    pub const VHOST_DESCRIBED: u8 = 21;
+    pub const TOPIC_PERMISSION_SET: u8 = 22;
+    pub const TOPIC_PERMISSIONS_CLEARED: u8 = 23;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -117,6 +124,26 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.tag(tag::UNBOUND)
                 .binding(vhost, source, destination, routing_key, arguments, *durable);
         }
+        Record::PolicyPut(_)
+        | Record::PolicyDeleted { .. }
+        | Record::QuotaSet { .. }
+        | Record::GlobalSet { .. }
+        | Record::VhostDescribed { .. }
+        | Record::TopicPermissionSet(_)
+        | Record::TopicPermissionsCleared { .. } => encode_rule(record, &mut out),
+        Record::QueueIdsReserved { below } => out.tag(tag::QUEUE_IDS_RESERVED).number(*below),
+        Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
+        Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
+        Record::Snapshotted(fact) => {
+            out.byte(tag::SNAPSHOTTED);
+            encode(fact, out.0);
+        }
+    }
+}
+
+/// What is said about many objects, users and virtual hosts.
+fn encode_rule(record: &Record, out: &mut Writer<'_>) {
+    match record {
         Record::PolicyPut(policy) => {
             out.byte(tag::POLICY_PUT);
             out.policy(policy);
@@ -126,13 +153,35 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.byte((*kind == PolicyKind::Operator).into());
             out.text(name);
         }
-        Record::QueueIdsReserved { below } => out.tag(tag::QUEUE_IDS_RESERVED).number(*below),
-        Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
-        Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
-        Record::Snapshotted(fact) => {
-            out.byte(tag::SNAPSHOTTED);
-            encode(fact, out.0);
+        Record::QuotaSet { of, quota } => {
+            out.byte(tag::QUOTA_SET);
+            rules::quota(out, of, quota);
         }
+        Record::GlobalSet { name, value } => {
+            out.tag(tag::GLOBAL_SET).text(name);
+            out.table(&rules::global(value.as_ref()));
+        }
+        Record::VhostDescribed { vhost, metadata } => {
+            out.tag(tag::VHOST_DESCRIBED).text(vhost);
+            out.table(&rules::metadata(metadata));
+        }
+        Record::TopicPermissionSet(it) => {
+            out.byte(tag::TOPIC_PERMISSION_SET);
+            [&*it.user, &it.vhost, &it.exchange, &it.write, &it.read]
+                .into_iter()
+                .for_each(|text| out.text(text));
+        }
+        Record::TopicPermissionsCleared {
+            user,
+            vhost,
+            exchange,
+        } => {
+            out.tag(tag::TOPIC_PERMISSIONS_CLEARED).text(user);
+            out.text(vhost);
+            out.byte(exchange.is_some().into());
+            out.text(exchange.as_deref().unwrap_or_default());
+        }
+        _ => {}
     }
 }
 
@@ -257,6 +306,24 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
             vhost: reader.name()?,
             kind: reader.policy_kind()?,
             name: reader.name()?,
+        },
+        tag::QUOTA_SET => rules::read_quota(&mut reader)?,
+        tag::GLOBAL_SET => Record::GlobalSet {
+            name: reader.name()?,
+            value: rules::read_global(&reader.table()?),
+        },
+        tag::VHOST_DESCRIBED => Record::VhostDescribed {
+            vhost: reader.name()?,
+            metadata: rules::read_metadata(&reader.table()?),
+        },
+        tag::TOPIC_PERMISSION_SET => rules::read_topic_permission(&mut reader)?,
+        tag::TOPIC_PERMISSIONS_CLEARED => Record::TopicPermissionsCleared {
+            user: reader.name()?,
+            vhost: reader.name()?,
+            exchange: match (reader.flag()?, reader.name()?) {
+                (true, name) => Some(name),
+                (false, _) => None,
+            },
         },
         tag::QUEUE_IDS_RESERVED => Record::QueueIdsReserved {
             below: reader.number()?,

@@ -2,8 +2,8 @@
 
 use crate::words::{bare, flag, split, table};
 use catalog::{
-    Answer, Catalog, Destination, Effect, Envelope, Name, PasswordHash, PolicyKind, Record, Refusal,
-    RefusalKind, Request, Verb,
+    Answer, Catalog, Destination, Effect, Envelope, Metadata, Name, PasswordHash, PolicyKind, Quota, QuotaOf,
+    Record, Refusal, RefusalKind, Request, Verb,
 };
 use model::properties::PropertiesBuilder;
 use model::{ConnectionId, Machine, Outcome, Timestamp};
@@ -52,6 +52,8 @@ impl Stage {
             "route" => vec![self.route(words)],
             "list" => self.list(&words[0]),
             "may" => vec![self.may(&words)],
+            "key" => vec![self.may_use_key(&words)],
+            "rules" => self.rules(),
             "settings" => vec![self.settings(&bare(&words[0]))],
             "login" => match self
                 .catalog
@@ -165,15 +167,8 @@ impl Stage {
                 }
             }
             ("bind" | "unbind", source) => bind(verb == "bind", bare(source), words, connection),
-            ("put" | "operator", "policy") => put_policy(verb, words),
-            ("delete", "policy") => Request::DeletePolicy {
-                vhost,
-                kind: PolicyKind::User,
-                name: bare(&words[0]).into(),
-                reply,
-            },
             ("close", _) => Request::CloseConnection { connection, reply },
-            other => panic!("a story asks for {other:?}"),
+            (_, subject) => rule(verb, subject, words),
         }
     }
 
@@ -248,6 +243,53 @@ impl Stage {
         };
         let yes = self.catalog.view().may(&words[0], "/", verb, &bare(&words[2]));
         if yes { "yes" } else { "no" }.into()
+    }
+
+    /// `key USER write EXCHANGE 'KEY'`
+    fn may_use_key(&self, words: &[String]) -> String {
+        let view = self.catalog.view();
+        let exchange = view
+            .exchange("/", &bare(&words[2]))
+            .expect("an exchange with keys");
+        let verb = match words[1].as_str() {
+            "write" => Verb::Write,
+            _ => Verb::Read,
+        };
+        let yes = view.may_topic(&words[0], exchange, verb, bare(&words[3]).as_bytes());
+        if yes { "yes" } else { "no" }.into()
+    }
+
+    /// All limits, global parameters and descriptions.
+    fn rules(&self) -> Vec<String> {
+        let view = self.catalog.view();
+        let mut told = Vec::new();
+        let limits = |quota: &Quota| {
+            let told = quota.iter().map(|(name, value)| format!("{name} {value}"));
+            told.collect::<Vec<_>>().join(", ")
+        };
+        for vhost in view.vhosts() {
+            let said = vhost.metadata();
+            told.push(format!(
+                "vhost {}: '{}', tags '{}', protected {}, limits: {}",
+                vhost.name,
+                said.description,
+                said.tags.join(" "),
+                said.protected,
+                limits(vhost.quota())
+            ));
+        }
+        for user in view.users() {
+            told.push(format!(
+                "user {}: {}",
+                user.name,
+                limits(&view.user_quota(&user.name))
+            ));
+        }
+        told.extend(
+            view.globals()
+                .map(|(name, value)| format!("global {name}: {value:?}")),
+        );
+        told
     }
 
     /// What a queue's arguments and policies mean, as far as it is not what queues without any have.
@@ -338,6 +380,61 @@ fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -
         connection,
         unique: [unique; 16],
         reply: (),
+    }
+}
+
+/// What is said about many objects, users and virtual hosts.
+fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
+    let (vhost, reply) = (Name::from("/"), ());
+    match (verb, subject) {
+        ("put" | "operator", "policy") => put_policy(verb, words),
+        ("delete", "policy") => Request::DeletePolicy {
+            vhost,
+            kind: PolicyKind::User,
+            name: bare(&words[0]).into(),
+            reply,
+        },
+        ("limit", of) => Request::SetLimit {
+            of: match of {
+                "vhost" => QuotaOf::Vhost(bare(&words[0]).into()),
+                _ => QuotaOf::User(bare(&words[0]).into()),
+            },
+            limit: words[1].clone(),
+            value: words.get(2).map(|it| it.parse().unwrap()),
+            reply,
+        },
+        ("protect", _) | ("describe", _) => Request::DescribeVhost {
+            vhost,
+            metadata: Metadata {
+                description: words.first().map(|it| bare(it)).unwrap_or_default(),
+                tags: words.iter().skip(1).cloned().collect(),
+                protected: verb == "protect",
+            },
+            reply,
+        },
+        ("global", name) => Request::SetGlobal {
+            name: name.into(),
+            value: words.first().map(|it| bare(it).as_str().into()),
+            reply,
+        },
+        ("topic", user) => {
+            let [exchange, write, read] = [0, 1, 2].map(|at| bare(&words[at]));
+            Request::SetTopicPermission {
+                user: user.into(),
+                vhost,
+                exchange: exchange.into(),
+                write,
+                read,
+                reply,
+            }
+        }
+        ("untopic", user) => Request::ClearTopicPermissions {
+            user: user.into(),
+            vhost,
+            exchange: words.first().map(|it| bare(it).into()),
+            reply,
+        },
+        other => panic!("a story asks for {other:?}"),
     }
 }
 

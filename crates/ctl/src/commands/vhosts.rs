@@ -185,7 +185,7 @@ fn protect(ask: &Ask<'_>) -> Result<Output, Failure> {
         "Protecting virtual host \"{}\" from removal by updating its metadata...",
         ask.word(0)
     ));
-    change(ask, ask.word(0), json!({"protected_from_deletion": true}))
+    set_protection(ask, "POST")
 }
 
 fn unprotect(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -193,7 +193,16 @@ fn unprotect(ask: &Ask<'_>) -> Result<Output, Failure> {
         "Removing deletion protection from virtual host \"{}\" by updating its metadata...",
         ask.word(0)
     ));
-    change(ask, ask.word(0), json!({"protected_from_deletion": false}))
+    set_protection(ask, "DELETE")
+}
+
+fn set_protection(ask: &Ask<'_>, verb: &str) -> Result<Output, Failure> {
+    let vhost = ask.word(0);
+    let answer = ask.call(verb, &format!("{}/deletion/protection", path(vhost)), None)?;
+    match answer.status {
+        404 => Err(no_vhost(vhost)),
+        _ => ask.accepted(&answer).map(|_| Output::Done),
+    }
 }
 
 fn restart(ask: &Ask<'_>) -> Result<Output, Failure> {

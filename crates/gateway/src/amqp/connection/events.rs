@@ -5,6 +5,7 @@ use super::heartbeat::Millis;
 use super::open::{Failure, Open};
 use super::output::Output;
 use crate::amqp::channel::{Context, State};
+use broker::pressure::Reason;
 use broker::{AlarmReason, Answer, ChannelId, Event, Pressure};
 use model::ConsumerId;
 use protocol::amqp::method::{ChannelCloseOk, ConnectionUnblocked};
@@ -45,7 +46,7 @@ impl Open {
         };
         match pressure.patience() {
             None => self.pressure = Some(pressure),
-            Some(_) if self.consumes() => {}
+            Some(_) if self.consumes() && pressure.reason() != Reason::RateLimit => {}
             Some(patience) => {
                 self.patient_until = Some(self.now + patience.as_millis() as Millis);
                 self.pressure = Some(pressure);

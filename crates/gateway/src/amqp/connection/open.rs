@@ -5,6 +5,7 @@ use super::departed::Departures;
 use super::heartbeat::{Heartbeat, Millis};
 use super::output::{BACKLOG, Output};
 use crate::amqp::channel::{Channel, Context, Next, State};
+use crate::amqp::refusal;
 use broker::sight;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason, Session};
 use model::Limits;
@@ -356,6 +357,8 @@ impl Open {
             );
             return Err(Exception::new(ReplyCode::NotAllowed, text, MethodId::NONE));
         }
+        let refused = |refusal| refusal::exception(&refusal, MethodId::NONE);
+        self.session.open_channel().map_err(refused)?;
         self.lives = self.lives.wrapping_add(1);
         self.channel_count += 1;
         let at = frame.channel as usize;
@@ -392,6 +395,7 @@ impl Open {
             && slot.take().is_some()
         {
             self.channel_count -= 1;
+            self.session.close_channel();
         }
     }
 

@@ -1,0 +1,96 @@
+//! Limits, global parameters, topic permissions, and what is said about virtual hosts. As `administer`, every call returns when the
+//! change is durable.
+
+use crate::broker::Broker;
+use catalog::{Metadata, Name, QuotaOf, Refusal, Request};
+use model::table::Value;
+
+impl Broker {
+    /// Sets a limit of a user or a virtual host, or takes it away. It holds for what is opened or published from now on.
+    ///
+    /// # Errors
+    /// There is no such user, virtual host or limit, or the log failed.
+    pub fn set_limit(&self, of: QuotaOf, limit: &str, value: Option<i64>) -> Result<(), Refusal> {
+        let (whose, limit) = (of.clone(), limit.to_owned());
+        self.change(|reply| Request::SetLimit {
+            of,
+            limit,
+            value,
+            reply,
+        })?;
+        match &whose {
+            QuotaOf::User(name) => self.tallies(true).follow(name, || self.view().user_quota(name)),
+            QuotaOf::Vhost(name) => self.tallies(false).follow(name, || {
+                let view = self.view();
+                view.vhost(name).map(|vhost| *vhost.quota()).unwrap_or_default()
+            }),
+        }
+        Ok(())
+    }
+
+    /// Sets a global parameter, or takes it away.
+    ///
+    /// # Errors
+    /// The name is impossible, or the log failed.
+    pub fn set_global(&self, name: &str, value: Option<Value>) -> Result<(), Refusal> {
+        let name: Name = name.into();
+        self.change(|reply| Request::SetGlobal { name, value, reply })
+    }
+
+    /// Says what a virtual host is for, and whether it may be deleted.
+    ///
+    /// # Errors
+    /// There is none of this name, or the log failed.
+    pub fn describe_vhost(&self, vhost: &str, metadata: Metadata) -> Result<(), Refusal> {
+        let vhost: Name = vhost.into();
+        self.change(|reply| Request::DescribeVhost {
+            vhost,
+            metadata,
+            reply,
+        })
+    }
+
+    /// Lets a user publish and bind only routing keys that match, on one topic exchange.
+    ///
+    /// # Errors
+    /// There is no such user, virtual host or exchange, an expression is none, or the log failed.
+    pub fn set_topic_permission(
+        &self,
+        user: &str,
+        vhost: &str,
+        exchange: &str,
+        write: &str,
+        read: &str,
+    ) -> Result<(), Refusal> {
+        let (user, vhost, exchange): (Name, Name, Name) = (user.into(), vhost.into(), exchange.into());
+        let (write, read) = (write.to_owned(), read.to_owned());
+        self.change(|reply| Request::SetTopicPermission {
+            user,
+            vhost,
+            exchange,
+            write,
+            read,
+            reply,
+        })
+    }
+
+    /// Takes topic permissions away, on one exchange or on all of a virtual host; done if there are none.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn clear_topic_permissions(
+        &self,
+        user: &str,
+        vhost: &str,
+        exchange: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let (user, vhost): (Name, Name) = (user.into(), vhost.into());
+        let exchange = exchange.map(Name::from);
+        self.change(|reply| Request::ClearTopicPermissions {
+            user,
+            vhost,
+            exchange,
+            reply,
+        })
+    }
+}

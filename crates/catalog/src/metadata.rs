@@ -1,0 +1,12 @@
+//! What is said about a virtual host, and what protects it.
+
+/// What an administrator says about a virtual host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// For people.
+    pub description: String,
+    /// For people and tools.
+    pub tags: Vec<String>,
+    /// It cannot be deleted (RabbitMQ 4.0).
+    pub protected: bool,
+}

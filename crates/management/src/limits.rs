@@ -1,0 +1,123 @@
+//! `/api/vhost-limits` and `/api/user-limits`.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::refusal::{Refusal, missing_keys};
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::{Quota, QuotaOf, term};
+use serde_json::{Map, Value, json};
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/vhost-limits",
+        verbs: &[("GET", Right::Management, of_vhosts)],
+    },
+    Route {
+        path: "/vhost-limits/:vhost",
+        verbs: &[("GET", Right::Vhost, of_vhosts)],
+    },
+    Route {
+        path: "/vhost-limits/:vhost/:limit",
+        verbs: &[
+            ("PUT", Right::Administrator, put_of_vhost),
+            ("DELETE", Right::Administrator, delete_of_vhost),
+        ],
+    },
+    Route {
+        path: "/user-limits",
+        verbs: &[("GET", Right::Administrator, of_users)],
+    },
+    Route {
+        path: "/user-limits/:user",
+        verbs: &[("GET", Right::Administrator, of_user)],
+    },
+    Route {
+        path: "/user-limits/:user/:limit",
+        verbs: &[
+            ("PUT", Right::Administrator, put_of_user),
+            ("DELETE", Right::Administrator, delete_of_user),
+        ],
+    },
+];
+
+/// Limits as an object.
+pub fn row(quota: &Quota) -> Value {
+    let members = quota.iter().map(|(name, value)| (name.to_owned(), value.into()));
+    Value::Object(members.collect::<Map<_, _>>())
+}
+
+fn of_vhosts(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhosts = call.visible_vhosts()?;
+    let limited = vhosts.into_iter().filter(|vhost| !vhost.quota().is_empty());
+    let rows = limited.map(|vhost| json!({"vhost": &*vhost.name, "value": row(vhost.quota())}));
+    Ok(Reply::json(&rows.collect()))
+}
+
+fn of_users(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let users = call.view.users().map(|user| user.name.as_str());
+    Ok(Reply::json(
+        &users.filter_map(|name| limited(call, name)).collect(),
+    ))
+}
+
+fn of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let user = call.view.user(call.part("user")).ok_or(Refusal::NotFound)?;
+    Ok(Reply::json(&limited(call, &user.name).into_iter().collect()))
+}
+
+fn limited(call: &Call<'_>, user: &str) -> Option<Value> {
+    let quota = call.view.user_quota(user);
+    (!quota.is_empty()).then(|| json!({"user": user, "value": row(&quota)}))
+}
+
+fn put_of_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhost = call.view.vhost(call.part("vhost"));
+    let vhost = vhost.ok_or_else(|| Refusal::Missing("vhost_not_found".into()))?;
+    put(call, QuotaOf::Vhost(vhost.name.clone()))
+}
+
+fn put_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let user = call.part("user");
+    match call.view.user(user) {
+        Some(_) => put(call, QuotaOf::User(user.into())),
+        None => Err(Refusal::BadRequest(json!(["no_such_user", user]))),
+    }
+}
+
+fn put(call: &Call<'_>, of: QuotaOf) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    let value = body.get("value");
+    let value = value.ok_or_else(|| Refusal::bad_request(missing_keys(&["value"])))?;
+    let limit = call.part("limit");
+    let value = number(&of, limit, value)?;
+    call.hall.broker.set_limit(of, limit, Some(value))?;
+    Ok(Reply::empty(204))
+}
+
+/// The value of a limit.
+///
+/// # Errors
+/// It is no whole number, in RabbitMQ's words.
+pub fn number(of: &QuotaOf, limit: &str, value: &Value) -> Result<i64, Refusal> {
+    value.as_i64().ok_or_else(|| {
+        let shown = term(&crate::arguments::field(value));
+        let text = format!("{limit} should be a number, actually was {shown}");
+        of.invalid(&text).into()
+    })
+}
+
+fn delete_of_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let vhost = call.vhost()?;
+    delete(call, QuotaOf::Vhost(vhost.name.clone()))
+}
+
+fn delete_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let user = call.view.user(call.part("user")).ok_or(Refusal::NotFound)?;
+    delete(call, QuotaOf::User(user.name.as_str().into()))
+}
+
+fn delete(call: &Call<'_>, of: QuotaOf) -> Result<Reply, Refusal> {
+    call.hall.broker.set_limit(of, call.part("limit"), None)?;
+    Ok(Reply::empty(204))
+}
