@@ -11,7 +11,7 @@ import { useTrail } from "../trail";
 import { useState } from "preact/hooks";
 import { CHANNEL_COLUMNS, type ChannelBody } from "./channels";
 import { connectionTitle, type ConnectionBody } from "./connections";
-import { Why } from "./queue";
+import { Why } from "./why";
 
 interface ConnectionDetail extends ConnectionBody {
   peer_host?: string;
@@ -61,8 +61,8 @@ export function Connection({ name }: { name: string }) {
         <Figure label="From the client">{perSecond(at(connection, "recv_oct_details.rate"))}</Figure>
         <Figure label="To the client">{perSecond(at(connection, "send_oct_details.rate"))}</Figure>
       </div>
-      <Why path={`/leveret/why/connections/${enc(name)}`} />
       <div class="cards">
+        <Why path={`/leveret/why/connections/${enc(name)}`} />
         <Card title="Bytes a second">
           <Chart title="Bytes a second" trail={trail} unit={perSecond} />
         </Card>

@@ -15,6 +15,7 @@ import { QueueBindings } from "./bindings";
 import { GetMessages, PublishMessage } from "./messages";
 import { MoveMessages } from "./moving";
 import { Features, type QueueBody } from "./queues";
+import { Why } from "./why";
 import { explained } from "./arguments";
 
 interface Consumer {
@@ -117,7 +118,9 @@ export function Queue({ host, name }: { host: string; name: string }) {
           <Chart title="Messages a second" trail={rates} unit={rate} />
         </Card>
       </div>
-      <Why path={`/leveret/why/queues/${enc(host)}/${enc(name)}`} />
+      <div class="cards">
+        <Why path={`/leveret/why/queues/${enc(host)}/${enc(name)}`} />
+      </div>
       <div class="cards">
         <Card title="What it is">
           <Facts
@@ -169,30 +172,6 @@ function Rules({ queue }: { queue: QueueDetail }) {
       ) : (
         <Facts rows={rules.map(({ name, words, source }) => [name, <>{words}{source === "policy" && <span class="muted"> (policy)</span>}</>])} />
       )}
-    </Card>
-  );
-}
-
-interface Reason {
-  reason?: string;
-  holds?: string;
-  resource?: string;
-  words?: string;
-  detail?: string;
-}
-
-/** What holds a queue or a connection back, if the broker says so. */
-export function Why({ path }: { path: string }) {
-  const { value } = useApi<{ why?: (Reason | string)[]; reasons?: (Reason | string)[] }>(path);
-  const reasons = value?.reasons ?? value?.why;
-  if (!Array.isArray(reasons) || reasons.length === 0) return null;
-  return (
-    <Card title="What holds it back">
-      <ul>
-        {reasons.map((reason, index) => (
-          <li key={index}>{typeof reason === "string" ? reason : [reason.resource ?? reason.holds ?? reason.reason, reason.words ?? reason.detail].filter(Boolean).join(": ")}</li>
-        ))}
-      </ul>
     </Card>
   );
 }

@@ -1,0 +1,63 @@
+// Why something is slow, as the broker sees it, and how long its messages take.
+
+import { at, count, duration } from "../format";
+import { Badge, Card } from "../parts/bits";
+import { Rows } from "../parts/listing";
+import { useApi } from "../poll";
+
+interface Answer {
+  holds?: { who: string; resource: string; because: string }[];
+  figures?: Record<string, unknown>;
+}
+
+const TIMES: [string, string][] = [
+  ["publish_to_confirm", "Publish to confirm"],
+  ["publish_to_deliver", "Publish to deliver"],
+  ["deliver_to_ack", "Deliver to ack"],
+  ["log_sync", "Sync of the log"],
+];
+
+const milliseconds = (value: unknown): string => (typeof value === "number" ? (value < 10 ? `${value.toFixed(value < 1 ? 2 : 1)} ms` : duration(value)) : "–");
+
+/** What holds a queue or a connection back, and percentiles of its times. Nothing, where the broker does not say. */
+export function Why({ path }: { path: string }) {
+  const { value } = useApi<Answer>(path);
+  if (!value) return null;
+  const holds = value.holds ?? [];
+  const rows = TIMES.map(([name, words]) => ({ words, times: value.figures?.[name] as Record<string, unknown> | undefined })).filter(({ times }) => typeof at(times, "samples") === "number" && (at(times, "samples") as number) > 0);
+  const age = value.figures?.["oldest_message_age_ms"];
+  return (
+    <>
+      <Card title="What holds it back">
+        {holds.length === 0 ? (
+          <p class="muted">Nothing.</p>
+        ) : (
+          <ul class="holds">
+            {holds.map((hold) => (
+              <li key={`${hold.who} ${hold.resource}`}>
+                <Badge tone="warn">{hold.resource.replace(/_/g, " ")}</Badge> {hold.because} <span class="muted">(holds {hold.who})</span>
+              </li>
+            ))}
+          </ul>
+        )}
+        {typeof age === "number" && <p>The oldest message is {duration(age)} old.</p>}
+      </Card>
+      {rows.length > 0 && (
+        <Card title="How long it takes">
+          <Rows
+            what="times"
+            rows={rows}
+            id={(row) => row.words}
+            columns={[
+              { title: "From, to", cell: (row) => row.words },
+              { title: "Half within", number: true, cell: (row) => milliseconds(at(row.times, "p50_ms")) },
+              { title: "95 %", number: true, cell: (row) => milliseconds(at(row.times, "p95_ms")), from: 2 },
+              { title: "99 %", number: true, cell: (row) => milliseconds(at(row.times, "p99_ms")) },
+              { title: "Samples", number: true, cell: (row) => count(at(row.times, "samples")), from: 3 },
+            ]}
+          />
+        </Card>
+      )}
+    </>
+  );
+}
