@@ -75,5 +75,6 @@ def client_suites() -> list[Suite]:
             TESTS.parent / "ui",
             [["sh", "tests/install.sh"]],
             ["node_modules/.bin/playwright", "test"],
+            time_limit_seconds=600,
         ),
     ]

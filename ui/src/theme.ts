@@ -1,6 +1,6 @@
 // Light or dark: as the system has it, or as somebody chose.
 
-import { kept } from "./store";
+import { kept, store } from "./store";
 
 export const theme = kept("theme", "auto");
 
@@ -12,3 +12,12 @@ function apply(): void {
 
 theme.watch(apply);
 apply();
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/** Changes whenever the colours on the page do: a canvas has to be drawn anew then. */
+export const colours = store("");
+const renew = () => colours.set(`${theme.get()} ${dark.matches}`);
+theme.watch(renew);
+dark.addEventListener("change", renew);
+renew();

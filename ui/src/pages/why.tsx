@@ -1,6 +1,6 @@
 // Why something is slow, as the broker sees it, and how long its messages take.
 
-import { at, count, duration } from "../format";
+import { at, duration } from "../format";
 import { Badge, Card } from "../parts/bits";
 import { Rows } from "../parts/listing";
 import { useApi } from "../poll";
@@ -53,7 +53,6 @@ export function Why({ path }: { path: string }) {
               { title: "Half within", number: true, cell: (row) => milliseconds(at(row.times, "p50_ms")) },
               { title: "95 %", number: true, cell: (row) => milliseconds(at(row.times, "p95_ms")), from: 2 },
               { title: "99 %", number: true, cell: (row) => milliseconds(at(row.times, "p99_ms")) },
-              { title: "Samples", number: true, cell: (row) => count(at(row.times, "samples")), from: 3 },
             ]}
           />
         </Card>

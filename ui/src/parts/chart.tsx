@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "preact/hooks";
 import { short } from "../format";
-import { theme } from "../theme";
+import { colours } from "../theme";
 import type { Trail } from "../trail";
 
 interface Props {
@@ -21,7 +21,7 @@ const WINDOW = 60;
 export function Chart({ title, trail, unit = short }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const chosen = theme.use();
+  const chosen = colours.use();
   const labels = trail.series.map(({ label }) => label).join("|");
   const values = (): uPlot.AlignedData => drawn(trail);
   const known = trail.series.some(({ values }) => values.some((value) => value !== null));
