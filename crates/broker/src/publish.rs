@@ -4,6 +4,7 @@
 //! read brings for one set of queues travels as one block.
 
 mod last;
+mod taken;
 
 use crate::copies::{self, Copies};
 use crate::ends::Receipt;
@@ -23,6 +24,8 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
+
+pub use taken::{Prepared, Taken};
 
 /// A block is handed on when it is this large, in bytes, even if the read brought more.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -75,38 +78,6 @@ pub struct Publisher {
 struct Route {
     target: usize,
     generation: u64,
-}
-
-/// Who takes a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// How many queues, each of which will confirm it.
-    pub queues: u32,
-    /// How many channels that wait for direct replies; they have it already.
-    pub replies: u32,
-}
-
-impl Taken {
-    /// True if nobody takes it.
-    pub fn is_lost(self) -> bool {
-        self == Self::default()
-    }
-}
-
-/// Where a message goes that is published later: what a transaction keeps of it. RabbitMQ routes when the message comes.
-#[derive(Debug)]
-pub struct Prepared {
-    queues: SmallVec<[QueueId; 8]>,
-    askers: SmallVec<[Arc<Asker>; 1]>,
-    /// The properties without what nobody else may see, if they had such.
-    pub properties: Option<Vec<u8>>,
-}
-
-impl Prepared {
-    /// True if there is nobody to take it.
-    pub fn is_lost(&self) -> bool {
-        self.queues.is_empty() && self.askers.is_empty()
-    }
 }
 
 /// A set of queues that some route leads to, and what is on its way there.
