@@ -42,6 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
             block,
             from: 0,
             expiries: Vec::new(),
+            keyed: false,
         },
     );
     fifo.apply(
