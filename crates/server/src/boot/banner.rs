@@ -56,7 +56,7 @@ fn text(config: &Config, doors: &[Opened], http: &[Opened]) -> String {
     for door in http {
         let scheme = if door.secured { "https" } else { "http" };
         lines.push_str(&format!(
-            "  HTTP API    {scheme}://{}/api/\n",
+            "  web UI      {scheme}://{}/ (the HTTP API: /api/)\n",
             reachable(door.address)
         ));
     }
@@ -95,7 +95,7 @@ mod tests {
             &[opened("[::]:5672", false), opened("10.0.0.1:1", true)],
             &[opened("[::]:15672", false)],
         );
-        assert!(text.contains("http://localhost:15672/api/\n"), "{text}");
+        assert!(text.contains("web UI      http://localhost:15672/ ("), "{text}");
         assert!(
             text.contains("amqp://guest@localhost:5672\n") && text.contains("amqps://guest@10.0.0.1:1\n"),
             "{text}"
