@@ -212,8 +212,8 @@ SERIES: list[Command] = [
         rabbitmqctl set_log_level info
         rabbitmqctl set_log_level zork
         rabbitmqctl set_disk_free_limit zork
-        rabbitmqctl set_disk_free_limit 50MB
         rabbitmqctl set_disk_free_limit mem_relative 1.0
+        rabbitmqctl set_disk_free_limit 50MB
         rabbitmqctl set_vm_memory_high_watermark 2
         rabbitmqctl set_vm_memory_high_watermark 0.6
         rabbitmqctl set_vm_memory_high_watermark absolute 8GB
