@@ -45,15 +45,19 @@ export async function call<T>(method: string, path: string, body?: unknown, extr
     throw new ApiError(response.status, "The answer is not what the API gives; is there something between this page and the broker?");
   }
   if (response.ok) return answer as T;
-  const reason = words(answer) ?? `${response.status} ${response.statusText}`;
-  if (response.status === 401 && asker && path !== "/whoami") {
-    // A password that was changed, or a user that was deleted, answers like a right that is missing: whoami tells them apart.
-    await call("GET", "/whoami").catch((error) => {
-      if (error instanceof ApiError && error.status === 401) expire();
-    });
-  }
-  throw new ApiError(response.status, reason);
+  if (response.status === 401 && asker && path !== "/whoami") await stillIn();
+  throw refused(response.status, answer, response.statusText);
 }
+
+/** A password that was changed, or a user that was deleted, answers like a right that is missing: whoami tells them apart. */
+export async function stillIn(): Promise<void> {
+  await call("GET", "/whoami").catch((error) => {
+    if (error instanceof ApiError && error.status === 401) expire();
+  });
+}
+
+/** An answer that is a refusal. */
+export const refused = (status: number, answer: unknown, otherwise = ""): ApiError => new ApiError(status, words(answer) ?? `${status} ${otherwise}`);
 
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => call<T>("GET", path, undefined, {}, signal);
 

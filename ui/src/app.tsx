@@ -5,6 +5,7 @@ import { Component } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { duration } from "./format";
 import { Notices } from "./parts/notices";
+import { heard } from "./live";
 import { freshness, interval, useApi } from "./poll";
 import { href, place } from "./router";
 import { isAdministrator, isMonitor, logout, session } from "./session";
@@ -135,7 +136,7 @@ function Fresh() {
     return () => clearInterval(timer);
   }, []);
   const age = at === 0 ? null : Math.max(0, Date.now() - at);
-  const words = lost ? `No connection${age === null ? "" : `, figures are ${duration(age)} old`}; trying again` : age === null ? "Loading" : age < 2000 ? "Live" : `Updated ${duration(age)} ago`;
+  const words = lost ? `No connection${age === null ? "" : `, figures are ${duration(age)} old`}; trying again` : age === null ? "Loading" : age < (heard.get() > 0 ? 1000 * Number(interval.get()) + 3000 : 2000) ? "Live" : `Updated ${duration(age)} ago`;
   return (
     <p class={lost ? "fresh lost" : "fresh"} role={lost ? "alert" : undefined}>
       {words}

@@ -1,8 +1,9 @@
-// Fresh figures: each part of a page that shows something asks for it again and again while somebody looks. A hidden tab asks
-// for nothing. When the broker does not answer, what was last known stays on the page, and the header says how old it is.
+// Fresh figures: each part of a page that shows something asks for it, and then is told what changes, or asks again and again, while
+// somebody looks. A hidden tab asks for nothing. When the broker does not answer, what was last known stays on the page, and the header says how old it is.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get } from "./api";
+import { ApiError, get, refused, stillIn } from "./api";
+import { heard, watch } from "./live";
 import { kept, store } from "./store";
 
 /** Seconds between two questions; "0" asks once. */
@@ -17,6 +18,10 @@ export interface Freshness {
 
 export const freshness = store<Freshness>({ at: 0, lost: null });
 
+heard.watch(() => {
+  if (heard.get() > 0) freshness.set({ at: heard.get(), lost: null });
+});
+
 export interface Answer<T> {
   value: T | undefined;
   error: ApiError | null;
@@ -24,10 +29,11 @@ export interface Answer<T> {
   reload(): void;
 }
 
-/** Asks for a path now and then. Another page of the same list keeps the rows until the new ones are there. */
-export function useApi<T>(path: string | null): Answer<T> {
+/** Knows the answer at a path. Another page of the same list keeps the rows until the new ones are there. `pace`: seconds between two
+ * looks at most, where that is worth more than usual. */
+export function useApi<T>(path: string | null, pace = Infinity): Answer<T> {
   const [state, setState] = useState<{ about: string; value: T | undefined; error: ApiError | null }>({ about: "", value: undefined, error: null });
-  const every = Number(interval.use()) * 1000;
+  const every = Math.min(Number(interval.use()), pace) * 1000;
   const about = path?.split("?")[0] ?? "";
   const now = useRef<() => void>(() => undefined);
   useEffect(() => {
@@ -37,6 +43,7 @@ export function useApi<T>(path: string | null): Answer<T> {
     let failures = 0;
     let asking = false;
     let again = false;
+    let told = false;
     const ask = async () => {
       clearTimeout(timer);
       if (asking) again = true;
@@ -49,10 +56,10 @@ export function useApi<T>(path: string | null): Answer<T> {
         freshness.set({ at: Date.now(), lost: null });
       } catch (error) {
         if (stop.signal.aborted) return;
-        const told = error instanceof ApiError ? error : new ApiError(0, "The page met something it does not know.");
+        const failed = error instanceof ApiError ? error : new ApiError(0, "The page met something it does not know.");
         failures += 1;
-        setState((before) => ({ about, value: told.status === 0 && before.about === about ? before.value : undefined, error: told }));
-        if (told.status === 0) freshness.set({ at: freshness.get().at, lost: told.message });
+        setState((before) => ({ about, value: failed.status === 0 && before.about === about ? before.value : undefined, error: failed }));
+        if (failed.status === 0) freshness.set({ at: freshness.get().at, lost: failed.message });
       } finally {
         asking = false;
       }
@@ -62,13 +69,27 @@ export function useApi<T>(path: string | null): Answer<T> {
       }
       // A broker that is away is asked again soon, then ever less often, even if the page is not refreshed by itself.
       const wait = freshness.get().lost ? Math.min(1000 * 2 ** (failures - 1), 15000) : every;
+      if (told && !freshness.get().lost) return;
       if (wait > 0 && !stop.signal.aborted) timer = setTimeout(ask, wait);
     };
     now.current = ask;
     const wake = () => void (document.hidden || ask());
     document.addEventListener("visibilitychange", wake);
     void ask();
+    const unwatch =
+      every > 0
+        ? watch(path, every / 1000, {
+            answer: (status, body) => setState(status < 300 ? { about, value: body as T, error: null } : { about, value: undefined, error: refused(status, body) }),
+            covered(yes) {
+              clearTimeout(timer);
+              told = yes;
+              if (!yes) void ask();
+            },
+            expired: () => void stillIn(),
+          })
+        : () => undefined;
     return () => {
+      unwatch();
       stop.abort();
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", wake);

@@ -11,6 +11,7 @@ use broker::{Broker, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Hall {
     pub options: Options,
     /// What was and how fast it changes.
     pub sampler: Sampler,
+    /// A seat for each listener of events.
+    pub listeners: Arc<Semaphore>,
 }
 
 /// A request whose asker may make it.

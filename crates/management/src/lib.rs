@@ -9,7 +9,7 @@
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `topic_permissions`, `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `moving`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
-//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `metrics` is
+//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `events` tells what a page looks at as it changes; `metrics` is
 //! the page for Prometheus, on a port of its own; [`json`] writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from
 //! this (`ui/`).
 
@@ -24,6 +24,7 @@ mod connections;
 mod consumers;
 mod definitions;
 mod desk;
+mod events;
 mod exchanges;
 mod health;
 mod history;

@@ -2,6 +2,7 @@
 
 use crate::admin_socket;
 use crate::call::Hall;
+use crate::events;
 use crate::options::{Listener as Named, Options};
 use crate::sampler::Sampler;
 use crate::serve::{Doors, serve};
@@ -13,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// How many requests are worked on at a time; others wait. It bounds the processors and the memory that the API takes.
 const REQUESTS: usize = 4;
@@ -59,6 +60,7 @@ impl Management {
             broker,
             options,
             sampler,
+            listeners: Arc::new(Semaphore::new(events::LISTENERS)),
         });
         let thread = std::thread::Builder::new()
             .name("http".into())

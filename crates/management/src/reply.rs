@@ -1,5 +1,6 @@
 //! What a request is answered with.
 
+use crate::events::Subscription;
 use crate::refusal::Refusal;
 use serde_json::Value;
 
@@ -16,6 +17,8 @@ pub struct Reply {
     pub asks_for_credentials: bool,
     /// Browsers offer to store the body under this name.
     pub download: Option<String>,
+    /// The body are events as they come about, instead.
+    pub events: Option<Subscription>,
 }
 
 impl Reply {
@@ -40,6 +43,7 @@ impl Reply {
             location: None,
             asks_for_credentials: false,
             download: None,
+            events: None,
         }
     }
 }

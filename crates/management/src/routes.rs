@@ -6,9 +6,9 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    bindings, channels, connections, consumers, definitions, exchanges, health, limits, messages, moving,
-    nodes, overview, parameters, permissions, policies, queues, topic_permissions, upkeep, users, vhosts,
-    why,
+    bindings, channels, connections, consumers, definitions, events, exchanges, health, limits, messages,
+    moving, nodes, overview, parameters, permissions, policies, queues, topic_permissions, upkeep, users,
+    vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -46,6 +46,7 @@ pub const ROUTES: &[&[Route]] = &[
     definitions::ROUTES,
     health::ROUTES,
     upkeep::ROUTES,
+    events::ROUTES,
 ];
 
 impl Route {

@@ -1,14 +1,16 @@
 //! From a socket to a route and back. All that is spawned stands here.
 
-use crate::access::{self, Asker, Peer};
+use crate::access::{self, Asker, Peer, Right};
 use crate::audit::Change;
 use crate::call::{Call, Hall};
+use crate::events::Subscription;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
 use crate::web_ui;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::channel::Channel;
+use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
@@ -26,10 +28,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a client may take to send a body.
 const BODY_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a listener of events may take to read those of one turn.
+const EVENT_PATIENCE: Duration = Duration::from_secs(30);
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 1024;
 /// How long nothing is accepted after the system refused (mostly: too many open files).
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// Tells that the API stops.
+type Stop = watch::Receiver<bool>;
+/// A body that is whole, or one that grows.
+type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
 /// The doors of one node; all have the same seats.
 #[derive(Debug)]
@@ -118,9 +127,10 @@ async fn connection<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let told = stop.clone();
     let service = service_fn(move |request| {
-        let hall = hall.clone();
-        async move { Ok::<_, Infallible>(answer(request, peer, hall).await) }
+        let (hall, stop) = (hall.clone(), told.clone());
+        async move { Ok::<_, Infallible>(answer(request, peer, hall, stop).await) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -140,10 +150,10 @@ async fn connection<S>(
 }
 
 /// Answers one request. The work is done on a thread of the budget, so that a long one holds up nobody but its like.
-async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Stop) -> Response<Body> {
     let (head, body) = request.into_parts();
     if let Some(page) = web_ui::answer(&head.method, head.uri.path(), &head.headers) {
-        return page;
+        return page.map(Either::Left);
     }
     let Some((route, parts)) = routes::find(head.uri.path()) else {
         return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS");
@@ -164,27 +174,21 @@ async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>) -> Resp
         Ok(Err(_)) | Err(_) => return response(Refusal::bad_request("body not read").into(), &allow),
     };
     let query = Query::parse(head.uri.query().unwrap_or_default());
+    let (inside, headers) = (hall.clone(), head.headers.clone());
     let work = move || {
-        let authorization = text_of(&head.headers, header::AUTHORIZATION);
-        let Asker { user, operator } = access::identify(&hall.broker, authorization, peer)?;
-        let (name, change) = (user.name.clone(), Change::of(&head, peer));
-        let view = hall.broker.view();
-        let vhost = parts
-            .iter()
-            .find(|(name, _)| *name == "vhost")
-            .map(|(_, vhost)| vhost.as_str());
-        let outcome = access::check(&view, &user, right, vhost).and_then(|()| {
-            handler(&Call {
-                hall: &hall,
-                user,
-                operator,
-                view,
-                query,
-                headers: &head.headers,
-                body: &body,
-                parts,
-            })
-        });
+        let asker = access::identify(
+            &inside.broker,
+            text_of(&head.headers, header::AUTHORIZATION),
+            peer,
+        )?;
+        let (name, change) = (asker.user.name.clone(), Change::of(&head, peer));
+        let errand = Errand {
+            right,
+            handler,
+            parts,
+            query,
+        };
+        let outcome = errand.run(&inside, asker, &head.headers, &body);
         if let Some(change) = change {
             change.write(&name, &outcome);
         }
@@ -197,16 +201,140 @@ async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>) -> Resp
             Refusal::Internal("internal error".into()).into()
         }
     };
-    response(reply, &allow)
+    match &reply.events {
+        Some(subscription) => events(
+            Listening {
+                subscription: subscription.clone(),
+                hall,
+                headers,
+                peer,
+            },
+            stop,
+            &allow,
+        ),
+        None => response(reply, &allow),
+    }
+}
+
+/// What a request wants done, once it is known who asks.
+struct Errand {
+    right: Right,
+    handler: routes::Handler,
+    parts: Vec<(&'static str, String)>,
+    query: Query,
+}
+
+impl Errand {
+    fn run(self, hall: &Hall, asker: Asker, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Refusal> {
+        let Asker { user, operator } = asker;
+        let Self {
+            right,
+            handler,
+            parts,
+            query,
+        } = self;
+        let view = hall.broker.view();
+        let mut named = parts.iter();
+        let vhost = named
+            .find(|(name, _)| *name == "vhost")
+            .map(|(_, vhost)| vhost.as_str());
+        access::check(&view, &user, right, vhost)?;
+        handler(&Call {
+            hall,
+            user,
+            operator,
+            view,
+            query,
+            headers,
+            body,
+            parts,
+        })
+    }
+}
+
+/// A listener of events.
+struct Listening {
+    subscription: Subscription,
+    hall: Arc<Hall>,
+    headers: HeaderMap,
+    peer: Peer,
+}
+
+/// Begins an answer that goes on until the listener goes, is too slow, may no longer listen, or the API stops.
+fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
+    let Ok(seat) = listening.hall.listeners.clone().try_acquire_owned() else {
+        let words = "as many pages as may be are told what changes; ask for it";
+        let body = serde_json::json!({"error": "service_unavailable", "reason": words});
+        return response(Reply::with_status(503, &body), allow);
+    };
+    // What waits to be sent is one turn; the next one is not begun before it is gone.
+    let (mut sender, body) = Channel::new(1);
+    let (every, later) = (listening.subscription.every, listening.subscription.later);
+    tokio::spawn(async move {
+        let _seat = seat;
+        let mut listening = listening;
+        let mut wait = if later { every } else { Duration::ZERO };
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => wait = every,
+                _ = stop.changed() => return,
+            }
+            let turn = tokio::task::spawn_blocking(move || {
+                let told = listening.turn();
+                (told, listening)
+            });
+            let Ok((told, after)) = turn.await else { return };
+            listening = after;
+            let (text, last) = match told {
+                Ok(text) => (text, false),
+                Err(text) => (text, true),
+            };
+            let sent = tokio::time::timeout(EVENT_PATIENCE, sender.send_data(text.into()));
+            if !matches!(sent.await, Ok(Ok(()))) || last {
+                return;
+            }
+        }
+    });
+    let mut response = response(Reply::empty(200), allow);
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    response.map(|_| Either::Right(body))
+}
+
+impl Listening {
+    fn turn(&mut self) -> Result<String, String> {
+        let Self {
+            subscription,
+            hall,
+            headers,
+            peer,
+        } = self;
+        let asker = access::identify(&hall.broker, text_of(headers, header::AUTHORIZATION), *peer);
+        subscription.turn(|path, query| {
+            let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
+            let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
+            let errand = Errand {
+                right,
+                handler,
+                parts,
+                query,
+            };
+            errand.run(hall, asker.clone()?, headers, &[])
+        })
+    }
 }
 
 fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn response(reply: Reply, allow: &str) -> Response<Full<Bytes>> {
+fn response(reply: Reply, allow: &str) -> Response<Body> {
     let has_body = reply.body.is_some();
-    let mut response = Response::new(Full::new(Bytes::from(reply.body.unwrap_or_default())));
+    let mut response = Response::new(Either::Left(Full::new(Bytes::from(
+        reply.body.unwrap_or_default(),
+    ))));
     *response.status_mut() = hyper::StatusCode::from_u16(reply.status).unwrap_or_default();
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &str| {
