@@ -262,7 +262,7 @@ def test_the_http_api_speaks_it_with_the_certificate_of_amqp_or_its_own(secured,
     with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{one.http_port}/api/whoami", headers={"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="})) as plain:
         assert plain.status == 200
     found = https(one, port, authority, "/api/overview")["listeners"]
-    assert {(door["protocol"], door["tls"]) for door in found} == {("amqp", False), ("amqp/ssl", True), ("http", False), ("https", True)}
+    assert {(door["protocol"], door["tls"]) for door in found} >= {("amqp", False), ("amqp/ssl", True), ("http", False), ("https", True)}
     other = Authority(tmp_path, "other")
     pem, key = other.server("own")
     two = secured(settings | {"management.ssl.port": str(free_port()), "management.ssl.certfile": str(pem), "management.ssl.keyfile": str(key)})
@@ -270,6 +270,24 @@ def test_the_http_api_speaks_it_with_the_certificate_of_amqp_or_its_own(secured,
     assert https(two, port, other)["name"] == "guest"
     with pytest.raises(urllib.error.URLError):
         https(two, port, authority)
+
+
+def test_the_health_check_reads_the_certificates_that_the_doors_have(secured, authority):
+    port = free_port()
+    one = secured({"management.ssl.ip": "127.0.0.1", "management.ssl.port": str(port)})
+    assert https(one, port, authority, "/api/health/checks/certificate-expiration/1/weeks") == {"status": "ok"}
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        https(one, port, authority, "/api/health/checks/certificate-expiration/2/months")
+    assert refused.value.code == 503
+    found = json.loads(refused.value.read())
+    assert found["reason"] == "Certificates expiring" and {door["protocol"] for door in found["expired"]} == {"amqp/ssl", "https"}
+    door = found["expired"][0]
+    assert door["certfile"].endswith("server.pem") and len(door["certfile_expires_on"]) == 1 == len(door["cacertfile_expires_on"])
+    # What counts is what the next start would find.
+    (authority.directory / "server.pem").unlink()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        https(one, port, authority, "/api/health/checks/certificate-expiration/1/days")
+    assert "cannot be read" in json.loads(refused.value.read())["expired"][0]["certfile_expires_on"][0]
 
 
 def test_operators_see_how_a_connection_is_secured(secured, authority):

@@ -6,12 +6,13 @@
 //!
 //! Reading order: [`Door`] (where to listen), [`Listener`] (accepting), [`Arrival`] and [`Guest`] (from a connection to a socket),
 //! `proxy` (for whom a load balancer connects), [`Socket`] and `secured` (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
-//! runs), `ciphers`, [`certificate`] and `der` (who a client's certificate says it is).
+//! runs), [`expiry`] (how long they last), `ciphers`, [`certificate`] and `der` (who a client's certificate says it is).
 
 mod arrival;
 pub mod certificate;
 pub mod ciphers;
 mod der;
+pub mod expiry;
 mod listener;
 mod proxy;
 mod secured;

@@ -42,12 +42,19 @@ impl Door {
 }
 
 /// A door that is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Opened {
     /// Where it listens; a port that the system chose is filled in.
     pub address: SocketAddr,
-    /// TLS is spoken there.
-    pub secured: bool,
+    /// TLS, if it is spoken there.
+    pub tls: Option<Arc<Tls>>,
+}
+
+impl Opened {
+    /// True if TLS is spoken there.
+    pub fn is_secured(&self) -> bool {
+        self.tls.is_some()
+    }
 }
 
 /// Options of the system for sockets.
@@ -112,7 +119,7 @@ impl Listener {
     pub fn opened(&self) -> Opened {
         Opened {
             address: self.address,
-            secured: self.entrance.tls.is_some(),
+            tls: self.entrance.tls.clone(),
         }
     }
 

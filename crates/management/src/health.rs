@@ -5,7 +5,9 @@ use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use listener::expiry::ending_within;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 pub const ROUTES: &[Route] = &[
     Route {
@@ -175,15 +177,53 @@ fn protocol_listener(call: &Call<'_>) -> Result<Reply, Refusal> {
     })
 }
 
-/// There is no certificate that could expire.
+/// How many seconds a unit has, as RabbitMQ counts: a month is a twelfth of 365 days.
+fn seconds(unit: &str) -> Option<u64> {
+    const DAY: u64 = 86_400;
+    match unit {
+        "days" => Some(DAY),
+        "weeks" => Some(7 * DAY),
+        "months" => Some(365 * DAY / 12),
+        "years" => Some(365 * DAY),
+        _ => None,
+    }
+}
+
+/// Looks at the files that the open doors took their certificates from, as they are now.
 fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
-    if !["days", "weeks", "months", "years"].contains(&call.part("unit")) {
-        return Err(Refusal::bad_request(
-            "Time unit not recognised. Supported units: days, weeks, months, years.",
-        ));
-    }
-    match call.part("within").parse::<u64>() {
-        Ok(_) => Ok(ok()),
-        Err(_) => Err(Refusal::bad_request("Invalid expiration value.")),
-    }
+    let within = call.part("within").parse::<u64>();
+    let within = within.map_err(|_| Refusal::bad_request("Invalid expiration value."))?;
+    let unit = seconds(&call.part("unit").to_lowercase()).ok_or_else(|| {
+        Refusal::bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
+    })?;
+    let within = Duration::from_secs(within.saturating_mul(unit));
+    let doors = call.hall.options.listeners.iter();
+    let expired: Vec<Value> = doors
+        .filter_map(|door| {
+            let options = door.tls.as_ref()?.options();
+            let files = [&options.certificate, &options.authorities];
+            let ending = files.map(|file| match file {
+                Some(path) => ending_within(path, within),
+                None => Vec::new(),
+            });
+            let [own, authorities] = &ending;
+            let shown = files.map(|file| file.as_ref().map(|path| path.display().to_string()));
+            (ending.iter().any(|ends| !ends.is_empty())).then(|| {
+                json!({
+                    "node": call.hall.options.node,
+                    "protocol": door.protocol,
+                    "interface": door.address.ip().to_string(),
+                    "port": door.address.port(),
+                    "certfile": shown[0],
+                    "cacertfile": shown[1],
+                    "certfile_expires_on": own,
+                    "cacertfile_expires_on": authorities,
+                })
+            })
+        })
+        .collect();
+    Ok(match expired.is_empty() {
+        true => ok(),
+        false => failed(json!({"reason": "Certificates expiring", "expired": expired})),
+    })
 }

@@ -5,7 +5,7 @@
 //! would. It never asks a queue's machine anything for a list, and the cost of a list follows the page that is asked for.
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
-//! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights), then the objects:
+//! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` tells it), [`origins`] (pages of other sites), `gzip`, then the objects:
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `topic_permissions`, `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `moving`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
@@ -26,6 +26,7 @@ mod definitions;
 mod desk;
 mod events;
 mod exchanges;
+mod gzip;
 mod health;
 mod history;
 mod json;
@@ -37,7 +38,9 @@ mod messages;
 mod metrics;
 mod moving;
 mod nodes;
+mod openapi;
 mod options;
+mod origins;
 mod overview;
 mod parameters;
 mod permissions;
@@ -65,3 +68,4 @@ pub use listener::StartError;
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
 pub use options::{Listener, Options};
+pub use origins::Origins;

@@ -1,8 +1,10 @@
 //! What the HTTP API is started with.
 
-use listener::{Door, Opened};
+use crate::origins::Origins;
+use listener::{Door, Opened, Tls};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How the door for people is set up, and what it tells about its node.
 #[derive(Clone, Debug)]
@@ -13,6 +15,8 @@ pub struct Options {
     pub admin_socket: Option<PathBuf>,
     /// The largest body of a request, in bytes (RabbitMQ: 10,485,760).
     pub body_limit: usize,
+    /// The sites whose pages may use the API.
+    pub origins: Origins,
     /// The node's name, as `leveret@host`.
     pub node: String,
     /// The version of RabbitMQ whose behaviour clients may expect.
@@ -36,23 +40,23 @@ pub struct Options {
 }
 
 /// One open door, as health checks name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Listener {
-    /// `amqp`, `amqp/ssl`, `http`, `https`.
+    /// `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus`, `https/prometheus`.
     pub protocol: &'static str,
     /// Where it listens.
     pub address: SocketAddr,
-    /// TLS is spoken there.
-    pub secured: bool,
+    /// TLS, if it is spoken there.
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
     /// A door of the protocol that has these names, in the clear and with TLS.
     pub fn new(names: [&'static str; 2], door: &Opened) -> Self {
         Self {
-            protocol: names[usize::from(door.secured)],
+            protocol: names[usize::from(door.is_secured())],
             address: door.address,
-            secured: door.secured,
+            tls: door.tls.clone(),
         }
     }
 }
@@ -64,6 +68,7 @@ impl Options {
             doors,
             admin_socket: None,
             body_limit: 10_485_760,
+            origins: Origins::default(),
             node: "leveret@localhost".into(),
             rabbitmq_version: "4.2.0".into(),
             listeners: Vec::new(),

@@ -89,7 +89,7 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
         .options
         .listeners
         .iter()
-        .filter(|door| door.protocol.starts_with("http"));
+        .filter(|door| ["http", "https"].contains(&door.protocol));
     doors
         .map(|door| {
             let (ip, port) = (door.address.ip().to_string(), door.address.port().to_string());
@@ -251,7 +251,7 @@ fn listeners(hall: &Hall) -> Value {
                 "ip_address": door.address.ip().to_string(),
                 "port": door.address.port(),
                 "socket_opts": {},
-                "tls": door.secured,
+                "tls": door.tls.is_some(),
             })
         })
         .collect()

@@ -16,6 +16,8 @@ pub enum Refusal {
     Credentials,
     /// 401: the user may not do this.
     NotAuthorised(String),
+    /// 403: a page of another site wants to change something.
+    Foreign,
     /// 404: there is no such path or object.
     NotFound,
     /// 404 for what the asker may not see, and for what is missing beneath a write.
@@ -59,6 +61,7 @@ impl Refusal {
         match self {
             Self::BadRequest(_) | Self::Invalid(..) => 400,
             Self::Anonymous | Self::Credentials | Self::NotAuthorised(_) => 401,
+            Self::Foreign => 403,
             Self::NotFound | Self::Missing(_) => 404,
             Self::NotAllowed => 405,
             Self::Precondition(_) => 412,
@@ -76,6 +79,10 @@ impl Refusal {
             Self::Anonymous | Self::NotAllowed => None,
             Self::Credentials => body("not_authorized", &"Not_Authorized".into()),
             Self::NotAuthorised(reason) => body("not_authorised", &reason.as_str().into()),
+            Self::Foreign => body(
+                "forbidden",
+                &"pages of another site change nothing here; management.cors.allow_origins names those that may".into(),
+            ),
             Self::NotFound => body("Object Not Found", &"Not Found".into()),
             Self::Missing(reason) => body("not_found", &reason.as_str().into()),
             Self::Precondition(reason) => body("precondition_failed", &reason.as_str().into()),

@@ -1,7 +1,9 @@
 //! What a request is answered with.
 
 use crate::events::Subscription;
+use crate::gzip;
 use crate::refusal::Refusal;
+use hyper::HeaderMap;
 use serde_json::Value;
 
 /// An answer, ready for HTTP.
@@ -11,6 +13,8 @@ pub struct Reply {
     pub status: u16,
     /// JSON, if there is a body.
     pub body: Option<Vec<u8>>,
+    /// The body is in gzip's form.
+    pub squeezed: bool,
     /// Where a created object is.
     pub location: Option<String>,
     /// The answer to a request without credentials: browsers ask for some.
@@ -35,11 +39,20 @@ impl Reply {
         }
     }
 
+    /// Makes the body smaller if the asker takes it so.
+    pub fn squeeze(&mut self, asked: &HeaderMap) {
+        let squeezed = self.body.as_ref().and_then(|body| gzip::squeeze(asked, body));
+        if let Some(squeezed) = squeezed {
+            (self.body, self.squeezed) = (Some(squeezed), true);
+        }
+    }
+
     /// A status alone: 201 for what was created, 204 for what was so already or is gone.
     pub fn empty(status: u16) -> Self {
         Self {
             status,
             body: None,
+            squeezed: false,
             location: None,
             asks_for_credentials: false,
             download: None,

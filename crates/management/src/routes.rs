@@ -7,8 +7,8 @@ use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
     bindings, channels, connections, consumers, definitions, events, exchanges, health, limits, messages,
-    moving, nodes, overview, parameters, permissions, policies, queues, topic_permissions, upkeep, users,
-    vhosts, why,
+    moving, nodes, openapi, overview, parameters, permissions, policies, queues, topic_permissions, upkeep,
+    users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -47,6 +47,7 @@ pub const ROUTES: &[&[Route]] = &[
     health::ROUTES,
     upkeep::ROUTES,
     events::ROUTES,
+    openapi::ROUTES,
 ];
 
 impl Route {

@@ -149,8 +149,23 @@ async fn connection<S>(
     }
 }
 
-/// Answers one request. The work is done on a thread of the budget, so that a long one holds up nobody but its like.
+/// Answers one request, and tells a browser which pages may see the answer.
 async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Stop) -> Response<Body> {
+    let origins = &hall.options.origins;
+    let Some(origin) = origins.admitted(request.headers()) else {
+        if origins.refuses(request.method(), request.headers()) {
+            return response(Refusal::Foreign.into(), "HEAD, GET, OPTIONS");
+        }
+        return work(request, peer, hall, stop).await;
+    };
+    let (asked, is_question) = (request.headers().clone(), request.method() == "OPTIONS");
+    let mut answer = work(request, peer, hall.clone(), stop).await;
+    origins.admit(origin, &asked, is_question, answer.headers_mut());
+    answer
+}
+
+/// The work is done on a thread of the budget, so that a long one holds up nobody but its like.
+async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Stop) -> Response<Body> {
     let (head, body) = request.into_parts();
     if let Some(page) = web_ui::answer(&head.method, head.uri.path(), &head.headers) {
         return page.map(Either::Left);
@@ -192,7 +207,9 @@ async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: S
         if let Some(change) = change {
             change.write(&name, &outcome);
         }
-        outcome
+        let mut reply = outcome.unwrap_or_else(Reply::from);
+        reply.squeeze(&head.headers);
+        Ok::<_, Refusal>(reply)
     };
     let reply = match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome.unwrap_or_else(Reply::from),
@@ -352,6 +369,9 @@ fn response(reply: Reply, allow: &str) -> Response<Body> {
     set(header::VARY, "accept, accept-encoding, origin");
     if has_body {
         set(header::CONTENT_TYPE, "application/json");
+    }
+    if reply.squeezed {
+        set(header::CONTENT_ENCODING, "gzip");
     }
     if reply.asks_for_credentials {
         set(header::WWW_AUTHENTICATE, "Basic realm=\"RabbitMQ Management\"");

@@ -79,13 +79,14 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     broker.declare_event_exchange()?;
     log.publish(&broker)?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
-    let management = open_management(config, &broker, doors.http, gateway.doors())?;
     let metrics = open_metrics(config, &broker, doors.metrics)?;
+    let scraped = metrics.as_ref().map(Metrics::doors).unwrap_or_default();
+    let management = open_management(config, &broker, doors.http, [gateway.doors(), scraped])?;
     banner::show(
         config,
         gateway.doors(),
         management.as_ref().map(Management::doors).unwrap_or_default(),
-        metrics.as_ref().map(Metrics::doors).unwrap_or_default(),
+        scraped,
     );
     let service = Service::find();
     service.ready();
@@ -276,9 +277,9 @@ fn open_management(
     config: &Config,
     broker: &Arc<Broker>,
     doors: Vec<Door>,
-    amqp: &[Opened],
+    others: [&[Opened]; 2],
 ) -> Result<Option<Management>, Box<dyn Error>> {
-    let mut options = management_options(config, doors, amqp);
+    let mut options = management_options(config, doors, others);
     loop {
         let error = match Management::start(Arc::clone(broker), options.clone()) {
             Ok(management) => return Ok(Some(management)),
@@ -305,14 +306,22 @@ fn open_management(
     }
 }
 
-fn management_options(config: &Config, doors: Vec<Door>, amqp: &[Opened]) -> management::Options {
+fn management_options(config: &Config, doors: Vec<Door>, others: [&[Opened]; 2]) -> management::Options {
     let settings = &config.management;
-    let door = |door: &Opened| management::Listener::new(["amqp", "amqp/ssl"], door);
+    let names = [["amqp", "amqp/ssl"], ["http/prometheus", "https/prometheus"]];
+    let others = names.into_iter().zip(others);
+    let named = |(names, doors): ([&'static str; 2], &[Opened])| {
+        let doors = doors.iter();
+        doors
+            .map(|door| management::Listener::new(names, door))
+            .collect::<Vec<_>>()
+    };
     management::Options {
         body_limit: settings.body_limit,
+        origins: settings.origins.clone(),
         node: format!("leveret@{}", host_name()),
         rabbitmq_version: compatible_version(),
-        listeners: amqp.iter().map(door).collect(),
+        listeners: others.flat_map(named).collect(),
         config_files: config.files.clone(),
         data_dir: std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone()),
         log_files: config.log.files(&config.data_dir),

@@ -8,6 +8,7 @@ pub mod keys;
 mod load;
 mod rules;
 mod rules_identity;
+mod rules_management;
 mod rules_prometheus;
 mod rules_tls;
 pub mod sources;
@@ -110,6 +111,8 @@ pub struct ManagementOptions {
     pub tls: TlsOptions,
     /// `management.http.max_body_size`, in bytes.
     pub body_limit: usize,
+    /// `management.cors.*`.
+    pub origins: management::Origins,
     /// `management.disable_stats`.
     pub disable_stats: bool,
     /// `management.enable_queue_totals`.
@@ -375,6 +378,7 @@ impl Default for Config {
                 required: false,
                 tls: TlsOptions::new("management.ssl"),
                 body_limit: 10_485_760,
+                origins: management::Origins::default(),
                 disable_stats: false,
                 enable_queue_totals: false,
             },

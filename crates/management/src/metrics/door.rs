@@ -2,11 +2,12 @@
 
 use super::collect::Identity;
 use super::pages::{self, Wanted};
+use crate::gzip;
 use crate::query::Query;
 use broker::Broker;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -171,9 +172,19 @@ async fn answer(request: &Request<Incoming>, shared: Arc<Shared>) -> Response<Fu
     if !matches!(request.method().as_str(), "GET" | "HEAD") {
         return plain(StatusCode::METHOD_NOT_ALLOWED, Vec::new());
     }
-    let write = move || pages::write(&shared.broker, &shared.identity, &wanted, shared.object_limit);
+    let asked = request.headers().clone();
+    let write = move || {
+        let page = pages::write(&shared.broker, &shared.identity, &wanted, shared.object_limit);
+        (gzip::squeeze(&asked, &page), page)
+    };
     match tokio::task::spawn_blocking(write).await {
-        Ok(page) => plain(StatusCode::OK, page),
+        Ok((Some(squeezed), _)) => {
+            let mut response = plain(StatusCode::OK, squeezed);
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response
+        }
+        Ok((None, page)) => plain(StatusCode::OK, page),
         Err(error) => {
             tracing::error!(area = "metrics", "a page was not written: {error}");
             plain(StatusCode::INTERNAL_SERVER_ERROR, Vec::new())
@@ -186,5 +197,7 @@ fn plain(status: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
+    let by = HeaderValue::from_static("accept-encoding");
+    response.headers_mut().insert(VARY, by);
     response
 }

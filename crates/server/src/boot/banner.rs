@@ -9,7 +9,7 @@ use std::path;
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
 pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opened]) {
     for door in doors {
-        let how = if door.secured { " with TLS" } else { "" };
+        let how = if door.is_secured() { " with TLS" } else { "" };
         tracing::info!(
             area = "boot",
             "listening for AMQP 0-9-1 clients{how} on {}",
@@ -17,7 +17,7 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opene
         );
     }
     for door in http {
-        let how = if door.secured { " with TLS" } else { "" };
+        let how = if door.is_secured() { " with TLS" } else { "" };
         tracing::info!(
             area = "boot",
             "listening for HTTP API clients{how} on {}",
@@ -25,7 +25,7 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opene
         );
     }
     for door in metrics {
-        let scheme = if door.secured { "https" } else { "http" };
+        let scheme = if door.is_secured() { "https" } else { "http" };
         tracing::info!(
             area = "boot",
             "metrics for Prometheus on {scheme}://{}/metrics",
@@ -47,14 +47,14 @@ fn text(config: &Config, doors: &[Opened], http: &[Opened]) -> String {
     let mut lines = String::new();
     for door in doors {
         let user = &config.defaults.user;
-        let scheme = if door.secured { "amqps" } else { "amqp" };
+        let scheme = if door.is_secured() { "amqps" } else { "amqp" };
         lines.push_str(&format!(
             "\n  connect to  {scheme}://{user}@{}\n",
             reachable(door.address)
         ));
     }
     for door in http {
-        let scheme = if door.secured { "https" } else { "http" };
+        let scheme = if door.is_secured() { "https" } else { "http" };
         lines.push_str(&format!(
             "  web UI      {scheme}://{}/ (the HTTP API: /api/)\n",
             reachable(door.address)
@@ -83,21 +83,21 @@ fn reachable(address: SocketAddr) -> String {
 mod tests {
     use super::*;
 
-    fn opened(address: &str, secured: bool) -> Opened {
+    fn opened(address: &str) -> Opened {
         let address = address.parse().unwrap();
-        Opened { address, secured }
+        Opened { address, tls: None }
     }
 
     #[test]
     fn a_person_is_told_where_to_connect() {
         let text = text(
             &Config::default(),
-            &[opened("[::]:5672", false), opened("10.0.0.1:1", true)],
-            &[opened("[::]:15672", false)],
+            &[opened("[::]:5672"), opened("10.0.0.1:1")],
+            &[opened("[::]:15672")],
         );
         assert!(text.contains("web UI      http://localhost:15672/ ("), "{text}");
         assert!(
-            text.contains("amqp://guest@localhost:5672\n") && text.contains("amqps://guest@10.0.0.1:1\n"),
+            text.contains("amqp://guest@localhost:5672\n") && text.contains("amqp://guest@10.0.0.1:1\n"),
             "{text}"
         );
         assert!(text.contains("guest may log in from this machine only"), "{text}");

@@ -6,6 +6,7 @@
 
 use super::rules::{self, Checked};
 use super::rules_identity as identity;
+use super::rules_management as management;
 use super::rules_prometheus as prometheus;
 use super::rules_tls as tls;
 use super::syntax::Key;
@@ -380,11 +381,11 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("prevent_startup_if_node_was_reset", Part("clusters")),
     ("aws.prefer_imdsv2", Part("clusters")),
     // Management, metrics, other protocols, plugins
-    ("management.listener", Sets(rules::management_listener)),
-    ("management.tcp.port", Sets(rules::management_port)),
-    ("management.tcp.ip", Sets(rules::management_ip)),
-    ("management.listener.port", Sets(rules::management_port)),
-    ("management.listener.ip", Sets(rules::management_ip)),
+    ("management.listener", Sets(management::listener)),
+    ("management.tcp.port", Sets(management::port)),
+    ("management.tcp.ip", Sets(management::ip)),
+    ("management.listener.port", Sets(management::port)),
+    ("management.listener.ip", Sets(management::ip)),
     ("management.listener.ssl", Sets(tls::management_listener)),
     ("management.ssl.port", Sets(tls::management_port)),
     ("management.ssl.ip", Sets(tls::management_ip)),
@@ -439,15 +440,12 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("management.listener.ssl_opts.password", Only(&[], TLS)),
     ("management.listener.ssl_opts.crl_check", Only(&["false"], TLS)),
     ("management.listener.ssl_opts.**", Only(&[], TLS)),
-    (
-        "management.http.max_body_size",
-        Sets(rules::management_body_limit),
-    ),
-    ("management.disable_stats", Sets(rules::management_disable_stats)),
-    (
-        "management.enable_queue_totals",
-        Sets(rules::management_queue_totals),
-    ),
+    ("management.http.max_body_size", Sets(management::body_limit)),
+    ("management.cors.allow_origins", Sets(management::no_origins)),
+    ("management.cors.allow_origins.*", Sets(management::allow_origin)),
+    ("management.cors.max_age", Sets(management::origins_max_age)),
+    ("management.disable_stats", Sets(management::disable_stats)),
+    ("management.enable_queue_totals", Sets(management::queue_totals)),
     ("management.**", Part("this setting of the HTTP API")),
     ("management_agent.**", Part("this setting of the HTTP API")),
     ("http_dispatch.**", Part("authentication of its own for HTTP")),

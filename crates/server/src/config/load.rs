@@ -64,6 +64,7 @@ fn goes_last(setting: &Setting) -> bool {
         setting.key.to_string().as_str(),
         "listeners.tcp"
             | "listeners.ssl"
+            | "management.cors.allow_origins"
             | "ssl_cert_login_from"
             | "loopback_users"
             | "vm_memory_high_watermark.absolute"

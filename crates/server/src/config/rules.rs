@@ -13,7 +13,7 @@ pub type Checked<T = ()> = Result<T, &'static str>;
 /// The smallest `frame_max` that clients may be offered (`FRAME_MIN_SIZE` of RabbitMQ 4.1 and later).
 const FRAME_MAX_LEAST: u64 = 8_192;
 /// RabbitMQ's hard cap of `max_message_size`; larger frames than that carry nothing.
-const MESSAGE_BYTES_MOST: u64 = 536_870_912;
+pub const MESSAGE_BYTES_MOST: u64 = 536_870_912;
 
 pub fn data_dir(config: &mut Config, setting: &Setting) -> Checked {
     if setting.value.is_empty() {
@@ -225,45 +225,6 @@ pub fn load_definitions(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-pub fn management_listener(config: &mut Config, setting: &Setting) -> Checked {
-    only_none(setting)?;
-    config.management.enabled = false;
-    Ok(())
-}
-
-pub fn management_port(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.port =
-        number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
-    config.management.required = true;
-    Ok(())
-}
-
-pub fn management_ip(config: &mut Config, setting: &Setting) -> Checked {
-    let ip = setting
-        .value
-        .parse()
-        .map_err(|_| "an IP address, such as 127.0.0.1")?;
-    config.management.ip = Some(ip);
-    config.management.required = true;
-    Ok(())
-}
-
-pub fn management_body_limit(config: &mut Config, setting: &Setting) -> Checked {
-    let bytes = bytes_between(setting, 1_024, MESSAGE_BYTES_MOST);
-    config.management.body_limit = bytes.ok_or("bytes, from 1024 to 536870912, or with KB, MB")? as usize;
-    Ok(())
-}
-
-pub fn management_disable_stats(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.disable_stats = boolean(setting)?;
-    Ok(())
-}
-
-pub fn management_queue_totals(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.enable_queue_totals = boolean(setting)?;
-    Ok(())
-}
-
 pub fn consumer_timeout(config: &mut Config, setting: &Setting) -> Checked {
     let ms = whole(&setting.value, 0, model::LONGEST_MS);
     config.consumer_timeout_ms = ms.ok_or("milliseconds, from 0 (no end) to 315360000000")?;
@@ -445,7 +406,7 @@ pub fn number<T: TryFrom<u64>>(setting: &Setting, least: u64, most: u64) -> Opti
     T::try_from(whole(&setting.value, least, most)?).ok()
 }
 
-fn bytes_between(setting: &Setting, least: u64, most: u64) -> Option<u32> {
+pub fn bytes_between(setting: &Setting, least: u64, most: u64) -> Option<u32> {
     let bytes = byte_size(&setting.value).filter(|b| (least..=most).contains(b))?;
     u32::try_from(bytes).ok()
 }

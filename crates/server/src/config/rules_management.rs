@@ -1,0 +1,69 @@
+//! The settings of the HTTP API, `management.*`, but for its certificates.
+
+use super::rules::{Checked, MESSAGE_BYTES_MOST, boolean, bytes_between, number, only_none};
+use super::{Config, Setting};
+
+pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
+    only_none(setting)?;
+    config.management.enabled = false;
+    Ok(())
+}
+
+pub fn port(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.port =
+        number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
+    config.management.required = true;
+    Ok(())
+}
+
+pub fn ip(config: &mut Config, setting: &Setting) -> Checked {
+    let ip = setting
+        .value
+        .parse()
+        .map_err(|_| "an IP address, such as 127.0.0.1")?;
+    config.management.ip = Some(ip);
+    config.management.required = true;
+    Ok(())
+}
+
+pub fn body_limit(config: &mut Config, setting: &Setting) -> Checked {
+    let bytes = bytes_between(setting, 1_024, MESSAGE_BYTES_MOST);
+    config.management.body_limit = bytes.ok_or("bytes, from 1024 to 536870912, or with KB, MB")? as usize;
+    Ok(())
+}
+
+pub fn disable_stats(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.disable_stats = boolean(setting)?;
+    Ok(())
+}
+
+pub fn queue_totals(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.enable_queue_totals = boolean(setting)?;
+    Ok(())
+}
+
+/// Pages of this site may use the API; `*` lets all.
+pub fn allow_origin(config: &mut Config, setting: &Setting) -> Checked {
+    let site = setting.value.as_str();
+    let host = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| site.strip_prefix(scheme));
+    // Browsers name a site without a path, and what they name is compared as it is.
+    if site != "*" && host.is_none_or(|host| host.is_empty() || host.contains(['/', ' ', ','])) {
+        return Err("a site as browsers name it, such as https://admin.example.com, or *");
+    }
+    config.management.origins.allowed.push(site.to_owned());
+    Ok(())
+}
+
+pub fn no_origins(config: &mut Config, setting: &Setting) -> Checked {
+    only_none(setting)?;
+    config.management.origins.allowed.clear();
+    Ok(())
+}
+
+pub fn origins_max_age(config: &mut Config, setting: &Setting) -> Checked {
+    let seconds = number(setting, 0, u32::MAX.into());
+    config.management.origins.max_age_s = seconds.ok_or("seconds, from 0 to 4294967295")?;
+    Ok(())
+}

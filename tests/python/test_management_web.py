@@ -1,0 +1,69 @@
+"""The HTTP API and the web: its description, compression, pages of other sites."""
+
+import gzip
+import os
+import urllib.request
+
+import pytest
+
+from api import Api
+from conftest import connect  # noqa: F401 - its environment
+from test_process import broker  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.leveret_only("RabbitMQ has no description of its API, and lets pages of other sites change what they like")
+
+EVIL = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+
+
+def test_the_api_describes_itself(api):
+    document = api.get("/openapi.json").json
+    assert document["openapi"].startswith("3.") and document["servers"] == [{"url": "/api"}]
+    paths = document["paths"]
+    put = paths["/queues/{vhost}/{name}"]["put"]
+    assert [parameter["name"] for parameter in put["parameters"]] == ["vhost", "name"]
+    assert set(put["requestBody"]["content"]["application/json"]["schema"]["properties"]) == {"durable", "auto_delete", "arguments"}
+    # Whatever it names for reading answers.
+    for path, verbs in paths.items():
+        if "get" in verbs and "{" not in path:
+            assert api.get(path).status == 200, path
+    assert Api(user=None).get("/openapi.json").status == 401
+
+
+def test_long_answers_are_compressed_for_those_who_take_it(api):
+    plain = api.get("/openapi.json")
+    assert "content-encoding" not in {name.lower() for name in plain.headers}
+    for address, credentials in [(f"{api.root}/api/openapi.json", True), (f"http://{os.environ['AMQP_HOST']}:{os.environ['METRICS_PORT']}/metrics", False)]:
+        request = urllib.request.Request(address, headers={"Accept-Encoding": "gzip"})
+        if credentials:
+            request.add_header("Authorization", f"Basic {api.credentials}")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert answer.headers["content-encoding"] == "gzip" and "accept-encoding" in answer.headers["vary"]
+            packed = answer.read()
+        text = gzip.decompress(packed).decode()
+        assert len(packed) * 3 < len(text)
+        assert not credentials or text == plain.text
+
+
+def test_pages_of_other_sites_change_nothing(api):
+    answer = api("PUT", "/api/vhosts/evil", {}, headers=EVIL)
+    assert (answer.status, answer.json["error"]) == (403, "forbidden")
+    assert api("POST", "/api/queues/%2F/x/get", b"{}", headers={"Origin": "null"}).status == 403
+    assert api.get("/vhosts/evil").status == 404
+    read = api("GET", "/api/whoami", headers=EVIL)
+    assert read.status == 200 and not [name for name in read.headers if name.lower().startswith("access-control")]
+    assert api("PUT", "/api/vhosts/own", {}, headers={"Origin": api.root}).status == 201
+    assert api.delete("/vhosts/own", headers={"Origin": "https://front.example", "Sec-Fetch-Site": "same-origin"}).status == 204
+
+
+def test_pages_that_are_allowed_by_name_use_the_api(broker, api):  # noqa: F811
+    one = broker({"management.cors.allow_origins.1": "https://admin.example", "management.cors.max_age": "60"}).start()
+    api.root = f"http://127.0.0.1:{one.http_port}"
+    friend = {"Origin": "https://admin.example", "Sec-Fetch-Site": "cross-site"}
+    asked = api("OPTIONS", "/api/vhosts/x", headers=friend | {"Access-Control-Request-Headers": "authorization,content-type"})
+    shown = {name.lower(): value for name, value in asked.headers.items()}
+    assert shown["access-control-allow-origin"] == "https://admin.example" and shown["access-control-allow-credentials"] == "true"
+    assert shown["access-control-allow-headers"] == "authorization,content-type" and shown["access-control-max-age"] == "60"
+    assert "PUT" in shown["access-control-allow-methods"]
+    assert api("PUT", "/api/vhosts/x", {}, headers=friend).status == 201
+    assert api("PUT", "/api/vhosts/y", {}, headers=EVIL).status == 403
+    assert api("GET", "/api/whoami", headers=friend).headers["access-control-allow-origin"] == "https://admin.example"
