@@ -29,7 +29,7 @@ def test_the_api_describes_itself(api):
     assert set(put["requestBody"]["content"]["application/json"]["schema"]["properties"]) == {"durable", "auto_delete", "arguments"}
     # Whatever it names for reading answers.
     for path, verbs in paths.items():
-        if "get" in verbs and "{" not in path:
+        if "get" in verbs and "{" not in path and path != "/leveret/events":
             assert api.get(path).status == 200, path
     assert Api(user=None).get("/openapi.json").status == 401
 
