@@ -14,15 +14,16 @@ use std::collections::VecDeque;
 const IN_FLIGHT: usize = 200;
 
 impl Worker {
-    /// Does so many turns together. Each operation counts from the moment it was written.
-    pub(super) fn group(&mut self, turns: usize) -> Result<(), Failure> {
+    /// Does so many turns together. An operation counts from the moment when it was written, the first ones from `due` if they
+    /// go by a schedule: from when the last of these turns was due.
+    pub(super) fn group(&mut self, turns: usize, due: Option<u64>) -> Result<(), Failure> {
         let job = self.job.clone();
         let site = &job.site;
         if job.options.what() == What::Queue {
             let names: Vec<String> = (0..turns).map(|_| self.fresh_queue()).collect();
             let declared = |method: &Method<'_>| matches!(method, Method::QueueDeclareOk(_)).then_some(());
             self.ask_all(
-                0,
+                (0, due),
                 &names,
                 |frames, name| site.encode_declare(frames, CHANNEL, name),
                 declared,
@@ -38,7 +39,7 @@ impl Worker {
                 );
             };
             let deleted = |method: &Method<'_>| matches!(method, Method::QueueDeleteOk(_)).then_some(());
-            self.ask_all(1, &names, delete, deleted)?;
+            self.ask_all((1, None), &names, delete, deleted)?;
             site.forget(&names);
             return Ok(());
         }
@@ -56,7 +57,7 @@ impl Worker {
             );
         };
         let bound = |method: &Method<'_>| matches!(method, Method::QueueBindOk(_)).then_some(());
-        self.ask_all(0, &keys, bind, bound)?;
+        self.ask_all((0, due), &keys, bind, bound)?;
         let unbind = |frames: &mut Vec<u8>, routing_key: &str| {
             method(
                 frames,
@@ -69,13 +70,14 @@ impl Worker {
             );
         };
         let unbound = |method: &Method<'_>| matches!(method, Method::QueueUnbindOk(_)).then_some(());
-        self.ask_all(1, &keys, unbind, unbound)
+        self.ask_all((1, None), &keys, unbind, unbound)
     }
 
-    /// Asks for all of `names` in order, and waits for all answers.
+    /// Asks for all of `names` in order, and waits for all answers. `operation` has its number, and from when it counts if not
+    /// from the moment when it is written.
     fn ask_all(
         &mut self,
-        operation: usize,
+        (operation, due): (usize, Option<u64>),
         names: &[String],
         encode: impl Fn(&mut Vec<u8>, &str),
         mut is_answer: impl FnMut(&Method<'_>) -> Option<()>,
@@ -93,7 +95,7 @@ impl Worker {
                     .take(room)
                     .map(|name| encode(&mut frames, name))
                     .count();
-                written.extend(std::iter::repeat_n(clock::now(), count));
+                written.extend(std::iter::repeat_n(due.unwrap_or_else(clock::now), count));
                 client.write(&frames)?;
             }
             let Some(from) = written.pop_front() else {

@@ -74,13 +74,14 @@ pub struct Options {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "N")]
     pub concurrency: u16,
     /// Turns that a connection takes at once, with --what bind and --what queue: it binds with so many keys, then unbinds
-    /// them, up to 200 of these under way. Without it each answer is waited for
+    /// them, up to 200 of these under way. Without it each answer is waited for. With --rate they begin when the last of them
+    /// is due, and the first operations count from then
     #[arg(
         long,
         default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=100_000),
         value_name = "N",
-        conflicts_with_all = ["rate", "delete_with_bindings"],
+        conflicts_with = "delete_with_bindings",
         verbatim_doc_comment
     )]
     pub at_once: u32,
@@ -303,7 +304,6 @@ mod tests {
             ("--what bind --count 0", "at least 1"),
             ("--what channel --at-once 5", "--what bind"),
             ("--what queue --preload 3 --at-once 5", "without --preload"),
-            ("--what bind --at-once 5 --rate 100", "cannot be used with"),
             ("--what bind --concurrency 257", "1..=256"),
             ("--what bind --delete-with-bindings 5", "cannot be used with"),
             ("--what bind --durable maybe", "true, false"),

@@ -187,15 +187,21 @@ impl Worker {
                 return Some(Err(failure));
             }
         }
-        if job.options.at_once > 1 {
-            let most = job.options.at_once as usize;
-            let taken = std::iter::from_fn(|| turns.next(clock::now())).take(most).count();
-            return (taken > 0).then(|| self.group(taken));
-        }
         let free = clock::now();
-        let due = turns.next(free)?;
+        let mut due = turns.next(free)?;
+        let mut taken = 1;
+        while taken < job.options.at_once as usize
+            && let Some(later) = turns.next(free)
+        {
+            due = later;
+            taken += 1;
+        }
         let woke = sleep_until(due, &job)?;
-        Some(self.turn(begin(due, free, woke, fills)))
+        let from = begin(due, free, woke, fills);
+        Some(match job.options.at_once {
+            1 => self.turn(from),
+            _ => self.group(taken, job.options.rate.map(|_| from)),
+        })
     }
 
     /// Opens a connection in place of one that failed; false if that failed too often.
@@ -484,6 +490,19 @@ mod tests {
         let lines = broker.join().unwrap().concat();
         let count = |verb: &str| lines.iter().filter(|line| line.starts_with(verb)).count();
         assert_eq!((count("bind"), count("unbind"), counts(&job)), (3, 3, vec![3, 3]));
+    }
+
+    #[test]
+    fn turns_at_once_wait_until_the_last_of_them_is_due_if_there_is_a_rate() {
+        let (uri, broker) = broker(1, "");
+        let began = clock::now();
+        let job = work(&uri, "--what bind --at-once 5 --count 5 --rate 25");
+        assert!(clock::now() - began >= 160_000_000);
+        broker.join().unwrap();
+        // They count from then, and not from the moment when the first one was due.
+        let taken = job.tally.take();
+        assert_eq!((taken[0].len(), taken[1].len()), (5, 5));
+        assert!(taken[0].max() < 120_000_000, "{}", taken[0].max());
     }
 
     #[test]
