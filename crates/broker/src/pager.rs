@@ -40,6 +40,8 @@ pub enum Job {
     },
     /// These entries are not needed any more.
     Free { queue: QueueId, places: Vec<Place> },
+    /// Entries were freed: see whether a file is worth rewriting.
+    RewriteSparse { queue: Arc<Queue> },
     /// The queue is deleted: so are its segments.
     Remove { queue: QueueId },
     /// Delete a queue that has many bindings.
@@ -160,12 +162,16 @@ impl Shelves {
                     queue,
                     pieces,
                     durable,
-                } => self.store(&queue, &pieces, durable),
+                } => {
+                    self.store(&queue, &pieces, durable);
+                    self.rewrite_sparse(&queue);
+                }
                 Job::Free { queue, places } => {
                     for place in places {
                         self.segments.free(queue.0, stored_place(place));
                     }
                 }
+                Job::RewriteSparse { queue } => self.rewrite_sparse(&queue),
                 Job::Remove { queue } => {
                     if let Err(error) = self.segments.remove(queue.0) {
                         tracing::warn!(
@@ -181,7 +187,10 @@ impl Shelves {
                 }
                 Job::Turn { queue } => queue.turn_mail(),
                 Job::Report { done } => drop(done.send(())),
-                Job::Checkpoint { queue, before } => queue.checkpoint(before),
+                Job::Checkpoint { queue, before } => {
+                    queue.checkpoint(before);
+                    self.rewrite_sparse(&queue);
+                }
                 Job::CheckpointCatalog { broker } => {
                     if let Some(broker) = broker.upgrade() {
                         broker.topology().checkpoint();
@@ -229,6 +238,15 @@ impl Shelves {
             tracing::error!(area = "storage", "{queue:?} cannot be paged out: {error}");
         }
         queue.submit(Request::Stored { pieces: stored });
+    }
+
+    /// Has the queue move what little is left of a file, so that the file goes: a stuck message doesn't keep its neighbours' space.
+    /// Asked when the queue writes more files and when transient messages free some; and each time the log comes round, which it
+    /// does for queues at rest too.
+    fn rewrite_sparse(&self, queue: &Arc<Queue>) {
+        if let Some(segment) = self.segments.sparse(queue.id.0) {
+            queue.submit(Request::Compact { segment });
+        }
     }
 
     /// The bytes of an entry; `None` if a part cannot be read.

@@ -132,6 +132,65 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
 }
 
 #[test]
+fn a_stuck_message_does_not_keep_the_space_of_its_neighbours() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(Options {
+        message_memory: 1 << 20,
+        ..options(&dir)
+    })
+    .unwrap();
+    let door = Door::open(&broker);
+    door.declare("transient", false);
+    let mut publisher = door.session.publisher(CHANNEL);
+    for _ in 0..100 {
+        door.publish(&mut publisher, "transient", TRANSIENT, &vec![b'x'; 1 << 20], None);
+        if let Some(pressure) = publisher.flush() {
+            door::relief(&pressure);
+        }
+    }
+    let segments = segment_files(&dir);
+    let first = segments.iter().min().unwrap();
+    let settings = ConsumerSettings {
+        no_ack: false,
+        exclusive: false,
+        prefetch: 0,
+        priority: 0,
+        window: 4 << 20,
+    };
+    let subscription = door.session.consume(CHANNEL, "transient", settings).unwrap();
+    let mut number = 0;
+    door.wait(|event| {
+        let Event::Deliver { delivery, .. } = event else {
+            return None;
+        };
+        for seq in delivery.seqs.iter() {
+            let (consumer, one) = (subscription.consumer(), Ranges::one(seq));
+            if number != 30 {
+                subscription
+                    .queue()
+                    .settle(Some(consumer), one, Disposal::Accepted);
+            }
+            number += 1;
+        }
+        subscription.flow(delivery.bytes() as u32);
+        (number == 100).then_some(())
+    });
+    let begun = std::time::Instant::now();
+    while first.exists() {
+        assert!(begun.elapsed().as_secs() < 20, "one message keeps 64 MiB");
+        std::thread::yield_now();
+    }
+    subscription.cancel();
+    broker.close();
+}
+
+/// The files of all queues' backlogs.
+fn segment_files(dir: &tempfile::TempDir) -> Vec<std::path::PathBuf> {
+    let files = |dir: std::path::PathBuf| std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().path());
+    files(dir.path().join("queues")).flat_map(files).collect()
+}
+
+#[test]
 fn rejected_and_returned_messages_take_their_ways() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Broker::open(options(&dir)).unwrap();

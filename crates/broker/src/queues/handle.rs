@@ -511,10 +511,11 @@ impl Queue {
                     durable,
                 });
             }
-            Effect::Release { places } => actions.jobs.push(Job::Free {
-                queue: self.id,
-                places,
-            }),
+            Effect::Release { places } => {
+                let (id, queue) = (self.id, self.clone());
+                actions.jobs.push(Job::Free { queue: id, places });
+                actions.jobs.push(Job::RewriteSparse { queue });
+            }
             Effect::Forget { .. } => {}
             Effect::Unused => actions.unused = true,
         });

@@ -3,6 +3,8 @@
 use super::Place;
 use std::collections::BTreeMap;
 
+/// A sealed segment of which less than this part is needed is worth rewriting.
+const SPARSE_PART: u64 = 8;
 /// A sealed segment smaller than this part of a full one is small.
 const SMALL_PART: u64 = 4;
 /// So many small segments are worth merging.
@@ -13,6 +15,8 @@ struct Segment {
     live: u64,
     size: u64,
     sealed: bool,
+    /// It was named as worth rewriting. That is done once: what is left then cannot be moved.
+    named: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +36,7 @@ impl Books {
                 live: 0,
                 size,
                 sealed: true,
+                named: false,
             },
         );
     }
@@ -117,15 +122,19 @@ impl Books {
         self.segments.is_empty()
     }
 
-    /// The file most worth rewriting: less than half of it is needed, or it is one of many small ones.
-    pub(crate) fn sparse(&self, full: u64) -> Option<u32> {
-        let sealed = || self.segments.iter().filter(|(_, s)| s.sealed);
-        if let Some((number, _)) = sealed().find(|(_, s)| s.live * 2 < s.size) {
-            return Some(*number);
-        }
-        let mut small = sealed().filter(|(_, s)| s.size < full / SMALL_PART);
-        let first = small.next()?;
-        (small.count() + 1 >= MANY_SMALL).then_some(*first.0)
+    /// A file worth rewriting, each once. Either little of it is needed, and the files together hold more that isn't needed
+    /// than what is: a queue that is read from its head has one such file at a time, which is about to go by itself. Or it is one
+    /// of many small ones.
+    pub(crate) fn sparse(&mut self, full: u64) -> Option<u32> {
+        let (live, size) = self.totals();
+        let sealed = || self.segments.iter().filter(|(_, s)| s.sealed && !s.named);
+        let little = |(_, s): &(&u32, &Segment)| s.live * SPARSE_PART < s.size;
+        let sparse = sealed().find(little).filter(|_| size > 2 * live);
+        let small = || sealed().filter(|(_, s)| s.size < full / SMALL_PART);
+        let merged = || small().next().filter(|_| small().count() >= MANY_SMALL);
+        let number = *sparse.or_else(merged)?.0;
+        self.segments.get_mut(&number)?.named = true;
+        Some(number)
     }
 
     /// Bytes needed, and bytes of all files.

@@ -159,8 +159,8 @@ impl Segments {
         }
     }
 
-    /// A segment that is not written any more and worth rewriting, because less than half of it is needed or because it
-    /// is one of many small ones: append what is needed of it anew, and free the old places.
+    /// A segment that is not written any more and worth rewriting, because little of it is needed or because it is one of many
+    /// small ones: append what is needed of it anew, and free the old places. Each is named once.
     pub fn sparse(&self, owner: u64) -> Option<u32> {
         self.owner(owner)?.books().sparse(self.options.segment_bytes)
     }
