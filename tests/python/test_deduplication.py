@@ -67,3 +67,60 @@ def test_a_queue_knows_duplicates_after_a_restart(name):
     assert bodies(channel, name) == [b"3"]
     channel.queue_delete(name)
     channel.connection.close()
+
+
+def declare_exchange(channel, name, **arguments):
+    arguments = {key.replace("_", "-"): value for key, value in arguments.items()}
+    channel.exchange_declare(name, "x-message-deduplication", durable=True, arguments={"x-cache-size": 100} | arguments)
+    channel.queue_declare(name, durable=True)
+    channel.queue_bind(name, name)
+
+
+def test_an_exchange_lets_a_message_pass_once(channel, name):
+    declare_exchange(channel, name)
+    for body, same in ((b"1", "a"), (b"2", "b"), (b"3", "a"), (b"4", None), (b"5", None), (b"6", 7), (b"7", 7)):
+        publish(channel, name, "any.key", body, same)
+    assert bodies(channel, name) == [b"1", b"2", b"4", b"5", b"6"]
+    publish(channel, name, "", b"8", "a")
+    assert bodies(channel, name) == []
+    channel.queue_delete(name)
+    channel.exchange_delete(name)
+
+
+def test_an_exchange_forgets_when_a_messages_time_is_over(channel, name):
+    declare_exchange(channel, name, x_cache_ttl=3_600_000)
+    channel.queue_bind(name, name, "again")
+    publish(channel, name, "", b"1", "a")
+    publish(channel, name, "", b"2", "b", **{"x-cache-ttl": 1})
+    found = []
+    while b"3" not in found:
+        publish(channel, name, "", b"3", "b")
+        found += bodies(channel, name)
+    publish(channel, name, "", b"4", "a")
+    assert found + bodies(channel, name) in ([b"1", b"2", b"3"], [b"1", b"3"])
+    channel.queue_delete(name)
+    channel.exchange_delete(name)
+
+
+def test_a_size_is_needed(channel, name):
+    with pytest.raises(pika.exceptions.ChannelClosedByBroker) as refused:
+        channel.exchange_declare(name, "x-message-deduplication")
+    assert refused.value.reply_code == 406
+    assert "'x-cache-size' must be an integer greater than 0" in refused.value.reply_text
+
+
+@pytest.mark.needs_control
+@pytest.mark.parametrize("persistence, known", [("disk", True), ("memory", False)])
+def test_an_exchange_knows_after_a_restart_what_it_has_on_disk(name, persistence, known):
+    channel = connect().channel()
+    channel.confirm_delivery()
+    declare_exchange(channel, name, x_cache_persistence=persistence)
+    publish(channel, name, "", b"1", "a")
+    control("restart")
+    channel = connect().channel()
+    channel.confirm_delivery()
+    publish(channel, name, "", b"2", "a")
+    assert bodies(channel, name) == ([b"1"] if known else [b"1", b"2"])
+    channel.queue_delete(name)
+    channel.exchange_delete(name)
+    channel.connection.close()

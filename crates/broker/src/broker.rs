@@ -2,6 +2,7 @@
 
 use crate::access::Authority;
 use crate::alarms::{AlarmReason, Alarms, Monitor, resident_memory};
+use crate::caches::{cache_of, journal_of};
 use crate::events::Happening;
 use crate::firehose::Firehose;
 use crate::node::Node;
@@ -114,6 +115,7 @@ impl Broker {
         self.node.clock.stop();
         self.node.notices.stop();
         self.node.dead_letters.stop();
+        self.node.caches.write(&self.node, true);
         self.node.pager.stop();
         if let Err(error) = self.node.log.close() {
             tracing::error!(area = "log", "the log could not be closed in good order: {error}");
@@ -193,6 +195,18 @@ impl Broker {
         }
     }
 
+    /// How many keys a deduplication exchange knows; see `Exchange::seen`.
+    pub fn cache_entries(&self, id: QueueId) -> Option<u64> {
+        self.node.caches.count(id)
+    }
+
+    /// Writes what a deduplication exchange remembers down again. What is no cache any more is forgotten.
+    pub(crate) fn restate_cache(&self, id: QueueId) {
+        if !self.node.caches.restate(&self.node, id) {
+            self.node.log.forget(journal_of(id));
+        }
+    }
+
     /// The wall clock, in milliseconds since the Unix epoch.
     pub fn now_ms(&self) -> u64 {
         self.node.now().0
@@ -261,6 +275,11 @@ impl Broker {
                 self.node.pager.send(crate::pager::Job::CheckpointCatalog {
                     broker: self.node.broker(),
                 });
+            } else if let Some(cache) = cache_of(journal) {
+                self.node.pager.send(crate::pager::Job::RestateCache {
+                    broker: self.node.broker(),
+                    cache,
+                });
             } else {
                 match self.queues.get(QueueId(journal.0)) {
                     Some(queue) => self
@@ -302,6 +321,7 @@ impl Broker {
             }
         }
         self.node.relieve_publishers();
+        self.node.caches.write(&self.node, false);
         self.share_memory(memory);
     }
 

@@ -283,7 +283,9 @@ impl Office {
         let mut queues = SmallVec::new();
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
         let chance = broker.node().number().wrapping_mul(SPREAD);
-        let mut envelope = Envelope::with_keys(&among, &dead.properties).with_chance(chance);
+        let mut envelope = Envelope::with_keys(&among, &dead.properties)
+            .with_chance(chance)
+            .with_witness(&**broker.node());
         view.route(exchange, &mut envelope, &mut queues);
         if letters.reason != DropReason::Rejected {
             self.drop_cycles(broker, &dead, &letters.queue, &mut queues);
@@ -335,6 +337,7 @@ impl Office {
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, properties)
             .with_chance(chance)
+            .with_witness(&**round.broker.node())
             .that_waited();
         let mut queues = SmallVec::new();
         round.view.route(from, &mut envelope, &mut queues);

@@ -28,12 +28,13 @@
 //! # Other reading
 //!
 //! [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
-//! and binds; `notices` publishes what the node itself has to tell (`events`, `firehose`, `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
+//! and binds; `caches` knows what has passed deduplication exchanges; `notices` publishes what the node itself has to tell (`events`, `firehose`, `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
 pub mod access;
 mod administer;
 pub mod alarms;
 pub mod broker;
+mod caches;
 mod clock;
 pub mod consume;
 mod copies;
@@ -89,8 +90,9 @@ pub use topology::Done;
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
-    Applied, Binding as BindingView, Destination, Exchange, ExchangeKind, Metadata, PasswordHash, Permission,
-    Policy, PolicyKind, Queue as QueueView, Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
+    Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, PasswordHash,
+    Permission, Policy, PolicyKind, Queue as QueueView, Quota, QuotaOf, TopicPermission, User as UserView,
+    Vhost, View,
 };
 pub use catalog::{Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal};

@@ -1,6 +1,7 @@
 //! What all queues of this node share: the log, the segments, the pager, the clock, the memory count.
 
 use crate::broker::Broker;
+use crate::caches::Caches;
 use crate::clock::Clock;
 use crate::dead_letters::DeadLetters;
 use crate::notices::Notices;
@@ -37,6 +38,8 @@ pub struct Node {
     pub notices: Notices,
     /// The thread that turns queues with something due.
     pub clock: Clock,
+    /// What deduplication exchanges remember.
+    pub caches: Caches,
     /// For whoever watches queues: those that were turned.
     pub touched: Touched,
     started: Instant,
@@ -62,6 +65,7 @@ impl Node {
             dead_letters: DeadLetters::default(),
             notices: Notices::default(),
             clock: Clock::default(),
+            caches: Caches::default(),
             touched: Touched::default(),
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),

@@ -136,7 +136,7 @@ fn publish(broker: &Broker, notice: &Notice) {
         return;
     };
     let mut queues = SmallVec::new();
-    let mut envelope = Envelope::new(&notice.routing_key, &notice.properties);
+    let mut envelope = Envelope::new(&notice.routing_key, &notice.properties).with_witness(&**broker.node());
     view.route(exchange, &mut envelope, &mut queues);
     if queues.is_empty() {
         return;

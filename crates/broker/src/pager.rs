@@ -59,6 +59,8 @@ pub enum Job {
     Stop,
     /// The same for the catalog.
     CheckpointCatalog { broker: Weak<Broker> },
+    /// The same for what a deduplication exchange remembers.
+    RestateCache { broker: Weak<Broker>, cache: QueueId },
 }
 
 /// A contiguous piece of a queue, to be stored as one entry.
@@ -194,6 +196,11 @@ impl Shelves {
                 Job::CheckpointCatalog { broker } => {
                     if let Some(broker) = broker.upgrade() {
                         broker.topology().checkpoint();
+                    }
+                }
+                Job::RestateCache { broker, cache } => {
+                    if let Some(broker) = broker.upgrade() {
+                        broker.restate_cache(cache);
                     }
                 }
                 Job::Load { .. } | Job::Stop => return,

@@ -69,6 +69,8 @@ pub struct Publisher {
     scratch: Vec<u8>,
     /// Something of what is on its way must not overtake acknowledgements.
     orderly: bool,
+    /// The route that was looked for last depends on what has passed before, which is not asked yet.
+    passes: bool,
     /// Messages and bytes that count against limits on rates and are not charged yet.
     charged: (u64, u64),
 }
@@ -110,6 +112,7 @@ impl Publisher {
             open: SmallVec::new(),
             scratch: Vec::new(),
             orderly: false,
+            passes: false,
             charged: (0, 0),
         }
     }
@@ -126,10 +129,11 @@ impl Publisher {
     /// No such exchange, an internal exchange, no write permission, or properties that are refused: nothing was taken.
     pub fn publish(&mut self, publish: &Publish<'_>, number: Option<u64>) -> Result<Taken, Refusal> {
         let target = self.usual_target(publish)?;
-        if asks_for_more(publish.properties)
-            && let Some(copies) = self.look_closer(publish)?
-        {
-            return self.publish_copies(publish, &copies, number);
+        if asks_for_more(publish.properties) {
+            let copies = self.look_closer(publish)?;
+            if copies.is_some() || self.passes {
+                return self.publish_copies(publish, copies.as_ref(), number);
+            }
         }
         let queues = self.add(target, publish, number);
         let replies = match queues {
@@ -145,14 +149,15 @@ impl Publisher {
     /// As there.
     pub fn prepare(&mut self, publish: &Publish<'_>) -> Result<Prepared, Refusal> {
         let target = self.usual_target(publish)?;
-        let copies = match asks_for_more(publish.properties) {
+        let asks = asks_for_more(publish.properties);
+        let copies = match asks {
             true => self.look_closer(publish)?,
             false => None,
         };
         let keys = keys(publish, copies.as_ref());
-        let target = match copies {
-            Some(_) => self.target_of_all(publish, &keys)?,
-            None => target,
+        let target = match copies.is_some() || asks && self.passes {
+            true => self.target_of_all(publish, &keys)?,
+            false => target,
         };
         let queues = self.targets[target].ids.clone();
         let askers = self.askers(publish, &keys);
@@ -232,18 +237,19 @@ impl Publisher {
         answer(asker.as_deref(), publish)
     }
 
-    /// A message that names further keys.
+    /// A message that names further keys, or goes on only if none like it has passed before.
     #[cold]
     fn publish_copies<'p>(
         &mut self,
         publish: &Publish<'p>,
-        copies: &Copies<'p>,
+        copies: Option<&Copies<'p>>,
         number: Option<u64>,
     ) -> Result<Taken, Refusal> {
-        let keys = keys(publish, Some(copies));
+        let keys = keys(publish, copies);
         let target = self.target_of_all(publish, &keys)?;
+        let without = copies.and_then(|copies| copies.properties.as_deref());
         let shown = Publish {
-            properties: copies.properties.as_deref().unwrap_or(publish.properties),
+            properties: without.unwrap_or(publish.properties),
             ..*publish
         };
         let (waits, others) = match shown.properties.len() == publish.properties.len() {
@@ -515,7 +521,8 @@ impl Publisher {
 
     fn remember(&mut self, publish: &Publish<'_>, looked: Looked, target: usize) {
         let by_properties = looked == Looked::AtProperties;
-        if looked == Looked::AtChance || by_properties && publish.properties.len() > COMPARED {
+        self.passes = looked == Looked::AtThePast;
+        if looked >= Looked::AtChance || by_properties && publish.properties.len() > COMPARED {
             self.last = None;
         } else {
             let last = self.last.get_or_insert_default();
@@ -532,12 +539,15 @@ impl Publisher {
     /// Where several keys together lead.
     fn target_of_all(&mut self, publish: &Publish<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
         let chance = self.chance();
+        let node = self.session.broker().node().clone();
         let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
         for key in keys {
             self.session.check_key(Verb::Write, exchange, key)?;
         }
         let mut ids = SmallVec::new();
-        let mut envelope = Envelope::with_keys(keys, publish.properties).with_chance(chance);
+        let mut envelope = Envelope::with_keys(keys, publish.properties)
+            .with_chance(chance)
+            .with_witness(&*node);
         self.view.route(exchange, &mut envelope, &mut ids);
         Ok(self.target(ids))
     }

@@ -1,6 +1,7 @@
 //! Start-up: one pass over the log rebuilds the catalog and every durable queue.
 
 use crate::broker::CATALOG_JOURNAL;
+use crate::caches::{self, CacheJournal, cache_of, journal_of};
 use crate::ends::Ends;
 use crate::host::Host;
 use crate::journal::{LocalJournal, entry};
@@ -13,6 +14,7 @@ use crate::topology::{Topology, queue_settings};
 use catalog::Catalog;
 use model::{Index, Machine, QueueId};
 use queue::fifo::{Classic, QueueSettings, Record, Request};
+use queue::seen::{Seen, SeenSettings};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +71,7 @@ impl<M> Replayed<M> {
 struct Replay {
     catalog: Replayed<Catalog<u64>>,
     queues: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
+    caches: BTreeMap<QueueId, Replayed<Seen>>,
     unreadable: Option<(JournalId, Position)>,
 }
 
@@ -86,6 +89,15 @@ impl Replay {
                 .machine
                 .apply(index, catalog::Record::decode(record)?);
             self.catalog.note(index, position);
+        } else if let Some(id) = cache_of(journal) {
+            let any = SeenSettings {
+                size: u64::MAX,
+                lifetime_ms: None,
+            };
+            let cache = self.caches.entry(id);
+            let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
+            cache.machine.apply(index, queue::seen::Record::decode(record)?);
+            cache.note(index, position);
         } else {
             let durable = QueueSettings {
                 durable: true,
@@ -109,6 +121,7 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     let mut replay = Replay {
         catalog: Replayed::new(Catalog::new()),
         queues: BTreeMap::new(),
+        caches: BTreeMap::new(),
         unreadable: None,
     };
     let log_events = LogEvents::default();
@@ -129,10 +142,12 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     let Replay {
         mut catalog,
         queues: replayed,
+        caches,
         ..
     } = replay;
     catalog.machine.recovered();
     let view = catalog.machine.view();
+    restore_caches(&view, caches, &node);
     restore_queues(&view, replayed, &node, &queues).map_err(OpenError::Storage)?;
     if let Err(error) = node.segments.sweep() {
         tracing::warn!(
@@ -238,7 +253,7 @@ fn restore_queues(
     let all = view
         .vhosts()
         .flat_map(|vhost| vhost.queues().map(move |queue| (vhost, queue)));
-    for (vhost, known) in all {
+    for (vhost, known) in all.filter(|(_, queue)| queue.seen_by_exchange().is_none()) {
         let settings = queue_settings(known, &vhost.settings(known));
         let mut queue = replayed
             .remove(&known.id)
@@ -272,6 +287,27 @@ fn restore_queues(
         node.log.forget(JournalId(id.0));
     }
     Ok(())
+}
+
+/// Makes hosts of what all durable deduplication exchanges remember, be it nothing. What the log has of others is forgotten.
+fn restore_caches(view: &catalog::View, mut replayed: BTreeMap<QueueId, Replayed<Seen>>, node: &Arc<Node>) {
+    let queues = view.vhosts().flat_map(|vhost| vhost.queues());
+    for known in queues.filter(|queue| queue.seen_by_exchange().is_some()) {
+        let (settings, journaled) = caches::settings(known);
+        let mut cache = match journaled {
+            true => replayed.remove(&known.id),
+            false => None,
+        }
+        .unwrap_or_else(|| Replayed::new(Seen::new(settings)));
+        cache.machine.recovered(settings);
+        let (machine, journal) = cache.host(&node.log, journal_of(known.id), |journal| {
+            CacheJournal(journaled.then_some(journal))
+        });
+        node.caches.insert(known.id, machine, journal);
+    }
+    for id in replayed.into_keys() {
+        node.log.forget(journal_of(id));
+    }
 }
 
 /// Free bytes on the file system of `dir`, for those who may write as this process does.

@@ -7,6 +7,7 @@ mod happenings;
 mod journal;
 mod policies;
 
+use crate::caches::{self, CacheJournal, journal_of};
 use crate::ends::Ends;
 use crate::host::Host;
 use crate::journal::LocalJournal;
@@ -25,6 +26,7 @@ use model::QueueId;
 use queue::fifo::{
     Classic, DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Request as QueueRequest, Sorting,
 };
+use queue::seen::Seen;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock,
@@ -166,9 +168,15 @@ impl Topology {
         host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             Effect::Reply(..) | Effect::ExchangeDeleted { .. } => {}
+            Effect::QueueCreated(created, _) if created.seen_by_exchange().is_some() => {
+                self.create_cache(&created)
+            }
             Effect::QueueCreated(created, settings) => {
                 self.create_queue(&created, &settings);
                 self.count(|churn| &churn.queues_created);
+            }
+            Effect::QueueDeleted { id, .. } if self.node.caches.remove(id) => {
+                self.node.log.forget(journal_of(id));
             }
             Effect::QueueDeleted { id, vhost, name } => {
                 gone.extend(self.registry.remove(id));
@@ -328,6 +336,16 @@ impl Topology {
             queue.submit(QueueRequest::Shrink { memory });
         }
         self.registry.insert(queue);
+    }
+
+    fn create_cache(&self, created: &catalog::Queue) {
+        let (settings, journaled) = caches::settings(created);
+        let journal = journaled.then(|| {
+            let id = journal_of(created.id);
+            LocalJournal::new(self.node.log.clone(), id, 1, VecDeque::new())
+        });
+        let caches = &self.node.caches;
+        caches.insert(created.id, Seen::new(settings), CacheJournal(journal));
     }
 
     fn count(&self, which: impl FnOnce(&Churn) -> &AtomicU64) {

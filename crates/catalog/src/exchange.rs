@@ -30,6 +30,8 @@ pub enum ExchangeKind {
     LocalRandom,
     /// As another kind does, once a message's delay is over: RabbitMQ's plugin `rabbitmq_delayed_message_exchange`.
     Delayed,
+    /// All, of what has not passed before: RabbitMQ's plugin `rabbitmq_message_deduplication`.
+    Deduplication,
 }
 
 impl ExchangeKind {
@@ -45,6 +47,7 @@ impl ExchangeKind {
             "x-random" => Self::Random,
             "x-local-random" => Self::LocalRandom,
             "x-delayed-message" => Self::Delayed,
+            "x-message-deduplication" => Self::Deduplication,
             _ => return None,
         })
     }
@@ -61,6 +64,7 @@ impl ExchangeKind {
             Self::Random => "x-random",
             Self::LocalRandom => "x-local-random",
             Self::Delayed => "x-delayed-message",
+            Self::Deduplication => "x-message-deduplication",
         }
     }
 }
@@ -90,15 +94,39 @@ pub struct Exchange {
     pub arguments: Arc<Table>,
     /// Takes what finds no way from here (`alternate-exchange`); it need not exist.
     pub alternate: Option<Name>,
-    /// Where messages wait for their time, if it is a delayed one.
-    pub(crate) delays: Option<QueueId>,
+    /// What it keeps, if it keeps anything.
+    pub(crate) own: Option<Own>,
     /// Bindings for routing, in the form that suits the kind.
     pub(crate) routes: Routes,
     /// All bindings that lead away from it.
     pub(crate) outgoing: OrdSet<BySource>,
 }
 
+/// What an exchange keeps, under the id of a queue of its own that no client can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// The messages that wait for their time.
+    Delays(QueueId),
+    /// The deduplication keys that have passed.
+    Seen(QueueId),
+}
+
+impl Own {
+    pub(crate) fn id(self) -> QueueId {
+        let (Self::Delays(id) | Self::Seen(id)) = self;
+        id
+    }
+}
+
 impl Exchange {
+    /// Where it keeps the deduplication keys that have passed, if it does.
+    pub fn seen(&self) -> Option<QueueId> {
+        match self.own {
+            Some(Own::Seen(id)) => Some(id),
+            _ => None,
+        }
+    }
+
     /// How it chooses, once there is nothing to wait for: a delayed exchange has another kind's bindings.
     pub fn choice(&self) -> ExchangeKind {
         match self.kind {
@@ -123,10 +151,11 @@ impl Exchange {
     }
 }
 
-/// The kind that a delayed exchange's arguments name.
+/// The kind that a delayed exchange's arguments name; none that keeps something itself.
 pub(crate) fn delayed_kind(arguments: &Table) -> Option<ExchangeKind> {
     let named = arguments.get("x-delayed-type")?.as_str()?;
-    ExchangeKind::from_name(named).filter(|kind| *kind != ExchangeKind::Delayed)
+    let keeps = |kind: &ExchangeKind| matches!(kind, ExchangeKind::Delayed | ExchangeKind::Deduplication);
+    ExchangeKind::from_name(named).filter(|kind| !keeps(kind))
 }
 
 /// True for names that only the server may give: RabbitMQ reserves the prefix `amq.`.

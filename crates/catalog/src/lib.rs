@@ -17,12 +17,13 @@
 //! All containers are persistent (they share what did not change) and ordered, so nothing here depends on hash
 //! seeds: a change costs O(log n) however many bindings there are, and a view stays as it was.
 //!
-//! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`queue`], [`binding`], [`policy`], [`routing`] (how keys and headers
+//! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`cache`], [`queue`], [`binding`], [`policy`], [`routing`] (how keys and headers
 //! find destinations), [`user`], [`topic_permission`] and [`pattern`] (who may what), [`quota`] (how much), [`view`], then [`request`], [`effect`], [`record`],
 //! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together.
 
 pub mod arguments;
 pub mod binding;
+pub mod cache;
 pub mod effect;
 pub mod exchange;
 pub mod machine;
@@ -42,18 +43,19 @@ pub mod vhost;
 pub mod view;
 
 pub use binding::{Binding, Destination};
+pub use cache::Cache;
 pub use effect::{Answer, Effect};
 pub use exchange::{Exchange, ExchangeKind};
 pub use machine::Catalog;
 pub use metadata::Metadata;
 pub use pattern::Pattern;
 pub use policy::{Applied, ApplyTo, Policies, Policy, PolicyKind};
-pub use queue::{Overflow, Queue, QueueSettings, delayed_exchange, server_name};
+pub use queue::{Overflow, Queue, QueueSettings, delayed_exchange, is_hidden, server_name};
 pub use quota::{Quota, QuotaOf};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
 pub use request::{Request, strip};
-pub use routing::{Envelope, Looked};
+pub use routing::{Envelope, Looked, Witness};
 pub use topic_permission::TopicPermission;
 pub use user::{AuthRefusal, PasswordHash, Permission, User};
 pub use vhost::Vhost;

@@ -159,7 +159,7 @@ impl Policies {
 
     /// What applies to a queue. Queues that the server keeps for itself have none.
     pub fn of_queue(&self, queue: &Queue) -> Applied<'_> {
-        match self.is_empty() || queue.delayed_exchange().is_some() {
+        match self.is_empty() || queue.is_hidden() {
             true => Applied::default(),
             false => self.of(Object::ClassicQueue, &queue.name),
         }

@@ -44,9 +44,19 @@ impl Queue {
         }
     }
 
-    /// The delayed exchange whose messages wait here, if this is no queue of a client's.
+    /// The delayed exchange whose messages wait here, if this is such a queue.
     pub fn delayed_exchange(&self) -> Option<&str> {
         delayed_exchange(&self.name)
+    }
+
+    /// The deduplication exchange whose keys go by this id, if this is no queue at all.
+    pub fn seen_by_exchange(&self) -> Option<&str> {
+        after(&SEEN, &self.name)
+    }
+
+    /// True if it is no queue of a client's, but something that an exchange keeps.
+    pub fn is_hidden(&self) -> bool {
+        is_hidden(&self.name)
     }
 
     pub(crate) fn locked(&self) -> Refusal {
@@ -62,28 +72,46 @@ pub fn server_name(unique: &[u8; 16]) -> String {
     format!("amq.gen-{}", URL_SAFE_NO_PAD.encode(unique))
 }
 
-/// What the names of the queues begin with in which the messages of delayed exchanges wait; it is as long as the longest name
-/// that a client can send, so that none of them can mean such a queue.
-const DELAYS: [u8; 256] = {
+/// What the names of the queues begin with in which the messages of delayed exchanges wait.
+const DELAYS: [u8; 256] = prefix(b"amq.delayed");
+
+/// The same for what deduplication exchanges keep.
+const SEEN: [u8; 256] = prefix(b"amq.seen");
+
+/// The prefix of a name that no client means: it is as long as the longest one that a client can send.
+const fn prefix(known: &[u8]) -> [u8; 256] {
     let mut prefix = [b'.'; 256];
-    let known = b"amq.delayed";
     let mut at = 0;
     while at < known.len() {
         prefix[at] = known[at];
         at += 1;
     }
     prefix
-};
+}
 
 /// The name of the queue in which the messages of a delayed exchange wait.
 pub(crate) fn delays_name(exchange: &str) -> String {
     format!("{}{exchange}", String::from_utf8_lossy(&DELAYS))
 }
 
+/// The name by which a deduplication exchange keeps its keys.
+pub(crate) fn seen_name(exchange: &str) -> String {
+    format!("{}{exchange}", String::from_utf8_lossy(&SEEN))
+}
+
 /// The exchange whose delayed messages wait in the queue of this name, if it is such a one.
 pub fn delayed_exchange(queue: &str) -> Option<&str> {
-    let (prefix, exchange) = queue.split_at_checked(DELAYS.len())?;
-    (prefix.as_bytes() == DELAYS).then_some(exchange)
+    after(&DELAYS, queue)
+}
+
+/// True for the names of queues that exchanges keep for themselves.
+pub fn is_hidden(queue: &str) -> bool {
+    queue.len() >= DELAYS.len()
+}
+
+fn after<'a>(prefix: &[u8], name: &'a str) -> Option<&'a str> {
+    let (start, rest) = name.split_at_checked(prefix.len())?;
+    (start.as_bytes() == prefix).then_some(rest)
 }
 
 /// What the queue machine acts on: a queue's arguments and policies, understood.

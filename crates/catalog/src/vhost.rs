@@ -2,7 +2,7 @@
 
 use crate::arguments::queue_settings;
 use crate::binding::{Binding, ByDestination, BySource};
-use crate::exchange::PREDECLARED;
+use crate::exchange::{Own, PREDECLARED};
 use crate::routing::{Envelope, Found, Routes};
 use crate::{Destination, Exchange, ExchangeKind, Metadata, Name, Policies, Queue, QueueSettings, Quota};
 use imbl::{OrdMap, OrdSet};
@@ -192,7 +192,7 @@ impl Vhost {
             durable,
             auto_delete,
             internal,
-            delays: None,
+            own: None,
             routes: Routes::new(kind, &arguments),
             alternate: alternate.map(Name::from),
             arguments,
@@ -217,10 +217,12 @@ impl Vhost {
         if self.queues.contains_key(&queue.name) {
             return;
         }
-        if let Some(exchange) = queue.delayed_exchange()
+        let delays = queue.delayed_exchange().map(|it| (it, Own::Delays(queue.id)));
+        let seen = || queue.seen_by_exchange().map(|it| (it, Own::Seen(queue.id)));
+        if let Some((exchange, own)) = delays.or_else(seen)
             && let Some(exchange) = self.exchanges.get_mut(exchange)
         {
-            Arc::make_mut(exchange).delays = Some(queue.id);
+            Arc::make_mut(exchange).own = Some(own);
         }
         self.queues.insert(queue.name.clone(), queue);
     }
@@ -266,14 +268,13 @@ impl Vhost {
     /// Finds where a message goes from one exchange. What goes nowhere at all, not even to another exchange,
     /// goes to the alternate one: RabbitMQ asks that of each exchange on the way.
     fn leave(&self, exchange: &Exchange, envelope: &mut Envelope<'_>, found: &mut Found<'_>) {
-        if let Some(delays) = exchange.delays
-            && envelope.must_wait()
-        {
-            found.queues.push(delays);
-            return;
-        }
         let before = (found.queues.len(), found.exchanges.len());
-        exchange.routes.find(envelope, found);
+        match exchange.own {
+            Some(Own::Delays(delays)) if envelope.must_wait() => return found.queues.push(delays),
+            // To RabbitMQ's plugin, too, a duplicate is what goes nowhere.
+            Some(Own::Seen(seen)) if envelope.has_passed(seen) => {}
+            _ => exchange.routes.find(envelope, found),
+        }
         if before == (found.queues.len(), found.exchanges.len()) {
             let argument = exchange.alternate.clone();
             let alternate = argument.or_else(|| self.policies.alternate(exchange));

@@ -367,7 +367,8 @@ fn naive_route(view: &View, exchange: &Exchange, key: &str, headers: &Table) -> 
                 | ExchangeKind::ModulusHash
                 | ExchangeKind::Random
                 | ExchangeKind::LocalRandom
-                | ExchangeKind::Delayed => unreachable!("no step declares one"),
+                | ExchangeKind::Delayed
+                | ExchangeKind::Deduplication => unreachable!("no step declares one"),
                 ExchangeKind::Headers => wanted.all(|(name, value)| headers.get(name) == Some(value)),
             };
             match &binding.destination {

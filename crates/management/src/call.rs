@@ -46,9 +46,9 @@ pub struct Call<'a> {
     pub body: &'a [u8],
 }
 
-/// The queues of a virtual host that clients declared: not those in which delayed exchanges keep their messages.
+/// The queues of a virtual host that clients declared: not what exchanges keep.
 pub fn queues_of(vhost: &Vhost) -> impl Iterator<Item = &Arc<QueueView>> {
-    vhost.queues().filter(|queue| queue.delayed_exchange().is_none())
+    vhost.queues().filter(|queue| !queue.is_hidden())
 }
 
 impl Call<'_> {

@@ -10,7 +10,7 @@ use crate::message_stats::message_stats;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{DeclareExchange, Exchange};
+use broker::{Cache, DeclareExchange, Exchange};
 use serde_json::{Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -111,6 +111,10 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
         "arguments": table(&exchange.arguments),
         "user_who_performed_action": "rmq-internal",
     });
+    if let Some(entries) = exchange.seen().and_then(|it| call.hall.broker.cache_entries(it)) {
+        row["cache_info"] =
+            json!({"entries": entries, "size": Cache::new(&exchange.arguments).ok().map(|it| it.size)});
+    }
     // RabbitMQ shows the user's policy alone, and no member if there is none.
     let vhost = call.view.vhost(&exchange.vhost);
     if let Some(policy) = vhost.and_then(|vhost| vhost.policies().of_exchange(exchange).user) {

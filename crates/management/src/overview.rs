@@ -49,7 +49,7 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-const KINDS: [(ExchangeKind, &str); 8] = [
+const KINDS: [(ExchangeKind, &str); 10] = [
     (
         ExchangeKind::Direct,
         "AMQP direct exchange, as per the AMQP specification",
@@ -69,6 +69,14 @@ const KINDS: [(ExchangeKind, &str); 8] = [
     (
         ExchangeKind::ConsistentHash,
         "one destination by a consistent hash",
+    ),
+    (
+        ExchangeKind::Delayed,
+        "another type's bindings, once a message's delay is over",
+    ),
+    (
+        ExchangeKind::Deduplication,
+        "all destinations, of what has not passed before",
     ),
     (ExchangeKind::LocalRandom, "one queue of this node by chance"),
     (ExchangeKind::ModulusHash, "one destination by a hash"),

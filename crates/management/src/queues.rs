@@ -193,9 +193,7 @@ fn purge(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// There is none.
 pub fn find<'a>(call: &'a Call<'_>) -> Result<&'a Arc<QueueView>, Refusal> {
     let queue = call.vhost()?.queue(call.part("name"));
-    queue
-        .filter(|queue| queue.delayed_exchange().is_none())
-        .ok_or(Refusal::NotFound)
+    queue.filter(|queue| !queue.is_hidden()).ok_or(Refusal::NotFound)
 }
 
 fn status(call: &Call<'_>, queue: &QueueView) -> Status {

@@ -1,4 +1,5 @@
-//! The header `x-delay`: how long a message waits in a delayed exchange.
+//! Headers that are times: `x-delay`, how long a message waits in a delayed exchange, and `x-cache-ttl`, how long a deduplication
+//! exchange remembers it.
 
 use crate::LONGEST_MS;
 use crate::properties::Properties;
@@ -7,23 +8,35 @@ use crate::table::raw::{Entries, RawValue};
 /// The header's name.
 pub const X_DELAY: &str = "x-delay";
 
+/// The name of the other one; also an argument of the exchange.
+pub const X_CACHE_TTL: &str = "x-cache-ttl";
+
 /// How long the message wants to wait, in milliseconds; 0 if not at all. What is no positive integer is no delay, as in
 /// RabbitMQ's plugin; what has waited carries its delay as a negative number and so waits nowhere again.
 pub fn delay_ms(properties: Properties<'_>) -> u64 {
-    let Some(headers) = properties.headers() else {
-        return 0;
-    };
-    let delay = match Entries::new(headers).find(X_DELAY.as_bytes()) {
-        Some(RawValue::Byte(it)) => i64::from(it),
-        Some(RawValue::UnsignedByte(it)) => i64::from(it),
-        Some(RawValue::Short(it)) => i64::from(it),
-        Some(RawValue::UnsignedShort(it)) => i64::from(it),
-        Some(RawValue::SignedInt(it)) => i64::from(it),
-        Some(RawValue::UnsignedInt(it)) => i64::from(it),
-        Some(RawValue::Long(it)) => it,
-        _ => 0,
-    };
+    let delay = integer(properties, X_DELAY).unwrap_or(0);
     u64::try_from(delay).unwrap_or(0).min(LONGEST_MS)
+}
+
+/// How long the message wants its deduplication key to be remembered, in milliseconds; `None` if it does not say, or says nothing that
+/// is an integer from 0 on.
+pub fn cache_ttl_ms(properties: Properties<'_>) -> Option<u64> {
+    u64::try_from(integer(properties, X_CACHE_TTL)?).ok()
+}
+
+fn integer(properties: Properties<'_>, header: &str) -> Option<i64> {
+    Some(
+        match Entries::new(properties.headers()?).find(header.as_bytes())? {
+            RawValue::Byte(it) => i64::from(it),
+            RawValue::UnsignedByte(it) => i64::from(it),
+            RawValue::Short(it) => i64::from(it),
+            RawValue::UnsignedShort(it) => i64::from(it),
+            RawValue::SignedInt(it) => i64::from(it),
+            RawValue::UnsignedInt(it) => i64::from(it),
+            RawValue::Long(it) => it,
+            _ => return None,
+        },
+    )
 }
 
 #[cfg(test)]
@@ -47,5 +60,18 @@ mod tests {
         assert_eq!(delay(Value::from("5000")), 0);
         assert_eq!(delay(Value::from(true)), 0);
         assert_eq!(delay_ms(Properties::new(&PropertiesBuilder::new().encode())), 0);
+    }
+
+    #[test]
+    fn a_time_to_be_remembered_is_an_integer_from_zero_on() {
+        let time = |value: Value| {
+            let headers = Table::new().with(X_CACHE_TTL, value);
+            let message = PropertiesBuilder::new().headers(&headers).encode();
+            cache_ttl_ms(Properties::new(&message))
+        };
+        assert_eq!(time(Value::from(0)), Some(0));
+        assert_eq!(time(Value::Long(5000)), Some(5000));
+        assert_eq!(time(Value::from(-1)), None);
+        assert_eq!(time(Value::from("5")), None);
     }
 }

@@ -21,7 +21,7 @@ pub mod table;
 
 pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
 pub use deduplication::{DeduplicationKey, X_DEDUPLICATION_HEADER};
-pub use delay::{X_DELAY, delay_ms};
+pub use delay::{X_CACHE_TTL, X_DELAY, cache_ttl_ms, delay_ms};
 pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};
 pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};
 pub use limits::Limits;

@@ -31,7 +31,7 @@ impl Watch {
 
     /// Keeps the end of a queue.
     pub fn queue_deleted(&mut self, vhost: &Name, name: &Name) {
-        let of_client = catalog::delayed_exchange(name).is_none();
+        let of_client = !catalog::is_hidden(name);
         self.add(of_client.then(|| named("queue.deleted", name, vhost).with("type", QUEUE_TYPE)));
     }
 
@@ -149,7 +149,7 @@ fn named(key: &'static str, name: &Name, vhost: &Name) -> Happening {
 }
 
 fn declared(queue: &Queue) -> Option<Happening> {
-    if queue.delayed_exchange().is_some() {
+    if queue.is_hidden() {
         return None;
     }
     Some(

@@ -203,7 +203,8 @@ impl Wanted {
             | ExchangeKind::Fanout
             | ExchangeKind::ModulusHash
             | ExchangeKind::Random
-            | ExchangeKind::Delayed => {}
+            | ExchangeKind::Delayed
+            | ExchangeKind::Deduplication => {}
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use super::{Catalog, Turn, check_length};
 use crate::exchange::{delayed_kind, is_of_node, is_reserved};
-use crate::queue::delays_name;
+use crate::queue::{delays_name, seen_name};
 use crate::request::strip;
 use crate::routing::HashOn;
-use crate::{Answer, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal, arguments};
+use crate::{Answer, Cache, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal, arguments};
 use model::table::Table;
 use std::sync::Arc;
 
@@ -70,7 +70,14 @@ impl<R> Catalog<R> {
         if choice == ExchangeKind::ConsistentHash {
             HashOn::new(&arguments).map_err(|text| Refusal::InvalidExchange { text })?;
         }
-        let delays = (kind == ExchangeKind::Delayed).then(|| delays_name(&name));
+        let own = match kind {
+            ExchangeKind::Delayed => Some((delays_name(&name), Table::new())),
+            ExchangeKind::Deduplication => {
+                Cache::new(&arguments).map_err(|text| Refusal::InvalidExchange { text })?;
+                Some((seen_name(&name), arguments.clone()))
+            }
+            _ => None,
+        };
         let record = Record::ExchangeDeclared {
             vhost: vhost.clone(),
             name: name.into(),
@@ -81,8 +88,8 @@ impl<R> Catalog<R> {
             arguments: Arc::new(arguments),
         };
         self.record(record, turn);
-        if let Some(delays) = delays {
-            self.create_delays(vhost, delays.into(), durable, turn);
+        if let Some((name, arguments)) = own {
+            self.create_own(vhost, name.into(), arguments, durable, turn);
         }
         Ok(Answer::Done)
     }
@@ -114,7 +121,7 @@ impl<R> Catalog<R> {
         let Some(exchange) = self.view.exchange(vhost, name) else {
             return Vec::new();
         };
-        let (name, durable, delays) = (exchange.name.clone(), exchange.durable, exchange.delays);
+        let (name, durable, own) = (exchange.name.clone(), exchange.durable, exchange.own);
         let candidates = self.auto_delete_sources(vhost, &Destination::Exchange(name.clone()));
         self.record(
             Record::ExchangeDeleted {
@@ -128,8 +135,8 @@ impl<R> Catalog<R> {
             vhost: vhost.clone(),
             name,
         });
-        if let Some(id) = delays {
-            self.remove_queue(id, turn);
+        if let Some(own) = own {
+            self.remove_queue(own.id(), turn);
         }
         candidates
     }

@@ -93,15 +93,22 @@ impl<R> Catalog<R> {
         queue
     }
 
-    /// Makes the queue in which the messages of a delayed exchange wait.
-    pub(super) fn create_delays(&mut self, vhost: &Name, name: Name, durable: bool, turn: &mut Turn<R>) {
+    /// Makes what an exchange keeps: for the catalog a queue like any other.
+    pub(super) fn create_own(
+        &mut self,
+        vhost: &Name,
+        name: Name,
+        arguments: Table,
+        durable: bool,
+        turn: &mut Turn<R>,
+    ) {
         let wanted = Wanted {
             name: String::new(),
             passive: false,
             durable,
             owner: None,
             auto_delete: false,
-            arguments: arguments::with_type(Table::new()),
+            arguments: arguments::with_type(arguments),
             unique: [0; 16],
         };
         self.create_queue(vhost, name, wanted, turn);

@@ -1,9 +1,10 @@
 //! What routing looks at.
 
 use super::hash_on::mix;
-use model::delay_ms;
 use model::properties::Properties;
+use model::{DeduplicationKey, QueueId, cache_ttl_ms, delay_ms};
 use smallvec::{SmallVec, smallvec};
+use std::fmt;
 
 /// The outside of a message: its routing key (or several, with those that its headers `CC` and `BCC` name), and its properties if an exchange on the way asks for them.
 ///
@@ -16,6 +17,15 @@ pub struct Envelope<'a> {
     /// Its delay, if it has one, is over.
     waited: bool,
     looked: Looked,
+    /// Whoever knows what has passed; without it nothing counts as passed.
+    witness: Option<&'a dyn Witness>,
+}
+
+/// Knows which messages have passed deduplication exchanges.
+pub trait Witness: fmt::Debug {
+    /// Notes that a message with this key passes, and wants that to be known for so long, in milliseconds. True if one like it has
+    /// passed before. `seen` is the id by which the exchange keeps its keys.
+    fn has_passed(&self, seen: QueueId, key: DeduplicationKey, lifetime_ms: Option<u64>) -> bool;
 }
 
 /// How much of a message decided its route. Each includes those before it.
@@ -27,6 +37,8 @@ pub enum Looked {
     AtProperties,
     /// Chance: the next message like this one may go elsewhere.
     AtChance,
+    /// What has passed before: if there was no [`Witness`] to ask, another look with one is needed.
+    AtThePast,
 }
 
 impl<'a> Envelope<'a> {
@@ -38,6 +50,7 @@ impl<'a> Envelope<'a> {
             chance: 0,
             waited: false,
             looked: Looked::AtKey,
+            witness: None,
         }
     }
 
@@ -60,6 +73,13 @@ impl<'a> Envelope<'a> {
     #[must_use]
     pub fn that_waited(mut self) -> Self {
         self.waited = true;
+        self
+    }
+
+    /// Whom deduplication exchanges ask. This is the message's real way, not a look at it: it has passed them then.
+    #[must_use]
+    pub fn with_witness(mut self, witness: &'a dyn Witness) -> Self {
+        self.witness = Some(witness);
         self
     }
 
@@ -93,9 +113,20 @@ impl<'a> Envelope<'a> {
         !self.waited && delay_ms(self.properties()) > 0
     }
 
+    /// True if a message like this one has passed the exchange that keeps its keys by this id.
+    pub(crate) fn has_passed(&mut self, seen: QueueId) -> bool {
+        let properties = self.properties();
+        let Some(key) = DeduplicationKey::of(properties) else {
+            return false;
+        };
+        self.looked = Looked::AtThePast;
+        self.witness
+            .is_some_and(|it| it.has_passed(seen, key, cache_ttl_ms(properties)))
+    }
+
     /// A number by chance, for each exchange on the way another one.
     pub(crate) fn chance(&mut self) -> u64 {
-        self.looked = Looked::AtChance;
+        self.looked = self.looked.max(Looked::AtChance);
         self.chance = mix(self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15));
         self.chance
     }

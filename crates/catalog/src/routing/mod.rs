@@ -13,7 +13,7 @@ pub(crate) mod spread;
 pub(crate) mod targets;
 pub(crate) mod topic;
 
-pub use envelope::{Envelope, Looked};
+pub use envelope::{Envelope, Looked, Witness};
 pub(crate) use hash_on::HashOn;
 pub(crate) use headers::{HeaderIndex, HeaderMatch};
 pub(crate) use key::{Key, Sought};
@@ -43,7 +43,7 @@ impl Routes {
     pub(crate) fn new(kind: ExchangeKind, arguments: &Table) -> Self {
         match kind {
             ExchangeKind::Direct => Self::Direct(OrdMap::new()),
-            ExchangeKind::Fanout => Self::Fanout(Targets::default()),
+            ExchangeKind::Fanout | ExchangeKind::Deduplication => Self::Fanout(Targets::default()),
             ExchangeKind::Topic => Self::Topic(Trie::default()),
             ExchangeKind::Headers => Self::Headers(HeaderIndex::default()),
             ExchangeKind::ConsistentHash

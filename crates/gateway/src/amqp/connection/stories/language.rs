@@ -279,6 +279,9 @@ fn publish(out: &mut Vec<u8>, channel: u16, words: &Words<'_>) {
     if words.has("persistent") {
         properties = properties.delivery_mode(2);
     }
+    if !words.get("expiration").is_empty() {
+        properties = properties.expiration(words.get("expiration"));
+    }
     if !words.get("reply-to").is_empty() {
         properties = properties.reply_to(words.get("reply-to"));
     }

@@ -1,0 +1,75 @@
+//! Records as bytes. The first octet says which record and in which version, then each key with 32 octets: number, key, end, little-endian.
+
+use super::{Record, Sight};
+use model::DeduplicationKey;
+
+const SEEN: u8 = 1;
+const RESTATED: u8 = 2;
+
+/// Octets of a key.
+const SIGHT: usize = 32;
+
+impl Record {
+    /// Appends the record's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (kind, sights) = match self {
+            Self::Seen(sights) => (SEEN, sights),
+            Self::Restated(sights) => (RESTATED, sights),
+        };
+        out.reserve(1 + SIGHT * sights.len());
+        out.push(kind);
+        for sight in sights {
+            out.extend_from_slice(&sight.number.to_le_bytes());
+            out.extend_from_slice(&sight.key.0.to_le_bytes());
+            out.extend_from_slice(&sight.until_ms.to_le_bytes());
+        }
+    }
+
+    /// Reads a record back; `None` if the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (sights, rest) = rest.as_chunks::<SIGHT>();
+        if !rest.is_empty() {
+            return None;
+        }
+        let sights = sights.iter().map(sight).collect::<Option<Vec<_>>>()?;
+        match *kind {
+            SEEN => Some(Self::Seen(sights)),
+            RESTATED => Some(Self::Restated(sights)),
+            _ => None,
+        }
+    }
+}
+
+fn sight(bytes: &[u8; SIGHT]) -> Option<Sight> {
+    let (number, rest) = bytes.split_first_chunk::<8>()?;
+    let (key, until) = rest.split_first_chunk::<16>()?;
+    Some(Sight {
+        number: u64::from_le_bytes(*number),
+        key: DeduplicationKey(u128::from_le_bytes(*key)),
+        until_ms: u64::from_le_bytes(until.try_into().ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_were_and_what_is_cut_off_is_none() {
+        let sight = Sight {
+            number: 7,
+            key: DeduplicationKey(u128::MAX - 5),
+            until_ms: 9,
+        };
+        for record in [Record::Seen(vec![sight; 3]), Record::Restated(Vec::new())] {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            assert_eq!(Record::decode(&bytes), Some(record));
+            bytes.push(0);
+            assert_eq!(Record::decode(&bytes), None);
+        }
+        assert_eq!(Record::decode(&[]), None);
+        assert_eq!(Record::decode(&[9]), None);
+    }
+}
