@@ -43,6 +43,7 @@ def client_suites() -> list[Suite]:
         ),
         Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
+        Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}, 480),
         Suite(
             "rabbitmqadmin",
             TESTS,

@@ -11,13 +11,28 @@ impl Broker {
     /// # Errors
     /// There is no such user, virtual host or limit, or the log failed.
     pub fn set_limit(&self, of: QuotaOf, limit: &str, value: Option<i64>) -> Result<(), Refusal> {
-        let (whose, limit) = (of.clone(), limit.to_owned());
-        self.change(|reply| Request::SetLimit {
-            of,
-            limit,
-            value,
-            reply,
-        })?;
+        self.set_limits(of, vec![(limit.to_owned(), value)])
+    }
+
+    /// Gives a user or a virtual host these limits and no others.
+    ///
+    /// # Errors
+    /// There is no such user, virtual host or limit, or the log failed; then nothing has changed.
+    pub fn replace_limits(&self, of: QuotaOf, limits: Vec<(String, i64)>) -> Result<(), Refusal> {
+        let gone = of.known().iter();
+        let gone = gone.filter(|name| !limits.iter().any(|(given, _)| given == *name));
+        let mut all: Vec<(String, Option<i64>)> = gone.map(|name| ((*name).to_owned(), None)).collect();
+        all.extend(limits.into_iter().map(|(name, value)| (name, Some(value))));
+        self.set_limits(of, all)
+    }
+
+    /// Sets limits, or takes them away: all of them or, if one makes no sense, none.
+    ///
+    /// # Errors
+    /// There is no such user, virtual host or limit, or the log failed.
+    pub fn set_limits(&self, of: QuotaOf, limits: Vec<(String, Option<i64>)>) -> Result<(), Refusal> {
+        let whose = of.clone();
+        self.change(|reply| Request::SetLimits { of, limits, reply })?;
         match &whose {
             QuotaOf::User(name) => self.tallies(true).follow(name, || self.view().user_quota(name)),
             QuotaOf::Vhost(name) => self.tallies(false).follow(name, || {

@@ -211,12 +211,7 @@ impl<R> Catalog<R> {
     /// Decides about limits, topic permissions, and what is said of virtual hosts and of the whole.
     fn decide_rules(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
         match request {
-            Request::SetLimit {
-                of,
-                limit,
-                value,
-                reply,
-            } => (reply, self.set_limit(of, &limit, value, turn)),
+            Request::SetLimits { of, limits, reply } => (reply, self.set_limits(of, &limits, turn)),
             Request::SetGlobal { name, value, reply } => (reply, self.set_global(name, value, turn)),
             Request::DescribeVhost {
                 vhost,

@@ -40,16 +40,24 @@ const USER: &[&str] = &[
 ];
 
 impl QuotaOf {
+    /// The names of all limits that it can have.
+    pub fn known(&self) -> &'static [&'static str] {
+        match self {
+            Self::Vhost(_) => VHOST,
+            Self::User(_) => USER,
+        }
+    }
+
     /// Checks that such a limit is known and its value possible.
     ///
     /// # Errors
     /// [`Refusal::InvalidLimit`] in RabbitMQ's words.
     pub fn check(&self, limit: &str, value: i64) -> Result<(), Refusal> {
-        let (known, component) = match self {
-            Self::Vhost(_) => (VHOST, "limits"),
-            Self::User(_) => (USER, "user-limits"),
+        let component = match self {
+            Self::Vhost(_) => "limits",
+            Self::User(_) => "user-limits",
         };
-        if !known.contains(&limit) {
+        if !self.known().contains(&limit) {
             let text = format!("Unrecognised terms [{{<<{limit:?}>>,{value}}}] in {component}");
             return Err(self.invalid(&text));
         }

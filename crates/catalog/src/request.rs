@@ -116,12 +116,11 @@ pub enum Request<R> {
         name: Name,
         reply: R,
     },
-    /// Set a limit of a user or a virtual host, or take it away.
-    SetLimit {
+    /// Set limits of a user or a virtual host, or take them away: all of them or, if one makes no sense, none.
+    SetLimits {
         of: QuotaOf,
-        /// RabbitMQ's name for it, such as `max-connections`.
-        limit: String,
-        value: Option<i64>,
+        /// By RabbitMQ's names for them, such as `max-connections`.
+        limits: Vec<(String, Option<i64>)>,
         reply: R,
     },
     /// Set a global parameter, or take it away.
@@ -230,7 +229,7 @@ impl<R> Request<R> {
             | Self::DeleteQueue { reply, .. }
             | Self::Bind { reply, .. }
             | Self::PutPolicy { reply, .. }
-            | Self::SetLimit { reply, .. }
+            | Self::SetLimits { reply, .. }
             | Self::SetGlobal { reply, .. }
             | Self::DescribeVhost { reply, .. }
             | Self::SetTopicPermission { reply, .. }

@@ -10,10 +10,14 @@ use std::sync::Arc;
 /// What an asker must be for one verb of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
+    /// Whoever reaches the port, without a name: probes, and who wants to know the version (as RabbitMQ).
+    Anyone,
     /// Anyone who may use the API at all (the tag `management` or one that includes it).
     Management,
     /// The same, and they may enter the path's virtual host.
     Vhost,
+    /// The same, or they are `monitoring`: they see what there is everywhere.
+    VhostOrMonitor,
     /// `policymaker` or `administrator`, in the path's virtual host.
     Policymaker,
     /// `monitoring` or `administrator`.
@@ -47,6 +51,16 @@ pub struct Asker {
     pub user: User,
     /// An operator is asked for no permission.
     pub operator: bool,
+}
+
+impl Asker {
+    /// Who asks for what anyone may have.
+    pub fn nobody() -> Self {
+        Self {
+            user: User::named(""),
+            operator: false,
+        }
+    }
 }
 
 /// Finds out who asks. An operator who names a user becomes that user, so that passwords can be tried.
@@ -85,16 +99,20 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
 pub fn check(view: &View, user: &User, right: Right, vhost: Option<&str>) -> Result<(), Refusal> {
     let has = |tags: &[&str]| user.tags.iter().any(|tag| tags.contains(&tag.as_str()));
     let refused = |reason| Err(Refusal::not_authorised(reason));
+    if right == Right::Anyone {
+        return Ok(());
+    }
     if !has(&["management", "policymaker", "monitoring", "administrator"]) {
         return refused("Not management user");
     }
     match right {
+        Right::VhostOrMonitor if has(&["monitoring"]) => Ok(()),
         Right::Administrator if !has(&["administrator"]) => refused("Not administrator user"),
         Right::Monitor if !has(&["monitoring", "administrator"]) => refused("Not monitor user"),
         Right::Policymaker if !has(&["policymaker", "administrator"]) => {
             refused("User not authorised to access object")
         }
-        Right::Vhost | Right::Policymaker => match vhost {
+        Right::Vhost | Right::VhostOrMonitor | Right::Policymaker => match vhost {
             Some(vhost) if !has(&["administrator"]) && !user.enters(view, vhost) => {
                 // RabbitMQ does not tell whether there is such a virtual host.
                 Err(Refusal::Missing("Not Found".into()))
@@ -148,19 +166,25 @@ mod tests {
             };
             check(&view, &user, right, vhost).map_err(|refusal| refusal.status())
         };
-        use Right::{Administrator, Management, Monitor, Policymaker, Vhost};
+        use Right::{Administrator, Anyone, Management, Monitor, Policymaker, Vhost, VhostOrMonitor};
+        let rights = [
+            Anyone,
+            Management,
+            Vhost,
+            VhostOrMonitor,
+            Policymaker,
+            Monitor,
+            Administrator,
+        ];
         let table = [
-            ("none", [401, 401, 401, 401, 401]),
-            ("management", [200, 404, 401, 401, 401]),
-            ("policymaker", [200, 404, 404, 401, 401]),
-            ("monitoring", [200, 404, 401, 200, 401]),
-            ("administrator", [200, 200, 200, 200, 200]),
+            ("none", [200, 401, 401, 401, 401, 401, 401]),
+            ("management", [200, 200, 404, 404, 401, 401, 401]),
+            ("policymaker", [200, 200, 404, 404, 404, 401, 401]),
+            ("monitoring", [200, 200, 404, 200, 401, 200, 401]),
+            ("administrator", [200; 7]),
         ];
         for (tag, statuses) in table {
-            for (right, status) in [Management, Vhost, Policymaker, Monitor, Administrator]
-                .into_iter()
-                .zip(statuses)
-            {
+            for (right, status) in rights.into_iter().zip(statuses) {
                 let found = outcome(tag, right, Some("/")).err().unwrap_or(200);
                 assert_eq!(found, status, "{tag} {right:?}");
             }

@@ -99,6 +99,17 @@ impl Call<'_> {
         Ok(vhosts.filter(|vhost| self.may_enter(&vhost.name)).collect())
     }
 
+    /// The same, and who watches the node sees all.
+    ///
+    /// # Errors
+    /// There is no virtual host as in the path.
+    pub fn watched_vhosts(&self) -> Result<Vec<&Arc<Vhost>>, Refusal> {
+        match self.given("vhost") {
+            None if self.is_monitor() => Ok(self.view.vhosts().collect()),
+            _ => self.visible_vhosts(),
+        }
+    }
+
     /// True if the asker may see what is in a virtual host.
     pub fn may_enter(&self, vhost: &str) -> bool {
         self.has_tag("administrator") || self.user.enters(&self.view, vhost)

@@ -2,7 +2,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::connections::{self, details, may_touch};
+use crate::connections::{self, details, may_see};
 use crate::consumers;
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
@@ -112,7 +112,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
             Some((known, channel))
         });
     let (connection, channel) = found.ok_or(Refusal::NotFound)?;
-    may_touch(call, &connection.user)?;
+    may_see(call, &connection.user)?;
     let mut map = row(call, &connection, &channel);
     let consumers = channel.consumers();
     let consumers = consumers

@@ -27,7 +27,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/connections/username/:user",
         verbs: &[
-            ("GET", Right::Management, list),
+            ("GET", Right::Management, list_of_user),
             ("DELETE", Right::Management, close_all_of_user),
         ],
     },
@@ -66,6 +66,11 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     list.reply(&call.query, connections.into_iter(), total)
 }
 
+fn list_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
+    may_see(call, call.part("user"))?;
+    list(call)
+}
+
 /// The members that people sort by.
 fn member(connection: &Connection, path: &str) -> Option<Value> {
     Some(match path {
@@ -90,20 +95,29 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// The connection of the path.
 ///
 /// # Errors
-/// There is none, or it is somebody else's.
+/// There is none, or the asker may not see it.
 pub fn find(call: &Call<'_>) -> Result<Arc<Connection>, Refusal> {
     let name = call.part("connection");
     let mut connections = call.hall.broker.sight().connections().into_iter();
     let connection = connections
         .find(|connection| connection.name == name)
         .ok_or(Refusal::NotFound)?;
-    may_touch(call, &connection.user)?;
+    may_see(call, &connection.user)?;
     Ok(connection)
 }
 
 /// # Errors
+/// What belongs to this user is neither the asker's nor does the asker watch the node.
+pub fn may_see(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
+    match call.is_monitor() {
+        true => Ok(()),
+        false => may_touch(call, user),
+    }
+}
+
+/// # Errors
 /// What belongs to this user is neither the asker's nor is the asker an administrator.
-pub fn may_touch(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
+fn may_touch(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
     if call.has_tag("administrator") || call.user.name == user {
         return Ok(());
     }
@@ -111,7 +125,9 @@ pub fn may_touch(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
 }
 
 fn close(call: &Call<'_>) -> Result<Reply, Refusal> {
-    end(call, &*find(call)?);
+    let connection = find(call)?;
+    may_touch(call, &connection.user)?;
+    end(call, &connection);
     Ok(Reply::empty(204))
 }
 

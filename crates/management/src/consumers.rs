@@ -3,6 +3,7 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::channels;
+use crate::connections;
 use crate::json::table;
 use crate::listing::List;
 use crate::refusal::Refusal;
@@ -10,7 +11,6 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use broker::sight::Consumer;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 pub const ROUTES: &[Route] = &[
@@ -20,16 +20,17 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/consumers/:vhost",
-        verbs: &[("GET", Right::Vhost, list)],
+        verbs: &[("GET", Right::VhostOrMonitor, list)],
     },
 ];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let vhosts: HashSet<&str> = call.visible_vhosts()?.iter().map(|vhost| &*vhost.name).collect();
-    let connections = call.hall.broker.sight().connections();
+    if call.given("vhost").is_some() {
+        call.vhost()?;
+    }
+    let connections = connections::visible(call);
     let consumers: Vec<Arc<Consumer>> = connections
         .iter()
-        .filter(|connection| vhosts.contains(&*connection.vhost))
         .flat_map(|connection| connection.channels())
         .flat_map(|channel| channel.consumers())
         .collect();

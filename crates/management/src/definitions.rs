@@ -363,9 +363,9 @@ impl Import<'_> {
     /// The limits that a user or virtual host is to have besides those it has.
     fn limits(&self, of: QuotaOf, object: &Map<String, Value>) -> Result<(), Refusal> {
         let members = object.get("limits").and_then(Value::as_object);
-        for (limit, value) in members.into_iter().flatten() {
-            let value = limits::number(&of, limit, value)?;
-            self.broker.set_limit(of.clone(), limit, Some(value))?;
+        if let Some(members) = members {
+            let limits = limits::read(&of, members)?;
+            limits::add(self.broker, of, limits)?;
         }
         Ok(())
     }

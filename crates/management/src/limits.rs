@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{Quota, QuotaOf, term};
+use broker::{Broker, Quota, QuotaOf, term};
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -15,7 +15,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/vhost-limits/:vhost",
-        verbs: &[("GET", Right::Vhost, of_vhosts)],
+        verbs: &[("GET", Right::VhostOrMonitor, of_vhosts)],
     },
     Route {
         path: "/vhost-limits/:vhost/:limit",
@@ -30,7 +30,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/user-limits/:user",
-        verbs: &[("GET", Right::Administrator, of_user)],
+        verbs: &[("GET", Right::Monitor, of_user)],
     },
     Route {
         path: "/user-limits/:user/:limit",
@@ -48,7 +48,7 @@ pub fn row(quota: &Quota) -> Value {
 }
 
 fn of_vhosts(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let vhosts = call.visible_vhosts()?;
+    let vhosts = call.watched_vhosts()?;
     let limited = vhosts.into_iter().filter(|vhost| !vhost.quota().is_empty());
     let rows = limited.map(|vhost| json!({"vhost": &*vhost.name, "value": row(vhost.quota())}));
     Ok(Reply::json(&rows.collect()))
@@ -105,6 +105,40 @@ pub fn number(of: &QuotaOf, limit: &str, value: &Value) -> Result<i64, Refusal> 
         let text = format!("{limit} should be a number, actually was {shown}");
         of.invalid(&text).into()
     })
+}
+
+/// Gives a user or a virtual host the limits of this object and no others; if one makes no sense, nothing changes.
+///
+/// # Errors
+/// One makes no sense, in RabbitMQ's words.
+pub fn replace(broker: &Broker, of: QuotaOf, members: &Map<String, Value>) -> Result<(), Refusal> {
+    let limits = read(&of, members)?;
+    Ok(broker.replace_limits(of, limits)?)
+}
+
+/// The limits of an object of JSON.
+///
+/// # Errors
+/// One makes no sense, in RabbitMQ's words.
+pub fn read(of: &QuotaOf, members: &Map<String, Value>) -> Result<Vec<(String, i64)>, Refusal> {
+    let limits = members.iter().map(|(limit, value)| {
+        let value = number(of, limit, value)?;
+        of.check(limit, value)?;
+        Ok((limit.clone(), value))
+    });
+    limits.collect()
+}
+
+/// Sets limits beside those that are there.
+///
+/// # Errors
+/// There is no such user or virtual host, or the log failed.
+pub fn add(broker: &Broker, of: QuotaOf, limits: Vec<(String, i64)>) -> Result<(), Refusal> {
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let limits = limits.into_iter().map(|(limit, value)| (limit, Some(value)));
+    Ok(broker.set_limits(of, limits.collect())?)
 }
 
 fn delete_of_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -25,7 +25,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/version",
-        verbs: &[("GET", Right::Management, version)],
+        verbs: &[("GET", Right::Anyone, version)],
     },
     Route {
         path: "/extensions",

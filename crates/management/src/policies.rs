@@ -42,7 +42,9 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/operator-policies/:vhost/:name",
         verbs: &[
-            ("GET", Right::Policymaker, |call| one(call, PolicyKind::Operator)),
+            ("GET", Right::Administrator, |call| {
+                one(call, PolicyKind::Operator)
+            }),
             ("PUT", Right::Administrator, |call| {
                 put(call, PolicyKind::Operator)
             }),

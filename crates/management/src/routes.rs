@@ -126,4 +126,30 @@ mod tests {
             assert_eq!(find(&concrete).unwrap().0.path, *path);
         }
     }
+
+    #[test]
+    fn every_verb_of_every_path_has_a_row_in_the_table_of_who_may_do_what() {
+        let table = include_str!("../../../tests/authorizing/endpoints.txt");
+        let rows: Vec<(&str, &str)> = table
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| {
+                let mut words = line.split(' ');
+                let (verb, path) = (words.next()?, words.next()?);
+                // What stands in braces is filled in when the row is played.
+                let (route, _) = find(&format!("/api{path}"))?;
+                Some((verb, route.path))
+            })
+            .collect();
+        for route in ROUTES.iter().copied().flatten() {
+            for (verb, ..) in route.verbs {
+                assert!(
+                    rows.contains(&(verb, route.path)),
+                    "{verb} {} has no row in tests/authorizing/endpoints.txt: write one, with `ours RIGHT` behind it if RabbitMQ \
+                     has no such endpoint, and run `tests/authorize BINARY`",
+                    route.path
+                );
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{PasswordHash, UserView, View};
+use broker::{PasswordHash, QuotaOf, UserView, View};
 use serde_json::{Map, Value, json};
 
 /// The one algorithm of password hashes.
@@ -83,7 +83,15 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         (None, None | Some("")) => None,
         (None, Some(hash)) => Some(hash_of(&body, hash)?),
     };
+    let of = QuotaOf::User(name.into());
+    let limits = match body.get("limits") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Object(members)) => limits::read(&of, members)?,
+        Some(_) => return Err(Refusal::bad_request("limits is not an object")),
+    };
     call.hall.broker.put_user(name, password, tags)?;
+    // As in RabbitMQ they are set beside those that are there.
+    limits::add(&call.hall.broker, of, limits)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 

@@ -43,11 +43,10 @@ impl<R> Catalog<R> {
         self.fact(Record::VhostDescribed { vhost, metadata }, turn)
     }
 
-    pub(super) fn set_limit(
+    pub(super) fn set_limits(
         &mut self,
         of: QuotaOf,
-        limit: &str,
-        value: Option<i64>,
+        limits: &[(String, Option<i64>)],
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let before: Quota = match &of {
@@ -59,9 +58,11 @@ impl<R> Catalog<R> {
                 });
             }
         };
-        value.map_or(Ok(()), |value| of.check(limit, value))?;
         let mut quota = before;
-        quota.set(limit, value);
+        for (limit, value) in limits {
+            value.map_or(Ok(()), |value| of.check(limit, value))?;
+            quota.set(limit, *value);
+        }
         match quota == before {
             true => Ok(Answer::Done),
             false => self.fact(Record::QuotaSet { of, quota }, turn),

@@ -394,13 +394,12 @@ fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
             name: bare(&words[0]).into(),
             reply,
         },
-        ("limit", of) => Request::SetLimit {
+        ("limit", of) => Request::SetLimits {
             of: match of {
                 "vhost" => QuotaOf::Vhost(bare(&words[0]).into()),
                 _ => QuotaOf::User(bare(&words[0]).into()),
             },
-            limit: words[1].clone(),
-            value: words.get(2).map(|it| it.parse().unwrap()),
+            limits: vec![(words[1].clone(), words.get(2).map(|it| it.parse().unwrap()))],
             reply,
         },
         ("protect", _) | ("describe", _) => Request::DescribeVhost {
