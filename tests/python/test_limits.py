@@ -110,6 +110,28 @@ def test_limits_that_make_no_sense_are_refused(api, place):
     assert api.put("/vhost-limits/no.such/max-queues", {"value": 3}).json == {"error": "not_found", "reason": "vhost_not_found"}
 
 
+def test_a_user_is_made_with_limits_which_stay_until_others_are_given(api, place):
+    def put(**more):
+        return api.put(f"/users/{place}", {"password": "x", "tags": ""} | more).status
+
+    assert put(limits={"max-channels": 5}) == 204 and put() == 204
+    assert put(limits={"max-connections": 7}) == 204 and put(limits={}) == 204
+    assert api.get(f"/users/{place}").json["limits"] == {"max-channels": 5, "max-connections": 7}
+    # RabbitMQ answers these with an internal error.
+    for wrong in ({"zork": 7}, {"max-channels": "a"}, {"max-channels": 6, "zork": 1}, 3):
+        assert put(limits=wrong) in (400, 500), wrong
+    assert api.get(f"/users/{place}").json["limits"] == {"max-channels": 5, "max-connections": 7}
+
+
+def test_limits_given_together_are_set_together_or_not_at_all(api, place):
+    path = f"/parameters/vhost-limits/{place}/limits"
+    assert api.put(path, {"value": {"max-queues": 5, "max-connections": 6}}).status == 201
+    assert api.put(path, {"value": {"max-queues": 7, "zork": 1}}).status == 400
+    assert api.get(path).json["value"] == {"max-queues": 5, "max-connections": 6}
+    assert api.put(path, {"value": {"max-queues": 7}}).status == 204
+    assert api.get(path).json["value"] == {"max-queues": 7}
+
+
 @pytest.mark.leveret_only("RabbitMQ has no such limits")
 @pytest.mark.parametrize("kind", ["user", "vhost"])
 def test_who_publishes_faster_than_it_may_is_slowed_down(api, place, kind):
