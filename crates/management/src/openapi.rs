@@ -137,6 +137,9 @@ impl Operation {
             "responses": self.responses(),
             "x-right": right_name(right),
         });
+        if right == Right::Anyone {
+            operation["security"] = json!([]);
+        }
         if let Some(body) = self.body() {
             operation["requestBody"] = json!({
                 "required": body.get("required").is_some(),
@@ -234,7 +237,9 @@ impl Operation {
 
 fn right_name(right: Right) -> &'static str {
     match right {
+        Right::Anyone => "none",
         Right::Management => "management",
+        Right::VhostOrMonitor => "management, in the virtual host; or monitoring",
         Right::Vhost => "management, in the virtual host",
         Right::Policymaker => "policymaker, in the virtual host",
         Right::Monitor => "monitoring",
