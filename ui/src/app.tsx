@@ -169,6 +169,7 @@ function Rooms() {
         {link("limits", "Limits")}
         {isAdministrator() && link("definitions", "Definitions")}
         {isMonitor() && link("node", "Node", ["nodes"])}
+        {isMonitor() && link("logs", "Log", ["audit"])}
       </ul>
       <ul>
         {link("connect", "Connect a client")}

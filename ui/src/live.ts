@@ -2,6 +2,7 @@
 // hand, because the browser's own way cannot say who is logged in. While there is none (a proxy that holds answers back, a broker
 // that is away or has too many listeners), each part of the page asks for itself.
 
+import { stillIn } from "./api";
 import { session } from "./session";
 import { store } from "./store";
 
@@ -10,8 +11,6 @@ export interface Watcher {
   answer(status: number, body: unknown): void;
   /** It is told about the address from now on, or no longer. */
   covered(yes: boolean): void;
-  /** The log-in is no longer valid. */
-  expired(): void;
 }
 
 /** When the broker was heard last, in milliseconds since 1970; 0 while nothing is told. */
@@ -115,7 +114,7 @@ async function read(mine: Stream, address: string, authorization: string): Promi
 
 function take(event: string, paths: string[]): void {
   const [kind = "", line = ""] = event.split("\ndata: ");
-  if (kind === "event: expired") return tell(paths, (watcher) => watcher.expired());
+  if (kind === "event: expired") return void stillIn();
   const { watch, status, body } = JSON.parse(line) as { watch?: number; status?: number; body?: unknown };
   const path = paths[watch ?? -1];
   if (kind === "event: turn") {

@@ -2,7 +2,7 @@
 // somebody looks. A hidden tab asks for nothing. When the broker does not answer, what was last known stays on the page, and the header says how old it is.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get, refused, stillIn } from "./api";
+import { ApiError, get, refused } from "./api";
 import { heard, watch } from "./live";
 import { kept, store } from "./store";
 
@@ -85,7 +85,6 @@ export function useApi<T>(path: string | null, pace = Infinity): Answer<T> {
               told = yes;
               if (!yes) void ask();
             },
-            expired: () => void stillIn(),
           })
         : () => undefined;
     return () => {

@@ -18,6 +18,8 @@ const PAGES: Record<string, string> = (process.env["PAGES"] ? JSON.parse(process
   limits: "limits",
   definitions: "definitions",
   node: "node",
+  logs: "logs",
+  audit: "audit",
   connect: "connect",
   rabbitmq: "coming-from-rabbitmq",
 };

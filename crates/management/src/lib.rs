@@ -9,7 +9,7 @@
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `topic_permissions`, `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `moving`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
-//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `events` tells what a page looks at as it changes; `metrics` is
+//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `events` tells what a page looks at as it changes; `log_tail` has the last lines of the log, `configuration` what is in force; `metrics` is
 //! the page for Prometheus, on a port of its own; [`json`] writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from
 //! this (`ui/`).
 
@@ -20,6 +20,7 @@ mod audit;
 mod bindings;
 mod call;
 mod channels;
+mod configuration;
 mod connections;
 mod consumers;
 mod definitions;
@@ -32,6 +33,7 @@ mod history;
 mod json;
 mod limits;
 mod listing;
+mod log_tail;
 mod management;
 mod message_stats;
 mod messages;
@@ -63,8 +65,10 @@ mod vhosts;
 mod web_ui;
 mod why;
 
+pub use configuration::SettingInForce;
 pub use definitions::import;
 pub use listener::StartError;
+pub use log_tail::{Line as LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
 pub use options::{Listener, Options};

@@ -1,5 +1,7 @@
 //! What the HTTP API is started with.
 
+use crate::configuration::SettingInForce;
+use crate::log_tail::LogTail;
 use crate::origins::Origins;
 use listener::{Door, Opened, Tls};
 use std::net::SocketAddr;
@@ -37,6 +39,10 @@ pub struct Options {
     pub total_memory: u64,
     /// Changes how much is logged, by RabbitMQ's names of levels; false if there is none of this name.
     pub set_log_level: fn(&str) -> bool,
+    /// The last lines of the log.
+    pub log_tail: Arc<LogTail>,
+    /// The configuration in force.
+    pub settings: Arc<[SettingInForce]>,
 }
 
 /// One open door, as health checks name it.
@@ -79,6 +85,8 @@ impl Options {
             enable_queue_totals: false,
             total_memory: u64::MAX,
             set_log_level: |_| false,
+            log_tail: Arc::default(),
+            settings: Arc::default(),
         }
     }
 }

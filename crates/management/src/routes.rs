@@ -6,9 +6,9 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    bindings, channels, connections, consumers, definitions, events, exchanges, health, limits, messages,
-    moving, nodes, openapi, overview, parameters, permissions, policies, queues, topic_permissions, upkeep,
-    users, vhosts, why,
+    bindings, channels, configuration, connections, consumers, definitions, events, exchanges, health,
+    limits, log_tail, messages, moving, nodes, openapi, overview, parameters, permissions, policies, queues,
+    topic_permissions, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -48,6 +48,8 @@ pub const ROUTES: &[&[Route]] = &[
     upkeep::ROUTES,
     events::ROUTES,
     openapi::ROUTES,
+    log_tail::ROUTES,
+    configuration::ROUTES,
 ];
 
 impl Route {

@@ -8,7 +8,8 @@ mod stop;
 
 use crate::cli::ServerArgs;
 use crate::config::error::Origin;
-use crate::config::{self, Config, ConfigError, Listener, Loaded, sources};
+use crate::config::syntax::Key;
+use crate::config::{self, Config, ConfigError, Listener, Loaded, Setting, sources};
 use crate::{logs, memory};
 use broker::Broker;
 use gateway::Gateway;
@@ -30,7 +31,11 @@ pub fn server(args: &ServerArgs) -> ExitCode {
     if args.check_config {
         return check::check(args);
     }
-    let Loaded { config, warnings } = match configuration(args, |name| std::env::var(name).ok()) {
+    let Loaded {
+        config,
+        warnings,
+        settings,
+    } = match configuration(args, |name| std::env::var(name).ok()) {
         Ok(loaded) => loaded,
         Err(errors) => {
             for error in errors {
@@ -49,7 +54,7 @@ pub fn server(args: &ServerArgs) -> ExitCode {
     for warning in warnings {
         tracing::warn!(area = "config", "{warning}");
     }
-    match run(&config, &log) {
+    match run(&config, &settings, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(area = "boot", "{error}");
@@ -62,7 +67,7 @@ pub fn server(args: &ServerArgs) -> ExitCode {
 }
 
 /// Opens the broker, then its doors; waits for a signal; closes the doors, then the broker.
-fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
+fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box<dyn Error>> {
     // Before anything that takes time, so that a signal during recovery is not lost.
     let stop = stop::Signals::listen()?;
     let doors = doors(config)?;
@@ -81,7 +86,9 @@ fn run(config: &Config, log: &logs::Log) -> Result<(), Box<dyn Error>> {
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
     let metrics = open_metrics(config, &broker, doors.metrics)?;
     let scraped = metrics.as_ref().map(Metrics::doors).unwrap_or_default();
-    let management = open_management(config, &broker, doors.http, [gateway.doors(), scraped])?;
+    let mut options = management_options(config, log, doors.http, [gateway.doors(), scraped]);
+    options.settings = config::in_force(config, settings).into();
+    let management = open_management(config, &broker, options)?;
     banner::show(
         config,
         gateway.doors(),
@@ -276,10 +283,8 @@ fn open_metrics(
 fn open_management(
     config: &Config,
     broker: &Arc<Broker>,
-    doors: Vec<Door>,
-    others: [&[Opened]; 2],
+    mut options: management::Options,
 ) -> Result<Option<Management>, Box<dyn Error>> {
-    let mut options = management_options(config, doors, others);
     loop {
         let error = match Management::start(Arc::clone(broker), options.clone()) {
             Ok(management) => return Ok(Some(management)),
@@ -306,7 +311,12 @@ fn open_management(
     }
 }
 
-fn management_options(config: &Config, doors: Vec<Door>, others: [&[Opened]; 2]) -> management::Options {
+fn management_options(
+    config: &Config,
+    log: &logs::Log,
+    doors: Vec<Door>,
+    others: [&[Opened]; 2],
+) -> management::Options {
     let settings = &config.management;
     let names = [["amqp", "amqp/ssl"], ["http/prometheus", "https/prometheus"]];
     let others = names.into_iter().zip(others);
@@ -329,6 +339,7 @@ fn management_options(config: &Config, doors: Vec<Door>, others: [&[Opened]; 2])
         enable_queue_totals: settings.enable_queue_totals,
         total_memory: total_memory(config),
         set_log_level: logs::set_level,
+        log_tail: log.tail(),
         admin_socket: Some(admin_socket::path(&config.data_dir)),
         ..management::Options::new(doors)
     }
@@ -378,14 +389,20 @@ pub fn configuration(
     }
     let mut loaded = config::load(settings)?;
     loaded.config.files = files;
-    override_from_options(&mut loaded.config, args).map_err(one)?;
+    override_from_options(&mut loaded, args).map_err(one)?;
     Ok(loaded)
 }
 
 /// Applies the options that have a name of their own on the command line.
-fn override_from_options(config: &mut Config, args: &ServerArgs) -> Result<(), ConfigError> {
+fn override_from_options(loaded: &mut Loaded, args: &ServerArgs) -> Result<(), ConfigError> {
+    let Loaded { config, settings, .. } = loaded;
+    let mut note = |key: &str, value: String, option: &str| {
+        let origin = Origin::CommandLine(option.to_owned());
+        settings.extend(Key::parse(key).map(|key| Setting { key, value, origin }));
+    };
     if let Some(dir) = &args.data_dir {
         config.data_dir.clone_from(dir);
+        note("data_dir", dir.display().to_string(), "--data-dir");
     }
     if args.listen.is_empty() {
         return Ok(());
@@ -399,6 +416,7 @@ fn override_from_options(config: &mut Config, args: &ServerArgs) -> Result<(), C
             allowed: "a port, or an IP address and a port, such as 127.0.0.1:5672",
         })?;
         config.listeners.insert((i + 1).to_string(), listener);
+        note(&format!("listeners.tcp.{}", i + 1), text.clone(), "--listen");
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! [`keys`] and end as a warning or a refusal, never as a silent nothing.
 
 pub mod error;
+mod in_force;
 pub mod keys;
 mod load;
 mod rules;
@@ -23,6 +24,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 pub use error::{ConfigError, Origin};
+pub use in_force::in_force;
 pub use load::{Loaded, load};
 pub use rules_identity::IdentityOptions;
 pub use sources::Setting;
@@ -280,6 +282,17 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
+    /// The level of the output that writes most.
+    pub fn most_talkative(&self) -> Level {
+        let outputs = [
+            (self.console, self.console_level),
+            (self.file.is_some(), self.file_level),
+            (self.exchange, self.exchange_level),
+        ];
+        let open = outputs.into_iter().filter(|(open, _)| *open);
+        open.map(|(_, level)| level).min().unwrap_or(Level::None)
+    }
+
     /// Where the log goes, for people.
     pub fn files(&self, data_dir: &Path) -> Vec<String> {
         let dir = self.dir.clone().unwrap_or_else(|| data_dir.join("logs"));
@@ -309,7 +322,7 @@ pub enum LogFormat {
 
 /// How important an event must be to be logged. RabbitMQ's `notice` is the same as `warning` here (no event of ours
 /// lies between), and `critical`, `alert` and `emergency` are the same as `error`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Debug,
     Info,

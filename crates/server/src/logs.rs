@@ -8,12 +8,14 @@ mod clock;
 mod line;
 mod log_file;
 mod published;
+mod recent;
 mod rotation;
 
 pub use rotation::{Moment, Rotation};
 
 use crate::config::{ConsoleStream, Level, LogOptions};
 use broker::{Broker, OpenError};
+use management::LogTail;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +29,7 @@ use area::AreaLevels;
 use line::LineFormat;
 use log_file::LogFile;
 use published::Published;
+use recent::{Recent, RecentLevels};
 
 /// Where and why logging can't start.
 #[derive(Debug)]
@@ -57,6 +60,7 @@ impl std::error::Error for LogError {
 pub struct Log {
     file: Option<Arc<Mutex<LogFile>>>,
     published: Option<Published>,
+    tail: Arc<LogTail>,
 }
 
 impl Log {
@@ -71,6 +75,11 @@ impl Log {
         broker.declare_log_exchange()?;
         published.belong_to(broker);
         Ok(())
+    }
+
+    /// The last lines.
+    pub fn tail(&self) -> Arc<LogTail> {
+        Arc::clone(&self.tail)
     }
 
     /// Goes on in a new file if somebody has put the log file aside.
@@ -127,6 +136,12 @@ pub fn start(options: &LogOptions, data_dir: &Path) -> Result<Log, LogError> {
                 .boxed(),
         );
     }
+    let recent = AreaLevels::new(options, options.most_talkative());
+    layers.push(
+        Recent(Arc::clone(&log.tail))
+            .with_filter(RecentLevels(recent))
+            .boxed(),
+    );
     // Fails only if a subscriber is set already, which then goes on serving.
     let _ = tracing_subscriber::registry().with(layers).try_init();
     Ok(log)

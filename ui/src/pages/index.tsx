@@ -10,6 +10,7 @@ import { Definitions } from "./definitions";
 import { Exchange } from "./exchange";
 import { Exchanges } from "./exchanges";
 import { LimitsPage } from "./limits";
+import { Logs } from "./logs";
 import { NodePage } from "./node";
 import { Overview } from "./overview";
 import { Policies } from "./policies";
@@ -36,6 +37,8 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
   "policies/0": () => <Policies />,
   "limits/0": () => <LimitsPage />,
   "definitions/0": () => <Definitions />,
+  "logs/0": () => <Logs audit={false} />,
+  "audit/0": () => <Logs audit />,
   "node/0": () => <NodePage />,
   "nodes/1": () => <NodePage />,
   "coming-from-rabbitmq/0": () => <Coming />,

@@ -1,9 +1,11 @@
 // The node: its budgets, its health, what it listens on, the configuration in force.
 
-import { NONE, bytes, count, duration, shown } from "../format";
+import { useState } from "preact/hooks";
+import { NONE, bytes, count, duration } from "../format";
 import { Badge, Card, Facts, Head, Waiting } from "../parts/bits";
 import { Chart } from "../parts/chart";
-import { Rows } from "../parts/listing";
+import { Check } from "../parts/form";
+import { Rows, type Column } from "../parts/listing";
 import { useApi } from "../poll";
 import { isAdministrator } from "../session";
 import { useTrail } from "../trail";
@@ -105,24 +107,48 @@ function Result({ path }: { path: string }) {
   return <>{NONE}</>;
 }
 
-/** The configuration in force, where the broker tells it. */
+interface Setting {
+  key: string;
+  value: string;
+  default?: string | null;
+  source: string;
+  without_effect?: string | null;
+}
+
+const SETTINGS: Column<Setting>[] = [
+  { title: "Key", cell: (row) => <code>{row.key}</code> },
+  {
+    title: "Value",
+    cell: (row) => (
+      <>
+        {row.value}
+        {row.without_effect && (
+          <span class="under">
+            <Badge tone="warn">no effect</Badge> {row.without_effect}
+          </span>
+        )}
+      </>
+    ),
+  },
+  { title: "Default", cell: (row) => row.default ?? NONE, from: 2 },
+  { title: "From", cell: (row) => (row.source === "default" ? <span class="muted">default</span> : row.source), from: 2 },
+];
+
+/** The configuration in force: at first what somebody has set. It changes with a start only. */
 function Configuration() {
-  const { value } = useApi<unknown>("/config/effective");
-  if (typeof value !== "object" || value === null) return null;
-  const rows = Array.isArray(value) ? (value as Record<string, unknown>[]) : Object.entries(value).map(([key, found]) => ({ key, value: found }) as Record<string, unknown>);
+  const { value } = useApi<Setting[]>("/leveret/config");
+  const [all, setAll] = useState(false);
+  const [text, setText] = useState("");
+  if (!Array.isArray(value)) return null;
+  const wanted = text.trim().toLowerCase();
+  const rows = value.filter((row) => (all || wanted !== "" || row.source !== "default") && `${row.key} ${row.value}`.toLowerCase().includes(wanted));
   return (
     <Card title="Configuration in force">
-      <Rows
-        what="settings"
-        rows={rows}
-        id={(row) => shown(row["key"])}
-        columns={[
-          { title: "Key", cell: (row) => <code>{shown(row["key"])}</code> },
-          { title: "Value", cell: (row) => shown(row["value"]) },
-          { title: "Default", cell: (row) => (row["default"] === undefined ? NONE : shown(row["default"])), from: 2 },
-          { title: "From", cell: (row) => (row["source"] === undefined ? NONE : shown(row["source"])), from: 2 },
-        ]}
-      />
+      <div class="filter">
+        <input type="search" aria-label="Search in the configuration" placeholder="Search keys and values" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <Check label={`all ${count(value.length)} keys, with their defaults`} value={all} onChange={setAll} />
+      </div>
+      {rows.length === 0 ? <p class="muted">{wanted ? "No key or value has this in it." : "Nothing was set: all keys have their defaults."}</p> : <Rows what="settings" rows={rows} id={(row) => `${row.key} ${row.source}`} columns={SETTINGS} />}
     </Card>
   );
 }

@@ -17,6 +17,8 @@ pub struct Loaded {
     pub config: Config,
     /// One line each, in the order of the settings.
     pub warnings: Vec<String>,
+    /// What was set, each key once.
+    pub settings: Vec<Setting>,
 }
 
 /// Checks settings and applies them to the defaults.
@@ -39,7 +41,11 @@ pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
     }
     warnings.extend(contradictions(&config, &settings));
     if errors.is_empty() {
-        Ok(Loaded { config, warnings })
+        Ok(Loaded {
+            config,
+            warnings,
+            settings,
+        })
     } else {
         Err(errors)
     }

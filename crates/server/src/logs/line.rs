@@ -44,6 +44,16 @@ where
     }
 }
 
+/// An event's area, if it names one, and what it says on one line, with its fields.
+pub fn area_and_text(event: &Event<'_>) -> (Option<String>, String) {
+    let mut fields = Fields::default();
+    event.record(&mut fields);
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_body(&mut text, &fields);
+    (fields.area, text)
+}
+
 struct Head<'a> {
     time: WallTime,
     level: &'static str,
@@ -110,6 +120,11 @@ impl Visit for Fields {
 
 fn write_text(out: &mut impl Write, head: &Head<'_>, fields: &Fields) -> fmt::Result {
     write!(out, "{} [{}] {}: ", head.time, head.level, head.area)?;
+    write_body(out, fields)?;
+    out.write_char('\n')
+}
+
+fn write_body(out: &mut impl Write, fields: &Fields) -> fmt::Result {
     write_escaped(out, &fields.message, false)?;
     for (name, value) in &fields.others {
         write!(out, " {name}=")?;
@@ -123,7 +138,7 @@ fn write_text(out: &mut impl Write, head: &Head<'_>, fields: &Fields) -> fmt::Re
             }
         }
     }
-    out.write_char('\n')
+    Ok(())
 }
 
 fn is_one_word(text: &str) -> bool {

@@ -1,0 +1,41 @@
+//! `/api/leveret/config`: the configuration in force, with defaults and where each value comes from.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use serde_json::{Value, json};
+
+pub const ROUTES: &[Route] = &[Route {
+    path: "/leveret/config",
+    verbs: &[("GET", Right::Administrator, list)],
+}];
+
+/// One key of the configuration. Secrets are masked before they come here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingInForce {
+    /// As in `rabbitmq.conf`.
+    pub key: String,
+    /// What is in force; what was written, if it has no effect.
+    pub value: String,
+    /// What is in force where nobody says anything; `None` if there is no such thing.
+    pub default: Option<String>,
+    /// `default`, or the file and line, the variable, the option that it comes from.
+    pub source: String,
+    /// Why it has no effect, if it has none.
+    pub without_effect: Option<String>,
+}
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let rows = call.hall.options.settings.iter().map(|it| {
+        json!({
+            "key": it.key,
+            "value": it.value,
+            "default": it.default,
+            "source": it.source,
+            "without_effect": it.without_effect,
+        })
+    });
+    Ok(Reply::json(&rows.collect::<Value>()))
+}

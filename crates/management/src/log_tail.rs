@@ -1,0 +1,214 @@
+//! `/api/leveret/logs` and `/api/leveret/audit`: the last lines of the log, out of a ring in memory.
+//!
+//! Lines of the audit trail have a ring of their own, so that a flood of others does not wash them away. Whoever may see them is decided
+//! here: the log is for those who watch the node, the trail for administrators. Lines hold no secrets, and no bodies of requests.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+/// How many lines are kept: of the log, and of the audit trail.
+const KEPT: [usize; 2] = [2_000, 500];
+/// The longest line, in bytes; the rest of a longer one is left out.
+pub const LINE_BYTES: usize = 2_048;
+/// How many lines are told: without a word about it, and at most.
+const TOLD: (usize, usize) = (100, 500);
+/// The area of the audit trail.
+const AUDIT: &str = "audit";
+/// Levels, by how much they matter.
+const LEVELS: [&str; 5] = ["error", "warning", "info", "debug", "trace"];
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/leveret/logs",
+        verbs: &[("GET", Right::Monitor, logs)],
+    },
+    Route {
+        path: "/leveret/audit",
+        verbs: &[("GET", Right::Administrator, audit)],
+    },
+];
+
+/// The last lines of the log.
+#[derive(Debug, Default)]
+pub struct LogTail {
+    rings: Mutex<[VecDeque<Line>; 2]>,
+}
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// When it was written, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// RabbitMQ's word for how important it is: `error`, `warning`, `info`, `debug`.
+    pub level: &'static str,
+    /// Who speaks: `connection`, `audit`, …
+    pub area: String,
+    /// What is said, with its fields.
+    pub text: String,
+}
+
+/// Which lines are asked for.
+struct Wanted<'q> {
+    /// Lines that matter as much, or more.
+    level: usize,
+    area: Option<&'q str>,
+    /// In lower case.
+    text: String,
+    count: usize,
+}
+
+impl LogTail {
+    /// Keeps a line, and forgets the oldest if there are too many.
+    pub fn push(&self, mut line: Line) {
+        if line.text.len() > LINE_BYTES {
+            let end = (0..=LINE_BYTES).rev().find(|at| line.text.is_char_boundary(*at));
+            line.text.truncate(end.unwrap_or(0));
+            line.text.push('…');
+            line.text.shrink_to_fit();
+        }
+        let which = usize::from(line.area == AUDIT);
+        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = &mut rings[which];
+        if ring.len() == KEPT[which] {
+            ring.pop_front();
+        }
+        ring.push_back(line);
+    }
+
+    fn answer(&self, which: usize, wanted: &Wanted<'_>) -> Value {
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = &rings[which];
+        let areas: BTreeSet<&str> = ring.iter().map(|line| line.area.as_str()).collect();
+        let lines = ring
+            .iter()
+            .rev()
+            .filter(|line| wanted.takes(line))
+            .take(wanted.count);
+        let shown = |line: &Line| json!({"at": line.at_ms, "level": line.level, "area": line.area, "text": line.text});
+        json!({
+            "lines": lines.map(shown).collect::<Value>(),
+            "areas": areas,
+            "kept": ring.len(),
+            "kept_at_most": KEPT[which],
+            "oldest": ring.front().map(|line| line.at_ms),
+        })
+    }
+}
+
+impl Wanted<'_> {
+    fn takes(&self, line: &Line) -> bool {
+        let level = LEVELS.iter().position(|known| *known == line.level);
+        level.is_some_and(|level| level <= self.level)
+            && self.area.is_none_or(|area| area == line.area)
+            && (self.text.is_empty() || line.text.to_lowercase().contains(&self.text))
+    }
+}
+
+fn wanted<'q>(call: &'q Call<'_>) -> Result<Wanted<'q>, Refusal> {
+    let query = &call.query;
+    let given = |name: &str| query.get(name).filter(|text| !text.is_empty());
+    let level = match given("level") {
+        None => LEVELS.len() - 1,
+        Some(name) => LEVELS
+            .iter()
+            .position(|known| *known == name)
+            .ok_or_else(|| Refusal::bad_request("level is one of error, warning, info, debug"))?,
+    };
+    let (usual, most) = TOLD;
+    let count = match given("count") {
+        None => usual,
+        Some(text) => text
+            .parse()
+            .ok()
+            .filter(|count| (1..=most).contains(count))
+            .ok_or_else(|| Refusal::bad_request(format!("count is a number from 1 to {most}")))?,
+    };
+    Ok(Wanted {
+        level,
+        area: given("area"),
+        text: given("text").unwrap_or_default().to_lowercase(),
+        count,
+    })
+}
+
+fn logs(call: &Call<'_>) -> Result<Reply, Refusal> {
+    Ok(Reply::json(&call.hall.options.log_tail.answer(0, &wanted(call)?)))
+}
+
+fn audit(call: &Call<'_>) -> Result<Reply, Refusal> {
+    Ok(Reply::json(&call.hall.options.log_tail.answer(1, &wanted(call)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(area: &str, level: &'static str, text: &str) -> Line {
+        Line {
+            at_ms: 1,
+            level,
+            area: area.into(),
+            text: text.into(),
+        }
+    }
+
+    fn all() -> Wanted<'static> {
+        Wanted {
+            level: 4,
+            area: None,
+            text: String::new(),
+            count: 500,
+        }
+    }
+
+    fn texts(answer: &Value) -> Vec<&str> {
+        let lines = answer["lines"].as_array().unwrap();
+        lines.iter().map(|line| line["text"].as_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_newest_line_comes_first_and_filters_hold_together() {
+        let tail = LogTail::default();
+        tail.push(line("connection", "info", "Ada came"));
+        tail.push(line("connection", "warning", "Ada went without a word"));
+        tail.push(line("log", "error", "a sync failed"));
+        assert_eq!(
+            texts(&tail.answer(0, &all())),
+            ["a sync failed", "Ada went without a word", "Ada came"]
+        );
+        let some = Wanted {
+            level: 1,
+            area: Some("connection"),
+            text: "ada".into(),
+            ..all()
+        };
+        let answer = tail.answer(0, &some);
+        assert_eq!(texts(&answer), ["Ada went without a word"]);
+        assert_eq!(answer["areas"], json!(["connection", "log"]));
+    }
+
+    #[test]
+    fn a_flood_of_other_lines_leaves_the_audit_trail() {
+        let tail = LogTail::default();
+        tail.push(line(AUDIT, "info", "user 'ada': DELETE /api/queues/%2F/orders"));
+        (0..KEPT[0] + 7).for_each(|at| tail.push(line("connection", "info", &at.to_string())));
+        assert_eq!(texts(&tail.answer(1, &all())).len(), 1);
+        let log = tail.answer(0, &all());
+        assert_eq!((texts(&log).len(), texts(&log)[0]), (500, "2006"));
+        assert_eq!(log["kept"], KEPT[0]);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_two_characters() {
+        let tail = LogTail::default();
+        tail.push(line("connection", "info", &"é".repeat(LINE_BYTES)));
+        let answer = tail.answer(0, &all());
+        assert_eq!(texts(&answer)[0].chars().count(), LINE_BYTES / 2 + 1);
+    }
+}

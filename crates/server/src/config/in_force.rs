@@ -1,0 +1,468 @@
+//! The configuration in force, for people: each key with its value, its default, and where the value comes from.
+//!
+//! Values are read out of the [`Config`] that the node runs with, so what is shown is what holds, not what was written.
+
+use super::keys::{self, Rule};
+use super::{Config, ConsoleStream, IdentityOptions, Level, Listener, LogFormat, Setting, Watermark};
+use listener::{LoginFrom, SanType, TlsOptions, Version};
+use management::SettingInForce;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{Debug, Display};
+use std::path::PathBuf;
+
+/// What stands for a secret, whatever it is.
+const MASK: &str = "********";
+const NONE: &str = "none";
+
+/// Every key that has an effect, and those that were set without one.
+pub fn in_force(config: &Config, settings: &[Setting]) -> Vec<SettingInForce> {
+    let defaults: HashMap<String, String> = shown(&Config::default()).into_iter().collect();
+    let set: HashMap<String, &Setting> = settings.iter().map(|it| (canonical(it), it)).collect();
+    let effective = shown(config).into_iter().map(|(key, value)| {
+        let source = match set.get(&key) {
+            Some(setting) => setting.origin.to_string(),
+            None => "default".to_owned(),
+        };
+        let default = defaults.get(&key).cloned();
+        SettingInForce {
+            key,
+            value,
+            default,
+            source,
+            without_effect: None,
+        }
+    });
+    let mut rows: Vec<SettingInForce> = effective.collect();
+    rows.extend(settings.iter().filter_map(without_effect));
+    rows
+}
+
+fn without_effect(setting: &Setting) -> Option<SettingInForce> {
+    let why = match keys::rule(&setting.key)? {
+        Rule::Part(part) => format!("{part} is not part of this version"),
+        Rule::NoEffect(why) => (*why).to_owned(),
+        Rule::Sets(_) | Rule::Among(..) | Rule::Only(..) => return None,
+    };
+    Some(SettingInForce {
+        key: setting.key.to_string(),
+        // What such a key holds is nobody's business here: it may be the password of a part that isn't built.
+        value: MASK.to_owned(),
+        default: None,
+        source: setting.origin.to_string(),
+        without_effect: Some(why),
+    })
+}
+
+/// The name under which a key is shown: several keys of RabbitMQ set the same thing.
+fn canonical(setting: &Setting) -> String {
+    let key = setting.key.to_string();
+    let group = |prefix: &str| {
+        let names = key.strip_prefix(prefix)?.strip_prefix('.')?;
+        names
+            .rsplit_once('.')
+            .map_or(Some(""), |(before, _)| Some(before))
+            .map(|_| prefix.to_owned())
+    };
+    for prefix in [
+        "vm_memory_high_watermark",
+        "disk_free_limit",
+        "default_user_tags",
+        "loopback_users",
+        "proxy_protocol_trusted_sources",
+        "auth_mechanisms",
+        "auth_oauth2.preferred_username_claims",
+        "auth_oauth2.algorithms",
+        "ssl_options.versions",
+        "ssl_options.ciphers",
+        "management.cors.allow_origins",
+        "management.ssl.versions",
+        "management.ssl.ciphers",
+        "prometheus.ssl.versions",
+        "prometheus.ssl.ciphers",
+    ] {
+        if let Some(key) = group(prefix) {
+            return key;
+        }
+    }
+    match key.as_str() {
+        "max_channels_per_connection" => "channel_max".to_owned(),
+        "management.load_definitions" => "load_definitions".to_owned(),
+        "auth_oauth2.jwks_url" => "auth_oauth2.jwks_uri".to_owned(),
+        "management.listener.port" => "management.tcp.port".to_owned(),
+        "management.listener.ip" => "management.tcp.ip".to_owned(),
+        _ => match key.strip_prefix("management.listener.ssl_opts.") {
+            Some(rest) => format!("management.ssl.{rest}"),
+            None => key,
+        },
+    }
+}
+
+/// Keys and values as text.
+struct Sheet(Vec<(String, String)>);
+
+impl Sheet {
+    fn put(&mut self, key: impl Into<String>, value: impl Display) {
+        self.0.push((key.into(), value.to_string()));
+    }
+
+    fn maybe(&mut self, key: impl Into<String>, value: Option<impl Display>) {
+        match value {
+            Some(value) => self.put(key, value),
+            None => self.put(key, NONE),
+        }
+    }
+
+    fn path(&mut self, key: impl Into<String>, path: &Option<PathBuf>) {
+        self.maybe(key, path.as_ref().map(|path| path.display()));
+    }
+
+    fn list<T: Display>(&mut self, key: impl Into<String>, items: impl IntoIterator<Item = T>, empty: &str) {
+        let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+        match items.is_empty() {
+            true => self.put(key, empty),
+            false => self.put(key, items.join(", ")),
+        }
+    }
+}
+
+fn shown(config: &Config) -> Vec<(String, String)> {
+    let mut sheet = Sheet(Vec::new());
+    sheet.put("data_dir", config.data_dir.display());
+    sheet.maybe(
+        "load_definitions",
+        config.load_definitions.as_ref().map(|path| path.display()),
+    );
+    sheet.put("cluster_name", &config.cluster_name);
+    doors(&mut sheet, config);
+    amqp(&mut sheet, config);
+    users(&mut sheet, config);
+    identity(&mut sheet, &config.identity);
+    tls(&mut sheet, "ssl_options", &config.tls);
+    resources(&mut sheet, config);
+    logs(&mut sheet, config);
+    pages(&mut sheet, config);
+    sheet.0
+}
+
+fn doors(sheet: &mut Sheet, config: &Config) {
+    for (kind, listeners) in [("tcp", &config.listeners), ("ssl", &config.tls_listeners)] {
+        sheet.list(format!("listeners.{kind}"), listeners.keys(), NONE);
+        listed(sheet, kind, listeners);
+    }
+    sheet.put("proxy_protocol", config.proxy_protocol);
+    sheet.list(
+        "proxy_protocol_trusted_sources",
+        config.proxies.trusted.iter().map(debug),
+        NONE,
+    );
+    sheet.put("tcp_listen_options.backlog", config.tcp.backlog);
+    sheet.put("tcp_listen_options.nodelay", config.tcp.nodelay);
+    sheet.maybe("tcp_listen_options.sndbuf", config.tcp.send_buffer);
+    sheet.maybe("tcp_listen_options.recbuf", config.tcp.receive_buffer);
+    sheet.put("handshake_timeout", config.limits.handshake_ms);
+    sheet.put("ssl_handshake_timeout", config.tls.handshake_timeout.as_millis());
+    let from = match config.certificate_login {
+        LoginFrom::DistinguishedName => "distinguished_name",
+        LoginFrom::CommonName => "common_name",
+        LoginFrom::AlternativeName(..) => "subject_alternative_name",
+    };
+    sheet.put("ssl_cert_login_from", from);
+    let kind = match config.certificate_san.0 {
+        SanType::Dns => "dns",
+        SanType::Ip => "ip",
+        SanType::Email => "email",
+        SanType::Uri => "uri",
+        SanType::OtherName => "other_name",
+    };
+    sheet.put("ssl_cert_login_san_type", kind);
+    sheet.put("ssl_cert_login_san_index", config.certificate_san.1);
+}
+
+fn listed(sheet: &mut Sheet, kind: &str, listeners: &BTreeMap<String, Listener>) {
+    for (name, listener) in listeners {
+        let address = match listener {
+            Listener::AnyAddress(port) => port.to_string(),
+            Listener::Address(address) => address.to_string(),
+        };
+        sheet.put(format!("listeners.{kind}.{name}"), address);
+    }
+}
+
+fn amqp(sheet: &mut Sheet, config: &Config) {
+    sheet.put("heartbeat", config.heartbeat_s);
+    sheet.put("frame_max", config.limits.frame_max);
+    sheet.put("initial_frame_max", config.limits.initial_frame_max);
+    sheet.put("channel_max", config.limits.channel_max);
+    sheet.put("max_message_size", config.limits.message_bytes);
+    sheet.put("consumer_timeout", config.consumer_timeout_ms);
+    let incoming = "message_interceptors.incoming";
+    sheet.maybe(
+        format!("{incoming}.set_header_timestamp.overwrite"),
+        config.interceptors.timestamp,
+    );
+    sheet.maybe(
+        format!("{incoming}.set_header_routing_node.overwrite"),
+        config.interceptors.routing_node,
+    );
+    sheet.maybe("event_exchange.vhost", config.event_vhost.as_ref());
+}
+
+fn users(sheet: &mut Sheet, config: &Config) {
+    let defaults = &config.defaults;
+    sheet.put("default_user", &defaults.user);
+    sheet.put("default_pass", MASK);
+    sheet.put("default_vhost", &defaults.vhost);
+    sheet.list("default_user_tags", &defaults.tags, NONE);
+    sheet.put("default_permissions.configure", &defaults.configure);
+    sheet.put("default_permissions.write", &defaults.write);
+    sheet.put("default_permissions.read", &defaults.read);
+    sheet.list("loopback_users", &config.loopback_users, NONE);
+    sheet.list(
+        "auth_mechanisms",
+        config.auth_mechanisms.values().map(debug),
+        "all",
+    );
+    sheet.maybe("anonymous_login_user", config.anonymous_user.as_ref());
+    sheet.put("anonymous_login_pass", MASK);
+}
+
+fn identity(sheet: &mut Sheet, identity: &IdentityOptions) {
+    for (number, (authn, authz)) in &identity.backends {
+        let name = |it: &Option<::identity::Backend>| it.map_or(NONE.to_owned(), debug_lower);
+        match authn == authz {
+            true => sheet.put(format!("auth_backends.{number}"), name(authn)),
+            false => {
+                sheet.put(format!("auth_backends.{number}.authn"), name(authn));
+                sheet.put(format!("auth_backends.{number}.authz"), name(authz));
+            }
+        }
+    }
+    let oauth2 = &identity.oauth2;
+    let key = |name: &str| format!("auth_oauth2.{name}");
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    sheet.maybe(key("resource_server_id"), some(&oauth2.resource_server));
+    sheet.maybe(key("scope_prefix"), oauth2.scope_prefix.as_ref());
+    sheet.list(key("additional_scopes_key"), &oauth2.additional_scopes, NONE);
+    for (alias, scopes) in &oauth2.aliases {
+        sheet.put(key(&format!("scope_aliases.{alias}")), scopes.join(" "));
+    }
+    sheet.put(key("verify_aud"), oauth2.verify_audience);
+    sheet.list(key("preferred_username_claims"), &oauth2.names, NONE);
+    for (id, path) in &oauth2.signing_keys {
+        sheet.put(key(&format!("signing_keys.{id}")), path.display());
+    }
+    sheet.maybe(key("default_key"), oauth2.default_key.as_ref());
+    sheet.maybe(key("jwks_uri"), oauth2.key_set.as_deref().map(without_password));
+    sheet.maybe(key("issuer"), oauth2.issuer.as_deref().map(without_password));
+    sheet.list(key("algorithms"), oauth2.algorithms.iter().map(debug), "all");
+    sheet.path(key("https.cacertfile"), &oauth2.trust.authorities);
+}
+
+/// An address without the name and password that may stand before its host.
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return MASK.to_owned();
+    };
+    let host = rest.split('/').next().unwrap_or_default();
+    match host.rsplit_once('@') {
+        Some((login, _)) => format!("{scheme}://{MASK}{}", &rest[login.len()..]),
+        None => address.to_owned(),
+    }
+}
+
+fn tls(sheet: &mut Sheet, section: &str, options: &TlsOptions) {
+    let key = |name: &str| format!("{section}.{name}");
+    sheet.path(key("certfile"), &options.certificate);
+    sheet.path(key("keyfile"), &options.key);
+    sheet.path(key("cacertfile"), &options.authorities);
+    sheet.put(
+        key("verify"),
+        if options.verify_peer {
+            "verify_peer"
+        } else {
+            "verify_none"
+        },
+    );
+    sheet.put(key("fail_if_no_peer_cert"), options.fail_if_no_peer_cert);
+    sheet.put(key("depth"), options.depth);
+    let versions = options.versions.iter().map(|version| match version {
+        Version::Tls12 => "tlsv1.2",
+        Version::Tls13 => "tlsv1.3",
+    });
+    sheet.list(key("versions"), versions, "all");
+    sheet.list(key("ciphers"), &options.ciphers, "all");
+    sheet.put(key("honor_cipher_order"), options.honor_cipher_order);
+    sheet.put(key("reuse_sessions"), options.reuse_sessions);
+}
+
+fn resources(sheet: &mut Sheet, config: &Config) {
+    let amount = |watermark: Watermark| match watermark {
+        Watermark::Relative(share) => format!("{share} of the memory"),
+        Watermark::Absolute(bytes) => format!("{bytes} bytes"),
+    };
+    sheet.put("vm_memory_high_watermark", amount(config.memory_watermark));
+    sheet.put("disk_free_limit", amount(config.disk_free_limit));
+    sheet.maybe("total_memory_available_override_value", config.total_memory);
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Error => "error",
+        Level::None => NONE,
+    }
+}
+
+fn logs(sheet: &mut Sheet, config: &Config) {
+    let log = &config.log;
+    let format = |format| match format {
+        LogFormat::Text => "plaintext",
+        LogFormat::Json => "json",
+    };
+    sheet.put("log.console", log.console);
+    let stream = match log.console_stream {
+        ConsoleStream::Stdout => "stdout",
+        ConsoleStream::Stderr => "stderr",
+    };
+    sheet.put("log.console.stdio", stream);
+    sheet.put("log.console.level", level(log.console_level));
+    sheet.put("log.console.formatter", format(log.console_format));
+    match &log.file {
+        Some(file) => sheet.put("log.file", file.display()),
+        None => sheet.put("log.file", false),
+    }
+    sheet.put("log.file.level", level(log.file_level));
+    sheet.put("log.file.formatter", format(log.file_format));
+    sheet.maybe("log.file.rotation.date", log.rotation.date.as_ref().map(debug));
+    sheet.put("log.file.rotation.size", log.rotation.size.unwrap_or(0));
+    sheet.put("log.file.rotation.count", log.rotation.count);
+    sheet.path("log.dir", &log.dir);
+    sheet.put("log.exchange", log.exchange);
+    sheet.put("log.exchange.level", level(log.exchange_level));
+    sheet.put("log.exchange.formatter", format(log.exchange_format));
+    for category in ["default", "connection", "channel", "queue", "user"] {
+        let own = log.categories.get(category);
+        sheet.put(
+            format!("log.{category}.level"),
+            own.map_or("as the output", |it| level(*it)),
+        );
+    }
+}
+
+fn pages(sheet: &mut Sheet, config: &Config) {
+    let management = &config.management;
+    sheet.put(
+        "management.listener",
+        if management.enabled { "on" } else { NONE },
+    );
+    sheet.put("management.tcp.port", management.port);
+    sheet.maybe("management.tcp.ip", management.ip);
+    sheet.put("management.listener.ssl", management.port_is_secured);
+    sheet.maybe("management.ssl.port", management.tls_port);
+    sheet.maybe("management.ssl.ip", management.tls_ip);
+    tls(sheet, "management.ssl", &management.tls);
+    sheet.put("management.http.max_body_size", management.body_limit);
+    sheet.put("management.disable_stats", management.disable_stats);
+    sheet.put("management.enable_queue_totals", management.enable_queue_totals);
+    sheet.list("management.cors.allow_origins", &management.origins.allowed, NONE);
+    sheet.put("management.cors.max_age", management.origins.max_age_s);
+    let prometheus = &config.prometheus;
+    sheet.put(
+        "prometheus.listener",
+        if prometheus.enabled { "on" } else { NONE },
+    );
+    sheet.put("prometheus.tcp.port", prometheus.port);
+    sheet.maybe("prometheus.tcp.ip", prometheus.ip);
+    sheet.put("prometheus.return_per_object_metrics", prometheus.per_object);
+    sheet.put("prometheus.object_limit", prometheus.object_limit);
+    sheet.maybe("prometheus.ssl.port", prometheus.tls_port);
+    sheet.maybe("prometheus.ssl.ip", prometheus.tls_ip);
+    tls(sheet, "prometheus.ssl", &prometheus.tls);
+}
+
+fn debug(value: impl Debug) -> String {
+    format!("{value:?}")
+}
+
+fn debug_lower(value: impl Debug) -> String {
+    debug(value).to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{load, sources};
+    use super::*;
+    use std::path::Path;
+
+    fn of(text: &str) -> Vec<SettingInForce> {
+        let settings = sources::text_of_file(text, Path::new("a.conf")).unwrap();
+        let loaded = load(settings).unwrap();
+        in_force(&loaded.config, &loaded.settings)
+    }
+
+    fn row<'a>(rows: &'a [SettingInForce], key: &str) -> &'a SettingInForce {
+        rows.iter()
+            .find(|row| row.key == key)
+            .unwrap_or_else(|| panic!("{key} is missing"))
+    }
+
+    #[test]
+    fn each_key_that_has_an_effect_is_shown() {
+        let shown = of("");
+        for (pattern, rule) in keys::KEYS {
+            if pattern.contains('*') || !matches!(rule, Rule::Sets(_)) {
+                continue;
+            }
+            let setting = sources::command_line(&format!("{pattern}=x")).unwrap();
+            let key = canonical(&setting);
+            assert!(shown.iter().any(|row| row.key == key), "{pattern} is not shown");
+        }
+        assert!(
+            shown
+                .iter()
+                .all(|row| row.source == "default" && row.default.as_ref() == Some(&row.value))
+        );
+    }
+
+    #[test]
+    fn a_value_has_its_default_and_its_place_beside_it() {
+        let rows = of(
+            "heartbeat = 20\nvm_memory_high_watermark.absolute = 1GB\nssl_options.versions.1 = tlsv1.3\nlisteners.tcp.own = 5999\nlog.queue.level = debug",
+        );
+        let heartbeat = row(&rows, "heartbeat");
+        assert_eq!(
+            (
+                heartbeat.value.as_str(),
+                heartbeat.default.as_deref(),
+                heartbeat.source.as_str()
+            ),
+            ("20", Some("60"), "a.conf:1")
+        );
+        assert_eq!(row(&rows, "vm_memory_high_watermark").source, "a.conf:2");
+        assert_eq!(row(&rows, "ssl_options.versions").value, "tlsv1.3");
+        assert_eq!(row(&rows, "listeners.tcp.own").value, "5999");
+        assert_eq!(row(&rows, "log.queue.level").value, "debug");
+        assert_eq!(row(&rows, "frame_max").source, "default");
+    }
+
+    #[test]
+    fn secrets_are_masked_and_keys_without_effect_say_so() {
+        let rows = of(
+            "default_pass = s3cret\nanonymous_login_pass = s3cret\nauth_ldap.dn_lookup_bind.password = s3cret\nauth_oauth2.issuer = https://me:s3cret@id.example/x",
+        );
+        let all = format!("{rows:?}");
+        assert!(!all.contains("s3cret"), "{all}");
+        assert_eq!(row(&rows, "default_pass").source, "a.conf:1");
+        assert_eq!(
+            row(&rows, "auth_oauth2.issuer").value,
+            "https://********@id.example/x"
+        );
+        let ldap = row(&rows, "auth_ldap.dn_lookup_bind.password");
+        assert_eq!(
+            ldap.without_effect.as_deref(),
+            Some("the LDAP backend is not part of this version")
+        );
+    }
+}
