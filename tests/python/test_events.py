@@ -100,6 +100,46 @@ def test_connections_channels_and_consumers_come_and_go(watcher):
     assert watcher.next("queue.deleted")["name"] == "mine"
 
 
+def test_who_changed_what_is_told(watcher):
+    by = {"user_who_performed_action": "guest"}
+
+    def told(key, **wanted):
+        assert of(watcher.next(key), *wanted, *by) == wanted | by
+
+    watcher.call("PUT", "/users/jane", {"password": "x", "tags": "monitoring"})
+    told("user.created", name="jane")
+    told("user.tags.set", name="jane", tags=["monitoring"])
+    watcher.call("PUT", "/users/jane", {"password": "y", "tags": "management"})
+    told("user.password.changed", name="jane")
+    told("user.tags.set", name="jane", tags=["management"])
+    watcher.call("PUT", "/users/jane", {"password_hash": "", "tags": "management"})
+    told("user.password.cleared", name="jane")
+    watcher.call("PUT", "/user-limits/jane/max-channels", {"value": 5})
+    told("user.limits.set", name="limits", username="jane", **{"max-channels": 5})
+    watcher.call("DELETE", "/user-limits/jane/max-channels")
+    told("user.limits.cleared", name="limits", username="jane")
+    watcher.call("PUT", "/vhosts/shop", {"description": "for sale", "tags": "a,b"})
+    told("vhost.created", name="shop")
+    told("vhost.updated", name="shop", description="for sale", tags=["a", "b"])
+    watcher.call("PUT", "/parameters/vhost-limits/shop/limits", {"value": {"max-queues": 5, "max-connections": 6}})
+    told("vhost.limits.set", name="limits", vhost="shop", **{"max-queues": 5, "max-connections": 6})
+    watcher.call("PUT", "/topic-permissions/shop/jane", {"exchange": "amq.topic", "write": "a", "read": "b"})
+    told("topic.permission.created", user="jane", vhost="shop", exchange="amq.topic", write="a", read="b")
+    watcher.call("DELETE", "/topic-permissions/shop/jane")
+    told("topic.permission.deleted", user="jane", vhost="shop")
+    watcher.call("PUT", "/operator-policies/shop/p", {"pattern": "^z", "definition": {"max-length": 5}})
+    told("operator.policy.set", name="p", vhost="shop", pattern="^z")
+    watcher.call("DELETE", "/operator-policies/shop/p")
+    told("operator.policy.cleared", name="p", vhost="shop")
+    watcher.call("PUT", "/global-parameters/g", {"value": "z"})
+    told("parameter.set", name="g", value="z")
+    watcher.call("POST", "/definitions", {"vhosts": [{"name": "imported"}], "queues": [{"vhost": "shop", "name": "q", "durable": True, "auto_delete": False, "arguments": {}}]})
+    told("vhost.created", name="imported")
+    told("queue.created", name="q", vhost="shop")
+    watcher.call("DELETE", "/vhosts/shop")
+    told("vhost.deleted", name="shop")
+
+
 def test_refused_logins_and_changes_of_users_are_told(watcher):
     with pytest.raises(pika.exceptions.ProbableAuthenticationError):
         wrong = pika.ConnectionParameters(watcher.parameters.host, watcher.parameters.port, credentials=pika.PlainCredentials("guest", "no"))

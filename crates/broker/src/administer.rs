@@ -1,4 +1,4 @@
-//! What administrators change: virtual hosts, users, permissions. Who may ask for that, the doors decide by tags.
+//! What administrators change: virtual hosts, users, permissions. Who may ask for that, the doors decide by tags; events tell who did.
 //!
 //! Every call returns when the change is durable, so it may take as long as a sync does.
 
@@ -7,6 +7,7 @@ use crate::declare::{DeclareExchange, DeclareQueue};
 use catalog::{Destination, Name, PasswordHash, Refusal, Request};
 use model::ConnectionId;
 use model::table::Table;
+use std::sync::Arc;
 
 /// What a user may do in a virtual host, as regular expressions on names of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,54 @@ impl Permissions {
     }
 }
 
+/// The name under which the node itself acts (RabbitMQ's).
+pub const THE_NODE: &str = "rmq-internal";
+
+/// Somebody who changes what exists.
+#[derive(Clone)]
+pub struct Administrator<'a> {
+    broker: &'a Broker,
+    name: Arc<str>,
+}
+
 impl Broker {
+    /// Somebody of this name, who may change everything: that they may was decided before.
+    pub fn administrator(&self, name: &str) -> Administrator<'_> {
+        Administrator {
+            broker: self,
+            name: name.into(),
+        }
+    }
+
+    /// A password's hash with a salt of its own.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub fn hash_password(&self, password: &[u8]) -> Result<PasswordHash, Refusal> {
+        let mut salt = [0; 4];
+        getrandom::fill(&mut salt).map_err(|error| Refusal::Internal {
+            reason: error.to_string(),
+        })?;
+        Ok(PasswordHash::new(salt, password))
+    }
+
+    /// Waits until everything that was changed before is durable.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn make_durable(&self) -> Result<(), Refusal> {
+        self.node().log.sync().map_err(|error| Refusal::Internal {
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl<'a> Administrator<'a> {
+    /// Where they change it.
+    pub fn broker(&self) -> &'a Broker {
+        self.broker
+    }
+
     /// Creates a virtual host; done if it exists.
     ///
     /// # Errors
@@ -48,11 +96,12 @@ impl Broker {
     pub fn delete_vhost(&self, vhost: &str) -> Result<(), Refusal> {
         let name: Name = vhost.into();
         self.change(|reply| Request::DeleteVhost { name, reply })?;
-        self.topology().forget_policies(vhost);
-        self.close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
-            session.vhost() == vhost
-        });
-        self.firehose().forget(vhost);
+        self.broker.topology().forget_policies(vhost);
+        self.broker
+            .close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
+                session.vhost() == vhost
+            });
+        self.broker.firehose().forget(vhost);
         Ok(())
     }
 
@@ -82,9 +131,10 @@ impl Broker {
     pub fn delete_user(&self, user: &str) -> Result<(), Refusal> {
         let name: Name = user.into();
         self.change(|reply| Request::DeleteUser { name, reply })?;
-        self.close_sessions(&format!("user '{user}' is deleted"), |session| {
-            session.user().name == user
-        });
+        self.broker
+            .close_sessions(&format!("user '{user}' is deleted"), |session| {
+                session.user().name == user
+            });
         Ok(())
     }
 
@@ -118,31 +168,19 @@ impl Broker {
         self.change(|reply| Request::ClearPermissions { user, vhost, reply })
     }
 
-    /// A password's hash with a salt of its own.
+    /// Declares an exchange without asking for permissions. Durable after [`Broker::make_durable`].
     ///
     /// # Errors
-    /// The system has no randomness.
-    pub fn hash_password(&self, password: &[u8]) -> Result<PasswordHash, Refusal> {
-        let mut salt = [0; 4];
-        getrandom::fill(&mut salt).map_err(|error| Refusal::Internal {
-            reason: error.to_string(),
-        })?;
-        Ok(PasswordHash::new(salt, password))
-    }
-
-    /// Declares an exchange on nobody's behalf. Durable after [`Broker::make_durable`].
-    ///
-    /// # Errors
-    /// See RabbitMQ's `exchange.declare`; permissions are not asked.
+    /// See RabbitMQ's `exchange.declare`.
     pub fn install_exchange(&self, vhost: &str, declare: DeclareExchange) -> Result<(), Refusal> {
         let request = |reply| declare.request(vhost.into(), reply);
-        self.topology().decide(None, request).map(|_| ())
+        self.broker.topology().decide_by(&self.name, request).map(|_| ())
     }
 
-    /// Declares a queue on nobody's behalf. Durable after [`Broker::make_durable`].
+    /// Declares a queue without asking for permissions. Durable after [`Broker::make_durable`].
     ///
     /// # Errors
-    /// See RabbitMQ's `queue.declare`; permissions are not asked.
+    /// See RabbitMQ's `queue.declare`.
     pub fn install_queue(&self, vhost: &str, declare: DeclareQueue) -> Result<(), Refusal> {
         let vhost = vhost.into();
         let request = |reply| Request::DeclareQueue {
@@ -157,10 +195,10 @@ impl Broker {
             unique: [0; 16],
             reply,
         };
-        self.topology().decide(None, request).map(|_| ())
+        self.broker.topology().decide_by(&self.name, request).map(|_| ())
     }
 
-    /// Binds on nobody's behalf. Durable after [`Broker::make_durable`].
+    /// Binds without asking for permissions. Durable after [`Broker::make_durable`].
     ///
     /// # Errors
     /// One of both ends is missing, or the arguments make no sense.
@@ -182,22 +220,12 @@ impl Broker {
             connection: NOBODY,
             reply,
         };
-        self.topology().decide(None, request).map(|_| ())
-    }
-
-    /// Waits until everything that was changed before is durable.
-    ///
-    /// # Errors
-    /// The log failed.
-    pub fn make_durable(&self) -> Result<(), Refusal> {
-        self.node().log.sync().map_err(|error| Refusal::Internal {
-            reason: error.to_string(),
-        })
+        self.broker.topology().decide_by(&self.name, request).map(|_| ())
     }
 
     pub(crate) fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
-        self.topology().decide(None, request)?;
-        self.make_durable()
+        self.broker.topology().decide_by(&self.name, request)?;
+        self.broker.make_durable()
     }
 }
 
@@ -216,12 +244,13 @@ mod tests {
         let open = || Broker::open(Options::new(dir.path())).unwrap();
         let broker = open();
         let local = "127.0.0.1".parse().unwrap();
-        broker.create_vhost("shop").unwrap();
+        let administrator = broker.administrator("guest");
+        administrator.create_vhost("shop").unwrap();
         let hash = broker.hash_password(b"secret").unwrap();
-        broker
+        administrator
             .put_user("jane", Some(hash), vec!["monitoring".into()])
             .unwrap();
-        broker
+        administrator
             .set_permissions("jane", "shop", Permissions::all())
             .unwrap();
         let connect = || {
@@ -238,16 +267,18 @@ mod tests {
             }
         };
         let (_session, outbox) = connect();
-        broker.delete_vhost("shop").unwrap();
+        administrator.delete_vhost("shop").unwrap();
         assert_eq!(told(&outbox), "vhost 'shop' is deleted");
-        broker.create_vhost("shop").unwrap();
-        broker.clear_permissions("jane", "shop").unwrap();
+        administrator.create_vhost("shop").unwrap();
+        administrator.clear_permissions("jane", "shop").unwrap();
         broker.close();
-        drop((_session, broker));
+        drop(_session);
+        drop(broker);
         let broker = open();
+        let administrator = broker.administrator("guest");
         assert!(broker.authenticate("jane", b"secret", local).is_ok());
         assert!(broker.view().vhost("shop").is_some() && !broker.view().vhost_access("jane", "shop"));
-        broker.delete_user("jane").unwrap();
+        administrator.delete_user("jane").unwrap();
         assert!(broker.authenticate("jane", b"secret", local).is_err());
         broker.close();
     }

@@ -2,6 +2,7 @@
 //!
 //! Key and headers of an event are RabbitMQ's; the body is empty. Nothing is put together while nobody has bound anything.
 
+use crate::administer::THE_NODE;
 use crate::broker::Broker;
 use crate::declare::DeclareExchange;
 use crate::notices::Notice;
@@ -105,7 +106,9 @@ impl Broker {
             internal: true,
             ..DeclareExchange::default()
         };
-        self.install_exchange(vhost, declare).map_err(OpenError::Defaults)
+        self.administrator(THE_NODE)
+            .install_exchange(vhost, declare)
+            .map_err(OpenError::Defaults)
     }
 
     /// True if the node is to tell what happens, though perhaps nobody listens.

@@ -70,7 +70,7 @@ mod tally;
 mod topology;
 
 pub use access::LoginRefusal;
-pub use administer::Permissions;
+pub use administer::{Administrator, Permissions, THE_NODE};
 pub use alarms::AlarmReason;
 pub use broker::Broker;
 pub use consume::{Getting, QueueRef, Subscription};

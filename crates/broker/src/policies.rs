@@ -1,6 +1,6 @@
 //! Policies: what administrators and policymakers say about many queues and exchanges at once.
 
-use crate::broker::Broker;
+use crate::administer::Administrator;
 use catalog::{Name, PolicyKind, Refusal, Request};
 use model::table::Table;
 
@@ -17,7 +17,7 @@ pub struct PutPolicy {
     pub definition: Table,
 }
 
-impl Broker {
+impl Administrator<'_> {
     /// Puts a policy, in place of any of its kind and name. When this returns it is durable, and all queues that are there
     /// have been told.
     ///
@@ -41,7 +41,7 @@ impl Broker {
             definition: policy.definition,
             reply,
         })?;
-        self.topology().follow_policies(vhost);
+        self.broker().topology().follow_policies(vhost);
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Broker {
             name,
             reply,
         })?;
-        self.topology().follow_policies(vhost);
+        self.broker().topology().follow_policies(vhost);
         Ok(())
     }
 }
@@ -65,6 +65,7 @@ impl Broker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::broker::Broker;
     use crate::{ChannelId, DeclareQueue, Options, Outbox};
     use std::sync::Arc;
 
@@ -104,6 +105,7 @@ mod tests {
                 definition,
             } = policy;
             broker
+                .administrator("guest")
                 .change(|reply| Request::PutPolicy {
                     vhost,
                     kind,
@@ -122,7 +124,10 @@ mod tests {
         // The first by name counts.
         assert_eq!(put("z", policy("max-length", 4)), 0);
         assert_eq!(put("a", policy("expires", 60_000)), 2);
-        broker.delete_policy("/", PolicyKind::User, "a").unwrap();
+        broker
+            .administrator("guest")
+            .delete_policy("/", PolicyKind::User, "a")
+            .unwrap();
         assert_eq!(topology.follow_policies("/"), 0);
         let view = broker.view();
         let limit = |name: &str| view.settings(view.queue("/", name).unwrap()).max_length;

@@ -1,11 +1,11 @@
 //! Limits, global parameters, topic permissions, and what is said about virtual hosts. As `administer`, every call returns when the
 //! change is durable.
 
-use crate::broker::Broker;
+use crate::administer::Administrator;
 use catalog::{Metadata, Name, QuotaOf, Refusal, Request};
 use model::table::Value;
 
-impl Broker {
+impl Administrator<'_> {
     /// Sets a limit of a user or a virtual host, or takes it away. It holds for what is opened or published from now on.
     ///
     /// # Errors
@@ -34,9 +34,12 @@ impl Broker {
         let whose = of.clone();
         self.change(|reply| Request::SetLimits { of, limits, reply })?;
         match &whose {
-            QuotaOf::User(name) => self.tallies(true).follow(name, || self.view().user_quota(name)),
-            QuotaOf::Vhost(name) => self.tallies(false).follow(name, || {
-                let view = self.view();
+            QuotaOf::User(name) => self
+                .broker()
+                .tallies(true)
+                .follow(name, || self.broker().view().user_quota(name)),
+            QuotaOf::Vhost(name) => self.broker().tallies(false).follow(name, || {
+                let view = self.broker().view();
                 view.vhost(name).map(|vhost| *vhost.quota()).unwrap_or_default()
             }),
         }

@@ -136,6 +136,18 @@ impl Topology {
         self.decide_if(asker, || Ok(()), request)
     }
 
+    /// The same for somebody who waits for no ticket.
+    ///
+    /// # Errors
+    /// What the catalog refused.
+    pub fn decide_by(
+        &self,
+        actor: &Arc<str>,
+        request: impl FnOnce(u64) -> Request<u64>,
+    ) -> Result<Done<Answer>, Refusal> {
+        self.turn(None, Some(actor.clone()), || Ok(()), request)
+    }
+
     /// The same for a request that `permit` may forbid. What RabbitMQ refuses whoever asks is refused before that.
     ///
     /// # Errors
@@ -143,6 +155,17 @@ impl Topology {
     pub fn decide_if(
         &self,
         asker: Option<Asker>,
+        permit: impl FnOnce() -> Result<(), Refusal>,
+        request: impl FnOnce(u64) -> Request<u64>,
+    ) -> Result<Done<Answer>, Refusal> {
+        let actor = asker.as_ref().map(|asker| asker.user.clone());
+        self.turn(asker, actor, permit, request)
+    }
+
+    fn turn(
+        &self,
+        asker: Option<Asker>,
+        actor: Option<Arc<str>>,
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: impl FnOnce(u64) -> Request<u64>,
     ) -> Result<Done<Answer>, Refusal> {
@@ -159,7 +182,6 @@ impl Topology {
             .broker()
             .upgrade()
             .filter(|broker| broker.has_event_exchange());
-        let actor = asker.as_ref().map(|asker| asker.user.clone());
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         host.journal.watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
         host.journal.asker = asker;

@@ -7,7 +7,7 @@ use crate::range::{Ranges, Rates};
 use crate::refusal::Refusal;
 use crate::sampler::Sampler;
 use crate::samples::Samples;
-use broker::{Broker, QueueView, User, Vhost, View};
+use broker::{Administrator, Broker, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -59,6 +59,11 @@ impl Call<'_> {
             now: samples.now,
             ranges: Ranges::of(&self.query),
         }
+    }
+
+    /// The asker, as whoever changes something.
+    pub fn administrator(&self) -> Administrator<'_> {
+        self.hall.broker.administrator(&self.user.name)
     }
 
     /// A part of the path; empty if the route does not name it.

@@ -18,7 +18,8 @@ use crate::topic_permissions;
 use crate::users::{self, hash_of, tags};
 use crate::vhosts;
 use broker::{
-    Broker, DeclareExchange, DeclareQueue, Destination, Permissions, PolicyKind, QuotaOf, Vhost, View,
+    Administrator, Broker, DeclareExchange, DeclareQueue, Destination, Permissions, PolicyKind, QuotaOf,
+    Vhost, View,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -183,13 +184,13 @@ fn is_of_the_server(name: &str) -> bool {
 fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {
     // Who imports may do everything in the virtual hosts that come; an operator may anyhow, and is no user.
     let asker = (!call.operator).then_some(call.user.name.as_str());
-    import(&call.hall.broker, call.body, None, asker).map_err(Refusal::bad_request)?;
+    import(&call.administrator(), call.body, None, asker).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
 }
 
 fn upload_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
-    import(&call.hall.broker, call.body, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
+    import(&call.administrator(), call.body, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
 }
 
@@ -200,7 +201,7 @@ fn upload_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// The document is no JSON object, asks for what this version does not have (then nothing was changed), or an object is
 /// refused (then what stands before it was made). The text names the object.
-pub fn import(broker: &Broker, document: &[u8], vhost: Option<&str>, asker: Option<&str>) -> Outcome {
+pub fn import(by: &Administrator<'_>, document: &[u8], vhost: Option<&str>, asker: Option<&str>) -> Outcome {
     let document = match document.is_empty() {
         true => Map::new(),
         false => match serde_json::from_slice(document) {
@@ -209,7 +210,13 @@ pub fn import(broker: &Broker, document: &[u8], vhost: Option<&str>, asker: Opti
             Err(error) => return Err(format!("not_json: {error}")),
         },
     };
-    let import = Import { broker, vhost, asker };
+    let broker = by.broker();
+    let import = Import {
+        broker,
+        by,
+        vhost,
+        asker,
+    };
     let outcome = import.all(&document);
     let durable = broker.make_durable().map_err(|refusal| refusal.to_string());
     outcome.and(durable)
@@ -217,6 +224,7 @@ pub fn import(broker: &Broker, document: &[u8], vhost: Option<&str>, asker: Opti
 
 struct Import<'a> {
     broker: &'a Broker,
+    by: &'a Administrator<'a>,
     vhost: Option<&'a str>,
     asker: Option<&'a str>,
 }
@@ -277,7 +285,7 @@ impl Import<'_> {
         };
         let known = view.user(name);
         if !known.is_some_and(|known| known.tags == tags && known.password() == password.as_ref()) {
-            self.broker.put_user(name, password, tags)?;
+            self.by.put_user(name, password, tags)?;
         }
         self.limits(QuotaOf::User(name.into()), object)
     }
@@ -293,9 +301,9 @@ impl Import<'_> {
         let protected = boolean(said, "protected_from_deletion")?;
         let metadata = vhosts::metadata(said, protected)?;
         if view.vhost(name).is_none() {
-            self.broker.create_vhost(name)?;
+            self.by.create_vhost(name)?;
             if let Some(asker) = self.asker {
-                self.broker.set_permissions(asker, name, Permissions::all())?;
+                self.by.set_permissions(asker, name, Permissions::all())?;
             }
         }
         if self
@@ -304,7 +312,7 @@ impl Import<'_> {
             .vhost(name)
             .is_some_and(|known| *known.metadata() != metadata)
         {
-            self.broker.describe_vhost(name, metadata)?;
+            self.by.describe_vhost(name, metadata)?;
         }
         self.limits(QuotaOf::Vhost(name.into()), object)
     }
@@ -322,19 +330,19 @@ impl Import<'_> {
         });
         match same {
             true => Ok(()),
-            false => Ok(self.broker.set_permissions(user, vhost, permissions)?),
+            false => Ok(self.by.set_permissions(user, vhost, permissions)?),
         }
     }
 
     fn policy(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
         let (name, vhost) = (needed(object, "name")?, self.vhost_of(object)?);
-        policies::make(self.broker, vhost, PolicyKind::User, name, object)
+        policies::make(self.by, vhost, PolicyKind::User, name, object)
     }
 
     fn parameter(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
         let (name, vhost) = (needed(object, "name")?, self.vhost_of(object)?);
         let value = object.get("value").unwrap_or(&Value::Null);
-        parameters::make(self.broker, vhost, needed(object, "component")?, name, value)
+        parameters::make(self.by, vhost, needed(object, "component")?, name, value)
     }
 
     fn global(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
@@ -351,13 +359,13 @@ impl Import<'_> {
             {
                 Ok(())
             }
-            name => parameters::make_global(self.broker, name, value),
+            name => parameters::make_global(self.by, name, value),
         }
     }
 
     fn topic_permission(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
         let (user, vhost) = (needed(object, "user")?, needed(object, "vhost")?);
-        topic_permissions::make(self.broker, user, vhost, object)
+        topic_permissions::make(self.by, user, vhost, object)
     }
 
     /// The limits that a user or virtual host is to have besides those it has.
@@ -365,7 +373,7 @@ impl Import<'_> {
         let members = object.get("limits").and_then(Value::as_object);
         if let Some(members) = members {
             let limits = limits::read(&of, members)?;
-            limits::add(self.broker, of, limits)?;
+            limits::add(self.by, of, limits)?;
         }
         Ok(())
     }
@@ -384,7 +392,7 @@ impl Import<'_> {
             internal: boolean(object, "internal")?,
             arguments: arguments::table(object, "arguments", self.broker.limits())?,
         };
-        Ok(self.broker.install_exchange(vhost, declare)?)
+        Ok(self.by.install_exchange(vhost, declare)?)
     }
 
     fn queue(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
@@ -409,7 +417,7 @@ impl Import<'_> {
             arguments,
             ..DeclareQueue::default()
         };
-        Ok(self.broker.install_queue(vhost, declare)?)
+        Ok(self.by.install_queue(vhost, declare)?)
     }
 
     fn binding(&self, _: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
@@ -430,7 +438,7 @@ impl Import<'_> {
         let arguments = arguments::table(object, "arguments", self.broker.limits())?;
         let (source, vhost) = (needed(object, "source")?, self.vhost_of(object)?);
         Ok(self
-            .broker
+            .by
             .install_binding(vhost, source, destination, routing_key.as_bytes(), arguments)?)
     }
 

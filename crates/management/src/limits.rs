@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{Broker, Quota, QuotaOf, term};
+use broker::{Administrator, Quota, QuotaOf, term};
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -91,7 +91,7 @@ fn put(call: &Call<'_>, of: QuotaOf) -> Result<Reply, Refusal> {
     let value = value.ok_or_else(|| Refusal::bad_request(missing_keys(&["value"])))?;
     let limit = call.part("limit");
     let value = number(&of, limit, value)?;
-    call.hall.broker.set_limit(of, limit, Some(value))?;
+    call.administrator().set_limit(of, limit, Some(value))?;
     Ok(Reply::empty(204))
 }
 
@@ -111,9 +111,9 @@ pub fn number(of: &QuotaOf, limit: &str, value: &Value) -> Result<i64, Refusal> 
 ///
 /// # Errors
 /// One makes no sense, in RabbitMQ's words.
-pub fn replace(broker: &Broker, of: QuotaOf, members: &Map<String, Value>) -> Result<(), Refusal> {
+pub fn replace(by: &Administrator<'_>, of: QuotaOf, members: &Map<String, Value>) -> Result<(), Refusal> {
     let limits = read(&of, members)?;
-    Ok(broker.replace_limits(of, limits)?)
+    Ok(by.replace_limits(of, limits)?)
 }
 
 /// The limits of an object of JSON.
@@ -133,12 +133,12 @@ pub fn read(of: &QuotaOf, members: &Map<String, Value>) -> Result<Vec<(String, i
 ///
 /// # Errors
 /// There is no such user or virtual host, or the log failed.
-pub fn add(broker: &Broker, of: QuotaOf, limits: Vec<(String, i64)>) -> Result<(), Refusal> {
+pub fn add(by: &Administrator<'_>, of: QuotaOf, limits: Vec<(String, i64)>) -> Result<(), Refusal> {
     if limits.is_empty() {
         return Ok(());
     }
     let limits = limits.into_iter().map(|(limit, value)| (limit, Some(value)));
-    Ok(broker.set_limits(of, limits.collect())?)
+    Ok(by.set_limits(of, limits.collect())?)
 }
 
 fn delete_of_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -152,6 +152,6 @@ fn delete_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn delete(call: &Call<'_>, of: QuotaOf) -> Result<Reply, Refusal> {
-    call.hall.broker.set_limit(of, call.part("limit"), None)?;
+    call.administrator().set_limit(of, call.part("limit"), None)?;
     Ok(Reply::empty(204))
 }

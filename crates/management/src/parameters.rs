@@ -12,7 +12,7 @@ use crate::policies;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{Broker, PolicyKind, QuotaOf, Vhost, View};
+use broker::{Administrator, Broker, PolicyKind, QuotaOf, Vhost, View};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -88,15 +88,21 @@ pub fn of_vhost(vhost: &Vhost, component: Option<&str>) -> Vec<Value> {
 ///
 /// # Errors
 /// There is no such component, or the value makes no sense to it.
-pub fn make(broker: &Broker, vhost: &str, component: &str, name: &str, value: &Value) -> Result<(), Refusal> {
+pub fn make(
+    by: &Administrator<'_>,
+    vhost: &str,
+    component: &str,
+    name: &str,
+    value: &Value,
+) -> Result<(), Refusal> {
     let members = || {
         let members = value.as_object();
         members.ok_or_else(|| Refusal::bad_request(format!("the value of {component} is not an object")))
     };
     if component == OPERATOR_POLICY {
-        policies::make(broker, vhost, PolicyKind::Operator, name, members()?)
+        policies::make(by, vhost, PolicyKind::Operator, name, members()?)
     } else if (component, name) == VHOST_LIMITS {
-        put_limits(broker, vhost, members()?)
+        put_limits(by, vhost, members()?)
     } else if component == POLICY {
         Err(Refusal::bad_request("policies may not be set using this method"))
     } else {
@@ -107,10 +113,10 @@ pub fn make(broker: &Broker, vhost: &str, component: &str, name: &str, value: &V
 }
 
 /// Replaces the limits of a virtual host.
-fn put_limits(broker: &Broker, vhost: &str, members: &Map<String, Value>) -> Result<(), Refusal> {
-    let view = broker.view();
+fn put_limits(by: &Administrator<'_>, vhost: &str, members: &Map<String, Value>) -> Result<(), Refusal> {
+    let view = by.broker().view();
     let known = view.vhost(vhost).ok_or(Refusal::NotFound)?;
-    limits::replace(broker, QuotaOf::Vhost(known.name.clone()), members)
+    limits::replace(by, QuotaOf::Vhost(known.name.clone()), members)
 }
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -138,7 +144,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     may_change(call)?;
     let known = find(call, vhost).is_some();
     let (component, name) = (call.part("component"), call.part("name"));
-    make(&call.hall.broker, &vhost.name, component, name, value)?;
+    make(&call.administrator(), &vhost.name, component, name, value)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
@@ -154,11 +160,11 @@ fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
     find(call, vhost).ok_or(Refusal::NotFound)?;
     may_change(call)?;
-    let (broker, name) = (&call.hall.broker, call.part("name"));
+    let (by, name) = (call.administrator(), call.part("name"));
     match call.part("component") {
-        OPERATOR_POLICY => broker.delete_policy(&vhost.name, PolicyKind::Operator, name)?,
-        POLICY => broker.delete_policy(&vhost.name, PolicyKind::User, name)?,
-        _ => put_limits(broker, &vhost.name, &Map::new())?,
+        OPERATOR_POLICY => by.delete_policy(&vhost.name, PolicyKind::Operator, name)?,
+        POLICY => by.delete_policy(&vhost.name, PolicyKind::User, name)?,
+        _ => put_limits(&by, &vhost.name, &Map::new())?,
     }
     Ok(Reply::empty(204))
 }
@@ -200,7 +206,7 @@ fn global(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn put_global(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (body, name) = (call.json()?, call.part("name"));
     let known = call.view.global(name).is_some();
-    make_global(&call.hall.broker, name, needed(&body, "value")?)?;
+    make_global(&call.administrator(), name, needed(&body, "value")?)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
@@ -208,7 +214,7 @@ fn put_global(call: &Call<'_>) -> Result<Reply, Refusal> {
 ///
 /// # Errors
 /// The value is deeper or larger than tables may be, or none for the cluster's name.
-pub fn make_global(broker: &Broker, name: &str, value: &Value) -> Result<(), Refusal> {
+pub fn make_global(by: &Administrator<'_>, name: &str, value: &Value) -> Result<(), Refusal> {
     if name == "cluster_name" && !value.is_string() {
         return Err(Refusal::bad_request("the name of a cluster is text"));
     }
@@ -216,14 +222,14 @@ pub fn make_global(broker: &Broker, name: &str, value: &Value) -> Result<(), Ref
     wrapped.insert("value".into(), value.clone());
     let mut within = Map::new();
     within.insert("value".into(), Value::Object(wrapped));
-    crate::arguments::table(&within, "value", broker.limits())?;
-    Ok(broker.set_global(name, Some(field(value)))?)
+    crate::arguments::table(&within, "value", by.broker().limits())?;
+    Ok(by.set_global(name, Some(field(value)))?)
 }
 
 fn delete_global(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = call.part("name");
     call.view.global(name).ok_or(Refusal::NotFound)?;
-    call.hall.broker.set_global(name, None)?;
+    call.administrator().set_global(name, None)?;
     Ok(Reply::empty(204))
 }
 
@@ -233,6 +239,6 @@ fn cluster_name(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn put_cluster_name(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
-    make_global(&call.hall.broker, "cluster_name", needed(&body, "name")?)?;
+    make_global(&call.administrator(), "cluster_name", needed(&body, "name")?)?;
     Ok(Reply::empty(204))
 }

@@ -77,14 +77,14 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         return Err(Refusal::bad_request("vhost_or_user_not_found"));
     }
     let known = call.view.permission(user, vhost).is_some();
-    call.hall.broker.set_permissions(user, vhost, permissions)?;
+    call.administrator().set_permissions(user, vhost, permissions)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (user, vhost) = (call.part("user"), &call.vhost()?.name);
     call.view.permission(user, vhost).ok_or(Refusal::NotFound)?;
-    call.hall.broker.clear_permissions(user, vhost)?;
+    call.administrator().clear_permissions(user, vhost)?;
     Ok(Reply::empty(204))
 }
 

@@ -8,7 +8,7 @@ use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{Applied, Broker, Policy, PolicyKind, PutPolicy, is_for_clusters, term};
+use broker::{Administrator, Applied, Policy, PolicyKind, PutPolicy, is_for_clusters, term};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -88,14 +88,14 @@ fn put(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
     }
     let name = call.part("name");
     let known = vhost.policies().get(kind, name).is_some();
-    make(&call.hall.broker, &vhost.name, kind, name, &body)?;
+    make(&call.administrator(), &vhost.name, kind, name, &body)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
 fn delete(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
     let (vhost, name) = (call.vhost()?, call.part("name"));
     vhost.policies().get(kind, name).ok_or(Refusal::NotFound)?;
-    call.hall.broker.delete_policy(&vhost.name, kind, name)?;
+    call.administrator().delete_policy(&vhost.name, kind, name)?;
     Ok(Reply::empty(204))
 }
 
@@ -104,7 +104,7 @@ fn delete(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
 /// # Errors
 /// It describes none, in RabbitMQ's words.
 pub fn make(
-    broker: &Broker,
+    by: &Administrator<'_>,
     vhost: &str,
     kind: PolicyKind,
     name: &str,
@@ -128,9 +128,9 @@ pub fn make(
         pattern: word("pattern", "")?,
         apply_to: word("apply-to", "all")?,
         priority,
-        definition: arguments::table(body, "definition", broker.limits())?,
+        definition: arguments::table(body, "definition", by.broker().limits())?,
     };
-    Ok(broker.put_policy(vhost, kind, name, policy)?)
+    Ok(by.put_policy(vhost, kind, name, policy)?)
 }
 
 /// A policy as definitions have it.

@@ -7,7 +7,7 @@ use crate::listing::List;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::TopicPermission;
+use broker::{Administrator, TopicPermission};
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -71,7 +71,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     let body = call.json()?;
     let known = call.view.topic_permissions_of(user, vhost).next().is_some();
-    make(call.hall.broker.as_ref(), user, vhost, &body)?;
+    make(&call.administrator(), user, vhost, &body)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
@@ -80,7 +80,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// # Errors
 /// It describes none, in RabbitMQ's words.
 pub fn make(
-    broker: &broker::Broker,
+    by: &Administrator<'_>,
     user: &str,
     vhost: &str,
     body: &Map<String, Value>,
@@ -97,16 +97,16 @@ pub fn make(
         text.ok_or_else(|| Refusal::bad_request(format!("{name} is not text")))
     };
     let exchange = real_name(text("exchange")?);
-    if broker.view().exchange(vhost, exchange).is_none() {
+    if by.broker().view().exchange(vhost, exchange).is_none() {
         return Err(Refusal::BadRequest(json!(["no_such_exchange", exchange])));
     }
-    Ok(broker.set_topic_permission(user, vhost, exchange, text("write")?, text("read")?)?)
+    Ok(by.set_topic_permission(user, vhost, exchange, text("write")?, text("read")?)?)
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     found(call)?;
     let (user, vhost) = (call.part("user"), call.part("vhost"));
-    call.hall.broker.clear_topic_permissions(user, vhost, None)?;
+    call.administrator().clear_topic_permissions(user, vhost, None)?;
     Ok(Reply::empty(204))
 }
 

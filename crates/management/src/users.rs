@@ -89,9 +89,9 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         Some(Value::Object(members)) => limits::read(&of, members)?,
         Some(_) => return Err(Refusal::bad_request("limits is not an object")),
     };
-    call.hall.broker.put_user(name, password, tags)?;
+    call.administrator().put_user(name, password, tags)?;
     // As in RabbitMQ they are set beside those that are there.
-    limits::add(&call.hall.broker, of, limits)?;
+    limits::add(&call.administrator(), of, limits)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
@@ -129,7 +129,7 @@ pub fn hash_of(body: &Map<String, Value>, hash: &str) -> Result<PasswordHash, Re
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let user = call.view.user(call.part("user")).ok_or(Refusal::NotFound)?;
-    call.hall.broker.delete_user(&user.name)?;
+    call.administrator().delete_user(&user.name)?;
     Ok(Reply::empty(204))
 }
 
@@ -138,7 +138,7 @@ fn delete_many(call: &Call<'_>) -> Result<Reply, Refusal> {
     let users = body.get("users").and_then(Value::as_array);
     let users = users.ok_or_else(|| Refusal::bad_request(missing_keys(&["users"])))?;
     for user in users.iter().filter_map(Value::as_str) {
-        call.hall.broker.delete_user(user)?;
+        call.administrator().delete_user(user)?;
     }
     Ok(Reply::empty(204))
 }

@@ -67,16 +67,16 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     };
     let known = call.view.vhost(name);
     let metadata = metadata(&body, known.is_some_and(|vhost| vhost.metadata().protected))?;
-    let broker = &call.hall.broker;
+    let by = call.administrator();
     if known.is_none() {
-        broker.create_vhost(name)?;
+        by.create_vhost(name)?;
         if !call.operator {
-            broker.set_permissions(&call.user.name, name, Permissions::all())?;
+            by.set_permissions(&call.user.name, name, Permissions::all())?;
         }
     }
-    broker.describe_vhost(name, metadata)?;
+    by.describe_vhost(name, metadata)?;
     if let Some(on) = tracing {
-        broker.trace(name, on)?;
+        call.hall.broker.trace(name, on)?;
     }
     Ok(Reply::empty(if known.is_some() { 204 } else { 201 }))
 }
@@ -111,7 +111,7 @@ pub fn refuse_what_is_not_kept(body: &Map<String, Value>) -> Result<(), Refusal>
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.hall.broker.delete_vhost(&call.vhost()?.name)?;
+    call.administrator().delete_vhost(&call.vhost()?.name)?;
     Ok(Reply::empty(204))
 }
 
@@ -129,7 +129,7 @@ fn set_protection(call: &Call<'_>, protected: bool) -> Result<Reply, Refusal> {
         protected,
         ..vhost.metadata().clone()
     };
-    call.hall.broker.describe_vhost(&vhost.name, metadata)?;
+    call.administrator().describe_vhost(&vhost.name, metadata)?;
     Ok(Reply::empty(204))
 }
 

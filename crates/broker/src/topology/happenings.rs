@@ -1,7 +1,7 @@
 //! Which events the catalog's records are: RabbitMQ's names and details.
 
 use crate::events::Happening;
-use catalog::{Destination, Name, PolicyKind, Queue, Record, View};
+use catalog::{Destination, Name, PolicyKind, Queue, Quota, QuotaOf, Record, View};
 use model::table::{Table, Value};
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ impl Watch {
     /// Keeps the event that a record is, if it is one.
     pub fn record(&mut self, record: &Record) {
         self.add(happening(record, &self.before));
+        self.add(consequence(record, &self.before));
     }
 
     /// Keeps the end of a queue.
@@ -56,32 +57,6 @@ fn happening(record: &Record, before: &View) -> Option<Happening> {
     Some(match record {
         Record::VhostCreated { name } => Happening::new("vhost.created").with("name", &**name),
         Record::VhostDeleted { name } => Happening::new("vhost.deleted").with("name", &**name),
-        Record::UserPut { name, tags, .. } => {
-            let key = match before.user(name) {
-                None => "user.created",
-                Some(_) => "user.password.changed",
-            };
-            let tags = tags.iter().map(|tag| Value::from(tag.as_str())).collect();
-            Happening::new(key)
-                .with("name", &**name)
-                .with("tags", Value::Array(tags))
-        }
-        Record::UserDeleted { name } => Happening::new("user.deleted").with("name", &**name),
-        Record::PermissionsSet {
-            user,
-            vhost,
-            configure,
-            write,
-            read,
-        } => Happening::new("permission.created")
-            .with("user", &**user)
-            .with("vhost", &**vhost)
-            .with("configure", configure.as_str())
-            .with("write", write.as_str())
-            .with("read", read.as_str()),
-        Record::PermissionsCleared { user, vhost } => Happening::new("permission.deleted")
-            .with("user", &**user)
-            .with("vhost", &**vhost),
         Record::ExchangeDeclared {
             vhost,
             name,
@@ -128,19 +103,123 @@ fn happening(record: &Record, before: &View) -> Option<Happening> {
             routing_key,
             arguments,
         ),
-        Record::PolicyPut(policy) if policy.kind == PolicyKind::User => {
-            named("policy.set", &policy.name, &policy.vhost)
+        other => return ruled(other, before),
+    })
+}
+
+/// What is said about users, virtual hosts, and many objects at once.
+fn ruled(record: &Record, before: &View) -> Option<Happening> {
+    Some(match record {
+        Record::UserPut { name, password, tags } => {
+            let key = match before.user(name) {
+                None => "user.created",
+                Some(known) if known.password() == password.as_ref() => return None,
+                Some(_) if password.is_none() => "user.password.cleared",
+                Some(_) => "user.password.changed",
+            };
+            tagged(key, name, tags)
+        }
+        Record::UserDeleted { name } => Happening::new("user.deleted").with("name", &**name),
+        Record::PermissionsSet {
+            user,
+            vhost,
+            configure,
+            write,
+            read,
+        } => Happening::new("permission.created")
+            .with("user", &**user)
+            .with("vhost", &**vhost)
+            .with("configure", configure.as_str())
+            .with("write", write.as_str())
+            .with("read", read.as_str()),
+        Record::PermissionsCleared { user, vhost } => Happening::new("permission.deleted")
+            .with("user", &**user)
+            .with("vhost", &**vhost),
+        Record::VhostDescribed { vhost, metadata } => {
+            let tags = metadata.tags.iter().map(|tag| Value::from(tag.as_str()));
+            Happening::new("vhost.updated")
+                .with("name", &**vhost)
+                .with("description", metadata.description.as_str())
+                .with("tags", Value::Array(tags.collect()))
+        }
+        Record::QuotaSet { of, quota } => limited(of, quota),
+        Record::GlobalSet { name, value } => match value {
+            Some(value) => Happening::new("parameter.set")
+                .with("name", &**name)
+                .with("value", value.clone()),
+            None => Happening::new("parameter.cleared").with("name", &**name),
+        },
+        Record::TopicPermissionSet(topic) => Happening::new("topic.permission.created")
+            .with("user", &*topic.user)
+            .with("vhost", &*topic.vhost)
+            .with("exchange", &*topic.exchange)
+            .with("write", topic.write.as_str())
+            .with("read", topic.read.as_str()),
+        Record::TopicPermissionsCleared {
+            user,
+            vhost,
+            exchange,
+        } => {
+            let happening = Happening::new("topic.permission.deleted")
+                .with("user", &**user)
+                .with("vhost", &**vhost);
+            match exchange {
+                Some(exchange) => happening.with("exchange", &**exchange),
+                None => happening,
+            }
+        }
+        Record::PolicyPut(policy) => {
+            let key = match policy.kind {
+                PolicyKind::User => "policy.set",
+                PolicyKind::Operator => "operator.policy.set",
+            };
+            named(key, &policy.name, &policy.vhost)
                 .with("pattern", policy.pattern.source())
                 .with("apply-to", policy.apply_to.name())
                 .with("priority", policy.priority)
                 .with("definition", shown(&policy.definition))
         }
-        Record::PolicyDeleted {
-            vhost,
-            kind: PolicyKind::User,
-            name,
-        } => named("policy.cleared", name, vhost),
+        Record::PolicyDeleted { vhost, kind, name } => {
+            let key = match kind {
+                PolicyKind::User => "policy.cleared",
+                PolicyKind::Operator => "operator.policy.cleared",
+            };
+            named(key, name, vhost)
+        }
         _ => return None,
+    })
+}
+
+/// What else a record means: RabbitMQ tells of a user's tags apart.
+fn consequence(record: &Record, before: &View) -> Option<Happening> {
+    match record {
+        Record::UserPut { name, tags, .. } => {
+            let known = before.user(name);
+            let is_new = known.map_or(!tags.is_empty(), |known| known.tags != *tags);
+            is_new.then(|| tagged("user.tags.set", name, tags))
+        }
+        _ => None,
+    }
+}
+
+fn tagged(key: &'static str, user: &Name, tags: &[String]) -> Happening {
+    let tags = tags.iter().map(|tag| Value::from(tag.as_str())).collect();
+    Happening::new(key)
+        .with("name", &**user)
+        .with("tags", Value::Array(tags))
+}
+
+/// Limits stand beside the other headers, under their own names; RabbitMQ's have the name `limits`.
+fn limited(of: &QuotaOf, quota: &Quota) -> Happening {
+    let (set, cleared, whose, name) = match of {
+        QuotaOf::Vhost(name) => ("vhost.limits.set", "vhost.limits.cleared", "vhost", name),
+        QuotaOf::User(name) => ("user.limits.set", "user.limits.cleared", "username", name),
+    };
+    let key = if quota.is_empty() { cleared } else { set };
+    let happening = Happening::new(key).with("name", "limits").with(whose, &**name);
+    let members = quota.iter();
+    members.fold(happening, |happening, (limit, value)| {
+        happening.with(limit, value)
     })
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub fn load(broker: &Broker, path: &Path) -> Result<(), String> {
     for file in files(path)? {
         let text = fs::read(&file).map_err(|error| unreadable(&file, &error))?;
-        management::import(broker, &text, None, None)
+        management::import(&broker.administrator(broker::THE_NODE), &text, None, None)
             .map_err(|reason| format!("load_definitions: {}: {reason}", file.display()))?;
         tracing::info!(area = "boot", "definitions of {} are imported", file.display());
     }
