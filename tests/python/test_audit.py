@@ -24,8 +24,11 @@ def test_changes_are_in_the_log_with_who_asked_and_looks_are_not(broker):  # noq
     with pytest.raises(urllib.error.HTTPError) as refused:
         call(one, "DELETE", "/users/guest", user="jane", password="s3cret-of-jane")
     assert refused.value.code == 401
+    assert call(one, "PUT", "/queues/%2F/q", {}) == 201
+    assert call(one, "GET", "/leveret/queues/%2F/q/messages?body=secret") == 200
     log = [line for line in one.log_text().splitlines() if "audit: " in line]
-    assert len(log) == 2, log
+    assert len(log) == 4, log
+    assert log[3].endswith(": GET /api/leveret/queues/%2F/q/messages")
     assert "[info] audit: user 'guest' from 127.0.0.1:" in log[0] and log[0].endswith(": PUT /api/users/jane")
     assert "[warning] audit: user 'jane' from 127.0.0.1:" in log[1] and log[1].endswith(": DELETE /api/users/guest was refused with 401")
     assert "s3cret-of-jane" not in one.log_text()

@@ -24,6 +24,11 @@ const LOG_PRESSURE_BYTES: usize = 8 * 1024 * 1024;
 /// the disk that a flood takes beyond its own size, and the time that replay takes.
 const LOG_SIZE_PRESSURE: u64 = 640 * 1024 * 1024;
 
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(since.as_millis() as u64)
+}
+
 /// Shared by all queues of a node.
 pub struct Node {
     /// The write-ahead log of everything durable.
@@ -43,6 +48,8 @@ pub struct Node {
     /// For whoever watches queues: those that were turned.
     pub touched: Touched,
     started: Instant,
+    /// The run of the process: when it began, in milliseconds since the Unix epoch.
+    pub run: u64,
     memory: AtomicI64,
     numbers: AtomicU64,
     /// Confirms that waited for a sync of the log.
@@ -62,6 +69,7 @@ impl Node {
             segments,
             pager,
             started: Instant::now(),
+            run: wall_clock().0,
             dead_letters: DeadLetters::default(),
             notices: Notices::default(),
             clock: Clock::default(),
@@ -88,8 +96,7 @@ impl Node {
 
     /// The wall clock.
     pub fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(since.as_millis() as u64)
+        wall_clock()
     }
 
     /// A clock that only goes forward, in microseconds since the start.

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use storage::{Log, Position, Segments};
 
 /// Where bytes are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAt {
     /// An `Enqueued` record in the node's log.
     Log(Position),
@@ -275,7 +275,22 @@ impl Shelves {
 
     /// Reads a block; `None` if it cannot be read, and why is in the log.
     pub(crate) fn block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
-        let block = match at {
+        self.read_block(queue.id, at)
+            .inspect_err(|reason| {
+                tracing::error!(
+                    area = "storage",
+                    "{queue:?}: messages are lost, they cannot be read back: {reason}"
+                )
+            })
+            .ok()
+    }
+
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// It cannot be read, in words: what was moved or settled since somebody was told the place is gone from there.
+    pub(crate) fn read_block(&self, queue: QueueId, at: ReadAt) -> Result<Arc<Block>, String> {
+        match at {
             ReadAt::Log(position) => self
                 .log
                 .read(position)
@@ -288,20 +303,12 @@ impl Shelves {
                 ),
             ReadAt::Segment(place) => self
                 .segments
-                .read(queue.id.0, stored_place(place))
+                .read(queue.0, stored_place(place))
                 .map_err(|error| error.to_string())
                 .and_then(|bytes| {
                     decode_entry(bytes).ok_or("the segment entry holds no messages".to_string())
                 }),
-        };
-        block
-            .inspect_err(|reason| {
-                tracing::error!(
-                    area = "storage",
-                    "{queue:?}: messages are lost, they cannot be read back: {reason}"
-                )
-            })
-            .ok()
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Who changed what: a line of the log, in the area `audit`, for each request that asks for a change. Bodies, in which there are
-//! passwords, are not part of it.
+//! Who changed what, and who looked at messages without consuming them: a line of the log, in the area `audit`, for each such
+//! request. Bodies, in which there are passwords, are not part of it.
 
 use crate::access::Peer;
 use crate::refusal::Refusal;
@@ -16,12 +16,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// `None` if the request only looks, or is a client's work: messages published and got.
+    /// `None` if the request only looks at objects, or is a client's work: messages published and got.
     pub fn of(head: &Parts, peer: Peer) -> Option<Self> {
         let path = head.uri.path();
         let looks = matches!(head.method, Method::GET | Method::HEAD);
         let works = path.ends_with("/publish") || path.ends_with("/get");
-        (!looks && !works).then(|| Self {
+        let reads = path.starts_with("/api/leveret/queues/") && path.contains("/messages");
+        (reads || (!looks && !works)).then(|| Self {
             verb: head.method.clone(),
             path: path.to_owned(),
             peer,

@@ -18,6 +18,14 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// A value as text: strings without their quotation marks.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// A value. What JSON has no form for is text.
 pub fn value(field: &Field) -> Value {
     match field {

@@ -2,11 +2,11 @@
 //!
 //! This room knows HTTP and JSON and nothing of AMQP's frames. It never decides what the broker means: it reads the catalog's
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
-//! would. It never asks a queue's machine anything for a list, and the cost of a list follows the page that is asked for.
+//! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that is asked for.
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` tells it), [`origins`] (pages of other sites), `gzip`, then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `topic_permissions`, `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `moving`, `definitions`,
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `topic_permissions`, `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving`, `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `events` tells what a page looks at as it changes; `log_tail` has the last lines of the log, `configuration` what is in force; `metrics` is
@@ -18,6 +18,7 @@ pub mod admin_socket;
 mod arguments;
 mod audit;
 mod bindings;
+mod browsing;
 mod call;
 mod channels;
 mod configuration;
@@ -27,6 +28,7 @@ mod definitions;
 mod desk;
 mod events;
 mod exchanges;
+mod filter;
 mod gzip;
 mod health;
 mod history;
@@ -38,6 +40,7 @@ mod management;
 mod message_stats;
 mod messages;
 mod metrics;
+mod moment;
 mod moving;
 mod nodes;
 mod openapi;

@@ -338,25 +338,36 @@ pub fn next(desk: &Desk, queue: &str) -> Result<Option<(Delivery, u64, QueueRef)
 }
 
 fn row(message: &Message<'_>, redelivered: bool, remaining: u64, asked: &Asked, limits: &Limits) -> Value {
-    let part = &message.body[..message.body.len().min(asked.truncate)];
+    let mut row = described(message, asked.base64, asked.truncate, limits);
+    row.insert("redelivered".into(), redelivered.into());
+    row.insert("message_count".into(), remaining.into());
+    Value::Object(row)
+}
+
+/// What a message itself says; of its body the first `truncate` bytes.
+pub fn described(
+    message: &Message<'_>,
+    base64: bool,
+    truncate: usize,
+    limits: &Limits,
+) -> Map<String, Value> {
+    let part = &message.body[..message.body.len().min(truncate)];
     let (payload, encoding) = match std::str::from_utf8(part) {
-        Ok(text) if !asked.base64 => (text.to_owned(), "string"),
+        Ok(text) if !base64 => (text.to_owned(), "string"),
         _ => (STANDARD.encode(part), "base64"),
     };
-    json!({
-        "payload_bytes": message.body.len(),
-        "redelivered": redelivered,
-        "exchange": json::text(message.exchange()),
-        "routing_key": json::text(message.routing_key()),
-        "message_count": remaining,
-        "properties": shown_properties(message.properties, limits),
-        "payload": payload,
-        "payload_encoding": encoding,
-    })
+    let mut row = Map::new();
+    row.insert("payload_bytes".into(), message.body.len().into());
+    row.insert("exchange".into(), json::text(message.exchange()).into());
+    row.insert("routing_key".into(), json::text(message.routing_key()).into());
+    row.insert("properties".into(), shown_properties(message.properties, limits));
+    row.insert("payload".into(), payload.into());
+    row.insert("payload_encoding".into(), encoding.into());
+    row
 }
 
 /// Properties as an object; none are an empty list, as from RabbitMQ.
-fn shown_properties(bytes: &[u8], limits: &Limits) -> Value {
+pub fn shown_properties(bytes: &[u8], limits: &Limits) -> Value {
     let given = Properties::new(bytes);
     let mut map = Map::new();
     let strings = [

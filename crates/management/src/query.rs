@@ -23,6 +23,13 @@ impl Query {
         }
     }
 
+    /// All names with their values, in order.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.pairs
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// A value.
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut pairs = self.pairs.iter();

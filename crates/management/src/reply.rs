@@ -11,10 +11,12 @@ use serde_json::Value;
 pub struct Reply {
     /// HTTP's status code.
     pub status: u16,
-    /// JSON, if there is a body.
+    /// JSON, if there is a body and nothing else is said.
     pub body: Option<Vec<u8>>,
     /// The body is in gzip's form.
     pub squeezed: bool,
+    /// The body is whatever it is.
+    pub is_octets: bool,
     /// Where a created object is.
     pub location: Option<String>,
     /// The answer to a request without credentials: browsers ask for some.
@@ -47,12 +49,23 @@ impl Reply {
         }
     }
 
+    /// 200 with these bytes, to be stored under this name.
+    pub fn octets(bytes: Vec<u8>, name: String) -> Self {
+        Self {
+            body: Some(bytes),
+            is_octets: true,
+            download: Some(name),
+            ..Self::empty(200)
+        }
+    }
+
     /// A status alone: 201 for what was created, 204 for what was so already or is gone.
     pub fn empty(status: u16) -> Self {
         Self {
             status,
             body: None,
             squeezed: false,
+            is_octets: false,
             location: None,
             asks_for_credentials: false,
             download: None,

@@ -6,9 +6,9 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    bindings, channels, configuration, connections, consumers, definitions, events, exchanges, health,
-    limits, log_tail, messages, moving, nodes, openapi, overview, parameters, permissions, policies, queues,
-    topic_permissions, upkeep, users, vhosts, why,
+    bindings, browsing, channels, configuration, connections, consumers, definitions, events, exchanges,
+    health, limits, log_tail, messages, moving, nodes, openapi, overview, parameters, permissions, policies,
+    queues, topic_permissions, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -42,6 +42,7 @@ pub const ROUTES: &[&[Route]] = &[
     consumers::ROUTES,
     why::ROUTES,
     messages::ROUTES,
+    browsing::ROUTES,
     moving::ROUTES,
     definitions::ROUTES,
     health::ROUTES,

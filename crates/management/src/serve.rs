@@ -348,7 +348,11 @@ fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 fn response(reply: Reply, allow: &str) -> Response<Body> {
-    let has_body = reply.body.is_some();
+    let content_type = match (&reply.body, reply.is_octets) {
+        (None, _) => None,
+        (Some(_), true) => Some("application/octet-stream"),
+        (Some(_), false) => Some("application/json"),
+    };
     let mut response = Response::new(Either::Left(Full::new(Bytes::from(
         reply.body.unwrap_or_default(),
     ))));
@@ -367,8 +371,8 @@ fn response(reply: Reply, allow: &str) -> Response<Body> {
     );
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(header::VARY, "accept, accept-encoding, origin");
-    if has_body {
-        set(header::CONTENT_TYPE, "application/json");
+    if let Some(content_type) = content_type {
+        set(header::CONTENT_TYPE, content_type);
     }
     if reply.squeezed {
         set(header::CONTENT_ENCODING, "gzip");

@@ -25,7 +25,7 @@ use storage::Position;
 /// How many turns one thread makes in a row for others before it hands the queue on.
 const TURNS: usize = 16;
 
-type QueueHost = Host<Classic<Ends>, QueueJournal>;
+pub(super) type QueueHost = Host<Classic<Ends>, QueueJournal>;
 
 /// A queue of this node.
 pub struct Queue {
@@ -305,7 +305,7 @@ impl Queue {
         )
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueHost> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, QueueHost> {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -320,7 +320,7 @@ impl Queue {
     }
 
     /// Lets go of the host and carries out what must not happen under its lock; then looks whether mail came meanwhile.
-    fn finish(self: &Arc<Self>, host: MutexGuard<'_, QueueHost>, actions: Actions) {
+    pub(super) fn finish(self: &Arc<Self>, host: MutexGuard<'_, QueueHost>, actions: Actions) {
         drop(host);
         self.carry_out(actions);
         for _ in 0..TURNS {
@@ -587,7 +587,7 @@ impl std::fmt::Debug for Queue {
 
 /// What a turn leaves to be done without the host's lock.
 #[derive(Default)]
-struct Actions {
+pub(super) struct Actions {
     woken: Woken,
     jobs: Vec<Job>,
     /// Publishers who may go on.
@@ -597,7 +597,7 @@ struct Actions {
     unused: bool,
 }
 
-fn locate(source: Source, journal: &QueueJournal) -> Option<ReadAt> {
+pub(super) fn locate(source: Source, journal: &QueueJournal) -> Option<ReadAt> {
     match (source, journal) {
         (Source::Segment(place), _) => Some(ReadAt::Segment(place)),
         (Source::Journal(index), QueueJournal::Local(journal)) => journal.position(index).map(ReadAt::Log),

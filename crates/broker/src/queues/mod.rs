@@ -3,6 +3,7 @@
 mod handle;
 mod holding;
 mod journal;
+mod look;
 mod registry;
 
 pub use handle::{Queue, Status};

@@ -21,6 +21,7 @@ mod enqueue;
 mod expire;
 mod lanes;
 mod loading;
+mod look;
 mod once;
 mod overflow;
 mod paging;
@@ -31,6 +32,7 @@ mod settle;
 
 pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
 pub use lanes::{Classic, Lanes, Sorting};
+pub use look::{Glance, Glimpse, Standing};
 pub use record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
 pub use request::{
     ConsumerSettings, DeadLetterTo, DeliveryLimit, Disposal, Overflow, QueueSettings, Request,

@@ -2,7 +2,7 @@
 
 use crate::world::{Event, Plain, World, numbers};
 use model::{ConsumerId, Ranges, Seq};
-use queue::fifo::{Answer, ConsumerSettings, DropReason, QueueSettings, Record, Request};
+use queue::fifo::{Answer, ConsumerSettings, DropReason, QueueSettings, Record, Request, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A message that must exist.
@@ -434,6 +434,30 @@ impl Careful {
         }
     }
 
+    /// A look sees every message with its body, and whose it is, in pieces of any size and from any place.
+    pub fn check_look(&self, step: u64) {
+        let standing = |seq: &Seq| match self.ready.contains(seq) {
+            true => Standing::Ready,
+            false => Standing::Held,
+        };
+        let all = self.known.iter();
+        let all: Vec<_> = all
+            .map(|(seq, known)| (*seq, *seq, standing(seq), known.returned))
+            .collect();
+        assert_eq!(self.world.seen(step), all);
+        let fifo = &self.world.fifo;
+        for index in [0, all.len() / 2, all.len().saturating_sub(1)] {
+            let Some((seq, ..)) = all.get(index) else { break };
+            let glance = fifo.look(None, index as u64, 1);
+            assert_eq!((glance.spans[0].first, glance.skipped), (*seq, index as u64));
+            let start = all[index.saturating_sub(step as usize)].0;
+            assert_eq!(first_seen(&self.world, fifo.back(Some(*seq), step)), Some(start));
+        }
+        let tail = all.len().saturating_sub(step as usize);
+        let tail = all.get(tail).map(|(seq, ..)| *seq);
+        assert_eq!(first_seen(&self.world, fifo.back(None, step)), tail);
+    }
+
     /// As [`Careful::check_restart`] after a crash before the last turn's records were durable; `before` is what had to
     /// survive then.
     pub fn check_crash(&self, before: &BTreeSet<Seq>) {
@@ -445,4 +469,9 @@ impl Careful {
     pub fn survivors(&self) -> BTreeSet<Seq> {
         self.journaled()
     }
+}
+
+fn first_seen(world: &World, from: Option<Seq>) -> Option<Seq> {
+    let glance = world.fifo.look(from, 0, 1);
+    glance.spans.first().map(|span| span.first)
 }

@@ -9,7 +9,7 @@ use model::{BlockBuilder, ConsumerId, Ranges, RetryDelay, Seq, Timestamp, X_DEDU
 use proptest::prelude::*;
 use queue::fifo::{
     Answer, ConsumerSettings, Delivery, DeliveryLimit, Disposal, Expiry, QueueSettings, Record, Request,
-    Sorting,
+    Sorting, Standing,
 };
 use std::sync::Arc;
 
@@ -293,6 +293,25 @@ impl Naive {
             .iter()
             .filter(|it| matches!(it.state, State::Held { .. }));
         assert_eq!(status.unacked, held.count() as u64);
+        self.check_look();
+    }
+
+    /// A look sees every message once and whose it is; of a queue with priorities in the order in which they leave.
+    fn check_look(&self) {
+        let seen = self.world.seen(3);
+        let count = |wanted| seen.iter().filter(|(_, _, it, _)| *it == wanted).count();
+        let waits = |it: &&Known| matches!(it.state, State::Waiting { .. });
+        let waiting = self.known.iter().filter(waits).count();
+        assert_eq!(count(Standing::Ready), self.ready().len());
+        assert_eq!(count(Standing::Waiting), waiting);
+        let numbers: Vec<Seq> = seen.iter().map(|(_, number, ..)| *number).collect();
+        let mut known: Vec<_> = self.known.iter().map(|it| it.rank).collect();
+        known.sort_unstable();
+        let known: Vec<Seq> = known.into_iter().map(|(_, number)| number).collect();
+        match self.settings.sorting {
+            Sorting::FairKey(_) => assert_eq!(numbers.len(), known.len()),
+            _ => assert_eq!(numbers, known),
+        }
     }
 
     fn held(&self, at: usize) -> Option<(usize, Seq, Option<u64>)> {

@@ -181,6 +181,7 @@ proptest! {
         memory in prop_oneof![Just(0usize), 500usize..20_000, Just(1 << 24)],
         max_length in prop::option::weighted(0.3, 0u64..300),
         max_length_bytes in prop::option::weighted(0.2, 0u64..5_000),
+        seen in 1u64..40,
         steps in prop::collection::vec(step(), 1..80),
     ) {
         let settings = QueueSettings { durable, max_length, max_length_bytes, ..QueueSettings::default() };
@@ -190,6 +191,7 @@ proptest! {
             let before = careful.survivors();
             let turns = careful.turns;
             take(&mut careful, step, max_length_bytes.is_some());
+            careful.check_look(seen);
             careful.check_restart();
             if careful.turns == turns + 1 {
                 careful.check_crash(&before);

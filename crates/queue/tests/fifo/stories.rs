@@ -9,6 +9,7 @@
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
 //! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
 //! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT
+//! look [FROM] [skip N] [count N]     tail N
 //! restart [MS] (at that time; the host tells the queue its settings after it has replayed the journal)
 //! ```
 //!
@@ -17,8 +18,8 @@
 use crate::world::{Event, World, expiring_block, keyed_block};
 use model::{ConsumerId, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
-    Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Overflow,
-    QueueSettings, Record, Request, Sorting, Source,
+    Answer, Bytes, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse,
+    Overflow, QueueSettings, Record, Request, Sorting, Source, Standing,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -120,6 +121,14 @@ impl Story {
                 return self.describe(events);
             }
             "status" => return vec![self.status()],
+            "look" => {
+                let from = words.get(1).and_then(|from| from.parse().ok());
+                return self.look(from, after(words, "skip").unwrap_or(0), after(words, "count"));
+            }
+            "tail" => {
+                let from = self.world.fifo.back(None, words[1].parse().unwrap());
+                return self.look(from, 0, None);
+            }
             "disk" => return self.disk(words.contains(&"fails"), words.get(2).map(|pieces| spans(pieces))),
             _ => self.request(words),
         };
@@ -268,6 +277,31 @@ impl Story {
                 return lines;
             }
         }
+    }
+
+    fn look(&self, from: Option<u64>, skip: u64, count: Option<u64>) -> Vec<String> {
+        let glance = self.world.fifo.look(from, skip, count.unwrap_or(u64::MAX));
+        let line = |span: &Glimpse| {
+            let standing = match span.standing {
+                Standing::Ready => "ready",
+                Standing::Held => "unacked",
+                Standing::Waiting => "waits for its next try",
+                Standing::Leaving => "on its way to the dead letters",
+            };
+            let again = if span.redelivered {
+                ", delivered before"
+            } else {
+                ""
+            };
+            let place = match span.bytes {
+                Bytes::Memory(_) => "",
+                Bytes::Source(_) => ", on disk",
+            };
+            format!("{}: {standing}{again}{place}", show(span.first, span.last))
+        };
+        let mut lines: Vec<String> = glance.spans.iter().map(line).collect();
+        lines.extend(glance.next.map(|next| format!("more from {next}")));
+        lines
     }
 
     fn status(&self) -> String {

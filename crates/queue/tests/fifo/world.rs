@@ -7,8 +7,8 @@ use model::{
     X_DEDUPLICATION_HEADER,
 };
 use queue::fifo::{
-    Answer, Bytes, Classic, Delivery, DropReason, Effect, Ends, Piece, Place, QueueSettings, Record, Request,
-    Sorting, Source, Stored,
+    Answer, Bytes, Classic, Delivery, DropReason, Effect, Ends, Glimpse, Piece, Place, QueueSettings, Record,
+    Request, Sorting, Source, Standing, Stored,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -261,6 +261,32 @@ impl World {
                 _ => None,
             },
         }
+    }
+
+    /// Looks at the whole queue, so many messages at a time, and reads every body: each message's number in the queue, the
+    /// number that its body tells, whose it is, and whether it may have been delivered before.
+    pub fn seen(&self, step: u64) -> Vec<(Seq, Seq, Standing, bool)> {
+        let mut all = Vec::new();
+        let mut from = None;
+        loop {
+            let glance = self.fifo.look(from, 0, step);
+            for span in &glance.spans {
+                all.extend((span.first..=span.last).map(|seq| self.see(span, seq)));
+            }
+            from = glance.next;
+            if from.is_none() {
+                return all;
+            }
+        }
+    }
+
+    fn see(&self, span: &Glimpse, seq: Seq) -> (Seq, Seq, Standing, bool) {
+        let block = match &span.bytes {
+            Bytes::Memory(block) => block.clone(),
+            Bytes::Source(source) => self.read(*source).expect("a place stands until the next turn"),
+        };
+        let message = block.message((seq - span.base) as usize);
+        (seq, number(message), span.standing, span.redelivered)
     }
 
     /// The disk answers the oldest load.

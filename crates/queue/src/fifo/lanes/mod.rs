@@ -6,6 +6,7 @@
 //! be journaled, and replay needs no settings. The numbers of a plain queue are those of lane 0.
 
 mod checkpoints;
+mod look;
 mod once;
 mod requests;
 mod sorting;

@@ -1,0 +1,236 @@
+//! Looking through a queue's messages without taking them: nothing is consumed, marked or put elsewhere.
+//!
+//! The queue says in short looks which messages are there and where their bytes lie; the bytes are read by whoever asked, one
+//! block at a time, apart from the queue and from the threads that page for its consumers. What was moved or consumed between the
+//! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
+
+use crate::node::Node;
+use crate::pager::{ReadAt, Shelves};
+use crate::queues::{Queue, Status};
+use crate::session::Session;
+use catalog::Refusal;
+use model::{Block, Message, Seq, Timestamp};
+use queue::fifo::Standing;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// How many messages one look at the queue is for: they are looked at again if it takes long to read them.
+const LOOK: u64 = 256;
+/// How often messages are looked at again because they were moved while their bytes were read.
+const ATTEMPTS: usize = 5;
+
+/// Where browsing begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With the first message.
+    Head,
+    /// So many messages before this one, or before the end.
+    Before(Option<Seq>, u64),
+    /// With this message, or the next one that is there.
+    At(Seq),
+    /// With the message before which so many are.
+    Index(u64),
+    /// With the first message that the broker received at this time or later.
+    Time(Timestamp),
+}
+
+/// A message as it is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Its number: what browsing goes on from, and what it is taken by.
+    pub seq: Seq,
+    /// Whose it is.
+    pub standing: Standing,
+    /// It may have been delivered before.
+    pub redelivered: bool,
+    /// How often it came back.
+    pub returns: u32,
+    /// When the broker received it. Messages that were put together on disk have the time of the first.
+    pub received: Timestamp,
+    /// It was published as persistent.
+    pub persistent: bool,
+    /// The message.
+    pub message: Message<'a>,
+}
+
+/// How browsing ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Browsed {
+    /// Where it goes on; `None` if the end of the queue was reached.
+    pub next: Option<Seq>,
+    /// Messages that are there and cannot be read: the disk has damaged them.
+    pub unreadable: u64,
+}
+
+/// Somebody who browses one queue.
+pub struct Browser {
+    queue: Arc<Queue>,
+    shelves: Shelves,
+}
+
+/// One span of a look.
+#[derive(Debug)]
+pub struct Spot {
+    pub first: Seq,
+    pub last: Seq,
+    pub standing: Standing,
+    pub redelivered: bool,
+    pub returns: u32,
+    /// Here, or where to read it; `None` if the journal does not know the place.
+    pub bytes: Result<Arc<Block>, Option<ReadAt>>,
+    /// The number that the block's first message has, or would have.
+    pub base: Seq,
+}
+
+impl Session {
+    /// Somebody who may read the queue browses it.
+    ///
+    /// # Errors
+    /// No such queue, no read permission, another connection's exclusive queue.
+    pub fn browse(&self, queue: &str) -> Result<Browser, Refusal> {
+        let queue = self.queue_to_read(queue)?;
+        let shelves = shelves(queue.node());
+        Ok(Browser { queue, shelves })
+    }
+}
+
+fn shelves(node: &Node) -> Shelves {
+    Shelves {
+        log: node.log.clone(),
+        segments: node.segments.clone(),
+    }
+}
+
+impl Browser {
+    /// Where a start is now; `None` for the head.
+    pub fn place(&self, start: Start) -> Option<Seq> {
+        match start {
+            Start::Head => None,
+            Start::At(seq) => Some(seq),
+            Start::Before(before, count) => self.queue.back(before, count),
+            Start::Index(index) => self.skip(index),
+            Start::Time(time) => self.since(time),
+        }
+    }
+
+    /// Shows the messages from a place on, one after the other, until `visit` has seen enough: it breaks before the message that
+    /// browsing is to go on with.
+    pub fn each(&self, from: Option<Seq>, mut visit: impl FnMut(&Seen<'_>) -> ControlFlow<()>) -> Browsed {
+        let mut browsed = Browsed {
+            next: from,
+            unreadable: 0,
+        };
+        let mut failed = (None, 0);
+        loop {
+            let glance = self.queue.look_at(browsed.next, 0, LOOK);
+            let mut again = false;
+            // What was read last may hold the next span too.
+            let mut last: Option<(ReadAt, Arc<Block>)> = None;
+            for spot in &glance.spots {
+                let Some(block) = self.block(spot, &mut last) else {
+                    failed = match failed {
+                        (Some(seq), times) if seq == spot.first => (Some(seq), times + 1),
+                        _ => (Some(spot.first), 1),
+                    };
+                    browsed.next = Some(spot.first);
+                    again = failed.1 < ATTEMPTS;
+                    if again {
+                        break;
+                    }
+                    browsed.unreadable += spot.last + 1 - spot.first;
+                    continue;
+                };
+                for seq in spot.first..=spot.last {
+                    if visit(&spot.show(seq, &block)).is_break() {
+                        browsed.next = Some(seq);
+                        return browsed;
+                    }
+                }
+            }
+            if again {
+                continue;
+            }
+            browsed.next = glance.next;
+            if browsed.next.is_none() {
+                return browsed;
+            }
+        }
+    }
+
+    /// The span's block, if it can be read and holds the span.
+    fn block(&self, spot: &Spot, last: &mut Option<(ReadAt, Arc<Block>)>) -> Option<Arc<Block>> {
+        let block = match &spot.bytes {
+            Ok(block) => block.clone(),
+            Err(at) => {
+                let at = (*at)?;
+                match last {
+                    Some((known, block)) if *known == at => block.clone(),
+                    _ => {
+                        let block = self.shelves.read_block(self.queue.id, at).ok()?;
+                        *last = Some((at, block.clone()));
+                        block
+                    }
+                }
+            }
+        };
+        let holds = spot.base <= spot.first && spot.last - spot.base < block.len() as u64;
+        holds.then_some(block)
+    }
+
+    fn skip(&self, index: u64) -> Option<Seq> {
+        let mut from = None;
+        let mut left = index;
+        loop {
+            let glance = self.queue.look_at(from, left, 1);
+            left -= glance.skipped;
+            match (glance.spots.first(), glance.next) {
+                (Some(spot), _) => return Some(spot.first),
+                (None, None) => return Some(Seq::MAX),
+                (None, next) => from = next,
+            }
+        }
+    }
+
+    /// The place of the first message that came at that time or later: messages of a queue that does not sort them came in the
+    /// order of their numbers. The head of one that does.
+    fn since(&self, time: Timestamp) -> Option<Seq> {
+        let (mut low, mut high) = self.queue.bounds()?;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut found = None;
+            self.each(Some(middle), |seen| {
+                found = Some((seen.seq, seen.received));
+                ControlFlow::Break(())
+            });
+            match found {
+                Some((seq, received)) if received < time => low = seq + 1,
+                _ => high = middle,
+            }
+        }
+        Some(low)
+    }
+
+    /// The queue's numbers after its last turn.
+    pub fn status(&self) -> Status {
+        self.queue.status()
+    }
+
+    /// A name for this life of the queue in this run of the broker: numbers of messages mean something only within it.
+    pub fn edition(&self) -> String {
+        format!("{}.{}", self.queue.id.0, self.queue.node().run)
+    }
+}
+
+impl Spot {
+    fn show<'a>(&self, seq: Seq, block: &'a Block) -> Seen<'a> {
+        Seen {
+            seq,
+            standing: self.standing,
+            redelivered: self.redelivered,
+            returns: self.returns,
+            received: block.received(),
+            persistent: block.persistent(),
+            message: block.message((seq - self.base) as usize),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a browser asks a queue: a look at its machine, for a moment, without a turn.
+
+use super::Queue;
+use super::handle::{Actions, QueueHost, locate};
+use crate::browse::Spot;
+use model::Seq;
+use queue::fifo::{Bytes, Glimpse};
+use std::sync::Arc;
+
+/// What a look has found.
+pub struct Looked {
+    /// The messages, in the queue's order.
+    pub spots: Vec<Spot>,
+    /// Where the next look goes on; `None` at the end of the queue.
+    pub next: Option<Seq>,
+    /// How many messages were passed over.
+    pub skipped: u64,
+}
+
+impl Queue {
+    /// See [`queue::fifo::Classic::look`].
+    pub fn look_at(self: &Arc<Self>, from: Option<Seq>, skip: u64, count: u64) -> Looked {
+        self.glance(|host| {
+            let glance = host.machine.look(from, skip, count);
+            let spot = |span: Glimpse| Spot {
+                first: span.first,
+                last: span.last,
+                standing: span.standing,
+                redelivered: span.redelivered,
+                returns: span.returns,
+                bytes: match span.bytes {
+                    Bytes::Memory(block) => Ok(block),
+                    Bytes::Source(source) => Err(locate(source, &host.journal)),
+                },
+                base: span.base,
+            };
+            Looked {
+                spots: glance.spans.into_iter().map(spot).collect(),
+                next: glance.next,
+                skipped: glance.skipped,
+            }
+        })
+    }
+
+    /// Lends the host for a moment. Whoever asked something of the queue meanwhile is served afterwards, as after a turn.
+    fn glance<T>(self: &Arc<Self>, look: impl FnOnce(&QueueHost) -> T) -> T {
+        let host = self.lock();
+        let found = look(&host);
+        self.finish(host, Actions::default());
+        found
+    }
+
+    /// See [`queue::fifo::Classic::back`].
+    pub fn back(self: &Arc<Self>, before: Option<Seq>, count: u64) -> Option<Seq> {
+        self.glance(|host| host.machine.back(before, count))
+    }
+
+    /// See [`queue::fifo::Classic::bounds`].
+    pub fn bounds(self: &Arc<Self>) -> Option<(Seq, Seq)> {
+        self.glance(|host| host.machine.bounds())
+    }
+}

@@ -1,0 +1,199 @@
+//! Looking through the messages of a queue without consuming them, from any place, with or without a filter; and one message whole.
+//!
+//! An answer is one bounded piece of work. It says how far it came, and whoever asked goes on from there or stops: so they can
+//! show how far they are and are never waited for.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::desk::Desk;
+use crate::filter::{Filter, state};
+use crate::messages::{described, told};
+use crate::moment;
+use crate::queues;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::{Browser, Seen, Start};
+use model::{Limits, Seq, Timestamp};
+use serde_json::{Value, json};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/leveret/queues/:vhost/:name/messages",
+        verbs: &[("GET", Right::Vhost, list)],
+    },
+    Route {
+        path: "/leveret/queues/:vhost/:name/messages/:position/body",
+        verbs: &[("GET", Right::Vhost, body)],
+    },
+];
+
+/// How many messages an answer shows unless told otherwise, and at the most.
+const SHOWN: (u64, u64) = (50, 1000);
+/// How many bytes of a body are shown unless told otherwise, and at the most.
+const TRUNCATE: (usize, usize) = (50_000, 1024 * 1024);
+/// How many bytes of bodies an answer shows at the most, and one message more.
+const SHOWN_BYTES: usize = 8 * 1024 * 1024;
+/// How many messages an answer looks through at the most.
+const SCANNED: u64 = 100_000;
+/// How many bytes of them, and one message more.
+const SCANNED_BYTES: u64 = 64 * 1024 * 1024;
+/// How long it looks.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How far a search may go before it answers, and how far it has come.
+#[derive(Debug)]
+pub struct Scan {
+    /// Messages looked at.
+    pub messages: u64,
+    bytes: u64,
+    most: u64,
+    until: Instant,
+}
+
+impl Scan {
+    /// At most so many messages.
+    pub fn of(most: u64) -> Self {
+        Self {
+            messages: 0,
+            bytes: 0,
+            most: most.min(SCANNED),
+            until: Instant::now() + PATIENCE,
+        }
+    }
+
+    /// Counts a message; false if the search has gone far enough without it. One message is always looked at, so that every
+    /// answer goes on.
+    pub fn take(&mut self, seen: &Seen<'_>) -> bool {
+        let late = self.messages.is_multiple_of(16) && Instant::now() >= self.until;
+        if self.messages > 0 && (self.messages >= self.most || self.bytes >= SCANNED_BYTES || late) {
+            return false;
+        }
+        self.messages += 1;
+        self.bytes += seen.message.body.len() as u64;
+        true
+    }
+}
+
+/// A browser for the queue of the path, in the asker's name.
+pub fn open(call: &Call<'_>, desk: &Desk) -> Result<Browser, Refusal> {
+    let queue = call.part("name");
+    desk.session().browse(queue).map_err(|refusal| told(&refusal))
+}
+
+/// A message's number in an address or a body. It is text in JSON, whose numbers are not exact.
+pub fn position(text: &str) -> Result<Seq, Refusal> {
+    text.parse()
+        .map_err(|_| Refusal::bad_request(format!("'{text}' is no message's position")))
+}
+
+fn number(call: &Call<'_>, name: &str) -> Result<Option<u64>, Refusal> {
+    let parse = |text: &str| {
+        text.parse()
+            .map_err(|_| Refusal::BadRequest(json!(["not_integer", text])))
+    };
+    call.query.get(name).map(parse).transpose()
+}
+
+fn start(call: &Call<'_>, count: u64, now_ms: u64) -> Result<Start, Refusal> {
+    if let Some(index) = number(call, "index")? {
+        return Ok(Start::Index(index));
+    }
+    if let Some(time) = call.query.get("time") {
+        let refusal = || Refusal::bad_request(format!("time: '{time}' is no time"));
+        return Ok(Start::Time(Timestamp(
+            moment::parse(time, now_ms).ok_or_else(refusal)?,
+        )));
+    }
+    if let Some(before) = call.query.get("before") {
+        return Ok(Start::Before(Some(position(before)?), count));
+    }
+    Ok(match call.query.get("from") {
+        None | Some("head") => Start::Head,
+        Some("tail") => Start::Before(None, count),
+        Some(text) => Start::At(position(text)?),
+    })
+}
+
+fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
+    let count = number(call, "count")?.unwrap_or(SHOWN.0).clamp(1, SHOWN.1);
+    let truncate = number(call, "truncate")?.map_or(TRUNCATE.0, |bytes| bytes as usize);
+    let truncate = truncate.min(TRUNCATE.1);
+    let desk = Desk::open(call)?;
+    let now_ms = desk.session().now_ms();
+    let start = start(call, count, now_ms)?;
+    let mut filter = Filter::of(call.query.pairs(), now_ms, false)?;
+    if let Start::Time(time) = start {
+        // A queue that sorts its messages begins at the head.
+        filter.since(time);
+    }
+    let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED));
+    let browser = open(call, &desk)?;
+    let limits = call.hall.broker.limits();
+    let end = match start {
+        Start::Before(before, _) => before,
+        _ => None,
+    };
+    let (mut shown, mut bytes) = (Vec::new(), 0);
+    let base64 = call.query.get("encoding") == Some("base64");
+    let browsed = browser.each(browser.place(start), |seen| {
+        let full = shown.len() as u64 >= count || bytes >= SHOWN_BYTES || end == Some(seen.seq);
+        if full || !scan.take(seen) {
+            return ControlFlow::Break(());
+        }
+        if filter.passes(seen, limits) {
+            bytes += seen.message.body.len().min(truncate);
+            shown.push(row(seen, base64, truncate, limits));
+        }
+        ControlFlow::Continue(())
+    });
+    let status = browser.status();
+    Ok(Reply::json(&json!({
+        "messages": shown,
+        "next": browsed.next.map(|seq| seq.to_string()),
+        "edition": browser.edition(),
+        "scanned": scan.messages,
+        "unreadable": browsed.unreadable,
+        "messages_ready": status.ready,
+        "messages_unacknowledged": status.unacked,
+    })))
+}
+
+/// A message as answers show it.
+pub fn row(seen: &Seen<'_>, base64: bool, truncate: usize, limits: &Limits) -> Value {
+    let mut row = described(&seen.message, base64, truncate, limits);
+    row.insert("position".into(), seen.seq.to_string().into());
+    row.insert("state".into(), state(seen.standing).into());
+    row.insert("redelivered".into(), seen.redelivered.into());
+    row.insert("returns".into(), seen.returns.into());
+    row.insert("received_at".into(), seen.received.0.into());
+    row.insert("persistent".into(), seen.persistent.into());
+    Value::Object(row)
+}
+
+/// The body of one message as it is, to be stored in a file.
+fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
+    queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
+    let wanted = position(call.part("position"))?;
+    let desk = Desk::open(call)?;
+    let browser = open(call, &desk)?;
+    if call
+        .query
+        .get("edition")
+        .is_some_and(|edition| edition != browser.edition())
+    {
+        return Err(Refusal::Missing("message_not_found".into()));
+    }
+    let mut found = None;
+    browser.each(Some(wanted), |seen| {
+        found = (seen.seq == wanted).then(|| seen.message.body.to_vec());
+        ControlFlow::Break(())
+    });
+    match found {
+        Some(bytes) => Ok(Reply::octets(bytes, format!("message-{wanted}.bin"))),
+        None => Err(Refusal::Missing("message_not_found".into())),
+    }
+}

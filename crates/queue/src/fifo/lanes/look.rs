@@ -1,0 +1,66 @@
+//! Looking at all lanes: the highest first, as a queue with priorities hands them out.
+
+use super::{Classic, Lanes, first_of, lane_of};
+use crate::fifo::look::Sight;
+use crate::fifo::{Ends, Glance};
+use model::Seq;
+
+impl<E: Ends> Classic<E> {
+    /// Which messages are there, from `from` on or from the head: `skip` are passed over, at most `count` shown. The order is
+    /// that of delivery; of groups that take turns one stands behind the other.
+    pub fn look(&self, from: Option<Seq>, skip: u64, count: u64) -> Glance {
+        let mut glance = Glance::default();
+        let mut sight = Sight::new(skip, count);
+        match self {
+            Self::Plain(fifo) => {
+                fifo.look(from.unwrap_or(0), &mut sight, &mut glance);
+            }
+            Self::Sorted(lanes) => lanes.look(from, &mut sight, &mut glance),
+        }
+        glance
+    }
+
+    /// Where a look begins that shall end before message `before`, or at the end of the queue, and show `count` messages.
+    pub fn back(&self, before: Option<Seq>, mut count: u64) -> Option<Seq> {
+        match self {
+            Self::Plain(fifo) => Some(fifo.back(before.unwrap_or(Seq::MAX), &mut count)),
+            Self::Sorted(lanes) => lanes.back(before, count),
+        }
+    }
+
+    /// The numbers between which its messages lie, the second one excluded; `None` if they are in several lanes, where a later
+    /// message may have a lower number.
+    pub fn bounds(&self) -> Option<(Seq, Seq)> {
+        match self {
+            Self::Plain(fifo) => {
+                let first = fifo.contents.run(0).map_or(fifo.contents.next(), |run| run.low);
+                Some((first, fifo.contents.next()))
+            }
+            Self::Sorted(_) => None,
+        }
+    }
+}
+
+impl<E: Ends> Lanes<E> {
+    fn look(&self, from: Option<Seq>, sight: &mut Sight, glance: &mut Glance) {
+        let highest = from.map_or(u16::MAX, lane_of);
+        for (id, lane) in self.lanes.range(..=highest).rev() {
+            let start = from.filter(|from| lane_of(*from) == *id);
+            if !lane.look(start.unwrap_or(first_of(*id)), sight, glance) {
+                return;
+            }
+        }
+    }
+
+    fn back(&self, before: Option<Seq>, mut count: u64) -> Option<Seq> {
+        let mut at = before;
+        for (id, lane) in self.lanes.range(before.map_or(0, lane_of)..) {
+            if count == 0 {
+                break;
+            }
+            let end = before.filter(|before| lane_of(*before) == *id);
+            at = Some(lane.back(end.unwrap_or(Seq::MAX), &mut count));
+        }
+        at
+    }
+}

@@ -1,0 +1,211 @@
+//! Looking at what is there: which messages, where their bytes are, what becomes of them. Nothing is changed by it, which the
+//! type says: everything here borrows the queue and no more.
+//!
+//! A look is a bounded piece of work, however long the queue is: whoever wants more goes on from where it ended. Places are
+//! told by messages' numbers, so a look goes on rightly although messages came and went meanwhile.
+
+use super::{Bytes, Ends, Fifo};
+use model::Seq;
+
+/// How many runs one look passes at the most, tombstones included.
+const RUNS: usize = 4096;
+/// How many spans it shows at the most.
+const SPANS: usize = 512;
+
+/// Whose a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It may be delivered.
+    Ready,
+    /// It was delivered and is not settled.
+    Held,
+    /// It came back and waits for its next try.
+    Waiting,
+    /// It is on its way to a dead-letter exchange.
+    Leaving,
+}
+
+/// Messages that lie together and are told apart by nothing.
+#[derive(Clone, Debug)]
+pub struct Glimpse {
+    /// The first of them.
+    pub first: Seq,
+    /// The last.
+    pub last: Seq,
+    /// Whose they are.
+    pub standing: Standing,
+    /// They may have been delivered before.
+    pub redelivered: bool,
+    /// How often they came back.
+    pub returns: u32,
+    /// Where their block is. Places on disk stand until the queue's next turn: what cannot be read there was moved, or is
+    /// gone, and is to be looked at again.
+    pub bytes: Bytes,
+    /// The number that the block's first message has, or would have.
+    pub base: Seq,
+}
+
+/// What a look has found.
+#[derive(Clone, Debug, Default)]
+pub struct Glance {
+    /// The messages, in the queue's order.
+    pub spans: Vec<Glimpse>,
+    /// Where the next look goes on; `None` at the end of the queue.
+    pub next: Option<Seq>,
+    /// How many messages were passed over, of those that were to be.
+    pub skipped: u64,
+}
+
+/// What a look may still do.
+pub(super) struct Sight {
+    /// So many messages are passed over first.
+    pub skip: u64,
+    /// So many are shown at the most.
+    pub count: u64,
+    runs: usize,
+}
+
+impl Sight {
+    pub(super) fn new(skip: u64, count: u64) -> Self {
+        Self {
+            skip,
+            count,
+            runs: RUNS,
+        }
+    }
+
+    fn is_over(&self, glance: &Glance) -> bool {
+        self.count == 0 || self.runs == 0 || glance.spans.len() >= SPANS
+    }
+}
+
+impl<E: Ends> Fifo<E> {
+    /// Looks at the messages from `from` on. False if the look ended before the queue did; then `glance.next` says where.
+    pub(super) fn look(&self, from: Seq, sight: &mut Sight, glance: &mut Glance) -> bool {
+        let mut slot = self.contents.find(from);
+        let mut from = from;
+        while let Some(run) = self.contents.run(slot) {
+            from = from.max(run.first);
+            if sight.is_over(glance) {
+                glance.next = Some(from);
+                return false;
+            }
+            sight.runs -= 1;
+            if from <= run.low && u64::from(run.live) <= sight.skip {
+                sight.skip -= u64::from(run.live);
+                glance.skipped += u64::from(run.live);
+                from = run.end;
+            }
+            while let Some((first, last)) = run.live_span(from, run.end - 1) {
+                let passed = sight.skip.min(last + 1 - first);
+                sight.skip -= passed;
+                glance.skipped += passed;
+                from = first + passed;
+                if from > last {
+                    continue;
+                }
+                if sight.is_over(glance) {
+                    glance.next = Some(from);
+                    return false;
+                }
+                let shown = self.glimpse(slot, from, last.min(from.saturating_add(sight.count - 1)));
+                let Some(shown) = shown else { break };
+                from = shown.last + 1;
+                sight.count -= shown.last + 1 - shown.first;
+                glance.spans.push(shown);
+            }
+            from = run.end;
+            slot += 1;
+        }
+        true
+    }
+
+    /// The first of the live messages `first..=last` of a run, with those that are alike.
+    fn glimpse(&self, slot: usize, first: Seq, last: Seq) -> Option<Glimpse> {
+        let run = self.contents.run(slot)?;
+        let (bytes, base) = match (&run.memory, run.home.source()) {
+            (Some(memory), _) => (Bytes::Memory(memory.block.clone()), memory.base),
+            (None, Some((source, base))) => (Bytes::Source(source), base),
+            (None, None) => return None,
+        };
+        let (standing, last) = self.standing(first, last);
+        let (mut last, returns) = self.contents.returned_alike(first, last);
+        let suspect = first < self.dispatch.suspect_below;
+        if suspect {
+            last = last.min(self.dispatch.suspect_below - 1);
+        }
+        Some(Glimpse {
+            first,
+            last,
+            standing,
+            redelivered: suspect || returns > 0,
+            returns,
+            bytes,
+            base,
+        })
+    }
+
+    /// Whose the live message `first` is, and up to which one the same is true.
+    fn standing(&self, first: Seq, last: Seq) -> (Standing, Seq) {
+        let dispatch = &self.dispatch;
+        let mut last = last;
+        match dispatch.leaving.overlap(first, last) {
+            Some((from, _)) if from == first => {
+                return match self.contents.retries.waits(first) {
+                    true => (Standing::Waiting, first),
+                    false => (Standing::Leaving, first),
+                };
+            }
+            Some((from, _)) => last = from - 1,
+            None => {}
+        }
+        if first >= dispatch.cursor {
+            return (Standing::Ready, last);
+        }
+        last = last.min(dispatch.cursor - 1);
+        match dispatch.returned.overlap(first, last) {
+            Some((from, to)) if from == first => (Standing::Ready, to),
+            Some((from, _)) => (Standing::Held, from - 1),
+            None => (Standing::Held, last),
+        }
+    }
+
+    /// The number of the first of the last `count` messages before `before`; less are counted off `count`. A bounded piece of
+    /// work too: it may stop short.
+    pub(super) fn back(&self, before: Seq, count: &mut u64) -> Seq {
+        let mut at = before.min(self.contents.next());
+        let mut slot = self.contents.find(at.saturating_sub(1));
+        for _ in 0..RUNS {
+            if *count == 0 {
+                break;
+            }
+            if let Some(run) = self.contents.run(slot) {
+                at = at.min(run.end);
+                if at == run.end && u64::from(run.live) <= *count {
+                    *count -= u64::from(run.live);
+                    at = run.low;
+                } else {
+                    let mut spans = Vec::new();
+                    let mut from = run.low;
+                    while let Some((first, last)) = run.live_span(from, at.saturating_sub(1)) {
+                        spans.push((first, last));
+                        from = last + 1;
+                    }
+                    for (first, last) in spans.into_iter().rev() {
+                        let taken = (*count).min(last + 1 - first);
+                        *count -= taken;
+                        at = last + 1 - taken;
+                        if *count == 0 {
+                            break;
+                        }
+                    }
+                }
+            }
+            match slot.checked_sub(1) {
+                Some(before) => slot = before,
+                None => break,
+            }
+        }
+        at
+    }
+}
