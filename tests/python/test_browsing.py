@@ -110,8 +110,10 @@ def test_messages_are_found_by_what_they_carry(api, vhost, held):  # noqa: F811
 def test_bodies_are_cut_and_can_be_had_whole(api, vhost, held):  # noqa: F811
     large = bytes(range(256)) * 4096
     assert publish(api, vhost, payload=base64.b64encode(large).decode(), encoding="base64").status == 200
-    [message] = browse(api, held, truncate=10)["messages"]
+    [message] = browse(api, held, truncate=10, encoding="base64")["messages"]
     assert (message["payload_bytes"], base64.b64decode(message["payload"])) == (len(large), large[:10])
+    publish(api, vhost, payload="aé€")
+    assert bodies(browse(api, held, index=1, truncate=5)) == ["aé"]
     edition = browse(api, held)["edition"]
     path = f"/leveret/queues/{held}/messages/{message['position']}/body"
     request = urllib.request.Request(f"{api.root}/api{path}?edition={edition}", headers={"authorization": f"Basic {api.credentials}"})

@@ -164,7 +164,8 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// A message as answers show it.
 pub fn row(seen: &Seen<'_>, base64: bool, truncate: usize, limits: &Limits) -> Value {
-    let mut row = described(&seen.message, base64, truncate, limits);
+    let cut = boundary(seen.message.body, truncate);
+    let mut row = described(&seen.message, base64, cut, limits);
     row.insert("position".into(), seen.seq.to_string().into());
     row.insert("state".into(), state(seen.standing).into());
     row.insert("redelivered".into(), seen.redelivered.into());
@@ -172,6 +173,15 @@ pub fn row(seen: &Seen<'_>, base64: bool, truncate: usize, limits: &Limits) -> V
     row.insert("received_at".into(), seen.received.0.into());
     row.insert("persistent".into(), seen.persistent.into());
     Value::Object(row)
+}
+
+/// Text is not cut within a character, because half of one is no text.
+fn boundary(body: &[u8], at: usize) -> usize {
+    let continues = |at: usize| body.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+    (at.saturating_sub(3)..=at)
+        .rev()
+        .find(|at| !continues(*at))
+        .unwrap_or(at)
 }
 
 /// The body of one message as it is, to be stored in a file.
