@@ -1,6 +1,8 @@
 //! Browsing beside publishers and consumers, over memory, log and segments: everything is seen once with its body, in order, and
 //! nothing feels it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 #[path = "support/door.rs"]
 mod door;
 
