@@ -283,7 +283,7 @@ impl World {
     fn see(&self, span: &Glimpse, seq: Seq) -> (Seq, Seq, Standing, bool) {
         let block = match &span.bytes {
             Bytes::Memory(block) => block.clone(),
-            Bytes::Source(source) => self.read(*source).expect("a place stands until the next turn"),
+            Bytes::Source(source) => self.read(*source).unwrap(),
         };
         let message = block.message((seq - span.base) as usize);
         (seq, number(message), span.standing, span.redelivered)
