@@ -120,9 +120,9 @@ def test_bodies_are_cut_and_can_be_had_whole(api, vhost, held):  # noqa: F811
     with urllib.request.urlopen(request) as reply:
         assert (reply.headers["content-type"], reply.read()) == ("application/octet-stream", large)
         assert reply.headers["content-disposition"].startswith("attachment;")
-    assert api.get(f"{path}?edition=of.another.queue").status == 404
+    assert api.get(f"{path}?edition=of.another.queue").status == 410
     got(api, held)
-    assert api.get(path).status == 404
+    assert api.get(path).status == 410
 
 
 def test_browsing_asks_for_the_permission_to_read(api, vhost, held, name):  # noqa: F811

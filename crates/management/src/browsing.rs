@@ -195,7 +195,7 @@ fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
         .get("edition")
         .is_some_and(|edition| edition != browser.edition())
     {
-        return Err(Refusal::Missing("message_not_found".into()));
+        return Err(Refusal::Gone("there is no such message any more".into()));
     }
     let mut found = None;
     browser.each(Some(wanted), |seen| {
@@ -204,6 +204,6 @@ fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
     });
     match found {
         Some(bytes) => Ok(Reply::octets(bytes, format!("message-{wanted}.bin"))),
-        None => Err(Refusal::Missing("message_not_found".into())),
+        None => Err(Refusal::Gone("there is no such message any more".into())),
     }
 }

@@ -24,6 +24,8 @@ pub enum Refusal {
     Missing(String),
     /// 405: the path knows other verbs.
     NotAllowed,
+    /// 410: it was there.
+    Gone(String),
     /// 412: it is protected.
     Precondition(String),
     /// 413: the body is larger than the limit, in bytes.
@@ -64,6 +66,7 @@ impl Refusal {
             Self::Foreign => 403,
             Self::NotFound | Self::Missing(_) => 404,
             Self::NotAllowed => 405,
+            Self::Gone(_) => 410,
             Self::Precondition(_) => 412,
             Self::TooLarge(_) => 413,
             Self::Internal(_) => 500,
@@ -85,6 +88,7 @@ impl Refusal {
             ),
             Self::NotFound => body("Object Not Found", &"Not Found".into()),
             Self::Missing(reason) => body("not_found", &reason.as_str().into()),
+            Self::Gone(reason) => body("gone", &reason.as_str().into()),
             Self::Precondition(reason) => body("precondition_failed", &reason.as_str().into()),
             Self::TooLarge(limit) => body(
                 "payload_too_large",
