@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,16 +18,21 @@ class Case:
     family: str
     name: str
     script: Callable
+    # What the product's name and version begin with whose answers count.
+    reference: str
 
 
 REGISTER: dict[str, Case] = {}
+USUAL = "RabbitMQ 4.3"
+OLDER = "RabbitMQ 3.10"
 
 
 def add(name: str, script: Callable) -> None:
     """Registers a case under a name that nothing else has."""
     family = script.__module__.rsplit(".", 1)[1]
     assert name not in REGISTER, f"two cases are named {name!r}"
-    REGISTER[name] = Case(family, name, script)
+    reference = getattr(sys.modules[script.__module__], "REFERENCE", USUAL)
+    REGISTER[name] = Case(family, name, script, reference)
 
 
 def case(name: str):

@@ -7,8 +7,13 @@ that closes the channel or the connection is noted, and the next call opens anot
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import threading
 import time
+import urllib.error
+import urllib.request
 import uuid
 from collections import deque
 
@@ -354,6 +359,16 @@ class Stage:
     def recover(self, requeue=True):
         return self.call("recover", B.Recover(requeue), (B.RecoverOk,))
 
+    # The HTTP API.
+
+    def http(self, method: str, path: str, body=None, members: list | None = None) -> None:
+        """Notes the status, the reason if it was refused, and these members of what came back."""
+        assert self.play.http_at is not None, "the case needs the HTTP API"
+        status, answer = ask(self.play.http_at, method, self.given(path), self.given(body))
+        shown = {name: answer.get(name) for name in members or [] if status < 300}
+        reason = answer.get("reason") if status >= 400 else None
+        self.note(" ".join([method, path, f"{body or ''} -> {status}", *[f"{name}={json.dumps(value, sort_keys=True)}" for name, value in shown.items()], *([html.unescape(str(reason)).strip()] if reason else [])]))
+
     # Ends.
 
     def close_channel(self):
@@ -372,11 +387,26 @@ class Stage:
         self.peer.hang_up()
 
 
+def ask(where: tuple[str, int], method: str, path: str, body) -> tuple[int, dict]:
+    """One call of the HTTP API: the status, and the object that came back."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://{where[0]}:{where[1]}/api{path}", data=data, method=method)
+    request.add_header("Authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
+    request.add_header("Content-Type", "application/json")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            status, text = reply.status, reply.read()
+    except urllib.error.HTTPError as error:
+        status, text = error.code, error.read()
+    answer = json.loads(text) if text else {}
+    return status, answer if isinstance(answer, dict) else {}
+
+
 class Play:
     """One run of one case on one broker. What doesn't come within the deadline is noted as silence, and ends the case."""
 
-    def __init__(self, where: tuple[str, int], deadline_seconds: float = 20.0):
-        self.where, self.deadline_seconds = where, deadline_seconds
+    def __init__(self, where: tuple[str, int], deadline_seconds: float = 20.0, http_at: tuple[str, int] | None = None):
+        self.where, self.deadline_seconds, self.http_at = where, deadline_seconds, http_at
         self.prefix = f"d{uuid.uuid4().hex[:8]}."
         self.notes: list[str] = []
         self.queues: set[str] = set()

@@ -5,6 +5,7 @@
 //! so that a change costs the catalog the same whatever it matches.
 
 pub mod definition;
+mod mirrors;
 
 use crate::{Exchange, Name, Pattern, Queue};
 use model::table::Table;

@@ -1,5 +1,6 @@
 //! What a policy's definition may say, and what two of them say together. Texts are RabbitMQ 4.3's.
 
+use super::mirrors;
 use crate::retry_delay::retry_delay;
 use crate::{PolicyKind, Refusal};
 use model::table::{Table, Value};
@@ -18,7 +19,7 @@ enum Rule {
     Version,
     /// See [`crate::retry_delay`].
     Retry,
-    /// Whatever `ha-mode` takes: RabbitMQ 3.10's, for a cluster to come.
+    /// What [`mirrors::check`] looks at.
     Anything,
 }
 
@@ -50,8 +51,6 @@ const fn bound(name: &'static str, rule: Rule, wanted: &'static str) -> Key {
 
 const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
 const LOCATORS: &[&str] = &["client-local", "balanced", "random", "least-leaders"];
-const MODES: &[&str] = &["all", "exactly", "nodes"];
-const PROMOTIONS: &[&str] = &["always", "when-synced"];
 
 const KEYS: &[Key] = &[
     key("alternate-exchange", Rule::Text, "alternate exchange name"),
@@ -77,24 +76,13 @@ const KEYS: &[Key] = &[
     ),
     // Ours, as the argument `x-retry-delay`.
     key("retry-delay", Rule::Retry, "retry delay"),
-    key("ha-mode", Rule::Word(MODES), "ha-mode value"),
-    key("ha-params", Rule::Anything, "ha-params value"),
-    key(
-        "ha-sync-mode",
-        Rule::Word(&["manual", "automatic"]),
-        "ha-sync-mode value",
-    ),
-    key("ha-sync-batch-size", Rule::From(1), "ha-sync-batch-size value"),
-    key(
-        "ha-promote-on-shutdown",
-        Rule::Word(PROMOTIONS),
-        "ha-promote-on-shutdown value",
-    ),
-    key(
-        "ha-promote-on-failure",
-        Rule::Word(PROMOTIONS),
-        "ha-promote-on-failure value",
-    ),
+    // Checked together.
+    key("ha-mode", Rule::Anything, ""),
+    key("ha-params", Rule::Anything, ""),
+    key("ha-sync-mode", Rule::Anything, ""),
+    key("ha-sync-batch-size", Rule::Anything, ""),
+    key("ha-promote-on-shutdown", Rule::Anything, ""),
+    key("ha-promote-on-failure", Rule::Anything, ""),
 ];
 
 /// Keys that RabbitMQ has for queue types that this version hasn't.
@@ -155,18 +143,15 @@ pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
                     "{name} is a setting of quorum queues and streams, which are not part of this version"
                 ));
             }
-            None => {
-                return wrong("use of deprecated queue-master-locator argument is not permitted".into());
-            }
+            // Of RabbitMQ 3, without effect; 4.3 permits it no more.
+            None if mirrors::is_locator(value) => {}
+            None => return wrong(format!("{} invalid queue-master-locator value", term(value))),
         }
     }
-    let mirrored = definition.iter().any(|(name, _)| is_for_clusters(name));
-    if mirrored && !definition.contains("ha-mode") {
-        return wrong(
-            "ha-mode must be specified to specify ha-params, ha-sync-mode or ha-promote-on-shutdown".into(),
-        );
+    match mirrors::check(&definition) {
+        Ok(()) => Ok(definition),
+        Err(text) => wrong(text),
     }
-    Ok(definition)
 }
 
 impl Rule {
