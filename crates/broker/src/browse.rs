@@ -1,4 +1,5 @@
-//! Looking through a queue's messages without taking them: nothing is consumed, marked or put elsewhere.
+//! Looking through a queue's messages without taking them: nothing is consumed, marked or put elsewhere. And taking some out,
+//! wherever they stand, for operators who move or delete them.
 //!
 //! The queue says in short looks which messages are there and where their bytes lie; the bytes are read by whoever asked, one
 //! block at a time, apart from the queue and from the threads that page for its consumers. What was moved or consumed between the
@@ -9,8 +10,8 @@ use crate::pager::{ReadAt, Shelves};
 use crate::queues::{Queue, Status};
 use crate::session::Session;
 use catalog::Refusal;
-use model::{Block, Message, Seq, Timestamp};
-use queue::fifo::Standing;
+use model::{Block, Message, Ranges, Seq, Timestamp};
+use queue::fifo::{Request, Standing};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -66,6 +67,38 @@ pub struct Browsed {
 pub struct Browser {
     queue: Arc<Queue>,
     shelves: Shelves,
+}
+
+/// Messages that somebody took out of a queue. They stand again where they stood, unmarked, once this is dropped.
+pub struct TakenOut {
+    queue: Arc<Queue>,
+    seqs: Ranges,
+}
+
+impl TakenOut {
+    /// Which ones.
+    pub fn seqs(&self) -> &Ranges {
+        &self.seqs
+    }
+
+    /// Some of them are to be gone: they are elsewhere, or nobody wants them. If the process ends before that is durable, they come
+    /// back.
+    pub fn remove(&mut self, gone: Ranges) {
+        if gone.is_empty() {
+            return;
+        }
+        self.seqs = self.seqs.iter().filter(|seq| !gone.contains(*seq)).collect();
+        self.queue.end_taking(Request::Remove { seqs: gone });
+    }
+}
+
+impl Drop for TakenOut {
+    fn drop(&mut self) {
+        if !self.seqs.is_empty() {
+            let seqs = std::mem::take(&mut self.seqs);
+            self.queue.end_taking(Request::PutBack { seqs });
+        }
+    }
 }
 
 /// One span of a look.
@@ -177,6 +210,14 @@ impl Browser {
         holds.then_some(block)
     }
 
+    /// Takes those of the messages that are ready, wherever they stand: nobody else gets them meanwhile.
+    pub fn take(&self, seqs: Ranges) -> TakenOut {
+        TakenOut {
+            seqs: self.queue.take_out(seqs),
+            queue: self.queue.clone(),
+        }
+    }
+
     fn skip(&self, index: u64) -> Option<Seq> {
         let mut from = None;
         let mut left = index;
@@ -213,6 +254,11 @@ impl Browser {
     /// The queue's numbers after its last turn.
     pub fn status(&self) -> Status {
         self.queue.status()
+    }
+
+    /// The number of the next message to come; `None` if it is not higher than all that are there, as in queues that sort their messages.
+    pub fn end(&self) -> Option<Seq> {
+        Some(self.queue.bounds()?.1)
     }
 
     /// A name for this life of the queue in this run of the broker: numbers of messages mean something only within it.

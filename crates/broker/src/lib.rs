@@ -27,7 +27,7 @@
 //!
 //! # Other reading
 //!
-//! [`browse`] looks through a queue without taking anything. [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
+//! [`browse`] looks through a queue, and takes out what operators name. [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
 //! and binds; `caches` knows what has passed deduplication exchanges; `notices` publishes what the node itself has to tell (`events`, `firehose`, `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
 
 pub mod access;
@@ -74,7 +74,7 @@ pub use access::LoginRefusal;
 pub use administer::{Administrator, Permissions, THE_NODE};
 pub use alarms::AlarmReason;
 pub use broker::Broker;
-pub use browse::{Browsed, Browser, Seen, Start};
+pub use browse::{Browsed, Browser, Seen, Start, TakenOut};
 pub use consume::{Getting, QueueRef, Subscription};
 pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared, QueueDeleted};
 pub use events::LoginAttempt;

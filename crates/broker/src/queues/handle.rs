@@ -291,7 +291,7 @@ impl Queue {
     }
 
     /// A question whose late answer nobody would read.
-    fn question_of_nobody(&self) -> (u64, Reply) {
+    pub(super) fn question_of_nobody(&self) -> (u64, Reply) {
         let question = self.node.number();
         let channel = ChannelId { number: 0, life: 0 };
         (

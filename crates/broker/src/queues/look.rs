@@ -3,8 +3,9 @@
 use super::Queue;
 use super::handle::{Actions, QueueHost, locate};
 use crate::browse::Spot;
-use model::Seq;
-use queue::fifo::{Bytes, Glimpse};
+use crate::ends::Ends;
+use model::{Ranges, Seq};
+use queue::fifo::{Answer, Bytes, Glimpse, Request};
 use std::sync::Arc;
 
 /// What a look has found.
@@ -48,6 +49,21 @@ impl Queue {
         let found = look(&host);
         self.finish(host, Actions::default());
         found
+    }
+
+    /// Takes these out, as far as they are ready: see [`Request::TakeOut`].
+    pub fn take_out(self: &Arc<Self>, seqs: Ranges) -> Ranges {
+        let (question, reply) = self.question_of_nobody();
+        match self.ask(question, Request::TakeOut { seqs, reply }) {
+            Some(Answer::Taken(taken)) => taken,
+            _ => Ranges::new(),
+        }
+    }
+
+    /// Does with taken messages what is asked, before it returns: whoever looks next sees it.
+    pub fn end_taking(self: &Arc<Self>, request: Request<Ends>) {
+        let (question, _) = self.question_of_nobody();
+        self.ask(question, request);
     }
 
     /// See [`queue::fifo::Classic::back`].

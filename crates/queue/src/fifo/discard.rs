@@ -144,7 +144,7 @@ impl<E: Ends> Fifo<E> {
     }
 
     /// These are on their way no more.
-    fn left(&mut self, first: Seq, last: Seq) {
+    pub(super) fn left(&mut self, first: Seq, last: Seq) {
         self.dispatch.left(first, last);
         self.contents.expiries.forget_late(first, last);
     }

@@ -142,6 +142,8 @@ pub enum Answer {
     Got { delivery: Delivery, remaining: u64 },
     /// Nothing is ready.
     Empty,
+    /// The operator has these.
+    Taken(Ranges),
     /// So many ready messages were dropped.
     Purged(u64),
     /// The queue is ready to be deleted; so many ready messages go with it.

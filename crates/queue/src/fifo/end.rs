@@ -2,6 +2,7 @@
 
 use super::discard::Leaving;
 use super::{Answer, Effect, Ends, Fifo, FifoOutcome, Request};
+use model::Ranges;
 
 impl<E: Ends> Fifo<E> {
     pub(super) fn retire(
@@ -55,6 +56,7 @@ impl<E: Ends> Fifo<E> {
             | Request::Cancel {
                 reply: Some(reply), ..
             } => (reply, Answer::Cancelled),
+            Request::TakeOut { reply, .. } => (reply, Answer::Taken(Ranges::new())),
             Request::Purge { reply } => (reply, Answer::Purged(0)),
             Request::Retire { reply, .. } => (reply, Answer::Retired(0)),
             _ => return,

@@ -151,9 +151,10 @@ impl<E: Ends> Fifo<E> {
         let mut last = last;
         match dispatch.leaving.overlap(first, last) {
             Some((from, _)) if from == first => {
-                return match self.contents.retries.waits(first) {
-                    true => (Standing::Waiting, first),
-                    false => (Standing::Leaving, first),
+                return match () {
+                    () if self.contents.retries.waits(first) => (Standing::Waiting, first),
+                    () if dispatch.taken.overlap(first, first).is_some() => (Standing::Held, first),
+                    () => (Standing::Leaving, first),
                 };
             }
             Some((from, _)) => last = from - 1,

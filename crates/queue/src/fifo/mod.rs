@@ -29,6 +29,7 @@ pub mod record;
 pub mod request;
 mod retry;
 mod settle;
+mod take;
 
 pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
 pub use lanes::{Classic, Lanes, Sorting};
@@ -152,7 +153,8 @@ impl<E: Ends> Fifo<E> {
     pub fn status(&self) -> Status {
         Status {
             ready: self.dispatch.ready,
-            unacked: self.contents.live() - self.dispatch.ready - self.dispatch.leaving_count,
+            unacked: self.contents.live() - self.dispatch.ready - self.dispatch.leaving_count
+                + self.dispatch.taken.count(),
             consumers: self.dispatch.ring.len(),
             ready_bytes: self.dispatch.ready_bytes,
             handed: self.dispatch.handed,
@@ -283,6 +285,13 @@ impl<E: Ends> Machine for Fifo<E> {
                 seqs,
                 failed,
             } => self.take_back(consumer, &seqs, failed, now, outcome),
+            Request::TakeOut { seqs, reply } => {
+                let mut taken = Ranges::new();
+                self.take_away(&seqs, &mut taken);
+                outcome.effects.push(Effect::Reply(reply, Answer::Taken(taken)));
+            }
+            Request::PutBack { seqs } => self.put_back(&seqs, outcome),
+            Request::Remove { seqs } => self.remove_taken(&seqs, outcome),
             Request::Flow { consumer, bytes } => self.change(consumer, outcome, |it| it.refill(bytes)),
             Request::Limit { consumer, prefetch } => {
                 self.change(consumer, outcome, |it| it.settings.prefetch = prefetch);

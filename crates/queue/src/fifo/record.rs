@@ -81,7 +81,7 @@ pub enum DropReason {
     Expired,
     /// Returned more often than `x-delivery-limit` permits.
     DeliveryLimit,
-    /// `queue.purge`.
+    /// `queue.purge`, or an operator removed or moved them.
     Purged,
     /// The stored bytes are damaged.
     Unreadable,

@@ -39,6 +39,12 @@ pub enum Request<E: Ends> {
         seqs: Ranges,
         failed: bool,
     },
+    /// Hand these, as far as they are ready, to an operator. Answered with `Answer::Taken`.
+    TakeOut { seqs: Ranges, reply: E::Reply },
+    /// The operator gives these back to where they stood.
+    PutBack { seqs: Ranges },
+    /// These, which the operator has, are to be gone.
+    Remove { seqs: Ranges },
     /// The consumer's door has written so many bytes to its socket (counted as [`super::Delivery::bytes`] does): as many
     /// more may be delivered to it.
     Flow { consumer: ConsumerId, bytes: u32 },

@@ -104,7 +104,7 @@ impl<E: Ends> Fifo<E> {
     pub(super) fn retries_due(&mut self, now: Timestamp) -> bool {
         let mut some = false;
         while let Some(seq) = self.contents.retries.pop_due(now.0) {
-            self.ready_again(seq);
+            self.ready_again(seq, seq);
             some = true;
         }
         some
@@ -113,21 +113,25 @@ impl<E: Ends> Fifo<E> {
     /// Nothing of `first..=last` waits any more: it is ready.
     pub(super) fn wait_no_more(&mut self, first: Seq, last: Seq) {
         for seq in self.contents.retries.remove(first, last) {
-            self.ready_again(seq);
+            self.ready_again(seq, seq);
         }
     }
 
-    fn ready_again(&mut self, seq: Seq) {
-        let mut bytes = None;
-        self.contents
-            .live_spans(seq, seq, |run, from, to| bytes = Some(run.body_bytes(from, to)));
-        let Some(bytes) = bytes else { return };
-        self.dispatch.left(seq, seq);
-        if seq < self.dispatch.cursor {
-            self.dispatch.returned.insert(seq, seq);
+    /// The live ones of `first..=last`, which were neither ready nor held, stand where they stood.
+    pub(super) fn ready_again(&mut self, first: Seq, last: Seq) {
+        let mut spans = Vec::new();
+        self.contents.live_spans(first, last, |run, from, to| {
+            spans.push((from, to, run.body_bytes(from, to)));
+        });
+        for (from, to, bytes) in spans {
+            self.dispatch.left(from, to);
+            let passed = to.min(self.dispatch.cursor.saturating_sub(1));
+            if from <= passed {
+                self.dispatch.returned.insert(from, passed);
+            }
+            self.dispatch.ready += to + 1 - from;
+            self.dispatch.ready_bytes += bytes;
         }
-        self.dispatch.ready += 1;
-        self.dispatch.ready_bytes += bytes;
     }
 
     /// Ends replay: what waits is not ready.

@@ -9,6 +9,7 @@
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
 //! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
 //! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT
+//! take NUMBERS (an operator)      put back NUMBERS      remove NUMBERS
 //! look [FROM] [skip N] [count N]     tail N
 //! restart [MS] (at that time; the host tells the queue its settings after it has replayed the journal)
 //! ```
@@ -197,6 +198,14 @@ impl Story {
                 consumer: self.consumer(who),
             },
             "use" => Request::Use,
+            "take" => Request::TakeOut {
+                seqs: spans(who),
+                reply,
+            },
+            "put" => Request::PutBack {
+                seqs: spans(words[2]),
+            },
+            "remove" => Request::Remove { seqs: spans(who) },
             "purge" => Request::Purge { reply },
             "delete" => {
                 let (if_unused, if_empty) = (words.contains(&"if-unused"), words.contains(&"if-empty"));
@@ -431,6 +440,8 @@ fn answered(answer: &Answer) -> String {
         Answer::Cancelled => "cancelled".to_string(),
         Answer::Got { delivery, remaining } => format!("message {}, {remaining} left", delivered(delivery)),
         Answer::Empty => "empty".to_string(),
+        Answer::Taken(seqs) if seqs.is_empty() => "nothing taken".to_string(),
+        Answer::Taken(seqs) => format!("{} taken", list(seqs)),
         Answer::Purged(count) => format!("{count} purged"),
         Answer::Retired(count) => format!("deleted with {count} ready"),
         Answer::InUse => "refused, there are consumers".to_string(),

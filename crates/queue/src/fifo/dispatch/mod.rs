@@ -27,6 +27,8 @@ pub(crate) struct Dispatch<E: Ends> {
     pub leaving: Returned,
     /// How many those are.
     pub leaving_count: u64,
+    /// Those among them that an operator has.
+    pub taken: Returned,
     /// How many messages are ready.
     pub ready: u64,
     /// The sum of their bodies' lengths.
@@ -62,6 +64,7 @@ impl<E: Ends> Dispatch<E> {
             returned: Returned::default(),
             leaving: Returned::default(),
             leaving_count: 0,
+            taken: Returned::default(),
             ready: 0,
             ready_bytes: 0,
             handed: 0,
@@ -152,6 +155,7 @@ impl<E: Ends> Dispatch<E> {
     pub(crate) fn clear(&mut self) {
         self.returned.clear();
         self.leaving.clear();
+        self.taken.clear();
         self.leaving_count = 0;
         self.ready = 0;
         self.ready_bytes = 0;

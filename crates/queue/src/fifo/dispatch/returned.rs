@@ -15,6 +15,11 @@ impl Returned {
         self.spans.is_empty()
     }
 
+    /// How many numbers are in it.
+    pub(crate) fn count(&self) -> u64 {
+        self.spans().map(|(first, last)| last + 1 - first).sum()
+    }
+
     /// All spans, ascending.
     pub(crate) fn spans(&self) -> impl Iterator<Item = (Seq, Seq)> + '_ {
         self.spans.iter().map(|(first, last)| (*first, *last))

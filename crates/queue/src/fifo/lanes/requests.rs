@@ -43,6 +43,17 @@ impl<E: Ends> Lanes<E> {
                 };
                 lane.handle(now, part, outcome);
             }),
+            Request::TakeOut { seqs, reply } => {
+                let mut taken = Ranges::new();
+                self.each_part(&seqs, outcome, |lane, seqs, _| lane.take_away(&seqs, &mut taken));
+                outcome.effects.push(Effect::Reply(reply, Answer::Taken(taken)));
+            }
+            Request::PutBack { seqs } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
+                lane.handle(now, Request::PutBack { seqs }, outcome);
+            }),
+            Request::Remove { seqs } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
+                lane.handle(now, Request::Remove { seqs }, outcome);
+            }),
             Request::Loaded { first, block } => self.in_lane(lane_of(first), outcome, |lane, outcome| {
                 lane.handle(now, Request::Loaded { first, block }, outcome);
             }),

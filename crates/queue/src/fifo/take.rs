@@ -1,0 +1,66 @@
+//! Messages that an operator takes out from wherever they stand: to move them elsewhere, or to have them gone.
+//!
+//! A taken message is in the operator's hands: nobody else gets it, and it counts as unacknowledged. It stays in the contents until
+//! the operator says that it is to be removed, so a crash brings it back rather than losing it; put back, it stands where it stood,
+//! and nothing tells that it was away.
+
+use super::{DropReason, Ends, Fifo, FifoOutcome};
+use model::{Ranges, Seq};
+
+impl<E: Ends> Fifo<E> {
+    /// Takes those of the messages that are ready, and adds them to `taken`.
+    pub(super) fn take_away(&mut self, seqs: &Ranges, taken: &mut Ranges) {
+        let mut spans = Vec::new();
+        for (first, last) in seqs.spans() {
+            let dispatch = &self.dispatch;
+            self.contents.live_spans(first, last, |_, from, to| {
+                dispatch.ready_within(from, to, |from, to| spans.push((from, to)));
+            });
+        }
+        for (first, last) in spans {
+            self.take_out(first, last);
+            self.dispatch.leave(first, last);
+            self.dispatch.taken.insert(first, last);
+            taken.push_span(first, last);
+        }
+    }
+
+    /// Those of the messages that were taken stand again where they stood. What has expired meanwhile leaves.
+    pub(super) fn put_back(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+        let back = self.untake(seqs);
+        for (first, last) in &back {
+            self.ready_again(*first, *last);
+        }
+        let overdue = self.overdue(&back);
+        if !overdue.is_empty() {
+            self.discard(&overdue, DropReason::Expired, outcome);
+        }
+        if !back.is_empty() {
+            self.deliver(outcome);
+            self.overflow(outcome);
+        }
+    }
+
+    /// Those of the messages that were taken are gone.
+    pub(super) fn remove_taken(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+        let mut journaled = Ranges::new();
+        for (first, last) in self.untake(seqs) {
+            self.left(first, last);
+            self.contents.remove(first, last, &mut journaled);
+        }
+        self.record_dropped(journaled, DropReason::Purged, outcome);
+    }
+
+    fn untake(&mut self, seqs: &Ranges) -> Vec<(Seq, Seq)> {
+        let mut spans = Vec::new();
+        for (first, last) in seqs.spans() {
+            let mut at = first;
+            while let Some((from, to)) = self.dispatch.taken.overlap(at, last) {
+                spans.push((from, to));
+                at = to + 1;
+            }
+            self.dispatch.taken.remove(first, last);
+        }
+        spans
+    }
+}
