@@ -19,16 +19,10 @@ use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-pub const ROUTES: &[Route] = &[
-    Route {
-        path: "/leveret/queues/:vhost/:name/messages",
-        verbs: &[("GET", Right::Vhost, list)],
-    },
-    Route {
-        path: "/leveret/queues/:vhost/:name/messages/:position/body",
-        verbs: &[("GET", Right::Vhost, body)],
-    },
-];
+pub const ROUTES: &[Route] = &[Route {
+    path: "/leveret/queues/:vhost/:name/messages/:position/body",
+    verbs: &[("GET", Right::Vhost, body)],
+}];
 
 /// How many messages an answer shows unless told otherwise, and at the most.
 const SHOWN: (u64, u64) = (50, 1000);
@@ -54,13 +48,13 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// At most so many messages.
-    pub fn of(most: u64) -> Self {
+    /// At most so many messages, and at most so long.
+    pub fn of(most: u64, patience: Duration) -> Self {
         Self {
             messages: 0,
             bytes: 0,
             most: most.min(SCANNED),
-            until: Instant::now() + PATIENCE,
+            until: Instant::now() + patience,
         }
     }
 
@@ -74,6 +68,11 @@ impl Scan {
         self.messages += 1;
         self.bytes += seen.message.body.len() as u64;
         true
+    }
+
+    /// The message that was counted last is looked at another time.
+    pub fn leave(&mut self) {
+        self.messages -= 1;
     }
 }
 
@@ -117,7 +116,8 @@ fn start(call: &Call<'_>, count: u64, now_ms: u64) -> Result<Start, Refusal> {
     })
 }
 
-fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+/// A piece of the queue.
+pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let count = number(call, "count")?.unwrap_or(SHOWN.0).clamp(1, SHOWN.1);
     let truncate = number(call, "truncate")?.map_or(TRUNCATE.0, |bytes| bytes as usize);
@@ -130,7 +130,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         // A queue that sorts its messages begins at the head.
         filter.since(time);
     }
-    let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED));
+    let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED), PATIENCE);
     let browser = open(call, &desk)?;
     let limits = call.hall.broker.limits();
     let end = match start {

@@ -77,6 +77,19 @@ impl Filter {
         Ok(filter)
     }
 
+    /// Nothing passes but ready messages, unless the filter itself asks for a state.
+    pub fn only_ready(&mut self) {
+        let asks = |it: &Condition| matches!(it, Condition::State(_));
+        if !self.conditions.iter().any(asks) {
+            self.add(Condition::State(Standing::Ready));
+        }
+    }
+
+    /// Nothing passes that came later, in milliseconds since the Unix epoch.
+    pub fn until(&mut self, ms: u64) {
+        self.add(Condition::Until(ms));
+    }
+
     /// Nothing passes that came before.
     pub fn since(&mut self, time: Timestamp) {
         self.add(Condition::Since(time.0));

@@ -263,45 +263,31 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// Messages that go back to their queue, whatever happens.
-#[derive(Default)]
-pub struct Held {
+struct Held {
     queue: Option<QueueRef>,
     seqs: Ranges,
-    /// Somebody may have seen them.
-    failed: bool,
 }
 
 impl Held {
-    /// For messages that somebody is shown: their deliveries count.
+    /// None yet. Somebody is shown them: their deliveries count.
     fn shown() -> Self {
         Self {
             queue: None,
             seqs: Ranges::new(),
-            failed: true,
         }
     }
 
     /// One more.
-    pub fn hold(&mut self, queue: &QueueRef, seq: Seq) {
+    fn hold(&mut self, queue: &QueueRef, seq: Seq) {
         self.seqs.push(seq);
         self.queue.get_or_insert_with(|| queue.clone());
-    }
-
-    /// These are settled otherwise.
-    pub fn let_go(&mut self, gone: &Ranges) {
-        let mut kept = Ranges::new();
-        self.seqs
-            .iter()
-            .filter(|seq| !gone.contains(*seq))
-            .for_each(|seq| kept.push(seq));
-        self.seqs = kept;
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(queue) = self.queue.take() {
-            queue.give_back(None, std::mem::take(&mut self.seqs), self.failed);
+            queue.give_back(None, std::mem::take(&mut self.seqs), true);
         }
     }
 }
@@ -315,7 +301,7 @@ pub fn told(refusal: &broker::Refusal) -> Refusal {
 }
 
 /// The next message, and how many are ready after it.
-pub fn next(desk: &Desk, queue: &str) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
+fn next(desk: &Desk, queue: &str) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
     let getting = desk.session().get(CHANNEL, queue, false);
     Ok(match getting.map_err(|refusal| told(&refusal))? {
         Getting::Got {

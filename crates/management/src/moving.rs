@@ -1,65 +1,144 @@
-//! Moving and copying messages from a queue to an exchange, and sending dead ones back to where they came from. What is moved
-//! leaves its queue only once its new queues have confirmed it: after a crash in between it is in both.
+//! Doing something with messages of a queue, wherever they stand: moving or copying them to an exchange, sending dead ones back to
+//! where they came from, deleting them. What is moved leaves its queue only once its new queues have confirmed it: after a crash
+//! in between it is in both.
 
 use crate::access::Right;
 use crate::arguments::text;
+use crate::browsing::{self, Scan, row};
 use crate::call::Call;
 use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::real_name;
 use crate::json;
-use crate::messages::{Held, need, next, told};
+use crate::messages::{need, told};
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{Disposal, Event, Publish, QueueRef};
+use crate::selection::Selection;
+use broker::{Browser, Event, Publish, RefusalKind, Seen};
 use model::properties::Properties;
-use model::{Limits, Message, Ranges, Seq};
+use model::{Limits, Ranges, Seq};
 use serde_json::{Map, Value, json};
+use std::ops::ControlFlow;
+use std::time::Duration;
 
-pub const ROUTES: &[Route] = &[Route {
-    path: "/leveret/queues/:vhost/:name/move",
-    verbs: &[("POST", Right::Vhost, move_messages)],
-}];
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/leveret/queues/:vhost/:name/messages",
+        verbs: &[("GET", Right::Vhost, browsing::list), ("POST", Right::Vhost, act)],
+    },
+    Route {
+        path: "/leveret/queues/:vhost/:name/move",
+        verbs: &[("POST", Right::Vhost, move_first)],
+    },
+];
 
-/// How many messages one request moves at the most; whoever wants more asks again, and can stop in between.
+/// How many messages one request is about at the most; whoever wants more asks again, and can stop in between.
 const MESSAGES: u64 = 1000;
 /// How many messages wait for their confirms at a time.
 const BATCH: usize = 100;
-/// How many bytes of bodies do, and one message more.
+/// How many bytes of them do, and one message more.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// How long a request looks for messages.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How many messages a dry run shows, and how many bytes of their bodies.
+const SAMPLE: (usize, usize) = (10, 1000);
+
+/// What becomes of the messages.
+#[derive(Debug, PartialEq, Eq)]
+enum Action {
+    Move(Target),
+    Copy(Target),
+    Delete,
+}
+
+/// Where messages go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    /// An exchange and a routing key.
+    Exchange(String, String),
+    /// Where each one died first.
+    Origin,
+}
 
 /// What is asked for.
 struct Asked {
+    action: Action,
     count: u64,
-    /// The messages stay where they are as well.
-    copy: bool,
-    /// Where to; `None` for where each one died first.
-    target: Option<(String, String)>,
+    dry_run: bool,
+    selection: Selection,
+    /// Where what is meant ends.
+    end: String,
+}
+
+fn flag(body: &Map<String, Value>, name: &str) -> Result<bool, Refusal> {
+    match body.get(name) {
+        None => Ok(false),
+        Some(Value::Bool(value)) => Ok(*value),
+        Some(other) => Err(Refusal::BadRequest(json!(["not_boolean", other]))),
+    }
+}
+
+impl Target {
+    fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
+        if flag(body, "origin")? {
+            return Ok(Self::Origin);
+        }
+        need(body, &["exchange", "routing_key"])?;
+        let word = |name| Ok::<_, Refusal>(text(body, name)?.unwrap_or_default().to_owned());
+        let (exchange, key) = (word("exchange")?, word("routing_key")?);
+        match key.len() > 255 {
+            true => Err(Refusal::bad_request("routing_key is longer than 255 bytes")),
+            false => Ok(Self::Exchange(exchange, key)),
+        }
+    }
+}
+
+impl Action {
+    fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
+        match text(body, "action")?.unwrap_or_default() {
+            "move" => Ok(Self::Move(Target::of(body)?)),
+            "copy" => Ok(Self::Copy(Target::of(body)?)),
+            "delete" => Ok(Self::Delete),
+            other => Err(Refusal::bad_request(format!(
+                "action is one of move, copy, delete, not '{other}'"
+            ))),
+        }
+    }
+
+    fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Move(target) | Self::Copy(target) => Some(target),
+            Self::Delete => None,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Move(_) => "moved",
+            Self::Copy(_) => "copied",
+            Self::Delete => "deleted",
+        }
+    }
 }
 
 impl Asked {
-    fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
-        need(body, &["count"])?;
-        let count = body["count"].as_u64();
-        let count = count.ok_or_else(|| Refusal::BadRequest(json!(["not_integer", body["count"]])))?;
-        let flag = |name: &str| match body.get(name) {
-            None => Ok(false),
-            Some(Value::Bool(value)) => Ok(*value),
-            Some(other) => Err(Refusal::BadRequest(json!(["not_boolean", other]))),
+    fn of(body: &Map<String, Value>, action: Action, now_ms: u64) -> Result<Self, Refusal> {
+        let count = match body.get("count") {
+            None => MESSAGES,
+            Some(count) => count
+                .as_u64()
+                .ok_or_else(|| Refusal::BadRequest(json!(["not_integer", count])))?,
         };
-        let target = match flag("origin")? {
-            true => None,
-            false => {
-                need(body, &["exchange", "routing_key"])?;
-                let word = |name| Ok::<_, Refusal>(text(body, name)?.unwrap_or_default().to_owned());
-                Some((word("exchange")?, word("routing_key")?))
-            }
-        };
+        let mut selection = Selection::of(body, now_ms)?;
+        selection.only_ready();
+
         Ok(Self {
+            action,
             count: count.min(MESSAGES),
-            copy: flag("copy")?,
-            target,
+            dry_run: flag(body, "dry_run")?,
+            selection,
+            end: String::new(),
         })
     }
 }
@@ -67,159 +146,308 @@ impl Asked {
 /// What became of the messages of a request.
 #[derive(Default)]
 struct Outcome {
-    moved: u64,
+    /// Moved, copied or deleted; of a dry run, selected.
+    done: u64,
     /// No queue took them, or one had no room.
     refused: u64,
     /// They never died.
     without_origin: u64,
-    /// Ready messages behind the last one.
-    left: u64,
+    /// Somebody else got them first.
+    missed: u64,
 }
 
-/// Messages that are published and not confirmed yet.
-#[derive(Default)]
-struct Pending {
-    seqs: Vec<Seq>,
-    /// How many queues have yet to answer, by confirm number less one, and whether one refused.
-    awaited: Vec<(u32, bool)>,
-    bytes: usize,
+/// A message that was selected.
+struct Picked {
+    seq: Seq,
+    properties: Vec<u8>,
+    body: Vec<u8>,
+    /// Where it goes, unless it is deleted, or has no origin.
+    target: Option<(String, String)>,
 }
 
-fn move_messages(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let asked = Asked::of(&call.json()?)?;
+fn act(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    need(&body, &["action"])?;
+    let action = Action::of(&body)?;
+    run(call, &body, action)
+}
+
+/// The form that only moves and copies.
+fn move_first(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    need(&body, &["count"])?;
+    let target = Target::of(&body)?;
+    let action = match flag(&body, "copy")? {
+        true => Action::Copy(target),
+        false => Action::Move(target),
+    };
+    run(call, &body, action)
+}
+
+fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let desk = Desk::open(call)?;
-    let limits = call.hall.broker.limits();
-    let mut outcome = Outcome::default();
-    // What is not moved goes back to its place at the end, so that no message is met twice.
-    let mut back = Held::default();
-    let mut seen = 0;
-    let mut more = true;
-    while more && seen < asked.count {
-        let mut batch = Pending::default();
-        let mut from = None;
-        while seen < asked.count && batch.seqs.len() < BATCH && batch.bytes < BATCH_BYTES {
-            let Some((delivery, remaining, queue)) = next(&desk, call.part("name"))? else {
-                more = false;
-                outcome.left = 0;
-                break;
-            };
-            let Some(seq) = delivery.seqs.first() else {
-                break;
-            };
-            seen += 1;
-            outcome.left = remaining;
-            // Held first: whatever ends this request gives it back.
-            back.hold(&queue, seq);
-            from = Some(queue);
-            let message = delivery.block.message((seq - delivery.base) as usize);
-            let target = asked.target.clone().or_else(|| origin(&message, limits));
-            match target {
-                Some((exchange, key)) => batch.publish(&desk, &message, seq, &exchange, &key)?,
-                None => outcome.without_origin += 1,
-            }
-        }
-        if let Some(queue) = from {
-            let (arrived, refused) = batch.settle(&desk, &queue, asked.copy, &mut back)?;
-            outcome.moved += arrived;
-            outcome.refused += refused;
-        }
+    let now_ms = desk.session().now_ms();
+    let mut asked = Asked::of(body, action, now_ms)?;
+    let browser = browsing::open(call, &desk)?;
+    asked.selection.check(&browser)?;
+    asked.end = asked.selection.end(&browser, now_ms);
+    let work = Work {
+        asked: &asked,
+        desk: &desk,
+        browser: &browser,
+        limits: call.hall.broker.limits(),
+    };
+    if asked.dry_run {
+        return Ok(work.rehearse());
     }
-    let stay = outcome.refused + outcome.without_origin + if asked.copy { outcome.moved } else { 0 };
-    drop(back);
+    let mut outcome = Outcome::default();
+    let mut scan = Scan::of(u64::MAX, PATIENCE);
+    let ended = work.run(&mut outcome, &mut scan);
     tracing::info!(
         area = "management",
         user = call.user.name,
         vhost = call.part("vhost"),
         queue = call.part("name"),
-        copy = asked.copy,
-        moved = outcome.moved,
-        stay,
-        "messages were moved by an operator"
+        refused = outcome.refused,
+        without_origin = outcome.without_origin,
+        "{} messages were {} by an operator",
+        outcome.done,
+        asked.action.name(),
     );
-    Ok(Reply::json(&json!({
-        "moved": outcome.moved,
-        "refused": outcome.refused,
-        "without_origin": outcome.without_origin,
-        "left": outcome.left,
-    })))
+    let next = ended?;
+    Ok(work.reply(&outcome, &scan, next))
 }
 
-impl Pending {
-    fn publish(
-        &mut self,
-        desk: &Desk,
-        message: &Message<'_>,
-        seq: Seq,
-        exchange: &str,
-        key: &str,
-    ) -> Result<(), Refusal> {
-        self.seqs.push(seq);
-        self.bytes += message.body.len();
-        let mut publisher = desk.session().publisher(CHANNEL);
-        let taken = publisher
-            .publish(
-                &Publish {
-                    exchange: real_name(exchange).as_bytes(),
-                    routing_key: key.as_bytes(),
-                    properties: message.properties,
-                    body: message.body,
-                },
-                Some(self.seqs.len() as u64),
-            )
-            .map_err(|refusal| told(&refusal))?;
-        publisher.flush();
-        self.awaited.push((taken.queues, taken.is_lost()));
-        Ok(())
+/// A request under way.
+struct Work<'a> {
+    asked: &'a Asked,
+    desk: &'a Desk,
+    browser: &'a Browser,
+    limits: &'a Limits,
+}
+
+impl Work<'_> {
+    /// Batch by batch; says where it goes on.
+    fn run(&self, outcome: &mut Outcome, scan: &mut Scan) -> Result<Option<Seq>, Refusal> {
+        let mut from = self.asked.selection.from;
+        let mut seen = 0;
+        loop {
+            let (picked, next, full) = self.pick(from, self.asked.count - seen, scan);
+            seen += picked.len() as u64;
+            if !picked.is_empty() {
+                self.settle(&picked, outcome)?;
+            }
+            if next.is_none() || !full || seen >= self.asked.count {
+                return Ok(next);
+            }
+            from = next;
+        }
     }
 
-    /// Waits for the confirms, and lets go of what has arrived. Returns how many did and how many did not.
-    fn settle(
-        mut self,
-        desk: &Desk,
-        queue: &QueueRef,
-        copy: bool,
-        back: &mut Held,
-    ) -> Result<(u64, u64), Refusal> {
-        while self.awaited.iter().any(|(queues, _)| *queues > 0) {
-            let (numbers, refused) = desk.wait(|event| match event {
+    /// The next messages of the selection, where those begin that come after them, and whether it was the batch that was full.
+    fn pick(&self, from: Option<Seq>, most: u64, scan: &mut Scan) -> (Vec<Picked>, Option<Seq>, bool) {
+        let (mut picked, mut bytes, mut full) = (Vec::new(), 0, false);
+        let next = self
+            .asked
+            .selection
+            .each(self.browser, from, scan, self.limits, &mut |seen| {
+                full = picked.len() as u64 >= most || picked.len() >= BATCH || bytes >= BATCH_BYTES;
+                if full {
+                    return ControlFlow::Break(());
+                }
+                bytes += seen.message.body.len();
+                picked.push(self.picked(seen));
+                ControlFlow::Continue(())
+            });
+        (picked, next, full)
+    }
+
+    fn picked(&self, seen: &Seen<'_>) -> Picked {
+        let target = match self.asked.action.target() {
+            Some(Target::Exchange(exchange, key)) => Some((exchange.clone(), key.clone())),
+            Some(Target::Origin) => origin(seen.message.properties, self.limits),
+            None => None,
+        };
+        let kept = |bytes: &[u8]| match target {
+            Some(_) => bytes.to_vec(),
+            None => Vec::new(),
+        };
+        Picked {
+            seq: seen.seq,
+            properties: kept(seen.message.properties),
+            body: kept(seen.message.body),
+            target,
+        }
+    }
+
+    fn settle(&self, picked: &[Picked], outcome: &mut Outcome) -> Result<(), Refusal> {
+        let seqs: Ranges = picked.iter().map(|it| it.seq).collect();
+        if let Action::Copy(_) = self.asked.action {
+            let all: Vec<&Picked> = picked.iter().collect();
+            return self
+                .publish(&all, outcome)
+                .map(drop)
+                .map_err(|(_, refusal)| refusal);
+        }
+        // Taken first: whatever ends this request puts them back.
+        let mut taken = self.browser.take(seqs.clone());
+        outcome.missed += seqs.count() - taken.seqs().count();
+        if self.asked.action == Action::Delete {
+            outcome.done += taken.seqs().count();
+            taken.remove(taken.seqs().clone());
+            return Ok(());
+        }
+        let here: Vec<&Picked> = picked.iter().filter(|it| taken.seqs().contains(it.seq)).collect();
+        let (arrived, ended) = match self.publish(&here, outcome) {
+            Ok(arrived) => (arrived, Ok(())),
+            Err((arrived, refusal)) => (arrived, Err(refusal)),
+        };
+        taken.remove(arrived);
+        ended
+    }
+}
+
+impl Work<'_> {
+    /// Publishes messages and waits for their confirms. Returns which have arrived; also if one was refused for a reason that
+    /// holds for all.
+    fn publish(&self, messages: &[&Picked], outcome: &mut Outcome) -> Result<Ranges, (Ranges, Refusal)> {
+        let mut publisher = self.desk.session().publisher(CHANNEL);
+        // How many queues have yet to answer, by confirm number less one, and whether one refused.
+        let mut awaited: Vec<(u32, bool)> = Vec::new();
+        let mut ended = None;
+        for message in messages {
+            let Some((exchange, key)) = &message.target else {
+                outcome.without_origin += 1;
+                awaited.push((0, true));
+                continue;
+            };
+            let publish = Publish {
+                exchange: real_name(exchange).as_bytes(),
+                routing_key: key.as_bytes(),
+                properties: &message.properties,
+                body: &message.body,
+            };
+            match publisher.publish(&publish, Some(awaited.len() as u64 + 1)) {
+                Ok(taken) => {
+                    outcome.refused += u64::from(taken.is_lost());
+                    awaited.push((taken.queues, taken.is_lost()));
+                }
+                Err(refusal) if self.is_for_all(refusal.kind()) => {
+                    ended = Some(told(&refusal));
+                    break;
+                }
+                // This one can't go where it is to go: another can.
+                Err(_) => {
+                    outcome.refused += 1;
+                    awaited.push((0, true));
+                }
+            }
+        }
+        publisher.flush();
+        let waited = self.wait(&mut awaited, outcome);
+        let arrived = messages.iter().zip(&awaited);
+        let arrived = arrived.filter(|(_, (queues, refused))| *queues == 0 && !refused);
+        let arrived: Ranges = arrived.map(|(message, _)| message.seq).collect();
+        outcome.done += arrived.count();
+        match ended.or(waited.err()) {
+            Some(refusal) => Err((arrived, refusal)),
+            None => Ok(arrived),
+        }
+    }
+
+    /// True if no further message will fare better.
+    fn is_for_all(&self, kind: RefusalKind) -> bool {
+        let one_target = matches!(self.asked.action.target(), Some(Target::Exchange(..)));
+        kind == RefusalKind::AccessRefused || (one_target && kind == RefusalKind::NotFound)
+    }
+
+    fn wait(&self, awaited: &mut [(u32, bool)], outcome: &mut Outcome) -> Result<(), Refusal> {
+        while awaited.iter().any(|(queues, _)| *queues > 0) {
+            let (numbers, refused) = self.desk.wait(|event| match event {
                 Event::Confirm { numbers, .. } => Some((numbers, false)),
                 Event::Reject { numbers, .. } => Some((numbers, true)),
                 _ => None,
             })?;
-            for (first, last) in numbers.spans() {
-                for number in first..=last {
-                    if let Some(awaited) = self.awaited.get_mut(number as usize - 1) {
-                        awaited.0 = awaited.0.saturating_sub(1);
-                        awaited.1 |= refused;
-                    }
+            for number in numbers.iter() {
+                if let Some((queues, was_refused)) = awaited.get_mut(number as usize - 1) {
+                    *queues = queues.saturating_sub(1);
+                    outcome.refused += u64::from(refused && !*was_refused);
+                    *was_refused |= refused;
                 }
             }
         }
-        let arrived = self
-            .seqs
-            .iter()
-            .zip(&self.awaited)
-            .filter(|(_, (_, refused))| !refused);
-        let mut gone = Ranges::new();
-        let mut count = 0;
-        for (seq, _) in arrived {
-            count += 1;
-            if !copy {
-                gone.push(*seq);
-            }
+        Ok(())
+    }
+
+    fn reply(&self, outcome: &Outcome, scan: &Scan, next: Option<Seq>) -> Reply {
+        let action = &self.asked.action;
+        let status = self.browser.status();
+        let mut answer = Map::new();
+        let done = if *action == Action::Delete {
+            "deleted"
+        } else {
+            "moved"
+        };
+        answer.insert(done.into(), outcome.done.into());
+        answer.insert("refused".into(), outcome.refused.into());
+        answer.insert("without_origin".into(), outcome.without_origin.into());
+        answer.insert("missed".into(), outcome.missed.into());
+        answer.insert("scanned".into(), scan.messages.into());
+        answer.insert("next".into(), next.map(|seq| seq.to_string()).into());
+        answer.insert("end".into(), self.asked.end.as_str().into());
+        answer.insert("edition".into(), self.browser.edition().into());
+        if self.asked.selection.is_head() {
+            // Behind the last one that was looked at; those before it have stayed.
+            let stayed = scan.messages.saturating_sub(match action {
+                Action::Copy(_) => 0,
+                _ => outcome.done,
+            });
+            answer.insert("left".into(), status.ready.saturating_sub(stayed).into());
         }
-        if !gone.is_empty() {
-            back.let_go(&gone);
-            queue.settle(None, gone, Disposal::Accepted);
-        }
-        Ok((count, self.seqs.len() as u64 - count))
+        Reply::json(&Value::Object(answer))
+    }
+
+    /// What would be done: how many messages, and some of them.
+    fn rehearse(&self) -> Reply {
+        let (mut selected, mut without_origin, mut sample) = (0, 0, Vec::new());
+        let mut scan = Scan::of(u64::MAX, PATIENCE);
+        let selection = &self.asked.selection;
+        let next = selection.each(
+            self.browser,
+            selection.from,
+            &mut scan,
+            self.limits,
+            &mut |seen| {
+                if selected == self.asked.count {
+                    return ControlFlow::Break(());
+                }
+                selected += 1;
+                if sample.len() < SAMPLE.0 {
+                    sample.push(row(seen, false, SAMPLE.1, self.limits));
+                }
+                if self.asked.action.target() == Some(&Target::Origin) {
+                    without_origin += u64::from(origin(seen.message.properties, self.limits).is_none());
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        Reply::json(&json!({
+            "dry_run": true,
+            "selected": selected,
+            "without_origin": without_origin,
+            "sample": sample,
+            "scanned": scan.messages,
+            "next": next.map(|seq| seq.to_string()),
+            "end": self.asked.end,
+            "edition": self.browser.edition(),
+        }))
     }
 }
 
 /// Where a message died first: the exchange and the key by which it came into that queue.
-fn origin(message: &Message<'_>, limits: &Limits) -> Option<(String, String)> {
-    let headers = Properties::new(message.properties).headers_table(limits).ok()?;
+fn origin(properties: &[u8], limits: &Limits) -> Option<(String, String)> {
+    let headers = Properties::new(properties).headers_table(limits).ok()?;
     let headers = json::table(&headers);
     // The oldest death is the last of the list.
     let death = headers.get("x-death")?.as_array()?.last()?;
@@ -233,20 +461,31 @@ mod tests {
 
     fn read(text: &str) -> Result<Asked, Refusal> {
         let value: Value = serde_json::from_str(text).unwrap();
-        Asked::of(value.as_object().unwrap())
+        let body = value.as_object().unwrap();
+        Asked::of(body, Action::of(body)?, 0)
     }
 
     #[test]
-    fn a_move_needs_a_number_and_a_target_or_the_origin() {
-        let asked = read(r#"{"count": 5000, "origin": true}"#).unwrap();
-        assert_eq!((asked.count, asked.copy, asked.target), (MESSAGES, false, None));
-        let asked = read(r#"{"count": 1, "copy": true, "exchange": "e", "routing_key": ""}"#).unwrap();
-        assert_eq!(asked.target, Some(("e".into(), String::new())));
+    fn an_action_needs_what_it_does_and_where_to() {
+        let asked = read(r#"{"action": "move", "count": 5000, "origin": true, "dry_run": true}"#).unwrap();
+        assert_eq!(
+            (asked.action, asked.count, asked.dry_run),
+            (Action::Move(Target::Origin), MESSAGES, true)
+        );
+        let asked = read(r#"{"action": "copy", "exchange": "e", "routing_key": ""}"#).unwrap();
+        assert_eq!(
+            asked.action,
+            Action::Copy(Target::Exchange("e".into(), String::new()))
+        );
+        assert_eq!(read(r#"{"action": "delete", "count": 3}"#).unwrap().count, 3);
         for wrong in [
-            r#"{"count": "x", "origin": true}"#,
-            r#"{"count": 1}"#,
-            r#"{"count": 1, "exchange": "e"}"#,
-            r#"{"count": 1, "origin": 1}"#,
+            r#"{}"#,
+            r#"{"action": "zork"}"#,
+            r#"{"action": "move"}"#,
+            r#"{"action": "move", "exchange": "e"}"#,
+            r#"{"action": "move", "origin": 1}"#,
+            r#"{"action": "delete", "count": "x"}"#,
+            r#"{"action": "delete", "dry_run": "yes"}"#,
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
