@@ -10,6 +10,7 @@ mod flags;
 mod inspect;
 mod limits;
 mod lists;
+mod messages;
 mod node;
 mod parameters;
 mod plugins;
@@ -46,6 +47,7 @@ pub const ALL: &[&[Command]] = &[
     flags::COMMANDS,
     inspect::COMMANDS,
     queues::COMMANDS,
+    messages::COMMANDS,
     connections::COMMANDS,
     plugins::COMMANDS,
     erlang::COMMANDS,

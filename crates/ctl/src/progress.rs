@@ -27,9 +27,19 @@ impl Progress {
         }
     }
 
+    /// Now somebody knows.
+    pub fn total(&mut self, total: u64) {
+        self.total = total as usize;
+    }
+
     /// One more is done.
     pub fn step(&mut self) {
-        self.done += 1;
+        self.add(1);
+    }
+
+    /// So many more are done.
+    pub fn add(&mut self, more: u64) {
+        self.done += more as usize;
         let now = Instant::now();
         if self.is_shown && self.shown.is_none_or(|last| now.duration_since(last) >= EVERY) {
             self.shown = Some(now);
