@@ -277,7 +277,7 @@ fn act(ask: &Ask<'_>, action: &'static str, origin: bool) -> Result<Output, Fail
         body.insert("end".into(), text(&answer, "end").into());
         if let Some(rate) = rate.filter(|_| !preview) {
             let due = Duration::from_secs_f64(done as f64 / rate as f64);
-            thread::sleep(due.saturating_sub(begun.elapsed()));
+            thread::park_timeout(due.saturating_sub(begun.elapsed()));
         }
     }
     progress.end();
