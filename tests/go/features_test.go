@@ -239,3 +239,21 @@ func TestRetryChain(t *testing.T) {
 		w.equal([]int{w.ready(channel, work), w.ready(channel, waiting)}, []int{0, 0})
 	})(t)
 }
+
+func TestExpires(t *testing.T) {
+	test("a queue that nobody uses ends", func(w *world) {
+		channel := w.channel()
+		queue, exchange := w.name(), w.name()
+		w.must(channel.ExchangeDeclare(exchange, "fanout", false, true, false, false, nil))
+		_, err := channel.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-expires": int32(50)})
+		w.must(err)
+		w.must(channel.QueueBind(queue, "", exchange, false, nil))
+		// A passive declaration would use the queue; its end is seen at the exchange, which goes with its last binding.
+		for err == nil {
+			err = w.channel().ExchangeDeclarePassive(exchange, "fanout", false, true, false, false, nil)
+		}
+		w.refused(err, 404, "no exchange")
+		_, err = w.channel().QueueDeclarePassive(queue, true, false, false, false, nil)
+		w.refused(err, 404, "no queue")
+	})(t)
+}

@@ -56,6 +56,24 @@ func TestDuplicates(t *testing.T) {
 	})(t)
 }
 
+func TestDeduplicatingExchange(t *testing.T) {
+	test("an exchange lets a message pass once", func(w *world) {
+		w.leveretOnly(ours)
+		channel := w.confirming()
+		exchange := w.name()
+		arguments := amqp.Table{"x-cache-size": int32(10), "x-cache-ttl": int32(3600000)}
+		w.must(channel.ExchangeDeclare(exchange, "x-message-deduplication", false, true, false, false, arguments))
+		queue := w.ownQueue(channel, nil)
+		w.must(channel.QueueBind(queue, "any", exchange, false, nil))
+		for _, body := range []string{"1", "2"} {
+			w.publish(channel, exchange, "k", body, amqp.Publishing{Headers: amqp.Table{"x-deduplication-header": "same"}})
+		}
+		w.publish(channel, exchange, "k", "3", amqp.Publishing{Headers: amqp.Table{"x-deduplication-header": "other"}})
+		w.publish(channel, exchange, "k", "4", amqp.Publishing{})
+		w.equal(w.drain(channel, queue), []string{"1", "3", "4"})
+	})(t)
+}
+
 func TestGroups(t *testing.T) {
 	test("groups take turns", func(w *world) {
 		w.leveretOnly(ours)

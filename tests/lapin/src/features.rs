@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use lapin::message::Delivery;
 use lapin::options::{
     BasicCancelOptions, BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, BasicRejectOptions,
-    ExchangeDeclareOptions, QueueBindOptions,
+    ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
 };
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, Consumer, ExchangeKind};
 
 use crate::world::{
     Case, Failure, Outcome, World, bodies, consume, drain, fill, numbers, own_queue, port, prefetch, publish,
-    ready, take, text,
+    ready, refused, take, text,
 };
 use crate::{case, equal};
 
@@ -24,6 +24,7 @@ pub fn cases() -> Vec<Case> {
             leveret_only = "RabbitMQ's classic queues expire messages at their head only"
         ),
         case!(a_queue_has_a_time_to_live),
+        case!(a_queue_that_nobody_uses_ends),
         case!(dead_letters_of_length_and_of_rejection),
         case!(a_full_queue_that_refuses_nacks),
         case!(the_consumer_of_the_highest_priority_comes_first),
@@ -50,6 +51,67 @@ fn with(entries: &[(&str, AMQPValue)]) -> FieldTable {
 
 fn words(text: &str) -> AMQPValue {
     AMQPValue::LongString(text.into())
+}
+
+async fn a_queue_that_nobody_uses_ends(world: World) -> Outcome {
+    let connection = world.connect(&port()).await?;
+    let channel = connection.create_channel().await?;
+    let (queue, exchange) = (world.name(), world.name());
+    let options = ExchangeDeclareOptions {
+        auto_delete: true,
+        ..ExchangeDeclareOptions::default()
+    };
+    channel
+        .exchange_declare(
+            exchange.clone(),
+            ExchangeKind::Fanout,
+            options,
+            FieldTable::default(),
+        )
+        .await?;
+    let lasting = QueueDeclareOptions {
+        durable: true,
+        ..QueueDeclareOptions::default()
+    };
+    let arguments = with(&[("x-expires", AMQPValue::LongInt(50))]);
+    channel.queue_declare(queue.clone(), lasting, arguments).await?;
+    channel
+        .queue_bind(
+            queue.clone(),
+            exchange.clone(),
+            "".into(),
+            QueueBindOptions::default(),
+            FieldTable::default(),
+        )
+        .await?;
+    // A passive declaration would use the queue; its end is seen at the exchange, which goes with its last binding.
+    let passive = ExchangeDeclareOptions {
+        passive: true,
+        ..ExchangeDeclareOptions::default()
+    };
+    loop {
+        let looking = connection.create_channel().await?;
+        let there = looking.exchange_declare(
+            exchange.clone(),
+            ExchangeKind::Fanout,
+            passive,
+            FieldTable::default(),
+        );
+        if there.await.is_err() {
+            break;
+        }
+    }
+    let passive = QueueDeclareOptions {
+        passive: true,
+        ..QueueDeclareOptions::default()
+    };
+    let gone = connection.create_channel().await?;
+    refused(
+        gone.queue_declare(queue, passive, FieldTable::default()).await,
+        404,
+        false,
+        "no queue",
+    )
 }
 
 /// A queue whose dead letters a consumer receives.

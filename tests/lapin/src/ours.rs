@@ -18,6 +18,7 @@ pub fn cases() -> Vec<Case> {
             leveret_only = REASON
         ),
         case!(a_queue_takes_a_message_once, leveret_only = REASON),
+        case!(an_exchange_lets_a_message_pass_once, leveret_only = REASON),
         case!(groups_take_turns, leveret_only = REASON),
         case!(a_delayed_message_waits_in_its_exchange, leveret_only = REASON),
     ]
@@ -103,6 +104,38 @@ async fn a_queue_takes_a_message_once(world: World) -> Outcome {
         publish(&channel, &"".into(), queue.as_str(), body, properties).await?;
     }
     equal!(drain(&channel, &queue).await?, ["1", "3"]);
+    Ok(())
+}
+
+async fn an_exchange_lets_a_message_pass_once(world: World) -> Outcome {
+    let (_connection, channel) = world.confirming().await?;
+    let exchange = world.name();
+    let options = ExchangeDeclareOptions {
+        auto_delete: true,
+        ..ExchangeDeclareOptions::default()
+    };
+    let kind = ExchangeKind::Custom("x-message-deduplication".into());
+    let arguments = with(&[("x-cache-size", AMQPValue::LongInt(10))]);
+    channel
+        .exchange_declare(exchange.clone(), kind, options, arguments)
+        .await?;
+    let queue = own_queue(&channel, FieldTable::default()).await?;
+    let bind = QueueBindOptions::default();
+    channel
+        .queue_bind(
+            queue.clone(),
+            exchange.clone(),
+            "any".into(),
+            bind,
+            FieldTable::default(),
+        )
+        .await?;
+    for (body, key) in [("1", "same"), ("2", "same"), ("3", "other")] {
+        let properties = headers(&[("x-deduplication-header", words(key))]);
+        publish(&channel, &exchange, "k", body, properties).await?;
+    }
+    publish(&channel, &exchange, "k", "4", BasicProperties::default()).await?;
+    equal!(drain(&channel, &queue).await?, ["1", "3", "4"]);
     Ok(())
 }
 

@@ -55,6 +55,18 @@ test('a queue takes a message once', OURS, async (world) => {
   assert.deepEqual(await drain(channel, queue), ['1', '3']);
 });
 
+test('an exchange lets a message pass once', OURS, async (world) => {
+  const channel = await world.confirmChannel();
+  const exchange = world.name();
+  await channel.assertExchange(exchange, 'x-message-deduplication', { autoDelete: true, durable: false, arguments: { 'x-cache-size': 10 } });
+  const { queue } = await channel.assertQueue('', { exclusive: true });
+  await channel.bindQueue(queue, exchange, 'any');
+  await send(channel, exchange, 'k', ['1', '2'], { 'x-deduplication-header': 'same' });
+  await send(channel, exchange, 'k', ['3'], { 'x-deduplication-header': 'other' });
+  await send(channel, exchange, 'k', ['4']);
+  assert.deepEqual(await drain(channel, queue), ['1', '3', '4']);
+});
+
 test('groups take turns', OURS, async (world) => {
   const channel = await world.confirmChannel();
   const { queue } = await channel.assertQueue('', { exclusive: true, arguments: { 'x-fair-key': 'tenant' } });

@@ -8,15 +8,19 @@ import static leveret.World.equal;
 import static leveret.World.fill;
 import static leveret.World.next;
 import static leveret.World.numbers;
+import static leveret.World.refused;
 import static leveret.World.take;
 import static leveret.World.text;
 
+import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.Delivery;
 import com.rabbitmq.client.RpcClient;
 import com.rabbitmq.client.RpcClientParams;
 import com.rabbitmq.client.RpcServer;
+import com.rabbitmq.client.ShutdownSignalException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -28,6 +32,39 @@ import java.util.concurrent.LinkedBlockingQueue;
 
 /** What queues and exchanges do beyond the plain road. */
 public final class FeatureTest {
+
+  public void aQueueThatNobodyUsesEnds(World world) throws Exception {
+    Connection connection = world.connect(World.port());
+    Channel channel = connection.createChannel();
+    String queue = world.name();
+    String exchange = world.name();
+    channel.exchangeDeclare(exchange, "fanout", false, true, null);
+    channel.queueDeclare(queue, true, false, false, Map.of("x-expires", 50));
+    channel.queueBind(queue, exchange, "");
+    // A passive declaration would use the queue; its end is seen at the exchange, which goes with its last binding.
+    for (boolean there = true; there; ) {
+      try {
+        connection.createChannel().exchangeDeclarePassive(exchange);
+      } catch (IOException gone) {
+        there = false;
+      }
+    }
+    refused(404, 50, 10, "NOT_FOUND - no queue '" + queue + "' in vhost '/'", () -> connection.createChannel().queueDeclarePassive(queue));
+  }
+
+  public void aUserIdMustBeTheSendersOwn(World world) throws Exception {
+    Channel channel = world.confirming();
+    String queue = own(channel, Map.of());
+    channel.basicPublish("", queue, new BasicProperties.Builder().userId("guest").build(), bytes("m"));
+    channel.waitForConfirmsOrDie(10_000);
+    equal("guest", channel.basicGet(queue, true).getProps().getUserId());
+    BlockingQueue<ShutdownSignalException> signals = new LinkedBlockingQueue<>();
+    channel.addShutdownListener(signals::add);
+    channel.basicPublish("", queue, new BasicProperties.Builder().userId("jane").build(), bytes("m"));
+    AMQP.Channel.Close reason = (AMQP.Channel.Close) next(signals).getReason();
+    equal(406, reason.getReplyCode());
+    equal("PRECONDITION_FAILED - user_id property set to 'jane' but authenticated user was 'guest'", reason.getReplyText());
+  }
 
   /** A queue whose dead letters go where they are received. */
   private record Mortal(String queue, BlockingQueue<Delivery> graves) {

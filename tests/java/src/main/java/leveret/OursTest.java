@@ -85,6 +85,20 @@ public final class OursTest {
     equal(List.of("1", "3"), drain(channel, queue));
   }
 
+  public void anExchangeLetsAMessagePassOnce(World world) throws Exception {
+    World.leveretOnly(REASON);
+    Channel channel = world.confirming();
+    String exchange = world.name();
+    channel.exchangeDeclare(exchange, "x-message-deduplication", false, true, Map.of("x-cache-size", 10, "x-cache-ttl", 3_600_000));
+    String queue = own(channel, Map.of());
+    channel.queueBind(queue, exchange, "any");
+    send(channel, exchange, "k", Map.of("x-deduplication-header", "same"), "1");
+    send(channel, exchange, "k", Map.of("x-deduplication-header", "same"), "2");
+    send(channel, exchange, "k", Map.of("x-deduplication-header", "other"), "3");
+    send(channel, exchange, "k", Map.of(), "4");
+    equal(List.of("1", "3", "4"), drain(channel, queue));
+  }
+
   public void groupsTakeTurns(World world) throws Exception {
     World.leveretOnly(REASON);
     Channel channel = world.confirming();
