@@ -8,6 +8,7 @@ require('./suites/queues');
 require('./suites/replies');
 require('./suites/features');
 require('./suites/ours');
+require('./suites/web_socket');
 require('./suites/errors');
 require('./suites/alarms');
 require('./runner').runAll();

@@ -46,9 +46,14 @@ class Closed(Exception):
 class Wire:
     """One socket to the broker. Every read has a deadline, so a silent broker fails the test instead of hanging it."""
 
-    def __init__(self, timeout: float = 10.0, where: tuple[str, int] | None = None):
-        self.socket = socket.create_connection(where or address(), timeout=timeout)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, timeout: float = 10.0, where: tuple[str, int] | str | None = None):
+        if isinstance(where, str):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(timeout)
+            self.socket.connect(where)
+        else:
+            self.socket = socket.create_connection(where or address(), timeout=timeout)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
         self.frame_max = 131072
 

@@ -4,14 +4,27 @@
 use crate::broker::Broker;
 use crate::options::Options;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Who opens and shuts a door: told whether clients may come in.
+type Porter = Box<dyn Fn(bool) + Send>;
 
 /// The settings that can be changed.
-#[derive(Debug)]
 pub struct Service {
     memory_high_watermark: AtomicU64,
     disk_free_limit: AtomicU64,
     suspended: AtomicBool,
     drained: AtomicBool,
+    porters: Mutex<Vec<Porter>>,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service")
+            .field("suspended", &self.suspended)
+            .field("drained", &self.drained)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Service {
@@ -22,6 +35,7 @@ impl Service {
             disk_free_limit: options.disk_free_limit.into(),
             suspended: false.into(),
             drained: false.into(),
+            porters: Mutex::default(),
         }
     }
 
@@ -53,7 +67,25 @@ impl Broker {
 
     /// From now on nobody is let in, or everybody is again. Connections that are open go on.
     pub fn suspend_clients(&self, suspended: bool) {
+        let porters = self
+            .service()
+            .porters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         self.service().suspended.store(suspended, Ordering::Relaxed);
+        porters.iter().for_each(|porter| porter(!suspended));
+    }
+
+    /// Has `porter` told, now and whenever that changes, whether clients may come in. It must not call the broker, and is kept as long
+    /// as the broker is.
+    pub fn tell_porter(&self, porter: impl Fn(bool) + Send + 'static) {
+        let mut porters = self
+            .service()
+            .porters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        porter(self.takes_clients());
+        porters.push(Box::new(porter));
     }
 
     /// Puts the node into maintenance: nobody is let in, and connections are closed with a reason; or ends that.
@@ -98,5 +130,16 @@ mod tests {
         broker.drain(false);
         assert!(broker.takes_clients() && !broker.is_drained());
         broker.close();
+    }
+
+    #[test]
+    fn porters_are_told_at_once_and_at_each_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let (told, hears) = std::sync::mpsc::channel();
+        broker.tell_porter(move |open| told.send(open).unwrap());
+        broker.suspend_clients(true);
+        broker.drain(false);
+        assert_eq!(hears.try_iter().collect::<Vec<_>>(), [true, false, true]);
     }
 }

@@ -4,7 +4,7 @@ use crate::amqp::connection::Hall;
 use crate::balance::Rules;
 use crate::connections::Connections;
 use crate::options::Options;
-use crate::threads::Threads;
+use crate::threads::{SideDoor, Threads};
 use broker::Broker;
 use listener::{Listener, Opened, StartError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The doors for messages.
 pub struct Gateway {
     doors: Vec<Opened>,
+    side_door: SideDoor,
     connections: Arc<Connections>,
     threads: Mutex<Option<Threads>>,
 }
@@ -47,6 +48,7 @@ impl Gateway {
             .map_err(StartError::Thread)?;
         Ok(Self {
             doors,
+            side_door: threads.side_door(),
             connections,
             threads: Mutex::new(Some(threads)),
         })
@@ -55,6 +57,11 @@ impl Gateway {
     /// Where it listens, in the order of the options.
     pub fn doors(&self) -> &[Opened] {
         &self.doors
+    }
+
+    /// For those who came in by another door, such as the one of the HTTP API.
+    pub fn side_door(&self) -> SideDoor {
+        self.side_door.clone()
     }
 
     /// Closes all connections with 320 and ends all threads. What clients have not settled is in its queues again when it

@@ -20,3 +20,4 @@ mod threads;
 pub use gateway::Gateway;
 pub use listener::{Door, Opened, StartError};
 pub use options::{AnonymousLogin, Mechanism, Options};
+pub use threads::SideDoor;

@@ -9,18 +9,22 @@ use crate::amqp::serve::{Ended, Served, serve};
 use crate::balance::{Rules, newcomers_seat};
 use crate::connections::{Connections, Entry};
 use crate::load::{Loads, measure};
-use listener::{Arrival, Listener, Socket};
+use listener::{Arrival, Guest, Listener, Parked, Socket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 
 /// What a thread is told.
 enum Order {
-    Serve(Arrival<std::net::TcpStream>),
+    Serve(Arrival<Parked>),
+    /// Serve somebody who came in by the door for people.
+    Greet(Box<Guest<Parked>>),
     /// Go on with a connection of another thread.
     Take {
-        served: Box<Served<Socket<std::net::TcpStream>>>,
+        served: Box<Served<Socket<Parked>>>,
         entry: Entry,
     },
     Stop,
@@ -34,6 +38,18 @@ struct Shared {
     hall: Arc<Hall>,
     connections: Arc<Connections>,
     epoch: Instant,
+}
+
+/// For those who came in by another door.
+#[derive(Clone)]
+pub struct SideDoor(Arc<Shared>);
+
+impl SideDoor {
+    /// Serves the guest. Nobody is told if the gateway has stopped.
+    pub fn admit(&self, guest: Guest<Parked>) {
+        let shared = &self.0;
+        let _ = shared.orders[shared.seat()].send(Order::Greet(Box::new(guest)));
+    }
 }
 
 /// All threads.
@@ -66,21 +82,31 @@ impl Threads {
             shared: shared.clone(),
             handles: Vec::new(),
         };
+        let (told, open) = watch::channel(true);
+        shared.hall.broker.tell_porter(move |takes| {
+            // The threads are gone once nobody hears it.
+            let _ = told.send(takes);
+        });
         let mut listeners = Some(listeners);
         for (number, (runtime, orders)) in runtimes.into_iter().zip(receivers).enumerate() {
-            let shared = shared.clone();
+            let (shared, open) = (shared.clone(), open.clone());
             let listeners = listeners.take().unwrap_or_default();
             let handle = std::thread::Builder::new()
                 .name(format!("gateway-{number}"))
                 .spawn(move || {
                     for listener in listeners {
-                        runtime.spawn(accept(listener, shared.clone()));
+                        runtime.spawn(accept(listener, open.clone(), shared.clone()));
                     }
                     runtime.block_on(obey(orders, shared, number));
                 })?;
             threads.handles.push(handle);
         }
         Ok(threads)
+    }
+
+    /// For those who come in by another door.
+    pub fn side_door(&self) -> SideDoor {
+        SideDoor(self.shared.clone())
     }
 
     /// Ends all threads. Connections that are left are dropped; they give back what they hold.
@@ -101,22 +127,36 @@ impl Shared {
     fn now(&self) -> u64 {
         self.epoch.elapsed().as_millis() as u64
     }
+
+    /// The thread for a newcomer.
+    fn seat(&self) -> usize {
+        let shares = self.loads.shares(self.now());
+        newcomers_seat(&self.loads.rules, &shares)
+    }
 }
 
-/// Accepts connections and hands each to a thread that has room.
-async fn accept(listener: Listener, shared: Arc<Shared>) {
+/// Accepts connections and hands each to a thread that has room. While the node takes no clients, the door is shut: whoever comes is refused
+/// by the system, as by RabbitMQ's suspended listeners, and goes to another node.
+async fn accept(mut listener: Listener, mut open: watch::Receiver<bool>, shared: Arc<Shared>) {
     loop {
-        let arrival = listener.next().await;
-        if !shared.hall.broker.takes_clients() {
-            // Suspended: whoever comes finds the door shut at once.
-            continue;
+        if !*open.borrow_and_update() {
+            listener.shut();
+            if open.wait_for(|open| *open).await.is_err() {
+                return;
+            }
+            listener.reopen().await;
         }
+        let arrival = tokio::select! {
+            arrival = listener.next() => arrival,
+            changed = open.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+        };
         let Ok(arrival) = arrival.into_std() else {
             continue;
         };
-        let shares = shared.loads.shares(shared.now());
-        let seat = newcomers_seat(&shared.loads.rules, &shares);
-        if shared.orders[seat].send(Order::Serve(arrival)).is_err() {
+        if shared.orders[shared.seat()].send(Order::Serve(arrival)).is_err() {
             return;
         }
     }
@@ -131,17 +171,23 @@ async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number:
                 let shared = shared.clone();
                 tokio::spawn(async move {
                     let peer = arrival.peer();
-                    match welcome(arrival, &shared).await {
-                        Ok(()) => {}
-                        // Whoever looks whether the port is open says nothing; that is not worth a line.
-                        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                            tracing::debug!(area = "connection", "{peer} left at the door: {error}");
-                        }
-                        Err(error) => tracing::error!(
-                            area = "connection",
-                            "a connection from {peer} could not be served: {error}"
-                        ),
-                    }
+                    let entered = async { arrival.from_std()?.enter().await };
+                    let served = match entered.await {
+                        Ok(guest) => welcome(guest, &shared).await,
+                        Err(error) => Err(error),
+                    };
+                    told(peer, served);
+                });
+            }
+            Order::Greet(guest) => {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    let peer = guest.peer;
+                    let served = match guest.from_std() {
+                        Ok(guest) => welcome(guest, &shared).await,
+                        Err(error) => Err(error),
+                    };
+                    told(peer, served);
                 });
             }
             Order::Take { served, entry } => {
@@ -165,8 +211,22 @@ async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number:
     }
 }
 
-async fn welcome(arrival: Arrival<std::net::TcpStream>, shared: &Shared) -> std::io::Result<()> {
-    let guest = arrival.from_std()?.enter().await?;
+/// Logs how a connection failed, if it did.
+fn told(peer: SocketAddr, served: std::io::Result<()>) {
+    match served {
+        Ok(()) => {}
+        // Whoever looks whether the port is open says nothing; that is not worth a line.
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            tracing::debug!(area = "connection", "{peer} left at the door: {error}");
+        }
+        Err(error) => tracing::error!(
+            area = "connection",
+            "a connection from {peer} could not be served: {error}"
+        ),
+    }
+}
+
+async fn welcome(guest: Guest, shared: &Shared) -> std::io::Result<()> {
     let name = Name {
         peer: guest.peer,
         local: guest.local,

@@ -41,7 +41,7 @@ struct Client {
 
 impl Client {
     fn open(doors: &Doors) -> Self {
-        let stream = TcpStream::connect(doors.gateway.doors()[0].address).unwrap();
+        let stream = TcpStream::connect(doors.gateway.doors()[0].place.address().unwrap()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut client = Self {
             stream,
@@ -106,7 +106,7 @@ impl Client {
 fn a_stop_closes_connections_with_a_word_and_then_listens_no_more() {
     let doors = doors();
     let mut polite = Client::open(&doors);
-    let address = doors.gateway.doors()[0].address;
+    let address = doors.gateway.doors()[0].place.address().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| doors.gateway.stop());
         assert_eq!(polite.next().as_deref(), Some("connection.close"));
@@ -123,7 +123,7 @@ fn a_stop_closes_connections_with_a_word_and_then_listens_no_more() {
 #[test]
 fn an_address_in_use_is_named() {
     let doors = doors();
-    let address = doors.gateway.doors()[0].address;
+    let address = doors.gateway.doors()[0].place.address().unwrap();
     let error = Gateway::start(
         doors.broker.clone(),
         Options::new(vec![gateway::Door::plain(address)]),

@@ -4,33 +4,34 @@ use crate::certificate::Certificate;
 use crate::ciphers;
 use crate::proxy::{self, Origin};
 use crate::secured::Secured;
+use crate::stream::{Parked, Stream};
 use crate::{Proxies, Socket, Tls};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 
 /// What newcomers of one listener go through.
 #[derive(Debug)]
 pub(crate) struct Entrance {
-    pub(crate) nodelay: bool,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) proxies: Option<Arc<Proxies>>,
 }
 
-/// A connection that was just accepted: one of this thread's runtime, or (as `std`'s socket) one on its way to another.
+/// A connection that was just accepted: one of this thread's runtime, or ([`Parked`]) one on its way to another.
 #[derive(Debug)]
-pub struct Arrival<S = TcpStream> {
+pub struct Arrival<S = Stream> {
     stream: S,
     peer: SocketAddr,
+    /// Where it came to.
+    local: SocketAddr,
     entrance: Arc<Entrance>,
 }
 
-/// Somebody who came in.
+/// Somebody who came in, on this thread or ([`Parked`]) on the way to another.
 #[derive(Debug)]
-pub struct Guest {
+pub struct Guest<S = Stream> {
     /// To talk with them.
-    pub socket: Socket,
+    pub socket: Socket<S>,
     /// Where they come from.
     pub peer: SocketAddr,
     /// Where they came to.
@@ -53,10 +54,11 @@ pub struct Security {
 }
 
 impl Arrival {
-    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, entrance: Arc<Entrance>) -> Self {
+    pub(crate) fn new(stream: Stream, peer: SocketAddr, local: SocketAddr, entrance: Arc<Entrance>) -> Self {
         Self {
             stream,
             peer,
+            local,
             entrance,
         }
     }
@@ -65,10 +67,11 @@ impl Arrival {
     ///
     /// # Errors
     /// The system does not let go of the socket.
-    pub fn into_std(self) -> io::Result<Arrival<std::net::TcpStream>> {
+    pub fn into_std(self) -> io::Result<Arrival<Parked>> {
         Ok(Arrival {
             stream: self.stream.into_std()?,
             peer: self.peer,
+            local: self.local,
             entrance: self.entrance,
         })
     }
@@ -78,10 +81,11 @@ impl Arrival {
     /// # Errors
     /// The connection broke, the TLS handshake failed, or it took too long; the text is for the log.
     pub async fn enter(self) -> io::Result<Guest> {
-        self.stream.set_nodelay(self.entrance.nodelay)?;
-        let own = (self.peer, self.stream.local_addr()?);
-        let (peer, local) = match &self.entrance.proxies {
-            Some(proxies) if proxies.trust(self.peer.ip()) => introduced(&self.stream, own).await?,
+        let own = (self.peer, self.local);
+        let (peer, local) = match (&self.stream, &self.entrance.proxies) {
+            (Stream::Tcp(stream), Some(proxies)) if proxies.trust(self.peer.ip()) => {
+                introduced(stream, own).await?
+            }
             _ => own,
         };
         let (socket, security) = match &self.entrance.tls {
@@ -100,16 +104,47 @@ impl Arrival {
     }
 }
 
-impl Arrival<std::net::TcpStream> {
+impl Arrival<Parked> {
     /// The same, in this thread's runtime.
     ///
     /// # Errors
     /// The runtime does not take the socket.
     pub fn from_std(self) -> io::Result<Arrival> {
         Ok(Arrival {
-            stream: TcpStream::from_std(self.stream)?,
+            stream: self.stream.from_std()?,
             peer: self.peer,
+            local: self.local,
             entrance: self.entrance,
+        })
+    }
+}
+
+impl Guest {
+    /// The same, free of its runtime.
+    ///
+    /// # Errors
+    /// The system does not let go of the socket.
+    pub fn into_std(self) -> io::Result<Guest<Parked>> {
+        Ok(Guest {
+            socket: self.socket.into_std()?,
+            peer: self.peer,
+            local: self.local,
+            security: self.security,
+        })
+    }
+}
+
+impl Guest<Parked> {
+    /// The same, in this thread's runtime.
+    ///
+    /// # Errors
+    /// The runtime does not take the socket.
+    pub fn from_std(self) -> io::Result<Guest> {
+        Ok(Guest {
+            socket: self.socket.from_std()?,
+            peer: self.peer,
+            local: self.local,
+            security: self.security,
         })
     }
 }
@@ -123,7 +158,7 @@ impl<S> Arrival<S> {
 
 /// Both ends of the connection that a load balancer passes on.
 async fn introduced(
-    stream: &TcpStream,
+    stream: &tokio::net::TcpStream,
     own: (SocketAddr, SocketAddr),
 ) -> io::Result<(SocketAddr, SocketAddr)> {
     let loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
@@ -141,7 +176,7 @@ async fn introduced(
     }
 }
 
-async fn handshake(stream: TcpStream, tls: &Tls) -> io::Result<(Secured, Security)> {
+async fn handshake(stream: Stream, tls: &Tls) -> io::Result<(Secured, Security)> {
     let patience = tls.options().handshake_timeout;
     let shaking = Secured::accept(stream, tls.current());
     let secured = match tokio::time::timeout(patience, shaking).await {

@@ -5,27 +5,34 @@
 //! and decides about nobody but whom it cannot understand.
 //!
 //! Reading order: [`Door`] (where to listen), [`Listener`] (accepting), [`Arrival`] and [`Guest`] (from a connection to a socket),
-//! `proxy` (for whom a load balancer connects), [`Socket`] and `secured` (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
+//! `proxy` (for whom a load balancer connects), [`Socket`], [`Stream`], `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
 //! runs), [`expiry`] (how long they last), `ciphers`, [`certificate`] and `der` (who a client's certificate says it is).
 
 mod arrival;
 pub mod certificate;
 pub mod ciphers;
 mod der;
+mod door;
 pub mod expiry;
 mod listener;
+mod local_socket;
 mod proxy;
 mod secured;
 mod socket;
 mod start_error;
+mod stream;
 mod tls;
 mod tls_options;
+mod web;
 
 pub use arrival::{Arrival, Guest, Security};
 pub use certificate::{Certificate, LoginFrom, SanType};
-pub use listener::{Door, Listener, Opened, SocketOptions};
+pub use door::{Door, Opened, Place};
+pub use listener::{Listener, SocketOptions};
 pub use proxy::{Network, Proxies};
 pub use socket::Socket;
 pub use start_error::StartError;
+pub use stream::{Parked, Stream};
 pub use tls::Tls;
 pub use tls_options::{TlsOptions, Version};
+pub use web::Web;

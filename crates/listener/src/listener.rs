@@ -1,61 +1,20 @@
 //! Binding and accepting.
 
 use crate::arrival::{Arrival, Entrance};
-use crate::{Proxies, StartError, Tls};
-use std::net::SocketAddr;
+use crate::door::{Door, Opened, Place};
+use crate::stream::Stream;
+use crate::{StartError, local_socket};
+use std::future::pending;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
 /// How long nothing is accepted after the system refused (mostly: too many open files).
 const PAUSE: Duration = Duration::from_millis(250);
-
-/// Where to listen, and what a newcomer goes through.
-#[derive(Clone, Debug)]
-pub struct Door {
-    /// The address; port 0 lets the system choose.
-    pub address: SocketAddr,
-    /// TLS, if it is spoken there.
-    pub tls: Option<Arc<Tls>>,
-    /// Who has to say first for whom it connects, if anybody has.
-    pub proxies: Option<Arc<Proxies>>,
-}
-
-impl Door {
-    /// A door without TLS.
-    pub fn plain(address: SocketAddr) -> Self {
-        Self {
-            address,
-            tls: None,
-            proxies: None,
-        }
-    }
-
-    /// A door behind which TLS is spoken.
-    pub fn secured(address: SocketAddr, tls: Arc<Tls>) -> Self {
-        Self {
-            address,
-            tls: Some(tls),
-            proxies: None,
-        }
-    }
-}
-
-/// A door that is open.
-#[derive(Clone, Debug)]
-pub struct Opened {
-    /// Where it listens; a port that the system chose is filled in.
-    pub address: SocketAddr,
-    /// TLS, if it is spoken there.
-    pub tls: Option<Arc<Tls>>,
-}
-
-impl Opened {
-    /// True if TLS is spoken there.
-    pub fn is_secured(&self) -> bool {
-        self.tls.is_some()
-    }
-}
 
 /// Options of the system for sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,35 +41,55 @@ impl Default for SocketOptions {
     }
 }
 
-/// A bound address.
+/// A bound door.
 #[derive(Debug)]
 pub struct Listener {
-    socket: TcpListener,
-    address: SocketAddr,
+    /// `None` while it is shut.
+    socket: Option<Bound>,
+    place: Place,
+    options: SocketOptions,
     entrance: Arc<Entrance>,
 }
 
+#[derive(Debug)]
+enum Bound {
+    Tcp(TcpListener),
+    Local { socket: UnixListener, _file: File },
+}
+
+/// A socket's name in the file system, which goes with it.
+#[derive(Debug)]
+struct File(PathBuf);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // Whoever took it away already has done what was to be done.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 impl Listener {
-    /// Binds the door's address. Must be called inside the runtime that will accept.
+    /// Binds the door's place. Must be called inside the runtime that will accept.
     ///
     /// # Errors
-    /// [`StartError::Listen`].
+    /// [`StartError::Listen`] or [`StartError::Local`].
     pub fn open(door: Door, options: &SocketOptions) -> Result<Self, StartError> {
-        let asked = door.address;
-        let failed = |error| StartError::Listen {
-            address: asked,
-            error,
+        let socket = Bound::open(&door.place, options).map_err(|error| match door.place.clone() {
+            Place::Network(address) => StartError::Listen { address, error },
+            Place::Local { path, .. } => StartError::Local { path, error },
+        })?;
+        let place = match &socket {
+            Bound::Tcp(socket) => Place::Network(socket.local_addr().map_err(StartError::Thread)?),
+            Bound::Local { .. } => door.place,
         };
-        let socket = bind(asked, options).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
         let entrance = Entrance {
-            nodelay: options.nodelay,
             tls: door.tls,
             proxies: door.proxies,
         };
         Ok(Self {
-            socket,
-            address,
+            socket: Some(socket),
+            place,
+            options: options.clone(),
             entrance: Arc::new(entrance),
         })
     }
@@ -118,21 +97,50 @@ impl Listener {
     /// Where it listens, and how.
     pub fn opened(&self) -> Opened {
         Opened {
-            address: self.address,
+            place: self.place.clone(),
             tls: self.entrance.tls.clone(),
         }
     }
 
-    /// The next connection. What the system refuses is logged and waited out.
+    /// Shuts the door: the system refuses whoever comes, and those who came and were not accepted yet.
+    pub fn shut(&mut self) {
+        self.socket = None;
+    }
+
+    /// Opens it again, at the same place. Somebody else may have taken that meanwhile: that is logged once, and tried until it is free.
+    pub async fn reopen(&mut self) {
+        let mut told = false;
+        while self.socket.is_none() {
+            match Bound::open(&self.place, &self.options) {
+                Ok(socket) => self.socket = Some(socket),
+                Err(error) => {
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::error!(
+                            area = "connection",
+                            "{} cannot be listened on again yet: {error}",
+                            self.place
+                        );
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// The next connection; none while the door is shut. What the system refuses is logged and waited out.
     pub async fn next(&self) -> Arrival {
         loop {
-            match self.socket.accept().await {
-                Ok((stream, peer)) => return Arrival::new(stream, peer, self.entrance.clone()),
+            let accepted = match &self.socket {
+                None => pending().await,
+                Some(socket) => socket.accept(self.options.nodelay).await,
+            };
+            match accepted {
+                Ok((stream, peer, local)) => return Arrival::new(stream, peer, local, self.entrance.clone()),
                 Err(error) => {
-                    let address = self.address;
+                    let place = &self.place;
                     tracing::error!(
                         area = "connection",
-                        "a connection to {address} could not be accepted: {error}"
+                        "a connection to {place} could not be accepted: {error}"
                     );
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -141,7 +149,46 @@ impl Listener {
     }
 }
 
-fn bind(address: SocketAddr, options: &SocketOptions) -> std::io::Result<TcpListener> {
+impl Bound {
+    fn open(place: &Place, options: &SocketOptions) -> io::Result<Self> {
+        Ok(match place {
+            Place::Network(address) => Self::Tcp(bind(*address, options)?),
+            Place::Local { path, mode } => {
+                let socket = local_socket::bind(path, *mode)?;
+                let _file = File(path.clone());
+                let socket = UnixListener::from_std(socket)?;
+                Self::Local { socket, _file }
+            }
+        })
+    }
+
+    /// The next connection with its two ends.
+    async fn accept(&self, nodelay: bool) -> io::Result<(Stream, SocketAddr, SocketAddr)> {
+        match self {
+            Self::Tcp(socket) => {
+                let (stream, peer) = socket.accept().await?;
+                stream.set_nodelay(nodelay)?;
+                let local = stream.local_addr()?;
+                Ok((Stream::Tcp(stream), peer, local))
+            }
+            Self::Local { socket, .. } => {
+                let (stream, _) = socket.accept().await?;
+                let (peer, local) = within_this_machine();
+                Ok((Stream::Local(stream), peer, local))
+            }
+        }
+    }
+}
+
+/// The ends of a connection that has no addresses: this machine, with a number instead of the client's port by which it is told from others,
+/// and 0 instead of ours, which no port of the network is.
+fn within_this_machine() -> (SocketAddr, SocketAddr) {
+    static NEXT: AtomicU16 = AtomicU16::new(1);
+    let at = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+    (at(NEXT.fetch_add(1, Ordering::Relaxed)), at(0))
+}
+
+fn bind(address: SocketAddr, options: &SocketOptions) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -161,6 +208,8 @@ fn bind(address: SocketAddr, options: &SocketOptions) -> std::io::Result<TcpList
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
     use tokio::runtime::Builder;
 
     #[test]
@@ -169,11 +218,67 @@ mod tests {
         let _inside = runtime.enter();
         let door = Door::plain("127.0.0.1:0".parse().unwrap());
         let first = Listener::open(door, &SocketOptions::default()).unwrap();
-        let again = Listener::open(Door::plain(first.opened().address), &SocketOptions::default());
+        let Place::Network(address) = first.opened().place else {
+            panic!("a port was asked for");
+        };
+        let again = Listener::open(Door::plain(address), &SocketOptions::default());
         let text = again.unwrap_err().to_string();
         assert!(
-            text.contains(&first.opened().address.to_string()) && text.contains("listens there already"),
+            text.contains(&address.to_string()) && text.contains("listens there already"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn whoever_comes_to_a_door_that_is_shut_is_refused_and_it_opens_again_where_it_was() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("amqp");
+        let doors = [
+            Door::plain("127.0.0.1:0".parse().unwrap()),
+            Door::local(path.clone(), 0o600),
+        ];
+        runtime.block_on(async {
+            for door in doors {
+                let mut listener = Listener::open(door, &SocketOptions::default()).unwrap();
+                let place = listener.opened().place;
+                let come = || -> io::Result<Box<dyn Read>> {
+                    Ok(match &place {
+                        Place::Network(address) => Box::new(std::net::TcpStream::connect(address)?),
+                        Place::Local { path, .. } => Box::new(std::os::unix::net::UnixStream::connect(path)?),
+                    })
+                };
+                let _in = come().unwrap();
+                listener.next().await;
+                listener.shut();
+                assert!(come().is_err(), "{place}");
+                listener.reopen().await;
+                let _in = come().unwrap();
+                assert!(listener.next().await.peer().ip().is_loopback());
+            }
+        });
+        assert!(!path.exists(), "a door that is gone leaves no file");
+    }
+
+    #[test]
+    fn a_socket_that_nobody_listens_on_is_replaced_and_nothing_else_is() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("amqp");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let open = |path: &std::path::Path| {
+            Listener::open(Door::local(path.into(), 0o640), &SocketOptions::default())
+        };
+        let first = open(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        let text = open(&path).unwrap_err().to_string();
+        assert!(text.contains("listens there already"), "{text}");
+        drop(first);
+        let file = dir.path().join("file");
+        std::fs::write(&file, "precious").unwrap();
+        assert!(open(&file).unwrap_err().to_string().contains("is no socket"));
+        assert_eq!(std::fs::read(&file).unwrap(), b"precious");
     }
 }

@@ -3,6 +3,7 @@
 use crate::arrival::Security;
 use crate::certificate::Certificate;
 use crate::ciphers;
+use crate::stream::Stream;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -11,7 +12,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// How much is read from a socket at a time, in bytes: four records of the largest size.
 const READ: usize = 64 * 1024;
@@ -25,7 +25,7 @@ thread_local! {
 
 /// A TLS session and its socket.
 #[derive(Debug)]
-pub struct Secured<S = TcpStream> {
+pub struct Secured<S = Stream> {
     stream: S,
     session: Box<ServerConnection>,
     /// What was read and found no room behind the session yet.
@@ -94,7 +94,7 @@ impl Secured {
     ///
     /// # Errors
     /// The client and we agree on nothing, its certificate is not good, or the connection broke.
-    pub(crate) async fn accept(stream: TcpStream, config: Arc<ServerConfig>) -> io::Result<Self> {
+    pub(crate) async fn accept(stream: Stream, config: Arc<ServerConfig>) -> io::Result<Self> {
         let session = ServerConnection::new(config).map_err(io::Error::other)?;
         let mut secured = Self {
             stream,
@@ -227,7 +227,7 @@ impl AsyncWrite for Secured {
 
 /// The socket as rustls writes to it.
 struct Writing<'a, 'b> {
-    stream: &'a mut TcpStream,
+    stream: &'a mut Stream,
     cx: &'a mut Context<'b>,
 }
 

@@ -1,19 +1,22 @@
 //! A connection's bytes, secured or not.
 
 use crate::secured::Secured;
+use crate::stream::{Parked, Stream};
+use crate::web::Web;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
-/// A connection, of this thread's runtime or (with `std`'s socket) on its way to another thread's.
+/// A connection, of this thread's runtime or ([`Parked`]) on its way to another thread's.
 #[derive(Debug)]
-pub enum Socket<T = TcpStream> {
+pub enum Socket<T = Stream> {
     /// Bytes as they are.
     Plain(T),
     /// TLS.
     Secured(Box<Secured<T>>),
+    /// Inside a WebSocket.
+    Web(Box<Web<T>>),
 }
 
 impl<T> Socket<T> {
@@ -22,13 +25,15 @@ impl<T> Socket<T> {
         match self {
             Self::Plain(_) => false,
             Self::Secured(secured) => secured.has_unsent(),
+            Self::Web(web) => web.has_unsent(),
         }
     }
 
-    fn change<U>(self, change: impl FnOnce(T) -> io::Result<U>) -> io::Result<Socket<U>> {
+    pub(crate) fn change<U>(self, change: impl FnOnce(T) -> io::Result<U>) -> io::Result<Socket<U>> {
         Ok(match self {
             Self::Plain(stream) => Socket::Plain(change(stream)?),
             Self::Secured(secured) => Socket::Secured(Box::new(secured.change(change)?)),
+            Self::Web(web) => Socket::Web(Box::new(web.change(change)?)),
         })
     }
 }
@@ -38,18 +43,18 @@ impl Socket {
     ///
     /// # Errors
     /// The system does not let go of the socket.
-    pub fn into_std(self) -> io::Result<Socket<std::net::TcpStream>> {
-        self.change(TcpStream::into_std)
+    pub fn into_std(self) -> io::Result<Socket<Parked>> {
+        self.change(Stream::into_std)
     }
 }
 
-impl Socket<std::net::TcpStream> {
+impl Socket<Parked> {
     /// The same, in this thread's runtime.
     ///
     /// # Errors
     /// The runtime does not take the socket.
     pub fn from_std(self) -> io::Result<Socket> {
-        self.change(TcpStream::from_std)
+        self.change(Parked::from_std)
     }
 }
 
@@ -62,6 +67,7 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Self::Secured(secured) => Pin::new(secured.as_mut()).poll_read(cx, buffer),
+            Self::Web(web) => Pin::new(web.as_mut()).poll_read(cx, buffer),
         }
     }
 }
@@ -71,6 +77,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Secured(secured) => Pin::new(secured.as_mut()).poll_write(cx, bytes),
+            Self::Web(web) => Pin::new(web.as_mut()).poll_write(cx, bytes),
         }
     }
 
@@ -78,6 +85,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Secured(secured) => Pin::new(secured.as_mut()).poll_flush(cx),
+            Self::Web(web) => Pin::new(web.as_mut()).poll_flush(cx),
         }
     }
 
@@ -85,6 +93,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Secured(secured) => Pin::new(secured.as_mut()).poll_shutdown(cx),
+            Self::Web(web) => Pin::new(web.as_mut()).poll_shutdown(cx),
         }
     }
 }

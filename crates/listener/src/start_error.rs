@@ -37,6 +37,13 @@ impl std::fmt::Display for StartError {
                 )
             }
             Self::Listen { address, error } => write!(f, "cannot listen on {address}: {error}"),
+            Self::Local { path, error } if error.kind() == io::ErrorKind::AddrInUse => {
+                let path = path.display();
+                write!(
+                    f,
+                    "cannot listen on the socket {path}: another process listens there already"
+                )
+            }
             Self::Local { path, error } => {
                 write!(f, "cannot listen on the socket {}: {error}", path.display())
             }

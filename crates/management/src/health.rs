@@ -148,7 +148,8 @@ fn port_listener(call: &Call<'_>) -> Result<Reply, Refusal> {
         .options
         .listeners
         .iter()
-        .map(|door| door.address.port())
+        .filter_map(|door| door.place.address())
+        .map(|address| address.port())
         .collect();
     Ok(match open.contains(&port) {
         true => Reply::json(&json!({"status": "ok", "port": port})),
@@ -217,8 +218,8 @@ fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
                 json!({
                     "node": call.hall.options.node,
                     "protocol": door.protocol,
-                    "interface": door.address.ip().to_string(),
-                    "port": door.address.port(),
+                    "interface": door.place.host(),
+                    "port": door.place.port(),
                     "certfile": shown[0],
                     "cacertfile": shown[1],
                     "certfile_expires_on": own,

@@ -10,7 +10,7 @@
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `events` tells what a page looks at as it changes; `log_tail` has the last lines of the log, `configuration` what is in force; `metrics` is
-//! the page for Prometheus, on a port of its own; [`json`] writes AMQP's tables as JSON. `web_ui` has the pages, which are built apart from
+//! the page for Prometheus, on a port of its own; [`json`] writes AMQP's tables as JSON. `web_socket` lets clients for messages through to another door; `web_ui` has the pages, which are built apart from
 //! this (`ui/`).
 
 mod access;
@@ -66,6 +66,7 @@ mod topic_permissions;
 mod upkeep;
 mod users;
 mod vhosts;
+mod web_socket;
 mod web_ui;
 mod why;
 
@@ -75,5 +76,5 @@ pub use listener::StartError;
 pub use log_tail::{Line as LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
-pub use options::{Listener, Options};
+pub use options::{Listener, Options, WebClients};
 pub use origins::Origins;

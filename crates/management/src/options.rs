@@ -3,8 +3,7 @@
 use crate::configuration::SettingInForce;
 use crate::log_tail::LogTail;
 use crate::origins::Origins;
-use listener::{Door, Opened, Tls};
-use std::net::SocketAddr;
+use listener::{Door, Guest, Opened, Parked, Place, Tls};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,6 +18,8 @@ pub struct Options {
     pub body_limit: usize,
     /// The sites whose pages may use the API.
     pub origins: Origins,
+    /// Who takes in the clients that come for messages, by a WebSocket, if anybody does.
+    pub web_clients: Option<WebClients>,
     /// The node's name, as `leveret@host`.
     pub node: String,
     /// The version of RabbitMQ whose behaviour clients may expect.
@@ -45,13 +46,23 @@ pub struct Options {
     pub settings: Arc<[SettingInForce]>,
 }
 
+/// Takes in clients for messages, whose WebSocket is open.
+#[derive(Clone)]
+pub struct WebClients(pub Arc<dyn Fn(Guest<Parked>) + Send + Sync>);
+
+impl std::fmt::Debug for WebClients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WebClients")
+    }
+}
+
 /// One open door, as health checks name it.
 #[derive(Clone, Debug)]
 pub struct Listener {
     /// `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus`, `https/prometheus`.
     pub protocol: &'static str,
     /// Where it listens.
-    pub address: SocketAddr,
+    pub place: Place,
     /// TLS, if it is spoken there.
     pub tls: Option<Arc<Tls>>,
 }
@@ -61,7 +72,7 @@ impl Listener {
     pub fn new(names: [&'static str; 2], door: &Opened) -> Self {
         Self {
             protocol: names[usize::from(door.is_secured())],
-            address: door.address,
+            place: door.place.clone(),
             tls: door.tls.clone(),
         }
     }
@@ -75,6 +86,7 @@ impl Options {
             admin_socket: None,
             body_limit: 10_485_760,
             origins: Origins::default(),
+            web_clients: None,
             node: "leveret@localhost".into(),
             rabbitmq_version: "4.2.0".into(),
             listeners: Vec::new(),

@@ -41,7 +41,12 @@ impl Origins {
 
     /// True if a page of another site, which is not allowed by name, wants something changed.
     pub fn refuses(&self, method: &Method, asked: &HeaderMap) -> bool {
-        if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method) || self.admitted(asked).is_some() {
+        ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method) && self.are_foreign(asked)
+    }
+
+    /// True if a page of another site, which is not allowed by name, asks.
+    pub fn are_foreign(&self, asked: &HeaderMap) -> bool {
+        if self.admitted(asked).is_some() {
             return false;
         }
         let text = |name: &str| asked.get(name).and_then(|value| value.to_str().ok());

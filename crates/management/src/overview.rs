@@ -100,7 +100,7 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
         .filter(|door| ["http", "https"].contains(&door.protocol));
     doors
         .map(|door| {
-            let (ip, port) = (door.address.ip().to_string(), door.address.port().to_string());
+            let (ip, port) = (door.place.host(), door.place.port().to_string());
             let mut context = json!({"description": "Leveret HTTP API", "path": "/", "ip": ip, "port": port});
             if with_node {
                 context["node"] = hall.options.node.as_str().into();
@@ -256,8 +256,8 @@ fn listeners(hall: &Hall) -> Value {
             json!({
                 "node": hall.options.node,
                 "protocol": door.protocol,
-                "ip_address": door.address.ip().to_string(),
-                "port": door.address.port(),
+                "ip_address": door.place.host(),
+                "port": door.place.port(),
                 "socket_opts": {},
                 "tls": door.tls.is_some(),
             })

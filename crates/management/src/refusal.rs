@@ -30,6 +30,8 @@ pub enum Refusal {
     Precondition(String),
     /// 413: the body is larger than the limit, in bytes.
     TooLarge(usize),
+    /// 503: the node takes no clients for the time being.
+    Suspended,
     /// 500: a defect of this broker.
     Internal(String),
 }
@@ -70,6 +72,7 @@ impl Refusal {
             Self::Precondition(_) => 412,
             Self::TooLarge(_) => 413,
             Self::Internal(_) => 500,
+            Self::Suspended => 503,
         }
     }
 
@@ -93,6 +96,10 @@ impl Refusal {
             Self::TooLarge(limit) => body(
                 "payload_too_large",
                 &format!("request body is larger than {limit} bytes").into(),
+            ),
+            Self::Suspended => body(
+                "service_unavailable",
+                &"the node is in maintenance or its listeners are suspended".into(),
             ),
             Self::Internal(reason) => body("internal_server_error", &reason.as_str().into()),
         }

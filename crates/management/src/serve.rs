@@ -8,7 +8,8 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
-use crate::web_ui;
+use crate::web_socket::{self, Ends};
+use crate::{WebClients, web_ui};
 use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -16,7 +17,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use listener::{Arrival, Listener};
+use listener::{Arrival, Guest, Listener};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Tells that the API stops.
 type Stop = watch::Receiver<bool>;
 /// A body that is whole, or one that grows.
-type Body = Either<Full<Bytes>, Channel<Bytes>>;
+pub type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
 /// The doors of one node; all have the same seats.
 #[derive(Debug)]
@@ -47,6 +48,13 @@ pub struct Doors {
     pub http: Vec<Listener>,
     /// The admin socket.
     pub admin: Option<UnixListener>,
+}
+
+/// Who came in by a door for HTTP.
+struct Visitor {
+    peer: Peer,
+    /// `None` at the admin socket.
+    ends: Option<Ends>,
 }
 
 /// What all doors share.
@@ -87,8 +95,15 @@ async fn welcome(arrival: Arrival, house: House, seat: OwnedSemaphorePermit) {
     let peer = arrival.peer();
     match arrival.enter().await {
         Ok(guest) => {
-            let peer = Peer::Network(guest.peer);
-            connection(guest.socket, peer, house.hall, house.stop, seat).await;
+            let who = Visitor {
+                peer: Peer::Network(guest.peer),
+                ends: Some(Ends {
+                    peer: guest.peer,
+                    local: guest.local,
+                    security: guest.security,
+                }),
+            };
+            connection(guest.socket, who, house.hall, house.stop, seat).await;
         }
         Err(error) => {
             tracing::debug!(area = "management", %peer, "an HTTP connection did not begin: {error}")
@@ -105,7 +120,11 @@ async fn admit_machine(listener: UnixListener, mut house: House) {
         match accepted {
             Ok((socket, _)) => {
                 let (hall, stop) = (house.hall.clone(), house.stop.clone());
-                tokio::spawn(connection(socket, Peer::Operator, hall, stop, seat));
+                let who = Visitor {
+                    peer: Peer::Operator,
+                    ends: None,
+                };
+                tokio::spawn(connection(socket, who, hall, stop, seat));
             }
             Err(error) => {
                 tracing::warn!(
@@ -120,22 +139,31 @@ async fn admit_machine(listener: UnixListener, mut house: House) {
 
 async fn connection<S>(
     socket: S,
-    peer: Peer,
+    who: Visitor,
     hall: Arc<Hall>,
     mut stop: watch::Receiver<bool>,
     _seat: OwnedSemaphorePermit,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let peer = who.peer;
     let told = stop.clone();
     let service = service_fn(move |request| {
-        let (hall, stop) = (hall.clone(), told.clone());
-        async move { Ok::<_, Infallible>(answer(request, peer, hall, stop).await) }
+        let (hall, stop, ends) = (hall.clone(), told.clone(), who.ends.clone());
+        async move {
+            Ok::<_, Infallible>(match (ends, &hall.options.web_clients) {
+                (Some(ends), Some(clients)) if request.uri().path() == web_socket::PATH => {
+                    let_through(request, ends, clients.clone(), &hall)
+                }
+                _ => answer(request, peer, hall, stop).await,
+            })
+        }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
-        .serve_connection(TokioIo::new(socket), service);
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
     let mut served = std::pin::pin!(served);
     let outcome = tokio::select! {
         outcome = served.as_mut() => outcome,
@@ -147,6 +175,32 @@ async fn connection<S>(
     if let Err(error) = outcome {
         tracing::debug!(area = "management", ?peer, "an HTTP connection ended: {error}");
     }
+}
+
+/// Opens a WebSocket for somebody who comes for messages, and hands them on once they have the answer.
+fn let_through(
+    mut request: Request<Incoming>,
+    ends: Ends,
+    clients: WebClients,
+    hall: &Hall,
+) -> Response<Body> {
+    let opened = match () {
+        // Whatever page it is that asks, its browser may be on the machine that `guest` may come from.
+        () if hall.options.origins.are_foreign(request.headers()) => Err(Refusal::Foreign),
+        () if !hall.broker.takes_clients() => Err(Refusal::Suspended),
+        () => web_socket::open(&request),
+    };
+    let response = match opened {
+        Ok(response) => response,
+        Err(refusal) => return response(refusal.into(), "GET"),
+    };
+    let upgrade = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        if let Some(Ok(guest)) = web_socket::guest(upgrade, ends).await.map(Guest::into_std) {
+            (clients.0)(guest);
+        }
+    });
+    response
 }
 
 /// Answers one request, and tells a browser which pages may see the answer.

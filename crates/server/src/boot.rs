@@ -16,7 +16,7 @@ use gateway::Gateway;
 use identity::oauth2::OAuth2;
 use identity::{Backend, Chain};
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
-use management::{Management, Metrics, MetricsOptions, admin_socket};
+use management::{Management, Metrics, MetricsOptions, WebClients, admin_socket};
 use service::Service;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -88,6 +88,11 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
     let scraped = metrics.as_ref().map(Metrics::doors).unwrap_or_default();
     let mut options = management_options(config, log, doors.http, [gateway.doors(), scraped]);
     options.settings = config::in_force(config, settings).into();
+    let web_clients = config.management.web_socket.then(|| {
+        let side_door = gateway.side_door();
+        WebClients(Arc::new(move |guest| side_door.admit(guest)))
+    });
+    options.web_clients = web_clients;
     let management = open_management(config, &broker, options)?;
     banner::show(
         config,
@@ -173,6 +178,8 @@ fn doors(config: &Config) -> Result<Doors, StartError> {
     let any = every_address();
     let plain = config.listeners.values();
     let mut amqp: Vec<Door> = plain.map(|it| Door::plain(it.bind_address(any))).collect();
+    let local = config.local_listeners.values();
+    amqp.extend(local.map(|path| Door::local(path.clone(), config.local_mode)));
     let mut all = Vec::new();
     let mut load = |options: &TlsOptions| {
         let tls = Tls::load(options.clone()).map_err(StartError::Tls)?;

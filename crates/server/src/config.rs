@@ -38,6 +38,10 @@ pub struct Config {
     pub listeners: BTreeMap<String, Listener>,
     /// `listeners.ssl.NAME`; empty by default and with `listeners.ssl = none`.
     pub tls_listeners: BTreeMap<String, Listener>,
+    /// `listeners.unix.*`: sockets in the file system, by name.
+    pub local_listeners: BTreeMap<String, PathBuf>,
+    /// `listeners.unix_mode`: who may open them.
+    pub local_mode: u32,
     /// `proxy_protocol`: clients of AMQP come through load balancers that say so.
     pub proxy_protocol: bool,
     /// `proxy_protocol_trusted_sources.NAME`.
@@ -113,6 +117,8 @@ pub struct ManagementOptions {
     pub tls: TlsOptions,
     /// `management.http.max_body_size`, in bytes.
     pub body_limit: usize,
+    /// `management.web_socket`: clients for messages may come by a WebSocket.
+    pub web_socket: bool,
     /// `management.cors.*`.
     pub origins: management::Origins,
     /// `management.disable_stats`.
@@ -337,6 +343,8 @@ impl Default for Config {
             data_dir: PathBuf::from("var"),
             listeners: BTreeMap::from([("default".to_owned(), Listener::AnyAddress(5672))]),
             tls_listeners: BTreeMap::new(),
+            local_listeners: BTreeMap::new(),
+            local_mode: 0o660,
             proxy_protocol: false,
             proxies: listener::Proxies::default(),
             tls: TlsOptions::new("ssl_options"),
@@ -392,6 +400,7 @@ impl Default for Config {
                 tls: TlsOptions::new("management.ssl"),
                 body_limit: 10_485_760,
                 origins: management::Origins::default(),
+                web_socket: true,
                 disable_stats: false,
                 enable_queue_totals: false,
             },

@@ -5,7 +5,7 @@
 
 use super::connection::{Core, Millis, Output};
 use crate::{load, pool};
-use listener::Socket;
+use listener::{Parked, Socket};
 use protocol::amqp::frame::frame_length;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -63,7 +63,7 @@ pub enum Ended {
     /// The connection is over.
     Over,
     /// It goes on, on the thread of this number.
-    Elsewhere(usize, Box<Served<Socket<std::net::TcpStream>>>),
+    Elsewhere(usize, Box<Served<Socket<Parked>>>),
 }
 
 struct Large {
@@ -428,6 +428,7 @@ mod tests {
     use crate::amqp::connection::{Hall, Name};
     use crate::balance::Moves;
     use crate::options::Options;
+    use listener::Stream;
     use protocol::amqp::handshake::PROTOCOL_HEADER;
     use std::io::{Read, Write};
     use std::sync::Arc;
@@ -456,7 +457,7 @@ mod tests {
         let ended = first.block_on(async {
             let core = Core::new(hall, name, None, 0);
             let served = Served::new(
-                Socket::Plain(TcpStream::from_std(socket).unwrap()),
+                Socket::Plain(Stream::Tcp(TcpStream::from_std(socket).unwrap())),
                 core,
                 Instant::now(),
             );

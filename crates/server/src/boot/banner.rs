@@ -1,9 +1,8 @@
 //! What a person who has started a node wants to know: that it serves, and where to connect.
 
 use crate::config::{Config, ConsoleStream, LogFormat};
-use gateway::Opened;
+use listener::{Opened, Place};
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path;
 
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
@@ -13,7 +12,7 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opene
         tracing::info!(
             area = "boot",
             "listening for AMQP 0-9-1 clients{how} on {}",
-            door.address
+            door.place
         );
     }
     for door in http {
@@ -21,7 +20,7 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opene
         tracing::info!(
             area = "boot",
             "listening for HTTP API clients{how} on {}",
-            door.address
+            door.place
         );
     }
     for door in metrics {
@@ -29,7 +28,7 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opene
         tracing::info!(
             area = "boot",
             "metrics for Prometheus on {scheme}://{}/metrics",
-            reachable(door.address)
+            reachable(&door.place)
         );
     }
     let data_dir = path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
@@ -45,19 +44,20 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opene
 
 fn text(config: &Config, doors: &[Opened], http: &[Opened]) -> String {
     let mut lines = String::new();
-    for door in doors {
+    // A socket in the file system has no address that clients take.
+    for door in doors.iter().filter(|door| door.place.address().is_some()) {
         let user = &config.defaults.user;
         let scheme = if door.is_secured() { "amqps" } else { "amqp" };
         lines.push_str(&format!(
             "\n  connect to  {scheme}://{user}@{}\n",
-            reachable(door.address)
+            reachable(&door.place)
         ));
     }
     for door in http {
         let scheme = if door.is_secured() { "https" } else { "http" };
         lines.push_str(&format!(
             "  web UI      {scheme}://{}/ (the HTTP API: /api/)\n",
-            reachable(door.address)
+            reachable(&door.place)
         ));
     }
     if config.loopback_users.contains(&config.defaults.user) {
@@ -71,11 +71,10 @@ fn text(config: &Config, doors: &[Opened], http: &[Opened]) -> String {
 }
 
 /// The address as a client on this machine would write it.
-fn reachable(address: SocketAddr) -> String {
-    if address.ip().is_unspecified() {
-        format!("localhost:{}", address.port())
-    } else {
-        address.to_string()
+fn reachable(place: &Place) -> String {
+    match place {
+        Place::Network(address) if address.ip().is_unspecified() => format!("localhost:{}", address.port()),
+        place => place.to_string(),
     }
 }
 
@@ -84,8 +83,8 @@ mod tests {
     use super::*;
 
     fn opened(address: &str) -> Opened {
-        let address = address.parse().unwrap();
-        Opened { address, tls: None }
+        let place = Place::Network(address.parse().unwrap());
+        Opened { place, tls: None }
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub const KEYS: &[(&str, Rule)] = &[
     // Listeners and sockets
     ("listeners.tcp", Sets(rules::no_listeners)),
     ("listeners.tcp.*", Sets(rules::listener)),
+    ("listeners.unix.*", Sets(rules::local_listener)),
+    ("listeners.unix_mode", Sets(rules::local_mode)),
     ("listeners.ssl", Sets(tls::no_listeners)),
     ("listeners.ssl.*", Sets(tls::listener)),
     (
@@ -443,6 +445,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("management.http.max_body_size", Sets(management::body_limit)),
     ("management.cors.allow_origins", Sets(management::no_origins)),
     ("management.cors.allow_origins.*", Sets(management::allow_origin)),
+    ("management.web_socket", Sets(management::web_socket)),
     ("management.cors.max_age", Sets(management::origins_max_age)),
     ("management.disable_stats", Sets(management::disable_stats)),
     ("management.enable_queue_totals", Sets(management::queue_totals)),

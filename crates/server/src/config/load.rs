@@ -152,7 +152,8 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
         warnings
             .push("proxy_protocol_trusted_sources has no effect without proxy_protocol = true".to_owned());
     }
-    if config.listeners.is_empty() && config.tls_listeners.is_empty() {
+    let none = config.listeners.is_empty() && config.tls_listeners.is_empty();
+    if none && config.local_listeners.is_empty() {
         warnings.push("no listener is configured: no client can connect".to_owned());
     }
     if config.memory_watermark == Watermark::Absolute(0)

@@ -25,7 +25,7 @@ pub fn data_dir(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
     let listener = Listener::parse(&setting.value).ok_or(
-        "a port, or an IP address and a port, such as 127.0.0.1:5672 (Unix sockets are not supported)",
+        "a port, or an IP address and a port, such as 127.0.0.1:5672 (for sockets in the file system there is listeners.unix.NAME)",
     )?;
     config.listeners.insert(setting.key.name().to_owned(), listener);
     Ok(())
@@ -34,6 +34,23 @@ pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
 pub fn no_listeners(config: &mut Config, setting: &Setting) -> Checked {
     only_none(setting)?;
     config.listeners.clear();
+    Ok(())
+}
+
+pub fn local_listener(config: &mut Config, setting: &Setting) -> Checked {
+    // The system's limit, less the byte that ends the name.
+    if setting.value.is_empty() || setting.value.len() > 107 {
+        return Err("the path of a socket, of 107 bytes at most");
+    }
+    let name = setting.key.name().to_owned();
+    config.local_listeners.insert(name, (&setting.value).into());
+    Ok(())
+}
+
+pub fn local_mode(config: &mut Config, setting: &Setting) -> Checked {
+    let mode = u32::from_str_radix(&setting.value, 8).ok();
+    let mode = mode.filter(|mode| *mode <= 0o777);
+    config.local_mode = mode.ok_or("a mode as chmod has it, from 0 to 777")?;
     Ok(())
 }
 

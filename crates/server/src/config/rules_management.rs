@@ -42,6 +42,11 @@ pub fn queue_totals(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+pub fn web_socket(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.web_socket = boolean(setting)?;
+    Ok(())
+}
+
 /// Pages of this site may use the API; `*` lets all.
 pub fn allow_origin(config: &mut Config, setting: &Setting) -> Checked {
     let site = setting.value.as_str();
