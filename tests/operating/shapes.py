@@ -53,6 +53,8 @@ EXACT = {
     "vhost",
     "write",
 }
+# Members that are there while nothing happens, which is a matter of seconds.
+PASSING = {"idle_since"}
 # Members that have keys of their own choice.
 OPAQUE = {"applications", "cluster_state", "client_properties", "backing_queue_status", "socket_opts", "memory"}
 
@@ -121,8 +123,14 @@ def kind(value) -> str:
     return "null" if value is None else "text"
 
 
+def lasting(found: dict[str, list]) -> dict[str, list]:
+    """Without members that come and go by themselves."""
+    return {where: what for where, what in found.items() if where.rpartition(".")[2] not in PASSING}
+
+
 def differences(theirs: dict[str, list], ours: dict[str, list]) -> list[str]:
     """What of one shape is not so in the other, a line each. What a missing object would have had goes without saying."""
+    theirs, ours = lasting(theirs), lasting(ours)
     lines = []
     lacking = [path for path in theirs if path not in ours]
     extra = [path for path in ours if path not in theirs]

@@ -4,11 +4,10 @@ import socket
 import stat
 
 import pytest
-from pamqp import commands as spec
 
 from api import Api
 from test_process import at, broker, kept, persist, pytestmark, refuses_to_start  # noqa: F401 - a fixture and a mark
-from wire import Closed, Wire
+from wire import Closed, Wire, spec
 
 
 def api_of(one):
@@ -34,7 +33,7 @@ def test_clients_of_this_machine_come_by_a_socket_in_the_file_system(broker, tmp
     doors = api_of(one).get("/overview").json["listeners"]
     assert (str(path), 0, "amqp") in {(door["ip_address"], door["port"], door["protocol"]) for door in doors}
     with Wire(where=str(path)) as wire, pytest.raises((Closed, AssertionError)):
-        wire.open(password="wrong")
+        wire.open(response="\0guest\0wrong")
     # A killed node leaves its socket, and the next start replaces it; a node that stops takes it away.
     one.kill()
     assert path.exists()

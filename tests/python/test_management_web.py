@@ -72,3 +72,18 @@ def test_pages_that_are_allowed_by_name_use_the_api(broker, api):  # noqa: F811
     assert api("PUT", "/api/vhosts/x", {}, headers=friend).status == 201
     assert api("PUT", "/api/vhosts/y", {}, headers=EVIL).status == 403
     assert api("GET", "/api/whoami", headers=friend).headers["access-control-allow-origin"] == "https://admin.example"
+
+
+def test_memory_and_logins_of_the_node(api):
+    node = api.get("/nodes").json[0]["name"]
+    memory = api.get(f"/nodes/{node}/memory").json["memory"]
+    assert memory.pop("strategy") == "rss" and memory["code"] > 1_000_000 and memory["total"]["rss"] > memory["code"]
+    total = memory.pop("total")["rss"]
+    assert sum(memory.values()) <= total * 1.2
+    assert api.get(f"/nodes/{node}/memory/relative").json["memory"]["total"] == 100
+    assert api.get("/nodes/other/memory").status == 404
+    Api(password="wrong").get("/whoami")
+    by_protocol = {row["protocol"]: row for row in api.get(f"/auth/attempts/{node}").json}
+    assert by_protocol["http"]["auth_attempts_failed"] >= 1
+    assert api.delete(f"/auth/attempts/{node}").status == 204
+    assert api.get(f"/auth/attempts/{node}").json == [{"protocol": "http", "auth_attempts": 1, "auth_attempts_failed": 0, "auth_attempts_succeeded": 1}]

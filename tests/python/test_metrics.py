@@ -49,7 +49,7 @@ def page(path="/metrics"):
             assert line.split(" ")[2] == family
         else:
             name, labels, value = SAMPLE.match(line).groups()
-            assert name in (family, f"{family}_sum", f"{family}_count"), line
+            assert name in (family, f"{family}_sum", f"{family}_count", f"{family}_bucket"), line
             samples.setdefault(name, []).append((dict(LABEL.findall(labels or "")), float(value)))
     return samples
 
@@ -99,6 +99,32 @@ def test_sums_grow_with_what_happens_and_stay_when_its_doers_leave(name):
     opened.close()
     gained |= {"rabbitmq_queue_messages_ready": 0}
     assert until(lambda: difference(page()), lambda found: found == gained) == gained
+
+
+def test_sizes_logins_and_dead_letters_are_counted(connection, channel, name):
+    before = page()
+    channel.confirm_delivery()
+    channel.queue_declare(f"{name}.dead", exclusive=True)
+    channel.queue_declare(name, exclusive=True, arguments={"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}.dead"})
+    for size in (10, 100, 5000):
+        channel.basic_publish("", name, b"x" * size)
+    until(lambda: channel.queue_declare(f"{name}.dead", passive=True).method.message_count == 2)
+    connect().close()
+    after = page()
+
+    def more(metric, **labels):
+        def found(samples):
+            return sum(number for known, number in samples.get(metric, []) if labels.items() <= known.items())
+
+        return found(after) - found(before)
+
+    assert more("rabbitmq_message_size_bytes_count") == 3 and more("rabbitmq_message_size_bytes_sum") == 5110
+    sizes = "rabbitmq_message_size_bytes_bucket"
+    assert [more(sizes, protocol="amqp091", le=bound) for bound in ("100", "1000", "10000", "100000000", "+Inf")] == [2, 2, 3, 3, 3]
+    assert more("rabbitmq_global_messages_dead_lettered_maxlen_total") == 2 == more("rabbitmq_global_messages_dead_lettered_confirmed_total")
+    assert more("rabbitmq_global_messages_dead_lettered_expired_total") == 0
+    assert more("rabbitmq_auth_attempts_succeeded_total", protocol="amqp091") >= 1
+    assert more("rabbitmq_auth_attempts_total") == more("rabbitmq_auth_attempts_succeeded_total") + more("rabbitmq_auth_attempts_failed_total")
 
 
 def test_single_objects_are_on_a_page_of_their_own(connection, channel, queue):

@@ -144,6 +144,8 @@ struct Open {
     unread: Ranges,
     /// How many confirms are missing.
     missing: usize,
+    /// How many letters were read.
+    letters: u64,
 }
 
 /// Letters under way, and what is looked up once for all of them.
@@ -196,6 +198,9 @@ impl Office {
         if open.missing == 0
             && let Some(open) = self.open.remove(&number)
         {
+            if let Some(broker) = self.broker.upgrade() {
+                broker.sight().buried().arrived(open.letters);
+            }
             open.finish();
         }
     }
@@ -213,6 +218,7 @@ impl Office {
             ticket,
             unread: Ranges::new(),
             missing: 1,
+            letters: 0,
         };
         self.open.insert(number, open);
         let round = Round {
@@ -233,6 +239,9 @@ impl Office {
                     self.unread(number, first, count);
                     continue;
                 };
+                if let Some(open) = self.open.get_mut(&number) {
+                    open.letters += u64::from(count);
+                }
                 for at in from..from + count {
                     self.letter(&round, block.message(at as usize), &mut batch);
                 }
@@ -242,6 +251,13 @@ impl Office {
             }
         }
         self.post(&round, &mut batch);
+        // What a delayed exchange had kept did not die.
+        if catalog::delayed_exchange(&letters.queue.name).is_none() {
+            let died = self.open.get(&number).map_or(0, |open| open.letters);
+            broker.sight().buried().died(letters.reason, died);
+        } else if let Some(open) = self.open.get_mut(&number) {
+            open.letters = 0;
+        }
         self.confirmed(number);
     }
 

@@ -7,6 +7,7 @@ use crate::broker::Broker;
 use crate::declare::DeclareExchange;
 use crate::notices::Notice;
 use crate::options::OpenError;
+use crate::sight::LoginDoor;
 use model::Timestamp;
 use model::properties::PropertiesBuilder;
 use model::table::{Table, Value};
@@ -57,6 +58,8 @@ pub struct LoginAttempt<'a> {
 impl Broker {
     /// Tells those who watch of a login.
     pub fn login_attempted(&self, attempt: &LoginAttempt<'_>) {
+        let counts = self.sight().login_attempts();
+        counts.record(LoginDoor::Amqp, attempt.refused.is_none());
         self.happened(|| {
             let key = match attempt.refused {
                 None => "user.authentication.success",

@@ -49,8 +49,8 @@ fn shown(moment: &str) -> String {
     text.replace(" 0", " ")
 }
 
-/// Seconds since 1970 as `2027-01-31T09:05:00Z`; years after 9999 as its last second, which no certificate survives.
-fn moment(unix_s: u64) -> String {
+/// Seconds since 1970 in UTC as `2027-01-31T09:05:00Z`; years after 9999 as its last second, which no certificate survives.
+pub fn moment(unix_s: u64) -> String {
     const LAST: u64 = 253_402_300_799;
     let unix_s = unix_s.min(LAST);
     let (mut days, second) = (unix_s / DAY_S, unix_s % DAY_S);

@@ -3,6 +3,7 @@
 use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use broker::sight::LoginDoor;
 use broker::{Broker, User, View};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -82,7 +83,10 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
     let (name, password) = authorization
         .and_then(|text| basic(text).or_else(|| bearer(text)))
         .ok_or(Refusal::Anonymous)?;
-    let user = broker.authenticate(&name, &password, address).map_err(|refusal| {
+    let found = broker.authenticate(&name, &password, address);
+    let counts = broker.sight().login_attempts();
+    counts.record(LoginDoor::Http, found.is_ok());
+    let user = found.map_err(|refusal| {
         tracing::warn!(area = "management", peer = %address, "HTTP access denied: user {name:?}: {refusal}");
         Refusal::Credentials
     })?;

@@ -62,6 +62,12 @@ impl History {
         self.values.drain(..self.width);
     }
 
+    /// How much memory the samples take, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let numbers = self.slots.capacity() + self.values.capacity();
+        (numbers * size_of::<u64>()) as u64
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.slots.len()

@@ -37,6 +37,7 @@ mod limits;
 mod listing;
 mod log_tail;
 mod management;
+mod memory;
 mod message_stats;
 mod messages;
 mod metrics;

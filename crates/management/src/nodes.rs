@@ -3,6 +3,7 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::listing::{List, object};
+use crate::memory::Share;
 use crate::overview::{contexts, exchange_types};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -18,6 +19,28 @@ pub const ROUTES: &[Route] = &[
         path: "/nodes/:node",
         verbs: &[("GET", Right::Monitor, one)],
     },
+    Route {
+        path: "/nodes/:node/memory",
+        verbs: &[("GET", Right::Monitor, memory)],
+    },
+    Route {
+        path: "/nodes/:node/memory/relative",
+        verbs: &[("GET", Right::Monitor, relative_memory)],
+    },
+    Route {
+        path: "/auth/attempts/:node",
+        verbs: &[
+            ("GET", Right::Monitor, attempts),
+            ("DELETE", Right::Administrator, forget_attempts),
+        ],
+    },
+    Route {
+        path: "/auth/attempts/:node/source",
+        verbs: &[
+            ("GET", Right::Monitor, attempts_by_source),
+            ("DELETE", Right::Administrator, forget_attempts),
+        ],
+    },
 ];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -30,12 +53,69 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     list.reply(&call.query, std::iter::once(name), 1)
 }
 
-fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
-    if call.part("node") == call.hall.options.node {
-        Ok(object(&call.query, node(call)))
-    } else {
-        Err(Refusal::NotFound)
+/// Nothing if the path names this node.
+///
+/// # Errors
+/// It names another one.
+fn here(call: &Call<'_>) -> Result<(), Refusal> {
+    match call.part("node") == call.hall.options.node {
+        true => Ok(()),
+        false => Err(Refusal::NotFound),
     }
+}
+
+fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    here(call)?;
+    Ok(object(&call.query, node(call)))
+}
+
+fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {
+    here(call)?;
+    let share = Share::of(call.hall);
+    let mut shown = share.named();
+    shown.insert("strategy".into(), "rss".into());
+    let total = json!({"erlang": share.total, "rss": share.total, "allocated": share.total});
+    shown.insert("total".into(), total);
+    Ok(object(&call.query, json!({"memory": shown})))
+}
+
+/// In hundredths, each rounded up as RabbitMQ does.
+fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
+    here(call)?;
+    let share = Share::of(call.hall);
+    let total = share.total.max(1);
+    let mut shown = share.named();
+    for value in shown.values_mut() {
+        *value = (value.as_u64().unwrap_or(0) * 100).div_ceil(total).into();
+    }
+    shown.insert("total".into(), 100.into());
+    Ok(object(&call.query, json!({"memory": shown})))
+}
+
+fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
+    here(call)?;
+    let counts = call.hall.broker.sight().login_attempts().by_door().into_iter();
+    let rows = counts.map(|(door, succeeded, failed)| {
+        json!({
+            "protocol": door.name(),
+            "auth_attempts": succeeded + failed,
+            "auth_attempts_failed": failed,
+            "auth_attempts_succeeded": succeeded,
+        })
+    });
+    Ok(Reply::json(&rows.collect()))
+}
+
+/// RabbitMQ tells addresses and names only if it was told to keep them; nobody keeps them here.
+fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
+    here(call)?;
+    Ok(Reply::json(&json!([])))
+}
+
+fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
+    here(call)?;
+    call.hall.broker.sight().login_attempts().forget();
+    Ok(Reply::empty(204))
 }
 
 fn node(call: &Call<'_>) -> Value {

@@ -17,6 +17,7 @@ use crate::samples::QUEUE_COUNTS;
 use broker::queues::Status;
 use broker::sight::Consumer;
 use broker::{DeclareQueue, QueueView};
+use listener::expiry::moment;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -265,6 +266,12 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
         "oldest_message_age_ms".into(),
         crate::why::age_ms(call, &status).into(),
     );
+    // To five seconds: that often the sampler looks which queues were turned.
+    if let Some(ms) = queue.idle_since_ms() {
+        let second = moment(ms / 1000);
+        let text = format!("{}.{:03}+00:00", second.trim_end_matches('Z'), ms % 1000);
+        map.insert("idle_since".into(), text.into());
+    }
     let capacity = capacity(&status);
     map.insert("consumer_capacity".into(), capacity.into());
     map.insert("consumer_utilisation".into(), capacity.into());

@@ -56,6 +56,15 @@ pub fn channel_key(connection: &Connection, channel: &Arc<Channel>) -> ChannelKe
 }
 
 impl Samples {
+    /// How much memory samples take, in bytes, without what finds them.
+    pub fn bytes(&self) -> u64 {
+        let numbers = |history: &History| history.bytes();
+        let all = self.queues.values().chain(self.exchanges.values());
+        let all = all.chain(self.connections.values()).chain(self.channels.values());
+        let all = all.chain(self.vhosts.values()).chain(&self.node);
+        all.map(numbers).sum()
+    }
+
     /// Samples all that changed since the last time.
     pub fn take(&mut self, broker: &Broker, slot: Slot) {
         self.now = slot;

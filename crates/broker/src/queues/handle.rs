@@ -43,8 +43,8 @@ pub struct Queue {
     probe: Probe,
     /// Nobody who watches queues has to be told of the next turn.
     touched: AtomicBool,
-    /// Somebody who watches has looked at it before.
-    looked_at: AtomicBool,
+    /// When somebody who watches looked at it last, in milliseconds since the Unix epoch; 0 if nobody did.
+    looked_at: AtomicU64,
     /// For operators; in the order in which they came.
     consumers: Mutex<Vec<Arc<Consumer>>>,
     /// The number of the first message that came after the start.
@@ -112,7 +112,7 @@ impl Queue {
             counts: QueueCounts::default(),
             probe: Probe::default(),
             touched: AtomicBool::new(!node.touched.is_watched()),
-            looked_at: AtomicBool::new(false),
+            looked_at: AtomicU64::new(0),
             consumers: Mutex::default(),
             holding: Holding::default(),
             alarm: AtomicU64::new(u64::MAX),
@@ -175,7 +175,14 @@ impl Queue {
     /// From now on the next turn is told to whoever watches queues. Returns whether this was called before.
     pub(crate) fn look(&self) -> bool {
         self.touched.store(false, Ordering::SeqCst);
-        self.looked_at.swap(true, Ordering::Relaxed)
+        self.looked_at.swap(self.node.now().0, Ordering::Relaxed) > 0
+    }
+
+    /// Since when it has not been turned, in milliseconds since the Unix epoch, as exactly as somebody watches it. `None` if it was turned
+    /// since somebody looked, or nobody did.
+    pub fn idle_since_ms(&self) -> Option<u64> {
+        let looked = self.looked_at.load(Ordering::Relaxed);
+        (looked > 0 && !self.touched.load(Ordering::Relaxed)).then_some(looked)
     }
 
     #[cold]

@@ -1,6 +1,6 @@
 //! A connection, as operators see it.
 
-use super::{Channel, ChannelSeat, Count, Held, Secured};
+use super::{Channel, ChannelSeat, Count, Held, MessageSizes, Secured};
 use crate::broker::Broker;
 use crate::events::Happening;
 use crate::firehose::{self, Traced};
@@ -106,6 +106,8 @@ pub struct Connection {
     pub connected_at_ms: u64,
     /// Bytes that came.
     pub received_bytes: Count,
+    /// How large the messages were that it published.
+    pub sizes: MessageSizes,
     /// How often something came.
     pub reads: Count,
     /// Bytes that left.
@@ -141,6 +143,7 @@ impl Connection {
             security: card.security.map(Box::new),
             connected_at_ms,
             received_bytes: Count::default(),
+            sizes: MessageSizes::default(),
             reads: Count::default(),
             sent_bytes: Count::default(),
             writes: Count::default(),

@@ -3,6 +3,8 @@
 //! Whoever does something counts it, beside what it does: each number has one writer, a connection's thread, and is read by
 //! anybody at any time without asking that thread. Nothing here decides anything.
 
+mod attempts;
+mod buried;
 mod channel;
 mod churn;
 mod connection;
@@ -16,10 +18,13 @@ mod probe;
 mod queue;
 mod registry;
 mod secured;
+mod sizes;
 mod totals;
 mod touched;
 mod work;
 
+pub use attempts::{LoginAttempts, LoginDoor};
+pub use buried::Buried;
 pub use channel::{Channel, ChannelSeat, MessageCounts};
 pub use churn::Churn;
 pub use connection::{Card, Connection, State};
@@ -34,6 +39,7 @@ pub(crate) use probe::Probe;
 pub use queue::QueueCounts;
 pub use registry::Registry;
 pub use secured::{PeerCertificate, Secured};
+pub use sizes::{MessageSizes, SIZE_BOUNDS, SizeCounts, SizeRun};
 pub use totals::{KINDS, Totals};
 pub(crate) use touched::Touched;
 pub use touched::Turned;

@@ -2,7 +2,7 @@
 
 use super::exchange::Exchanges;
 use super::totals::Gone;
-use super::{Channel, Churn, Connection, Totals};
+use super::{Buried, Channel, Churn, Connection, LoginAttempts, Totals};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -14,6 +14,8 @@ pub struct Registry {
     gone: Gone,
     exchanges: Exchanges,
     churn: Churn,
+    login_attempts: LoginAttempts,
+    buried: Buried,
 }
 
 impl Registry {
@@ -46,6 +48,16 @@ impl Registry {
     /// How much came and went.
     pub fn churn(&self) -> &Churn {
         &self.churn
+    }
+
+    /// Who tried to log in.
+    pub fn login_attempts(&self) -> &LoginAttempts {
+        &self.login_attempts
+    }
+
+    /// What was dead-lettered.
+    pub fn buried(&self) -> &Buried {
+        &self.buried
     }
 
     pub(crate) fn enter(&self, connection: Arc<Connection>) {

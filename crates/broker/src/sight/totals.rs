@@ -1,6 +1,6 @@
 //! What connections and channels did that are gone, by virtual host: without it, totals would fall when somebody leaves.
 
-use super::{Channel, Connection};
+use super::{Channel, Connection, SizeCounts};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +16,8 @@ pub struct Totals {
     pub to_confirm: u64,
     /// Bytes that came.
     pub received_bytes: u64,
+    /// How large published messages were.
+    pub sizes: SizeCounts,
     /// Bytes that left.
     pub sent_bytes: u64,
 }
@@ -52,6 +54,7 @@ impl Totals {
     /// Adds a connection's, without its channels.
     pub fn add_connection(&mut self, connection: &Connection) {
         self.received_bytes += connection.received_bytes.get();
+        self.sizes.add(&connection.sizes.counts());
         self.sent_bytes += connection.sent_bytes.get();
     }
 
@@ -62,6 +65,7 @@ impl Totals {
         }
         self.to_confirm += other.to_confirm;
         self.received_bytes += other.received_bytes;
+        self.sizes.add(&other.sizes);
         self.sent_bytes += other.sent_bytes;
     }
 }

@@ -36,7 +36,7 @@ pub struct Identity {
 }
 
 /// One object: its labels, and what is written after them for each metric of a family.
-type Rows<const N: usize> = Vec<(String, [Number; N])>;
+pub(super) type Rows<const N: usize> = Vec<(String, [Number; N])>;
 
 impl<'a> Collector<'a> {
     /// For an empty page.
@@ -63,7 +63,7 @@ impl<'a> Collector<'a> {
     }
 
     /// A family with one sample a metric.
-    fn single<const N: usize>(&mut self, metrics: [Metric; N], values: [Number; N], labels: &str) {
+    pub(super) fn single<const N: usize>(&mut self, metrics: [Metric; N], values: [Number; N], labels: &str) {
         for (metric, value) in metrics.into_iter().zip(values) {
             self.begin(metric);
             self.page.labelled(labels, value);
@@ -71,7 +71,7 @@ impl<'a> Collector<'a> {
     }
 
     /// A family with one sample a metric and object.
-    fn many<const N: usize>(&mut self, metrics: [Metric; N], rows: &Rows<N>) {
+    pub(super) fn many<const N: usize>(&mut self, metrics: [Metric; N], rows: &Rows<N>) {
         for (at, metric) in metrics.into_iter().enumerate() {
             self.begin(metric);
             for (labels, values) in rows {
@@ -122,6 +122,9 @@ impl<'a> Collector<'a> {
         if self.wanted.has("connection_churn_metrics") {
             let churn = self.broker.sight().churn().named();
             self.single(CHURN, churn.map(|(_, count)| count.into()), "");
+        }
+        if self.wanted.has("auth_attempt_metrics") {
+            self.login_attempts();
         }
         if self.wanted.has("node_coarse_metrics") {
             let values = [
@@ -203,6 +206,7 @@ impl<'a> Collector<'a> {
         ];
         let protocol = labels(&[("protocol", "amqp091")]);
         self.single(GLOBAL, values.map(Number::Whole), &protocol);
+        self.sizes(&sum.sizes);
         let handed = deliver + deliver_no_ack + get + get_no_ack;
         let values = [
             handed,
@@ -216,6 +220,7 @@ impl<'a> Collector<'a> {
         ];
         let both = labels(&[("protocol", "amqp091"), ("queue_type", "rabbit_classic_queue")]);
         self.single(GLOBAL_QUEUES, values.map(Number::Whole), &both);
+        self.dead_letters();
     }
 
     /// Queues, channels and connections added up.

@@ -389,3 +389,51 @@ pub const LOG: [Metric; 1] = [(
     Counter,
     "Total number of I/O sync operations",
 )];
+
+/// Who tried to log in.
+pub const LOGIN_ATTEMPTS: [Metric; 3] = [
+    (
+        "auth_attempts_total",
+        Counter,
+        "Total number of authorization attempts",
+    ),
+    (
+        "auth_attempts_succeeded_total",
+        Counter,
+        "Total number of successful authentication attempts",
+    ),
+    (
+        "auth_attempts_failed_total",
+        Counter,
+        "Total number of failed authentication attempts",
+    ),
+];
+
+/// What died and has a dead-letter exchange.
+pub const DEAD_LETTERED: [Metric; 5] = [
+    (
+        "global_messages_dead_lettered_confirmed_total",
+        Counter,
+        "Total number of messages dead-lettered and confirmed by target queues",
+    ),
+    (
+        "global_messages_dead_lettered_delivery_limit_total",
+        Counter,
+        "Total number of messages dead-lettered due to delivery-limit exceeded",
+    ),
+    (
+        "global_messages_dead_lettered_expired_total",
+        Counter,
+        "Total number of messages dead-lettered due to message TTL exceeded",
+    ),
+    (
+        "global_messages_dead_lettered_maxlen_total",
+        Counter,
+        "Total number of messages dead-lettered due to overflow drop-head or reject-publish-dlx",
+    ),
+    (
+        "global_messages_dead_lettered_rejected_total",
+        Counter,
+        "Total number of messages dead-lettered due to basic.reject or basic.nack",
+    ),
+];

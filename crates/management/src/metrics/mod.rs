@@ -3,6 +3,7 @@
 mod collect;
 mod door;
 mod family;
+mod node;
 mod ours;
 mod page;
 mod pages;

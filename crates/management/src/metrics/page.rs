@@ -13,6 +13,8 @@ pub enum Type {
     Untyped,
     /// Values that a part of all stayed below.
     Summary,
+    /// How many values stayed below each of some bounds.
+    Histogram,
 }
 
 impl Type {
@@ -22,6 +24,7 @@ impl Type {
             Self::Gauge => "gauge",
             Self::Untyped => "untyped",
             Self::Summary => "summary",
+            Self::Histogram => "histogram",
         }
     }
 }

@@ -36,6 +36,8 @@ pub struct Open {
     pub(super) capabilities: Capabilities,
     pub(super) heartbeat: Heartbeat,
     scanner: PublishScanner,
+    /// Sizes of what is published and not shown yet.
+    sizes: sight::SizeRun,
     /// By number. Clients count from 1, so the list is as long as there are channels.
     pub(super) channels: Vec<Option<Box<Channel>>>,
     channel_count: u16,
@@ -130,6 +132,7 @@ impl Open {
             ends_at: Millis::MAX,
             now,
             published: false,
+            sizes: sight::SizeRun::default(),
         }
     }
 
@@ -258,9 +261,11 @@ impl Open {
             taken += length;
             if let Err(exception) = channel.publish(&publish, &mut cx) {
                 channel.count_published(count);
+                self.sizes.show(&self.shown.sizes);
                 return (taken, Some((number, exception)));
             }
             count += 1;
+            self.sizes.note(publish.body.len(), &self.shown.sizes);
             // An alarm stops after the message that met it; returns count as output.
             if self.alarm.is_some() || cx.out.len() > BACKLOG {
                 break;
@@ -271,6 +276,7 @@ impl Open {
             }
         }
         channel.count_published(count);
+        self.sizes.show(&self.shown.sizes);
         if let Some(reason) = self.alarm {
             self.block(reason, out);
         }
@@ -455,6 +461,8 @@ impl Open {
         };
         channel.publish(publish, &mut cx)?;
         channel.count_published(1);
+        self.sizes.note(publish.body.len(), &self.shown.sizes);
+        self.sizes.show(&self.shown.sizes);
         if let Some(reason) = self.alarm {
             self.block(reason, out);
         }
