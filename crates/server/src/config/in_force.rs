@@ -149,6 +149,10 @@ fn doors(sheet: &mut Sheet, config: &Config) {
         sheet.list(format!("listeners.{kind}"), listeners.keys(), NONE);
         listed(sheet, kind, listeners);
     }
+    for (name, path) in &config.local_listeners {
+        sheet.put(format!("listeners.unix.{name}"), path.display());
+    }
+    sheet.put("listeners.unix_mode", format!("{:o}", config.local_mode));
     sheet.put("proxy_protocol", config.proxy_protocol);
     sheet.list(
         "proxy_protocol_trusted_sources",
@@ -368,6 +372,7 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     sheet.put("management.enable_queue_totals", management.enable_queue_totals);
     sheet.list("management.cors.allow_origins", &management.origins.allowed, NONE);
     sheet.put("management.cors.max_age", management.origins.max_age_s);
+    sheet.put("management.web_socket", management.web_socket);
     let prometheus = &config.prometheus;
     sheet.put(
         "prometheus.listener",
