@@ -356,11 +356,17 @@ impl Open {
             limit => limit,
         };
         // RabbitMQ counts channels and lets their numbers be any; a number beyond the limit would be ours to store.
-        if self.channel_count >= limit || frame.channel > limit {
-            let opened = self.channel_count;
-            let text = format!(
+        let (opened, number) = (self.channel_count, frame.channel);
+        let refused = if opened >= limit {
+            Some(format!(
                 "number of channels opened ({opened}) has reached the negotiated channel_max ({limit})"
-            );
+            ))
+        } else if number > limit {
+            Some(format!("channel number {number} is above the negotiated channel_max ({limit})"))
+        } else {
+            None
+        };
+        if let Some(text) = refused {
             return Err(Exception::new(ReplyCode::NotAllowed, text, MethodId::NONE));
         }
         let refused = |refusal| refusal::exception(&refusal, MethodId::NONE);
