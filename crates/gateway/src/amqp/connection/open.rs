@@ -362,7 +362,9 @@ impl Open {
                 "number of channels opened ({opened}) has reached the negotiated channel_max ({limit})"
             ))
         } else if number > limit {
-            Some(format!("channel number {number} is above the negotiated channel_max ({limit})"))
+            Some(format!(
+                "channel number {number} is above the negotiated channel_max ({limit})"
+            ))
         } else {
             None
         };
