@@ -202,5 +202,5 @@ def test_the_catalog_may_have_the_permissions(guarded, issuer):
 
 def test_settings_without_which_nothing_works_are_named(guarded):
     refuses_to_start(guarded({"auth_oauth2.signing_keys.one": "/nowhere.pem"}, start=False), "auth_oauth2.signing_keys.one /nowhere.pem")
-    refuses_to_start(guarded({"auth_backends.1": "ldap"}, start=False), "auth_backends.1 is refused")
+    refuses_to_start(guarded({"auth_backends.1": "amqp"}, start=False), "auth_backends.1 is refused")
     refuses_to_start(guarded({"auth_oauth2.discovery_endpoint_path": "x"}, start=False), "auth_oauth2.discovery_endpoint_path is refused")

@@ -1,10 +1,18 @@
 //! Whom to ask, in which order: RabbitMQ's `auth_backends`.
 
+use crate::cache::Cache;
+use crate::denied::Denied;
+use crate::http::HttpService;
+use crate::ldap::Directory;
 use crate::oauth2::{OAuth2, Refused};
 use crate::workers::Workers;
 use broker::access::{Answer, Attempt, Authority};
 use broker::{Broker, LoginRefusal, User};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Whoever has waited so long in the line has gone: no client waits longer for its login.
+const STALE: Duration = Duration::from_secs(10);
 
 /// Somebody who can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +21,12 @@ pub enum Backend {
     Internal,
     /// Tokens: `oauth2`.
     OAuth2,
+    /// A service asked over HTTP: `http`. It checks passwords.
+    Http,
+    /// A directory: `ldap`. It checks passwords.
+    Ldap,
+    /// One of these two, with answers that are kept for a while: `cache`.
+    Cache,
 }
 
 /// One step of the chain.
@@ -30,9 +44,22 @@ pub struct Chain {
     workers: Workers,
 }
 
+/// Whoever the links name.
+#[derive(Default)]
+pub struct Servers {
+    /// Reads tokens.
+    pub oauth2: Option<OAuth2>,
+    /// Knows passwords.
+    pub http: Option<HttpService>,
+    /// Knows passwords.
+    pub ldap: Option<Directory>,
+    /// Keeps what one of these two said.
+    pub cache: Option<Cache>,
+}
+
 struct Asked {
     links: Vec<Link>,
-    oauth2: Option<OAuth2>,
+    servers: Servers,
 }
 
 /// What came of asking without waiting.
@@ -47,9 +74,9 @@ impl Chain {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(links: Vec<Link>, oauth2: Option<OAuth2>) -> std::io::Result<Self> {
+    pub fn start(links: Vec<Link>, servers: Servers) -> std::io::Result<Self> {
         Ok(Self {
-            asked: Arc::new(Asked { links, oauth2 }),
+            asked: Arc::new(Asked { links, servers }),
             workers: Workers::start()?,
         })
     }
@@ -61,7 +88,13 @@ impl Authority for Chain {
             return answer(found);
         }
         let (asked, broker) = (self.asked.clone(), broker.clone());
+        let since = Instant::now();
         let work = move || {
+            if since.elapsed() > STALE {
+                return answer(Err(LoginRefusal::Authority(
+                    "others' logins took too long; whoever is asked about passwords is slow".into(),
+                )));
+            }
             let found = asked.ask(&broker, &attempt, true);
             answer(match found {
                 Found::Decided(found) => found,
@@ -84,10 +117,24 @@ impl Asked {
         for link in &self.links {
             let found = match link.authenticates {
                 Backend::Internal => broker.known(attempt),
+                backend @ (Backend::Http | Backend::Ldap | Backend::Cache) => {
+                    match self.password(backend, attempt, may_wait) {
+                        None => return Found::MustWait,
+                        Some(Err(denied)) => Err(LoginRefusal::Authority(denied.to_string())),
+                        Some(Ok(tags)) => {
+                            let user = User::named(attempt.user.as_str());
+                            authorized(broker, User { tags, ..user }, attempt)
+                        }
+                    }
+                }
                 Backend::OAuth2 => match self.token(attempt, may_wait) {
                     Err(Refused::UnknownKey(_)) if !may_wait => return Found::MustWait,
                     Err(refused) => Err(LoginRefusal::Authority(refused.to_string())),
-                    Ok(user) => authorized(broker, link, user, attempt),
+                    Ok(user) if link.authorizes == Backend::Internal => {
+                        // Everything but the name is the catalog's.
+                        authorized(broker, User::named(user.name), attempt)
+                    }
+                    Ok(user) => Ok(user),
                 },
             };
             match found {
@@ -98,8 +145,35 @@ impl Asked {
         Found::Decided(Err(last))
     }
 
+    /// What a server says about a password; `None` if it must be asked first.
+    fn password(
+        &self,
+        backend: Backend,
+        attempt: &Attempt,
+        may_wait: bool,
+    ) -> Option<Result<Vec<String>, Denied>> {
+        let servers = &self.servers;
+        let cache = servers.cache.as_ref().filter(|_| backend == Backend::Cache);
+        let known = cache.and_then(|cache| cache.get(attempt, Instant::now()));
+        if known.is_some() || !may_wait {
+            return known;
+        }
+        let absent = || Denied::Unanswered("there are no settings for this backend".into());
+        let verdict = match cache.map_or(backend, Cache::of) {
+            Backend::Http => servers.http.as_ref().map(|service| service.login(attempt)),
+            Backend::Ldap => servers.ldap.as_ref().map(|directory| directory.login(attempt)),
+            _ => None,
+        };
+        let verdict = verdict.unwrap_or_else(|| Err(absent()));
+        if let Some(cache) = cache {
+            cache.keep(attempt, &verdict, Instant::now());
+        }
+        Some(verdict)
+    }
+
     fn token(&self, attempt: &Attempt, may_wait: bool) -> Result<User, Refused> {
         let oauth2 = self
+            .servers
             .oauth2
             .as_ref()
             .ok_or(Refused::Malformed("there are no settings for tokens"))?;
@@ -111,20 +185,23 @@ impl Asked {
     }
 }
 
-/// A user of another's, with the rights that the link gives. If the catalog has them, it must know the user.
-fn authorized(
-    broker: &Arc<Broker>,
-    link: &Link,
-    user: User,
-    attempt: &Attempt,
-) -> Result<User, LoginRefusal> {
-    if link.authorizes != Backend::Internal {
-        return Ok(user);
-    }
+/// A user of another's, with the rights that the catalog gives: it must know the user.
+fn authorized(broker: &Arc<Broker>, user: User, attempt: &Attempt) -> Result<User, LoginRefusal> {
     let named = Attempt {
         user: user.name,
         password: None,
         peer: attempt.peer,
     };
-    broker.known(&named)
+    let mut known = broker.known(&named).map_err(|refusal| match refusal {
+        LoginRefusal::Credentials => LoginRefusal::Authority(format!(
+            "'{}' is let in, but the catalog does not know them; make the user, without a password, for their permissions",
+            named.user
+        )),
+        other => other,
+    })?;
+    // RabbitMQ joins the tags of both.
+    let more = user.tags.into_iter().filter(|tag| !known.tags.contains(tag));
+    let more: Vec<String> = more.collect();
+    known.tags.extend(more);
+    Ok(known)
 }

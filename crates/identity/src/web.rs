@@ -1,6 +1,8 @@
 //! Asking another server over HTTP.
 
 use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +27,50 @@ impl Trust {
     /// # Errors
     /// The authorities cannot be read; the sentence names the file.
     pub fn agent(&self) -> Result<Agent, String> {
-        let certificates = match &self.authorities {
+        self.agent_within(PATIENCE, PATIENCE)
+    }
+
+    /// The same with so much time for an answer in all, and for a connection.
+    ///
+    /// # Errors
+    /// The authorities cannot be read; the sentence names the file.
+    pub fn agent_within(&self, request: Duration, connection: Duration) -> Result<Agent, String> {
+        let certificates = self.certificates()?;
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::from(certificates))
+            .unversioned_rustls_crypto_provider(Arc::new(aws_lc_rs::default_provider()))
+            .build();
+        let config = Agent::config_builder()
+            .timeout_global(Some(request))
+            .timeout_connect(Some(connection))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .tls_config(tls)
+            .build();
+        Ok(Agent::new_with_config(config))
+    }
+
+    /// What speaks TLS with such servers without HTTP.
+    ///
+    /// # Errors
+    /// The authorities cannot be read; the sentence names the file.
+    pub fn client(&self) -> Result<ClientConfig, String> {
+        let mut roots = RootCertStore::empty();
+        let certificates = self.certificates()?;
+        roots.add_parsable_certificates(
+            certificates
+                .iter()
+                .map(|certificate| CertificateDer::from(certificate.der().to_vec())),
+        );
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
+    }
+
+    fn certificates(&self) -> Result<Vec<Certificate<'static>>, String> {
+        Ok(match &self.authorities {
             None => rustls_native_certs::load_native_certs()
                 .certs
                 .iter()
@@ -46,17 +91,15 @@ impl Trust {
                 }
                 found
             }
-        };
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::from(certificates))
-            .unversioned_rustls_crypto_provider(Arc::new(aws_lc_rs::default_provider()))
-            .build();
-        let config = Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
-            .max_redirects(0)
-            .tls_config(tls)
-            .build();
-        Ok(Agent::new_with_config(config))
+        })
+    }
+}
+
+/// What went wrong, without the address: what was asked may be a secret.
+pub fn said(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => "the address is malformed".into(),
+        other => other.to_string(),
     }
 }
 

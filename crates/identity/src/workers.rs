@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many logins wait for other servers at the same time.
-const THREADS: usize = 4;
+const THREADS: usize = 16;
 /// How many more may stand in line; further ones are refused at once.
 const LINE: usize = 1_024;
 

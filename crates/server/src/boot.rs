@@ -14,7 +14,7 @@ use crate::{logs, memory};
 use broker::Broker;
 use gateway::Gateway;
 use identity::oauth2::OAuth2;
-use identity::{Backend, Chain};
+use identity::{Backend, Cache, Chain, Directory, HttpService, Servers};
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
 use management::{Management, Metrics, MetricsOptions, WebClients, admin_socket};
 use service::Service;
@@ -157,12 +157,27 @@ fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
     if links.is_empty() {
         return Ok(None);
     }
-    let tokens = links.iter().any(|link| link.authenticates == Backend::OAuth2);
-    let oauth2 = match tokens {
-        true => Some(OAuth2::open(config.identity.oauth2.clone())?),
-        false => None,
+    let backends = &config.identity.backends;
+    let names = |backend| {
+        let cached = backends.cache.of == Some(backend);
+        links
+            .iter()
+            .any(|link| link.authenticates == backend || cached && link.authenticates == Backend::Cache)
     };
-    Ok(Some(Chain::start(links, oauth2)?))
+    let mut servers = Servers::default();
+    if names(Backend::OAuth2) {
+        servers.oauth2 = Some(OAuth2::open(config.identity.oauth2.clone())?);
+    }
+    if names(Backend::Http) {
+        servers.http = Some(HttpService::open(backends.http.clone())?);
+    }
+    if names(Backend::Ldap) {
+        servers.ldap = Some(Directory::open(backends.directory()?)?);
+    }
+    if names(Backend::Cache) {
+        servers.cache = Some(Cache::open(backends.cache)?);
+    }
+    Ok(Some(Chain::start(links, servers)?))
 }
 
 /// The doors of a node, and what secures them.

@@ -6,8 +6,10 @@
 pub mod error;
 mod in_force;
 pub mod keys;
+mod keys_identity;
 mod load;
 mod rules;
+mod rules_backends;
 mod rules_identity;
 mod rules_management;
 mod rules_prometheus;

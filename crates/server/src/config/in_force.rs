@@ -3,6 +3,7 @@
 //! Values are read out of the [`Config`] that the node runs with, so what is shown is what holds, not what was written.
 
 use super::keys::{self, Rule};
+use super::rules_backends::BackendOptions;
 use super::{Config, ConsoleStream, IdentityOptions, Level, Listener, LogFormat, Setting, Watermark};
 use listener::{LoginFrom, SanType, TlsOptions, Version};
 use management::SettingInForce;
@@ -231,7 +232,7 @@ fn users(sheet: &mut Sheet, config: &Config) {
 }
 
 fn identity(sheet: &mut Sheet, identity: &IdentityOptions) {
-    for (number, (authn, authz)) in &identity.backends {
+    for (number, (authn, authz)) in &identity.chain {
         let name = |it: &Option<::identity::Backend>| it.map_or(NONE.to_owned(), debug_lower);
         match authn == authz {
             true => sheet.put(format!("auth_backends.{number}"), name(authn)),
@@ -260,6 +261,36 @@ fn identity(sheet: &mut Sheet, identity: &IdentityOptions) {
     sheet.maybe(key("issuer"), oauth2.issuer.as_deref().map(without_password));
     sheet.list(key("algorithms"), oauth2.algorithms.iter().map(debug), "all");
     sheet.path(key("https.cacertfile"), &oauth2.trust.authorities);
+    backends(sheet, &identity.backends);
+}
+
+fn backends(sheet: &mut Sheet, backends: &BackendOptions) {
+    let http = &backends.http;
+    let key = |name: &str| format!("auth_http.{name}");
+    sheet.put(key("http_method"), if http.posts { "post" } else { "get" });
+    let path = Some(http.user_path.as_str()).filter(|path| !path.is_empty());
+    sheet.maybe(key("user_path"), path.map(without_password));
+    sheet.put(key("request_timeout"), http.request_timeout.as_millis());
+    sheet.put(key("connection_timeout"), http.connection_timeout.as_millis());
+    sheet.path(key("ssl_options.cacertfile"), &http.trust.authorities);
+    let ldap = &backends.ldap;
+    let key = |name: &str| format!("auth_ldap.{name}");
+    sheet.list(key("servers"), backends.servers.values(), NONE);
+    sheet.put(key("port"), ldap.port);
+    sheet.put(key("timeout"), ldap.timeout.as_millis());
+    sheet.put(key("use_ssl"), backends.use_ssl);
+    sheet.put(key("use_starttls"), backends.use_starttls);
+    sheet.put(key("user_dn_pattern"), &ldap.pattern);
+    sheet.maybe(key("dn_lookup_attribute"), backends.attribute.as_ref());
+    sheet.maybe(key("dn_lookup_base"), backends.base.as_ref());
+    sheet.maybe(key("dn_lookup_bind.user_dn"), backends.name.as_ref());
+    sheet.put(key("dn_lookup_bind.password"), MASK);
+    sheet.path(key("ssl_options.cacertfile"), &ldap.trust.authorities);
+    let cache = &backends.cache;
+    let key = |name: &str| format!("auth_cache.{name}");
+    sheet.maybe(key("cached_backend"), cache.of.map(debug_lower));
+    sheet.put(key("cache_ttl"), cache.ttl.as_millis());
+    sheet.put(key("cache_refusals"), cache.refusals);
 }
 
 /// An address without the name and password that may stand before its host.
@@ -464,10 +495,8 @@ mod tests {
             row(&rows, "auth_oauth2.issuer").value,
             "https://********@id.example/x"
         );
-        let ldap = row(&rows, "auth_ldap.dn_lookup_bind.password");
-        assert_eq!(
-            ldap.without_effect.as_deref(),
-            Some("the LDAP backend is not part of this version")
-        );
+        assert_eq!(row(&rows, "auth_ldap.dn_lookup_bind.password").value, MASK);
+        let rows = of("mqtt.vhost = x");
+        assert!(row(&rows, "mqtt.vhost").without_effect.is_some());
     }
 }

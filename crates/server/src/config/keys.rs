@@ -4,8 +4,8 @@
 //! starts a node. Where ignoring it would leave the node less guarded than its operator believes (TLS,
 //! authentication backends), it is refused.
 
+use super::keys_identity::IDENTITY;
 use super::rules::{self, Checked};
-use super::rules_identity as identity;
 use super::rules_management as management;
 use super::rules_prometheus as prometheus;
 use super::rules_tls as tls;
@@ -38,16 +38,6 @@ const RENEGOTIATION: &str = "no session is ever renegotiated";
 const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
 const PEM_CACHE: &str = "files are read again as soon as they change";
 const TLS_LOG: &str = "failed handshakes are logged with their reason at the level of errors";
-const AUTH: &str = "internal and oauth2 are the authentication backends of this version, and they would let in other users than the one named";
-const BACKENDS: &[&str] = &[
-    "internal",
-    "rabbit_auth_backend_internal",
-    "oauth2",
-    "oauth",
-    "uaa",
-    "rabbit_auth_backend_oauth2",
-];
-const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
 const ONE_FILE: &str = "all categories share one log file";
 const STORE: &str = "Leveret's own storage decides this";
@@ -161,8 +151,6 @@ pub const KEYS: &[(&str, Rule)] = &[
     // Access
     ("loopback_users", Sets(rules::no_loopback_users)),
     ("loopback_users.*", Sets(rules::loopback_user)),
-    ("auth_backends.*", Among(BACKENDS, identity::backend, AUTH)),
-    ("auth_backends.*.*", Among(BACKENDS, identity::half_backend, AUTH)),
     (
         "auth_mechanisms.*",
         Among(
@@ -214,36 +202,6 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("ssl_cert_login_from", Sets(tls::login_from)),
     ("ssl_cert_login_san_type", Sets(tls::san_type)),
     ("ssl_cert_login_san_index", Sets(tls::san_index)),
-    ("auth_ldap.**", Part("the LDAP backend")),
-    ("auth_http.**", Part("the HTTP backend")),
-    ("auth_oauth2.resource_server_id", Sets(identity::resource_server)),
-    ("auth_oauth2.scope_prefix", Sets(identity::scope_prefix)),
-    (
-        "auth_oauth2.additional_scopes_key",
-        Sets(identity::additional_scopes),
-    ),
-    ("auth_oauth2.scope_aliases.*", Sets(identity::scope_alias)),
-    ("auth_oauth2.verify_aud", Sets(identity::verify_aud)),
-    (
-        "auth_oauth2.preferred_username_claims.*",
-        Sets(identity::username_claim),
-    ),
-    ("auth_oauth2.signing_keys.*", Sets(identity::signing_key)),
-    ("auth_oauth2.default_key", Sets(identity::default_key)),
-    ("auth_oauth2.jwks_uri", Sets(identity::key_set)),
-    ("auth_oauth2.jwks_url", Sets(identity::key_set)),
-    ("auth_oauth2.issuer", Sets(identity::issuer)),
-    ("auth_oauth2.algorithms.*", Sets(identity::algorithm)),
-    ("auth_oauth2.https.cacertfile", Sets(identity::authorities)),
-    (
-        "auth_oauth2.https.peer_verification",
-        Only(
-            &["verify_peer"],
-            "keys are taken from a server that is who it says it is only",
-        ),
-    ),
-    ("auth_oauth2.**", Only(&[], OAUTH)),
-    ("auth_cache.**", Part("the cache of authentication backends")),
     ("trust_store.**", Part("the trust store")),
     // Memory and disk
     ("vm_memory_high_watermark.relative", Sets(rules::memory_relative)),
@@ -512,9 +470,14 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("product.*", NoEffect("the product is Leveret")),
 ];
 
+/// All keys, those about who decides about logins too.
+fn all() -> impl Iterator<Item = &'static (&'static str, Rule)> {
+    KEYS.iter().chain(IDENTITY)
+}
+
 /// The rule of a key, if anybody knows the key.
 pub fn rule(key: &Key) -> Option<&'static Rule> {
-    KEYS.iter()
+    all()
         .find(|(pattern, _)| matches(pattern, key.segments()))
         .map(|(_, rule)| rule)
 }
@@ -545,7 +508,7 @@ pub fn nearest(key: &Key) -> Option<String> {
         let slips = (pattern.replace('*', "").len() / 3).max(2);
         (distance <= slips).then_some((distance, candidate))
     };
-    KEYS.iter()
+    all()
         .filter_map(spelling)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -621,11 +584,9 @@ mod tests {
 
     #[test]
     fn no_rule_hides_another() {
-        for (i, (pattern, _)) in KEYS.iter().enumerate() {
+        for (i, (pattern, _)) in all().enumerate() {
             let example = like(pattern, &[]);
-            let found = KEYS
-                .iter()
-                .position(|(p, _)| matches(p, key(&example).segments()));
+            let found = all().position(|(p, _)| matches(p, key(&example).segments()));
             assert_eq!(found, Some(i), "{pattern}");
         }
     }

@@ -413,8 +413,13 @@ mod tests {
             "ssl_options.psk_identity = x",
             "management.ssl.crl_check = true",
             "ssl_options.password = x",
-            "auth_backends.1 = ldap",
-            "auth_backends.1.authn = http",
+            "auth_backends.1 = amqp",
+            "auth_backends.1.authn = dummy",
+            "auth_http.vhost_path = http://h/vhost",
+            "auth_http.ssl_options.verify = verify_none",
+            "auth_ldap.queries.tags = x",
+            "auth_ldap.dn_lookup_bind = as_user",
+            "auth_cache.cached_backend = internal",
             "default_queue_type = quorum",
             "password_hashing_module = rabbit_password_hashing_sha512",
         ] {
@@ -490,6 +495,17 @@ mod tests {
             ),
             Ok(vec![link(oauth2, internal), link(internal, internal)])
         );
+        let (http, ldap, cache) = (
+            identity::Backend::Http,
+            identity::Backend::Ldap,
+            identity::Backend::Cache,
+        );
+        for (name, backend) in [("http", http), ("ldap", ldap), ("cache", cache)] {
+            let text = format!("auth_backends.1.authn = {name}\nauth_backends.1.authz = internal");
+            assert_eq!(links(&text), Ok(vec![link(backend, internal)]));
+            let alone = links(&format!("auth_backends.1 = {name}")).unwrap_err();
+            assert!(alone.contains("auth_backends.1.authz = internal"), "{alone}");
+        }
         assert!(links("auth_backends.1.authn = oauth2").is_err());
         assert!(links("auth_backends.1.authn = internal\nauth_backends.1.authz = oauth2").is_err());
         let said = config(
@@ -510,6 +526,34 @@ mod tests {
         assert!(!oauth2.verify_audience && oauth2.algorithms.len() == 1);
         assert!(error("auth_oauth2.jwks_uri = file:///k").contains("https://"));
         assert!(error("auth_oauth2.resource_servers.1.id = x").contains("is refused"));
+    }
+
+    #[test]
+    fn whoever_is_asked_about_passwords_is_asked_as_it_was_told() {
+        let said = config(
+            "auth_http.http_method = post\nauth_http.user_path = https://h/user\nauth_http.request_timeout = 300\n\
+             auth_ldap.servers.2 = b\nauth_ldap.servers.1 = a\nauth_ldap.use_starttls = true\nauth_ldap.timeout = 500\n\
+             auth_ldap.dn_lookup_attribute = uid\nauth_ldap.dn_lookup_base = dc=x\nauth_ldap.dn_lookup_bind.user_dn = cn=r\n\
+             auth_ldap.dn_lookup_bind.password = s3cret\nauth_cache.cached_backend = ldap\nauth_cache.cache_ttl = 700",
+        );
+        assert!(!format!("{said:?}").contains("s3cret"));
+        let backends = said.identity.backends;
+        assert!(backends.http.posts && backends.http.request_timeout.as_millis() == 300);
+        assert!(backends.cache.of == Some(identity::Backend::Ldap) && backends.cache.ttl.as_millis() == 700);
+        let directory = backends.directory().unwrap();
+        assert_eq!(directory.servers, ["a", "b"]);
+        assert_eq!(directory.secured, identity::Secured::OnceAgreed);
+        assert_eq!(directory.lookup.unwrap().as_whom.unwrap().0, "cn=r");
+        for wrong in [
+            "auth_ldap.use_ssl = true\nauth_ldap.use_starttls = true",
+            "auth_ldap.dn_lookup_attribute = uid",
+            "auth_ldap.dn_lookup_bind.user_dn = cn=r",
+        ] {
+            assert!(config(wrong).identity.backends.directory().is_err(), "{wrong}");
+        }
+        assert!(error("auth_http.user_path = h/user").contains("https://"));
+        assert!(error("auth_ldap.user_dn_pattern = cn=x").contains("${username}"));
+        assert!(error("auth_http.request_timeout = 0").contains("milliseconds"));
     }
 
     #[test]

@@ -1,6 +1,8 @@
-//! The settings of whoever decides about logins beside the catalog: `auth_backends.*`, `auth_oauth2.*`.
+//! The settings of whoever decides about logins beside the catalog: `auth_backends.*`, `auth_oauth2.*`; those of the others are in
+//! `rules_backends`.
 
 use super::rules::{Checked, boolean};
+use super::rules_backends::BackendOptions;
 use super::{Config, Setting};
 use identity::oauth2::{Algorithm, Settings};
 use identity::{Backend, Link};
@@ -10,7 +12,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IdentityOptions {
     /// `auth_backends.NUMBER`, `.authn` and `.authz`; empty is the catalog.
-    pub backends: BTreeMap<u16, (Option<Backend>, Option<Backend>)>,
+    pub chain: BTreeMap<u16, (Option<Backend>, Option<Backend>)>,
+    /// `auth_http.*`, `auth_ldap.*`, `auth_cache.*`.
+    pub backends: BackendOptions,
     /// `auth_oauth2.*`.
     pub oauth2: Settings,
 }
@@ -22,7 +26,7 @@ impl IdentityOptions {
     /// Two that don't go together.
     pub fn links(&self) -> Result<Vec<Link>, String> {
         let mut links = Vec::new();
-        for (number, pair) in &self.backends {
+        for (number, pair) in &self.chain {
             let link = match *pair {
                 (Some(authenticates), Some(authorizes)) => Link {
                     authenticates,
@@ -31,6 +35,14 @@ impl IdentityOptions {
                 // RabbitMQ: one of the two is not enough.
                 _ => return Err(format!("auth_backends.{number}: set both .authn and .authz")),
             };
+            let checks_passwords =
+                matches!(link.authenticates, Backend::Http | Backend::Ldap | Backend::Cache);
+            if checks_passwords && link.authorizes != Backend::Internal {
+                return Err(format!(
+                    "auth_backends.{number}: HTTP services and directories are asked about passwords only in this version. \
+                     Set auth_backends.{number}.authn to this backend and auth_backends.{number}.authz = internal"
+                ));
+            }
             if link.authorizes != link.authenticates && link.authorizes != Backend::Internal {
                 return Err(format!(
                     "auth_backends.{number}.authz must be internal, or the same as .authn: there is no token without a login by token"
@@ -47,18 +59,21 @@ fn number(text: &str) -> Checked<u16> {
     text.parse().map_err(|_| "a number in the key: auth_backends.1")
 }
 
-fn known(setting: &Setting) -> Checked<Option<Backend>> {
+pub fn known(setting: &Setting) -> Checked<Option<Backend>> {
     Ok(Some(match setting.value.as_str() {
         "internal" | "rabbit_auth_backend_internal" => Backend::Internal,
         "oauth2" | "oauth" | "uaa" | "rabbit_auth_backend_oauth2" => Backend::OAuth2,
-        _ => return Err("internal, oauth2"),
+        "http" | "rabbit_auth_backend_http" => Backend::Http,
+        "ldap" | "rabbit_auth_backend_ldap" => Backend::Ldap,
+        "cache" | "rabbit_auth_backend_cache" => Backend::Cache,
+        _ => return Err("internal, oauth2, http, ldap, cache"),
     }))
 }
 
 pub fn backend(config: &mut Config, setting: &Setting) -> Checked {
     let known = known(setting)?;
     let number = number(setting.key.name())?;
-    config.identity.backends.insert(number, (known, known));
+    config.identity.chain.insert(number, (known, known));
     Ok(())
 }
 
@@ -66,7 +81,7 @@ pub fn backend(config: &mut Config, setting: &Setting) -> Checked {
 pub fn half_backend(config: &mut Config, setting: &Setting) -> Checked {
     let known = known(setting)?;
     let number = number(setting.key.segments().get(1).map_or("", String::as_str))?;
-    let pair = config.identity.backends.entry(number).or_default();
+    let pair = config.identity.chain.entry(number).or_default();
     match setting.key.name() {
         "authn" => pair.0 = known,
         "authz" => pair.1 = known,
@@ -75,7 +90,7 @@ pub fn half_backend(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-fn given(setting: &Setting) -> Checked<String> {
+pub fn given(setting: &Setting) -> Checked<String> {
     match setting.value.as_str() {
         "" => Err("a text that is not empty"),
         text => Ok(text.to_owned()),

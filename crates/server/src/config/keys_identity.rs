@@ -1,0 +1,126 @@
+//! The keys about who decides about logins beside the catalog.
+
+use super::keys::Rule::{self, Among, NoEffect, Only, Sets};
+use super::{rules_backends as backends, rules_identity as identity};
+
+const AUTH: &str = "internal, oauth2, http, ldap and cache are the authentication backends of this version, and they would let in other users than the one named";
+const BACKENDS: &[&str] = &[
+    "internal",
+    "rabbit_auth_backend_internal",
+    "oauth2",
+    "oauth",
+    "uaa",
+    "rabbit_auth_backend_oauth2",
+    "http",
+    "rabbit_auth_backend_http",
+    "ldap",
+    "rabbit_auth_backend_ldap",
+    "cache",
+    "rabbit_auth_backend_cache",
+];
+const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
+const RIGHTS: &str = "HTTP services and directories are asked about passwords only in this version; who may do what the catalog says \
+                      (auth_backends.NUMBER.authz = internal)";
+const OPTION: &str =
+    "this option is not part of this version, and logins must not be less guarded than they were told to be";
+const VERIFIED: &str = "whoever is asked about passwords must be who it says it is";
+const OUR_LOG: &str = "what was asked and answered is never logged; why a login was refused is";
+const CONNECTIONS: &str = "each login has a connection of its own";
+const CACHES: &[&str] = &[
+    "http",
+    "rabbit_auth_backend_http",
+    "ldap",
+    "rabbit_auth_backend_ldap",
+];
+const CACHED: &str = "answers of http and ldap are worth keeping; those of the others are there at once";
+
+/// Keys by pattern, as in [`super::keys::KEYS`].
+pub const IDENTITY: &[(&str, Rule)] = &[
+    ("auth_backends.*", Among(BACKENDS, identity::backend, AUTH)),
+    ("auth_backends.*.*", Among(BACKENDS, identity::half_backend, AUTH)),
+    ("auth_oauth2.resource_server_id", Sets(identity::resource_server)),
+    ("auth_oauth2.scope_prefix", Sets(identity::scope_prefix)),
+    (
+        "auth_oauth2.additional_scopes_key",
+        Sets(identity::additional_scopes),
+    ),
+    ("auth_oauth2.scope_aliases.*", Sets(identity::scope_alias)),
+    ("auth_oauth2.verify_aud", Sets(identity::verify_aud)),
+    (
+        "auth_oauth2.preferred_username_claims.*",
+        Sets(identity::username_claim),
+    ),
+    ("auth_oauth2.signing_keys.*", Sets(identity::signing_key)),
+    ("auth_oauth2.default_key", Sets(identity::default_key)),
+    ("auth_oauth2.jwks_uri", Sets(identity::key_set)),
+    ("auth_oauth2.jwks_url", Sets(identity::key_set)),
+    ("auth_oauth2.issuer", Sets(identity::issuer)),
+    ("auth_oauth2.algorithms.*", Sets(identity::algorithm)),
+    ("auth_oauth2.https.cacertfile", Sets(identity::authorities)),
+    (
+        "auth_oauth2.https.peer_verification",
+        Only(
+            &["verify_peer"],
+            "keys are taken from a server that is who it says it is only",
+        ),
+    ),
+    ("auth_oauth2.**", Only(&[], OAUTH)),
+    // A service asked over HTTP
+    ("auth_http.http_method", Sets(backends::method)),
+    ("auth_http.user_path", Sets(backends::user_path)),
+    ("auth_http.vhost_path", Only(&[], RIGHTS)),
+    ("auth_http.resource_path", Only(&[], RIGHTS)),
+    ("auth_http.topic_path", Only(&[], RIGHTS)),
+    ("auth_http.request_timeout", Sets(backends::request_timeout)),
+    ("auth_http.connection_timeout", Sets(backends::connection_timeout)),
+    (
+        "auth_http.ssl_options.cacertfile",
+        Sets(backends::http_authorities),
+    ),
+    ("auth_http.ssl_options.verify", Only(&["verify_peer"], VERIFIED)),
+    (
+        "auth_http.ssl_options.hostname_verification",
+        Only(&["wildcard"], VERIFIED),
+    ),
+    ("auth_http.**", Only(&[], OPTION)),
+    // A directory
+    ("auth_ldap.servers.*", Sets(backends::server)),
+    ("auth_ldap.port", Sets(backends::port)),
+    ("auth_ldap.timeout", Sets(backends::timeout)),
+    ("auth_ldap.use_ssl", Sets(backends::use_ssl)),
+    ("auth_ldap.use_starttls", Sets(backends::use_starttls)),
+    ("auth_ldap.user_dn_pattern", Sets(backends::pattern)),
+    ("auth_ldap.dn_lookup_attribute", Sets(backends::lookup_attribute)),
+    ("auth_ldap.dn_lookup_base", Sets(backends::lookup_base)),
+    ("auth_ldap.dn_lookup_bind", Only(&["anon"], OPTION)),
+    ("auth_ldap.dn_lookup_bind.user_dn", Sets(backends::lookup_name)),
+    (
+        "auth_ldap.dn_lookup_bind.password",
+        Sets(backends::lookup_password),
+    ),
+    (
+        "auth_ldap.ssl_options.cacertfile",
+        Sets(backends::ldap_authorities),
+    ),
+    ("auth_ldap.ssl_options.verify", Only(&["verify_peer"], VERIFIED)),
+    (
+        "auth_ldap.ssl_options.hostname_verification",
+        Only(&["wildcard"], VERIFIED),
+    ),
+    ("auth_ldap.log", NoEffect(OUR_LOG)),
+    ("auth_ldap.idle_timeout", NoEffect(CONNECTIONS)),
+    ("auth_ldap.connection_pool_size", NoEffect(CONNECTIONS)),
+    ("auth_ldap.queries.**", Only(&[], RIGHTS)),
+    ("auth_ldap.group_lookup_base", Only(&[], RIGHTS)),
+    ("auth_ldap.other_bind.**", Only(&[], RIGHTS)),
+    ("auth_ldap.other_bind", Only(&["as_user"], RIGHTS)),
+    ("auth_ldap.**", Only(&[], OPTION)),
+    // Answers that are kept
+    (
+        "auth_cache.cached_backend",
+        Among(CACHES, backends::cached, CACHED),
+    ),
+    ("auth_cache.cache_ttl", Sets(backends::cache_ttl)),
+    ("auth_cache.cache_refusals", Sets(backends::cache_refusals)),
+    ("auth_cache.**", Only(&[], OPTION)),
+];
