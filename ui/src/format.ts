@@ -49,6 +49,12 @@ export function duration(milliseconds: unknown): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** A short time, with a digit more below ten milliseconds and two below one. */
+export function milliseconds(value: unknown): string {
+  if (typeof value !== "number" || !Number.isFinite(value)) return NONE;
+  return value < 10 ? `${value.toFixed(value < 1 ? 2 : 1)} ms` : duration(value);
+}
+
 export function moment(milliseconds: unknown): string {
   return typeof milliseconds === "number" ? new Date(milliseconds).toLocaleString() : NONE;
 }

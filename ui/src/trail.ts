@@ -7,6 +7,8 @@ export interface Trail {
   /** Seconds since 1970. */
   times: number[];
   series: { label: string; values: (number | null)[] }[];
+  /** A line ends where a figure is missing, and begins anew after it. */
+  broken?: boolean;
 }
 
 interface Line {

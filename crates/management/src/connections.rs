@@ -8,6 +8,7 @@ use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use broker::Reason;
 use broker::sight::{Connection, Secured};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let list = List {
         name: &|connection: &Arc<Connection>| &connection.name,
         row: &|connection| Value::Object(row(call, connection, &Value::Null)),
-        member: &|connection, path| member(connection, path),
+        member: &|connection, path| member(call, connection, path),
     };
     list.reply(&call.query, connections.into_iter(), total)
 }
@@ -72,7 +73,12 @@ fn list_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// The members that people sort by.
-fn member(connection: &Connection, path: &str) -> Option<Value> {
+fn member(call: &Call<'_>, connection: &Connection, path: &str) -> Option<Value> {
+    let rate = |place: usize| {
+        let samples = call.hall.sampler.samples();
+        let history = samples.connections.get(&connection.id);
+        history.map_or(0.0, |history| history.rate(samples.now, &[place]))
+    };
     Some(match path {
         "name" => connection.name.as_str().into(),
         "vhost" => (*connection.vhost).into(),
@@ -81,9 +87,20 @@ fn member(connection: &Connection, path: &str) -> Option<Value> {
         "channels" => connection.channel_count().into(),
         "recv_oct" => connection.received_bytes.get().into(),
         "send_oct" => connection.sent_bytes.get().into(),
+        "recv_oct_details.rate" => rate(0).into(),
+        "send_oct_details.rate" => rate(1).into(),
+        "held_ms" => held_ms(call, connection).into(),
         "connected_at" => connection.connected_at_ms.into(),
         _ => return None,
     })
+}
+
+/// How long it was not read from, for whatever reason.
+fn held_ms(call: &Call<'_>, connection: &Connection) -> u64 {
+    let now_ms = call.hall.broker.now_ms();
+    let held = Reason::ALL.into_iter();
+    held.map(|reason| connection.held().total_ms(reason, now_ms))
+        .sum()
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -191,6 +208,7 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
             },
         );
     }
+    put("held_ms", held_ms(call, connection).into());
     put("recv_cnt", connection.reads.get().into());
     put("send_cnt", connection.writes.get().into());
     put("send_pend", 0.into());

@@ -14,6 +14,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::QUEUE_COUNTS;
+use crate::times;
 use broker::queues::Status;
 use broker::sight::Consumer;
 use broker::{DeclareQueue, QueueView};
@@ -91,12 +92,16 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
         "memory" => status().memory.into(),
         "message_bytes_ready" => status().ready_bytes.into(),
         "state" => "running".into(),
+        "oldest_message_age_ms" => crate::why::age_ms(call, &status()).into(),
         other => return stats_member(call, queue, other),
     })
 }
 
 /// A member of `message_stats`: a count, or the rate of one; or how the length changes.
 fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> {
+    if let Some(path) = path.strip_prefix("latency.") {
+        return Some(latency_member(call, view, path).into());
+    }
     let (name, is_rate) = match path.strip_suffix("_details.rate") {
         Some(name) => (name, true),
         None => (path, false),
@@ -127,6 +132,19 @@ fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> 
             .map_or(0.0, |history| history.rate(samples.now, &places))
             .into(),
     )
+}
+
+/// How far back the latest percentiles may lie, in slots: a minute.
+const LATEST: u64 = 12;
+
+/// A percentile of the last minute: `publish_to_deliver.p99_ms`.
+fn latency_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<f32> {
+    let (sort, part) = path.split_once('.')?;
+    let sort = times::QUEUE_TIMES.iter().position(|known| *known == sort)?;
+    let part = times::part(part)?;
+    let samples = call.hall.sampler.samples();
+    let times = samples.times.queues.get(&view.id)?;
+    Some(times.latest(sort, samples.now.saturating_sub(LATEST))?[part])
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -271,6 +289,10 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
         let second = moment(ms / 1000);
         let text = format!("{}.{:03}+00:00", second.trim_end_matches('Z'), ms % 1000);
         map.insert("idle_since".into(), text.into());
+    }
+    if let Some(times) = samples.times.queues.get(&view.id) {
+        let since = samples.now.saturating_sub(LATEST);
+        map.insert("latency".into(), times.latest_shown(&times::QUEUE_TIMES, since));
     }
     let capacity = capacity(&status);
     map.insert("consumer_capacity".into(), capacity.into());

@@ -1,6 +1,7 @@
 //! The samples of all objects, and what is taken of each.
 
 use crate::history::{History, Slot};
+use crate::timing::Timing;
 use broker::Broker;
 use broker::sight::{Channel, Connection, ExchangeCounts, KINDS, Turned};
 use model::QueueId;
@@ -41,6 +42,8 @@ pub struct Samples {
     pub vhosts: HashMap<Arc<str>, History>,
     /// Of the node.
     pub node: Option<History>,
+    /// How long messages took.
+    pub times: Timing,
     /// What queues that are not empty hold: ready and unacknowledged.
     depths: HashMap<QueueId, (Arc<str>, [u64; 2])>,
     /// The same by virtual host.
@@ -72,6 +75,7 @@ impl Samples {
         self.sample_exchanges(broker);
         self.sample_connections(&broker.sight().connections());
         self.sample_totals(broker);
+        self.times.close(broker, slot);
         self.forget();
     }
 
@@ -80,6 +84,7 @@ impl Samples {
             let Some(queue) = queue else {
                 self.queues.remove(&id);
                 self.set_depth(id, None);
+                self.times.forget(id);
                 continue;
             };
             let status = queue.status();
@@ -90,6 +95,7 @@ impl Samples {
             for (at, (_, count)) in row[QUEUE_COUNTS..].iter_mut().zip(queue.counts().named()) {
                 *at = count;
             }
+            self.times.queue(id, &queue, known, self.now);
             let before = if known { row } else { [0; 10] };
             record(&mut self.queues, id, self.now, &row, &before, self.held);
         }

@@ -1,4 +1,4 @@
-import { at, bytes, count, moment } from "../format";
+import { at, bytes, count, duration, moment } from "../format";
 import { Head, State, Vhost } from "../parts/bits";
 import { Listing, type Column } from "../parts/listing";
 import { href } from "../router";
@@ -14,6 +14,7 @@ export interface ConnectionBody {
   protocol?: string;
   ssl?: boolean;
   channels?: number;
+  held_ms?: number;
   connected_at?: number;
   client_properties?: Record<string, unknown>;
 }
@@ -42,6 +43,7 @@ const COLUMNS: Column<ConnectionBody>[] = [
   { title: "Channels", sort: "channels", number: true, cell: (connection) => count(connection.channels), from: 2 },
   { title: "From client", sort: "recv_oct_details.rate", number: true, cell: (connection) => `${bytes(at(connection, "recv_oct_details.rate"))}/s` },
   { title: "To client", sort: "send_oct_details.rate", number: true, cell: (connection) => `${bytes(at(connection, "send_oct_details.rate"))}/s` },
+  { title: "Held back", sort: "held_ms", number: true, cell: (connection) => (connection.held_ms === 0 ? "never" : duration(connection.held_ms)), from: 2 },
   { title: "Since", sort: "connected_at", cell: (connection) => moment(connection.connected_at), from: 3 },
 ];
 

@@ -5,9 +5,11 @@ import { Badge, Card, Facts, Figure, Head, Waiting } from "../parts/bits";
 import { Chart } from "../parts/chart";
 import { useApi } from "../poll";
 import { href } from "../router";
-import { isMonitor } from "../session";
+import { isAdministrator, isMonitor } from "../session";
 import { SAMPLES, useTrail } from "../trail";
 import { FirstSteps } from "./connect";
+import { Level, Time, type LogBody } from "./logs";
+import { Times } from "./times";
 
 export interface Listener {
   protocol: string;
@@ -93,7 +95,10 @@ export function Overview() {
           <Chart title="Messages a second" trail={rates} unit={rate} />
         </Card>
       </div>
+      {isMonitor() && <Times path="/leveret/times" />}
       <div class="cards">
+        {isAdministrator() && <Lately path="/leveret/audit?count=6" title="What changed last" to="audit" none="Nobody has changed anything by the HTTP API since the start." />}
+        {isMonitor() && <Lately path="/leveret/logs?count=5&level=warning" title="Latest warnings" to="logs" none="None since the start." />}
         {Array.isArray(nodes.value) && nodes.value.map((node) => <Budgets key={node.name} node={node} />)}
         <Card title="Comings and goings">
           <Facts
@@ -115,6 +120,30 @@ export function Overview() {
         )}
       </div>
     </>
+  );
+}
+
+/** The latest lines of the log, or of the audit trail. */
+function Lately({ path, title, to, none }: { path: string; title: string; to: string; none: string }) {
+  const lines = useApi<LogBody>(path).value?.lines;
+  if (!lines) return null;
+  return (
+    <Card title={title} aside={<a href={href(to)}>More</a>}>
+      {lines.length === 0 ? (
+        <p class="muted">{none}</p>
+      ) : (
+        <ul class="holds">
+          {lines.map((line, at) => (
+            <li key={`${line.at} ${at}`}>
+              <span class="muted">
+                <Time at={line.at} />
+              </span>{" "}
+              {line.level !== "info" && <Level value={line.level} />} <span class="log">{line.text}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
   );
 }
 

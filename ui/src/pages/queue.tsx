@@ -15,6 +15,7 @@ import { QueueBindings } from "./bindings";
 import { GetMessages, PublishMessage } from "./messages";
 import { MoveMessages } from "./moving";
 import { Features, type QueueBody } from "./queues";
+import { Times } from "./times";
 import { Why } from "./why";
 import { explained } from "./arguments";
 
@@ -118,6 +119,7 @@ export function Queue({ host, name }: { host: string; name: string }) {
           <Chart title="Messages a second" trail={rates} unit={rate} />
         </Card>
       </div>
+      <Times path={`/leveret/times/queues/${enc(host)}/${enc(name)}`} />
       <div class="cards">
         <Why path={`/leveret/why/queues/${enc(host)}/${enc(name)}`} />
       </div>

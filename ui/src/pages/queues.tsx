@@ -1,5 +1,5 @@
 import { call, enc } from "../api";
-import { at, count, rate } from "../format";
+import { at, count, duration, milliseconds, rate } from "../format";
 import { Badge, Head, State, Vhost } from "../parts/bits";
 import { DialogButton } from "../parts/dialog";
 import { Check, Choice, Form, Table, Text, readTable } from "../parts/form";
@@ -22,6 +22,8 @@ export interface QueueBody {
   messages_ready?: number;
   messages_unacknowledged?: number;
   message_stats?: Record<string, unknown>;
+  oldest_message_age_ms?: number | null;
+  latency?: Record<string, { p50_ms?: number; p95_ms?: number; p99_ms?: number } | null>;
   arguments?: Record<string, unknown>;
   policy?: string | null;
   operator_policy?: string | null;
@@ -68,6 +70,8 @@ const COLUMNS: Column<QueueBody>[] = [
   { title: "In", sort: "message_stats.publish_details.rate", number: true, cell: (queue) => rate(at(queue, "message_stats.publish_details.rate")) },
   { title: "Out", sort: "message_stats.deliver_get_details.rate", number: true, cell: (queue) => rate(at(queue, "message_stats.deliver_get_details.rate")) },
   { title: "Acked", sort: "message_stats.ack_details.rate", number: true, cell: (queue) => rate(at(queue, "message_stats.ack_details.rate")), from: 3 },
+  { title: "Oldest", sort: "oldest_message_age_ms", number: true, cell: (queue) => duration(queue.oldest_message_age_ms), from: 2 },
+  { title: "99 % within", sort: "latency.publish_to_deliver.p99_ms", number: true, cell: (queue) => milliseconds(queue.latency?.["publish_to_deliver"]?.p99_ms), from: 3 },
   { title: "Consumers", sort: "consumers", number: true, cell: (queue) => count(queue.consumers), from: 2 },
 ];
 

@@ -1,6 +1,6 @@
 // Why something is slow, as the broker sees it, and how long its messages take.
 
-import { at, duration } from "../format";
+import { at, duration, milliseconds } from "../format";
 import { Badge, Card } from "../parts/bits";
 import { Rows } from "../parts/listing";
 import { useApi } from "../poll";
@@ -17,8 +17,6 @@ const TIMES: [string, string][] = [
   ["log_sync", "Sync of the log"],
 ];
 
-const milliseconds = (value: unknown): string => (typeof value === "number" ? (value < 10 ? `${value.toFixed(value < 1 ? 2 : 1)} ms` : duration(value)) : "–");
-
 /** What holds a queue or a connection back, and percentiles of its times. Nothing, where the broker does not say. */
 export function Why({ path }: { path: string }) {
   const { value } = useApi<Answer>(path);
@@ -26,6 +24,7 @@ export function Why({ path }: { path: string }) {
   const holds = value.holds ?? [];
   const rows = TIMES.map(([name, words]) => ({ words, times: value.figures?.[name] as Record<string, unknown> | undefined })).filter(({ times }) => typeof at(times, "samples") === "number" && (at(times, "samples") as number) > 0);
   const age = value.figures?.["oldest_message_age_ms"];
+  const held = Object.entries((value.figures?.["held_ms"] ?? {}) as Record<string, number>).filter(([, ms]) => ms > 0);
   return (
     <>
       <Card title="What holds it back">
@@ -40,6 +39,7 @@ export function Why({ path }: { path: string }) {
             ))}
           </ul>
         )}
+        {held.length > 0 && <p>Held back since it was opened: {held.map(([reason, ms]) => `${duration(ms)} by ${reason.replace(/_/g, " ")}`).join(", ")}.</p>}
         {typeof age === "number" && <p>The oldest message is {duration(age)} old.</p>}
       </Card>
       {rows.length > 0 && (

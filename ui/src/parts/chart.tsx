@@ -75,6 +75,6 @@ function options(element: HTMLElement, trail: Trail, unit: (value: unknown) => s
     cursor: { y: false, points: { size: 6 } },
     scales: { x: { range: (_, low, high) => [Math.min(low ?? 0, (high ?? WINDOW) - WINDOW), high ?? WINDOW] }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1) * 1.1] } },
     axes: [{ ...axis, size: 26, values: (_, moments) => moments.map((moment) => new Date(moment * 1000).toTimeString().slice(0, 8)), space: 80 }, { ...axis, size: 52, values: (_, marks) => marks.map(unit) }],
-    series: [{}, ...trail.series.map(({ label }, index) => ({ label, stroke: ink(`--line${index}`), width: 2, points: { show: trail.times.length < 3 }, spanGaps: true }))],
+    series: [{}, ...trail.series.map(({ label }, index) => ({ label, stroke: ink(`--line${index}`), width: 2, points: { show: trail.times.length < 3 }, spanGaps: !trail.broken }))],
   };
 }

@@ -44,15 +44,51 @@ impl Histogram {
 
     /// What a part of all times stayed below, in seconds; `None` if there are none. `part` is from 0 to 1.
     pub fn quantile_s(&self, part: f64) -> Option<f64> {
-        let counts = self
-            .buckets
-            .each_ref()
-            .map(|bucket| u64::from(bucket.load(Ordering::Relaxed)));
-        let all: u64 = counts.iter().sum();
+        self.buckets().quantile_s(part)
+    }
+
+    /// The times as they are now.
+    pub fn buckets(&self) -> Buckets {
+        Buckets(
+            self.buckets
+                .each_ref()
+                .map(|bucket| bucket.load(Ordering::Relaxed)),
+        )
+    }
+}
+
+/// The times that a histogram had at one moment, or between two.
+#[derive(Clone, Debug)]
+pub struct Buckets([u32; STEPS * DOUBLINGS]);
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self([0; STEPS * DOUBLINGS])
+    }
+}
+
+impl Buckets {
+    /// Those that came after an earlier moment.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut gained = self.clone();
+        let pairs = gained.0.iter_mut().zip(earlier.0);
+        pairs.for_each(|(now, before)| *now = now.wrapping_sub(before));
+        gained
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, others: &Self) {
+        let pairs = self.0.iter_mut().zip(others.0);
+        pairs.for_each(|(sum, more)| *sum = sum.wrapping_add(more));
+    }
+
+    /// What a part of them stayed below, in seconds; `None` if there are none. `part` is from 0 to 1.
+    pub fn quantile_s(&self, part: f64) -> Option<f64> {
+        let all: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
         let wanted = (all as f64 * part).ceil().max(1.0) as u64;
         let mut below = 0;
-        let found = counts.iter().position(|count| {
-            below += count;
+        let found = self.0.iter().position(|count| {
+            below += u64::from(*count);
             below >= wanted
         });
         found.filter(|_| all > 0).map(|at| upper_micros(at) / 1e6)
@@ -108,5 +144,18 @@ mod tests {
         near(0.99, 0.0099);
         near(1.0, 0.01);
         assert_eq!((times.count(), times.sum_s()), (1000, 5.005));
+    }
+
+    #[test]
+    fn times_between_two_moments_are_those_that_came_in_between() {
+        let times = Histogram::default();
+        times.record(1_000_000);
+        let earlier = times.buckets();
+        assert_eq!(times.buckets().since(&earlier).quantile_s(0.5), None);
+        times.record(10);
+        let mut gained = times.buckets().since(&earlier);
+        assert!(gained.quantile_s(1.0).unwrap() < 0.000_013);
+        gained.add(&earlier);
+        assert!(gained.quantile_s(1.0).unwrap() > 1.0);
     }
 }

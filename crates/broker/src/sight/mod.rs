@@ -33,7 +33,7 @@ pub use count::Count;
 pub(crate) use exchange::Ledger;
 pub use exchange::{ExchangeCounts, Exchanges};
 pub use held::Held;
-pub use histogram::Histogram;
+pub use histogram::{Buckets, Histogram};
 pub use probe::Latencies;
 pub(crate) use probe::Probe;
 pub use queue::QueueCounts;
