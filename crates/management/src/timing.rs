@@ -7,6 +7,7 @@ use broker::queues::Queue;
 use broker::sight::Buckets;
 use model::QueueId;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// How long samples are kept, in slots: ten minutes.
 const KEPT: u64 = 120;
@@ -45,20 +46,19 @@ impl Timing {
         };
         let room = self.queues.len() < QUEUES;
         let now = [&latencies.deliver, &latencies.ack, &latencies.confirm].map(|times| times.buckets());
-        if !self.queues.contains_key(&id) {
-            if !room {
-                return;
+        let times = match self.queues.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) if room => {
+                let before = if known { now.clone() } else { Default::default() };
+                place.insert(Times::after(slot, before))
             }
-            let before = if known { now.clone() } else { Default::default() };
-            self.queues.insert(id, Times::after(slot, before));
-        }
-        if let Some(times) = self.queues.get_mut(&id) {
-            let gained = times.take(slot, now, KEPT);
-            self.gained
-                .iter_mut()
-                .zip(&gained)
-                .for_each(|(sum, more)| sum.add(more));
-        }
+            Entry::Vacant(_) => return,
+        };
+        let gained = times.take(slot, now, KEPT);
+        self.gained
+            .iter_mut()
+            .zip(&gained)
+            .for_each(|(sum, more)| sum.add(more));
     }
 
     /// A queue is gone.
