@@ -5,6 +5,7 @@ mod checks;
 mod connections;
 mod definitions;
 mod erlang;
+mod facts;
 mod first;
 mod flags;
 mod inspect;
@@ -46,6 +47,7 @@ pub const ALL: &[&[Command]] = &[
     upkeep::COMMANDS,
     flags::COMMANDS,
     inspect::COMMANDS,
+    facts::COMMANDS,
     queues::COMMANDS,
     messages::COMMANDS,
     connections::COMMANDS,

@@ -8,6 +8,7 @@ use crate::overview::{contexts, exchange_types};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use broker::sight::SizeCounts;
 use serde_json::{Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -26,6 +27,10 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/nodes/:node/memory/relative",
         verbs: &[("GET", Right::Monitor, relative_memory)],
+    },
+    Route {
+        path: "/leveret/message-sizes",
+        verbs: &[("GET", Right::Monitor, message_sizes)],
     },
     Route {
         path: "/auth/attempts/:node",
@@ -105,6 +110,32 @@ fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
     });
     Ok(Reply::json(&rows.collect()))
 }
+
+/// How large published messages were, as RabbitMQ's command line tells it.
+fn message_sizes(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let mut counts = SizeCounts::default();
+    let totals = call.hall.broker.sight().totals();
+    totals.values().for_each(|totals| counts.add(&totals.sizes));
+    let all = counts.classes.iter().sum::<u64>().max(1);
+    let rows = SIZES.iter().zip(counts.classes).map(|(name, count)| {
+        let hundredths = (count as f64 / all as f64 * 10_000.0).round() / 100.0;
+        json!({"message_size": name, "count": count, "percentage": hundredths})
+    });
+    Ok(Reply::json(&rows.collect()))
+}
+
+/// RabbitMQ's names of the classes of sizes.
+const SIZES: [&str; 9] = [
+    "below 100B",
+    "between 100B and 1KB",
+    "between 1KB and 10KB",
+    "between 10KB and 100KB",
+    "between 100KB and 1MB",
+    "between 1MB and 10MB",
+    "between 10MB and 50MB",
+    "between 50MB and 100MB",
+    "above 100MB",
+];
 
 /// RabbitMQ tells addresses and names only if it was told to keep them; nobody keeps them here.
 fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -1,6 +1,6 @@
 //! Looking closer: the report for support, the end of the log, names and ciphers.
 
-use super::{number, this_node};
+use super::this_node;
 use crate::ask::{Ask, encode};
 use crate::command::{self, Command, Section::Configuration, Section::Monitoring};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
@@ -29,10 +29,6 @@ pub const COMMANDS: &[Command] = &[
     .more("A connection is named as the column name of list_connections has it.")
     .options(&["connection="])
     .of(&[]),
-    Command::new(Monitoring, "memory_breakdown", (0, 0), "[--unit <unit>] [--timeout <timeout>]", memory)
-        .about("Shows the memory that the process holds and its limit")
-        .options(&["unit="])
-        .of(DIAGNOSTICS),
     Command::new(Monitoring, "log_tail", (0, 0), "[--number|-N <number>] [--timeout <timeout>]", log_tail)
         .about("Shows the last lines of the log file, on the node's machine")
         .options(&["number|N="])
@@ -100,29 +96,6 @@ fn report(ask: &Ask<'_>) -> Result<Output, Failure> {
         }
     }
     Ok(Output::Done)
-}
-
-fn memory(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let unit = ask.line.value("unit").unwrap_or("gb");
-    let shown = |bytes| super::node::in_unit(bytes, unit);
-    ask.say(format!("Reporting memory breakdown on node {}...", ask.node()));
-    let node = this_node(ask)?;
-    let (used, limit) = (number(&node, "mem_used"), number(&node, "mem_limit"));
-    match (shown(used), shown(limit)) {
-        (Some(used_text), Some(limit_text)) => {
-            let value = json!({"total": {"rss": used}, "strategy": "rss", "limit": limit});
-            Ok(Output::Told(
-                format!("total: {used_text}\nlimit: {limit_text}"),
-                value,
-            ))
-        }
-        _ => Err(Failure::argument(
-            BAD_VALUE,
-            format!(
-                "Bad argument: unit '{unit}' is not supported. Please use one of: bytes, mb, mib, gb, gib"
-            ),
-        )),
-    }
 }
 
 fn why_slow(ask: &Ask<'_>) -> Result<Output, Failure> {
