@@ -41,6 +41,13 @@ impl DeduplicationKey {
         })
     }
 
+    /// True if the message has one; costs less than to find it out.
+    pub fn is_in(properties: Properties<'_>) -> bool {
+        let headers = properties.headers().map(Entries::new);
+        let value = headers.and_then(|it| it.find(X_DEDUPLICATION_HEADER.as_bytes()));
+        value.is_some_and(|it| !matches!(it, RawValue::Void))
+    }
+
     fn digest(kind: u8, bytes: &[u8]) -> Self {
         let digest = Sha256::new().chain_update([kind]).chain_update(bytes).finalize();
         let head = digest.iter().take(16);
@@ -65,6 +72,7 @@ mod tests {
         let plain = PropertiesBuilder::new().encode();
         assert_eq!(DeduplicationKey::of(Properties::new(&plain)), None);
         assert_eq!(key(Value::Void), None);
+        assert!(!DeduplicationKey::is_in(Properties::new(&plain)));
     }
 
     #[test]

@@ -116,12 +116,16 @@ impl<'a> Envelope<'a> {
     /// True if a message like this one has passed the exchange that keeps its keys by this id.
     pub(crate) fn has_passed(&mut self, seen: QueueId) -> bool {
         let properties = self.properties();
-        let Some(key) = DeduplicationKey::of(properties) else {
+        if !DeduplicationKey::is_in(properties) {
+            return false;
+        }
+        self.looked = Looked::AtThePast;
+        // The digest costs the most, and only a witness needs it.
+        let Some(witness) = self.witness else {
             return false;
         };
-        self.looked = Looked::AtThePast;
-        self.witness
-            .is_some_and(|it| it.has_passed(seen, key, cache_ttl_ms(properties)))
+        DeduplicationKey::of(properties)
+            .is_some_and(|key| witness.has_passed(seen, key, cache_ttl_ms(properties)))
     }
 
     /// A number by chance, for each exchange on the way another one.
