@@ -8,10 +8,10 @@
 //! Down:
 //! 1. `gateway/amqp/connection` reads bytes; `protocol/amqp` finds a publish in them.
 //! 2. `gateway/amqp/channel` takes the confirm number.
-//! 3. [`publish`]: permission and route (both remembered per channel while the catalog's view stands), one block for all
+//! 3. [`publish`]: permission and route (`publish/routes`: both remembered per channel while the catalog's view stands), one block for all
 //!    messages of the read that go to the same queues.
 //! 4. [`queues::Queue::submit`] (`queues/handle`): into the queue's mailbox, or straight on if nobody turns the queue.
-//! 5. [`host`]: one turn for everything that waits.
+//! 5. [`host`]: one turn for everything that waits; `queues/handle/effects` sends what comes out of it where it belongs.
 //! 6. `queue/fifo` decides and applies; [`journal`] appends one batch to the node's log (`storage/log`).
 //!
 //! Up:
@@ -27,8 +27,11 @@
 //!
 //! # Other reading
 //!
-//! [`browse`] looks through a queue, and takes out what operators name. [`broker`] opens and closes; [`recovery`] replays; [`session`] is a connection as the hall sees it; `topology` declares
-//! and binds; `caches` knows what has passed deduplication exchanges; `notices` publishes what the node itself has to tell (`events`, `firehose`, `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace` to the speed of quick consumers.
+//! [`browse`] looks through a queue, and takes out what operators name. [`broker`] opens and closes; [`recovery`]
+//! replays; [`session`] is a connection as the hall sees it; `topology` declares and binds; `caches` knows what has
+//! passed deduplication exchanges; `notices` publishes what the node itself has to tell (`events`, `firehose`,
+//! `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace`
+//! to the speed of quick consumers.
 
 pub mod access;
 mod administer;

@@ -4,6 +4,7 @@
 //! read brings for one set of queues travels as one block.
 
 mod last;
+mod routes;
 mod taken;
 
 use crate::copies::{self, Copies};
@@ -15,26 +16,20 @@ use crate::queues::Queue;
 use crate::replies::{Asker, REPLY_TO};
 use crate::session::Session;
 use crate::sight::Ledger;
-use catalog::{Envelope, Looked, Refusal, Verb, View};
+use catalog::{Refusal, View};
 use last::Last;
 use model::properties::Properties;
 use model::{BlockBuilder, QueueId, Ranges};
 use queue::fifo::Request;
+use routes::Route;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 pub use taken::{Prepared, Taken};
 
 /// A block is handed on when it is this large, in bytes, even if the read brought more.
 const BLOCK_BYTES: usize = 256 * 1024;
-
-/// How many routes a channel remembers before it starts again.
-const ROUTES: usize = 4096;
-
-/// A longer property list is not kept to be compared with the next one, in bytes.
-const COMPARED: usize = 1024;
 
 /// One message as it came.
 #[derive(Clone, Copy, Debug)]
@@ -73,13 +68,6 @@ pub struct Publisher {
     passes: bool,
     /// Messages and bytes that count against limits on rates and are not charged yet.
     charged: (u64, u64),
-}
-
-/// Where a message went when the catalog's view was of this generation.
-#[derive(Clone, Copy)]
-struct Route {
-    target: usize,
-    generation: u64,
 }
 
 /// A set of queues that some route leads to, and what is on its way there.
@@ -439,140 +427,6 @@ impl Publisher {
                 receipt,
             });
         }
-    }
-
-    #[inline]
-    fn follow_view(&mut self) {
-        if self.session.broker().generation() != self.view.generation() {
-            self.view_changed();
-        }
-    }
-
-    /// Every route is looked up again when it is next used; where bindings come and go all the time, most lead where they
-    /// led. What is ready for a set of queues is kept until one of them may be gone: ids are not used again.
-    #[cold]
-    fn view_changed(&mut self) {
-        // An exchange may be another one of the same name.
-        self.count_all();
-        self.ledger.forget();
-        let broker = self.session.broker();
-        self.view = broker.view();
-        self.last = None;
-        let removals = broker.queues().removals();
-        if removals != self.removals {
-            self.removals = removals;
-            self.forget_routes();
-        }
-    }
-
-    /// Asks for everything again: what exists, and what the user may.
-    pub fn forget_routes(&mut self) {
-        self.flush_open();
-        self.routes.clear();
-        self.targets.clear();
-        self.sets.clear();
-        self.last = None;
-    }
-
-    fn route(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
-        if self.turn_to(publish.exchange) {
-            // The last route is another exchange's.
-            self.last = None;
-        }
-        self.scratch.clear();
-        self.scratch.push(publish.exchange.len() as u8);
-        self.scratch.extend_from_slice(publish.exchange);
-        self.scratch.extend_from_slice(publish.routing_key);
-        let generation = self.view.generation();
-        if let Some(route) = self.routes.get(&self.scratch[..])
-            && route.generation == generation
-        {
-            let target = route.target;
-            self.remember(publish, Looked::AtKey, target);
-            return Ok(target);
-        }
-        let chance = self.chance();
-        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
-        self.session
-            .check_key(Verb::Write, exchange, publish.routing_key)?;
-        let mut ids = SmallVec::new();
-        let mut envelope = Envelope::new(publish.routing_key, publish.properties).with_chance(chance);
-        self.view.route(exchange, &mut envelope, &mut ids);
-        let at = self.target(ids);
-        // Each reply address is used once or twice, and then never again.
-        let lasting = !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_TO.as_bytes());
-        if envelope.looked() == Looked::AtKey && lasting {
-            let route = Route {
-                target: at,
-                generation,
-            };
-            if let Some(known) = self.routes.get_mut(&self.scratch[..]) {
-                *known = route;
-            } else {
-                if self.routes.len() >= ROUTES {
-                    self.routes.clear();
-                }
-                self.routes.insert(self.scratch.clone().into_boxed_slice(), route);
-            }
-        }
-        self.remember(publish, envelope.looked(), at);
-        Ok(at)
-    }
-
-    fn remember(&mut self, publish: &Publish<'_>, looked: Looked, target: usize) {
-        let by_properties = looked == Looked::AtProperties;
-        self.passes = looked == Looked::AtThePast;
-        if looked >= Looked::AtChance || by_properties && publish.properties.len() > COMPARED {
-            self.last = None;
-        } else {
-            let last = self.last.get_or_insert_default();
-            last.remember(publish, by_properties, target);
-        }
-    }
-
-    /// A number that nobody can foresee, another one each time.
-    fn chance(&mut self) -> u64 {
-        self.drawn += 1;
-        self.sets.hasher().hash_one(self.drawn)
-    }
-
-    /// Where several keys together lead.
-    fn target_of_all(&mut self, publish: &Publish<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
-        let chance = self.chance();
-        let node = self.session.broker().node().clone();
-        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
-        for key in keys {
-            self.session.check_key(Verb::Write, exchange, key)?;
-        }
-        let mut ids = SmallVec::new();
-        let mut envelope = Envelope::with_keys(keys, publish.properties)
-            .with_chance(chance)
-            .with_witness(&*node);
-        self.view.route(exchange, &mut envelope, &mut ids);
-        Ok(self.target(ids))
-    }
-
-    /// The target for a set of queues: two routes to the same queues share it, so that their messages keep their order.
-    fn target(&mut self, ids: SmallVec<[QueueId; 8]>) -> usize {
-        if let Some(at) = self.sets.get(&ids) {
-            return *at;
-        }
-        if self.targets.len() >= ROUTES {
-            self.forget_routes();
-        }
-        let registry = self.session.broker().queues();
-        let queues: SmallVec<[Arc<Queue>; 1]> = ids.iter().filter_map(|id| registry.get(*id)).collect();
-        self.targets.push(Target {
-            ids: ids.clone(),
-            orderly: queues.iter().any(|queue| queue.compares()),
-            queues,
-            builder: BlockBuilder::new(),
-            counted: 0,
-            persistent: false,
-            numbers: Ranges::new(),
-        });
-        self.sets.insert(ids, self.targets.len() - 1);
-        self.targets.len() - 1
     }
 }
 

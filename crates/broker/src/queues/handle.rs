@@ -4,23 +4,26 @@
 //! request goes to the mailbox and that thread handles it. So an idle queue costs memory only, and a busy one hops as
 //! little as possible.
 
+mod effects;
+
 use super::QueueJournal;
 use super::holding::Holding;
-use crate::dead_letters::Letters;
 use crate::ends::{Ends, Reply};
 use crate::host::Host;
 use crate::node::Node;
-use crate::outbox::{ChannelId, Event, Outbox, Woken};
-use crate::pager::{Job, Page, PartBytes, ReadAt};
-use crate::pressure::{Pressure, Reason, Relief};
-use crate::sight::{Consumer, Count, Latencies, Probe, QueueCounts};
+use crate::outbox::{ChannelId, Outbox};
+use crate::pager::Job;
+use crate::pressure::{Pressure, Reason};
+use crate::sight::{Consumer, Latencies, Probe, QueueCounts};
 use model::{ConsumerId, Index, QueueId, Timestamp};
-use queue::fifo::{Answer, Bytes, Classic, Delivery, Disposal, Effect, Part, Piece, Request, Source};
+use queue::fifo::{Answer, Classic, Disposal, Request};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use storage::Position;
+
+pub(super) use effects::{Actions, locate};
 
 /// How many turns one thread makes in a row for others before it hands the queue on.
 const TURNS: usize = 16;
@@ -393,190 +396,6 @@ impl Queue {
         }
         host.handle(now, request);
     }
-
-    /// Something leaves the queue for a client.
-    fn count_handed(&self, delivery: &Delivery, no_ack: bool, how: &Count) {
-        let count = delivery.seqs.count();
-        how.add(count);
-        self.probe
-            .delivered(&delivery.seqs, no_ack, || self.node.micros());
-        if delivery.redelivered {
-            self.counts.redeliver.add(count);
-        }
-    }
-
-    /// A get has its answer.
-    fn count_answer(&self, reply: &Reply, answer: &Answer) {
-        match answer {
-            Answer::Got { delivery, .. } => {
-                let counts = &self.counts;
-                let how = if reply.no_ack {
-                    &counts.get_no_ack
-                } else {
-                    &counts.get
-                };
-                self.count_handed(delivery, reply.no_ack, how);
-            }
-            Answer::Empty => self.counts.get_empty.add(1),
-            _ => {}
-        }
-    }
-
-    /// Ends the turn. `answered` may keep an answer for itself.
-    fn commit(
-        self: &Arc<Self>,
-        host: &mut QueueHost,
-        actions: &mut Actions,
-        answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
-    ) {
-        host.commit(|effect, journal| match effect {
-            Effect::Deliver {
-                outlet,
-                consumer,
-                delivery,
-            } => {
-                let counts = &self.counts;
-                let how = if outlet.no_ack {
-                    &counts.deliver_no_ack
-                } else {
-                    &counts.deliver
-                };
-                self.count_handed(&delivery, outlet.no_ack, how);
-                actions.woken.push(
-                    outlet.outbox,
-                    Event::Deliver {
-                        channel: outlet.channel,
-                        consumer,
-                        delivery,
-                    },
-                );
-            }
-            Effect::Confirm(receipt) => {
-                receipt.note_confirmed(|| self.node.micros());
-                let event = Event::Confirm {
-                    channel: receipt.channel,
-                    numbers: receipt.numbers,
-                };
-                actions.woken.push(receipt.outbox, event);
-            }
-            Effect::Reject(receipt) => {
-                let event = Event::Reject {
-                    channel: receipt.channel,
-                    numbers: receipt.numbers,
-                };
-                actions.woken.push(receipt.outbox, event);
-            }
-            Effect::DeadLetter {
-                ticket,
-                to,
-                reason,
-                pieces,
-            } => {
-                let pages = pieces.into_iter().map(|piece| page(piece, journal)).collect();
-                actions.letters.push(Letters {
-                    queue: self.clone(),
-                    ticket,
-                    to,
-                    reason,
-                    pages,
-                });
-            }
-            Effect::Reply(reply, answer) => {
-                self.count_answer(&reply, &answer);
-                if let Some(answer) = answered(&reply, answer) {
-                    actions.woken.push(
-                        reply.outbox,
-                        Event::Answer {
-                            channel: reply.channel,
-                            answer,
-                        },
-                    );
-                }
-            }
-            Effect::CancelConsumer { outlet, consumer } => {
-                actions.woken.push(
-                    outlet.outbox,
-                    Event::ConsumerCancelled {
-                        channel: outlet.channel,
-                        consumer,
-                    },
-                );
-            }
-            Effect::Load { first, source } => {
-                let at = locate(source, journal);
-                actions.jobs.push(Job::Load {
-                    queue: self.clone(),
-                    first,
-                    at,
-                });
-            }
-            Effect::Store { pieces, durable } => {
-                let pieces = pieces.into_iter().map(|piece| page(piece, journal)).collect();
-                actions.jobs.push(Job::Store {
-                    queue: self.clone(),
-                    pieces,
-                    durable,
-                });
-            }
-            Effect::Release { places } => {
-                let (id, queue) = (self.id, self.clone());
-                actions.jobs.push(Job::Free { queue: id, places });
-                actions.jobs.push(Job::RewriteSparse { queue });
-            }
-            Effect::Forget { .. } => {}
-            Effect::Unused => actions.unused = true,
-        });
-        self.publish_status(host, &mut actions.relieved);
-        let wakes_at_ms = host.machine.wakes_at_ms();
-        if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
-            self.alarm.store(wakes_at_ms, Ordering::SeqCst);
-            actions.wakes_at_ms = Some(wakes_at_ms);
-        }
-    }
-
-    fn carry_out(self: &Arc<Self>, actions: Actions) {
-        actions.woken.wake();
-        for job in actions.jobs {
-            self.node.pager.send(job);
-        }
-        for letters in actions.letters {
-            self.node.dead_letters.send(letters);
-        }
-        if let Some(at_ms) = actions.wakes_at_ms {
-            self.node.clock.wake(at_ms, Arc::downgrade(self));
-        }
-        if actions.unused {
-            self.node.queue_unused(self.id);
-        }
-        for relief in actions.relieved {
-            relief.relieve();
-        }
-    }
-
-    fn publish_status(&self, host: &QueueHost, relieved: &mut Vec<Arc<Relief>>) {
-        let status = host.machine.status();
-        self.holding.look(&status, || self.node.micros(), relieved);
-        self.status.ready.store(status.ready, Ordering::Relaxed);
-        self.status.unacked.store(status.unacked, Ordering::Relaxed);
-        self.status
-            .consumers
-            .store(status.consumers as u64, Ordering::Relaxed);
-        self.status
-            .ready_bytes
-            .store(status.ready_bytes, Ordering::Relaxed);
-        self.status.handed.store(status.handed, Ordering::Relaxed);
-        self.status.next_seq.store(status.next_seq, Ordering::Relaxed);
-        self.status.paged.store(status.paged, Ordering::Relaxed);
-        self.status.oldest_ms.store(status.oldest_ms, Ordering::Relaxed);
-        self.probe.look(status.ready, status.unacked);
-        let active = status.active.map_or(0, |consumer| consumer.0);
-        self.status.active.store(active, Ordering::Relaxed);
-        let before = self.status.memory.swap(status.memory, Ordering::SeqCst);
-        self.node.memory_changed(before, status.memory);
-        if !self.touched.load(Ordering::Relaxed) {
-            self.touch();
-        }
-    }
 }
 
 impl Drop for Queue {
@@ -589,41 +408,5 @@ impl Drop for Queue {
 impl std::fmt::Debug for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "queue '{}' in vhost '{}'", self.name, self.vhost)
-    }
-}
-
-/// What a turn leaves to be done without the host's lock.
-#[derive(Default)]
-pub(super) struct Actions {
-    woken: Woken,
-    jobs: Vec<Job>,
-    /// Publishers who may go on.
-    relieved: Vec<Arc<Relief>>,
-    letters: Vec<Letters>,
-    wakes_at_ms: Option<u64>,
-    unused: bool,
-}
-
-pub(super) fn locate(source: Source, journal: &QueueJournal) -> Option<ReadAt> {
-    match (source, journal) {
-        (Source::Segment(place), _) => Some(ReadAt::Segment(place)),
-        (Source::Journal(index), QueueJournal::Local(journal)) => journal.position(index).map(ReadAt::Log),
-        (Source::Journal(_), QueueJournal::None) => None,
-    }
-}
-
-/// Says for each part of a piece where its bytes are, in words that the pager can do without the journal.
-fn page(piece: Piece, journal: &QueueJournal) -> Page {
-    let part = |part: Part| {
-        let bytes = match part.bytes {
-            Bytes::Memory(block) => Some(PartBytes::Memory(block)),
-            Bytes::Source(source) => locate(source, journal).map(PartBytes::At),
-        };
-        Some((bytes?, part.from, part.count))
-    };
-    Page {
-        first: piece.first,
-        count: piece.count,
-        parts: piece.parts.into_iter().map(part).collect(),
     }
 }
