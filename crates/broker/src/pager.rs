@@ -44,7 +44,7 @@ pub enum Job {
     RewriteSparse { queue: Arc<Queue> },
     /// The queue is deleted: so are its segments.
     Remove { queue: QueueId },
-    /// Delete a queue that has many bindings.
+    /// Delete a queue that has many bindings, some of these at a time. What is left when the node closes, stays.
     DeleteInParts {
         broker: Weak<Broker>,
         deletion: Deletion,
@@ -183,8 +183,11 @@ impl Shelves {
                     }
                 }
                 Job::DeleteInParts { broker, deletion } => {
-                    if let Some(broker) = broker.upgrade() {
-                        broker.topology().delete_in_parts(deletion);
+                    // What else is to be written comes between two parts.
+                    if let Some(there) = broker.upgrade()
+                        && let Some(deletion) = there.topology().delete_a_part(deletion)
+                    {
+                        there.node().pager.send(Job::DeleteInParts { broker, deletion });
                     }
                 }
                 Job::Turn { queue } => queue.turn_mail(),

@@ -177,6 +177,7 @@ impl Topology {
         permit()?;
         let mut answer = None;
         let mut gone = Vec::new();
+        let mut old = None;
         let broker = self
             .node
             .broker()
@@ -214,11 +215,12 @@ impl Topology {
         let view = Arc::new(host.machine.view());
         let generation = view.generation();
         if generation != self.generation() {
-            *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
+            old = Some(self.publish(view));
             self.generation.store(generation, Ordering::Release);
         }
         let watch = host.journal.watch.take();
         drop(host);
+        drop(old);
         if let (Some(broker), Some(watch)) = (broker, watch) {
             watch
                 .into_happenings()
@@ -268,16 +270,21 @@ impl Topology {
             .map_err(text)
     }
 
-    /// Deletes a queue with many bindings: some of these at a time, so that nobody who asks the catalog waits long. A crash
-    /// in between leaves the queue with fewer bindings; nobody was told that it is gone.
-    pub fn delete_in_parts(&self, deletion: Deletion) {
+    /// Deletes a queue with many bindings: some of these at a time, so that nobody who asks the catalog waits long. Gives back
+    /// what is left to do. A crash in between leaves the queue with fewer bindings; nobody was told that it is gone.
+    pub fn delete_a_part(&self, deletion: Deletion) -> Option<Deletion> {
         let (id, at_most) = (deletion.queue, BINDINGS_PART);
-        let outcome = loop {
-            match self.decide(None, |reply| Request::ClearBindings { id, at_most, reply }) {
-                Ok(done) if done.value == Answer::Cleared(at_most) => {}
-                Ok(_) => break self.decide(None, |reply| Request::DeleteQueue { id, reply }),
-                Err(refusal) => break Err(refusal),
-            }
+        let cleared = self.decide(None, |reply| Request::ClearBindings { id, at_most, reply });
+        let outcome = match cleared {
+            Ok(done) if done.value == Answer::Cleared(at_most) => match self.node.log.sync() {
+                // No faster than the disk: who publishes and binds meanwhile needs the processor and the log as well.
+                Ok(()) => return Some(deletion),
+                Err(error) => Err(Refusal::Internal {
+                    reason: error.to_string(),
+                }),
+            },
+            Ok(_) => self.decide(None, |reply| Request::DeleteQueue { id, reply }),
+            Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = outcome {
             tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
@@ -296,6 +303,7 @@ impl Topology {
             });
         });
         relief.relieve();
+        None
     }
 
     /// A node without users gets its default virtual host and user.
@@ -368,6 +376,13 @@ impl Topology {
         });
         let caches = &self.node.caches;
         caches.insert(created.id, Seen::new(settings), CacheJournal(journal));
+    }
+
+    /// What exists from now on; gives what existed before. That may be the last reference to many parts of trees, whose end is
+    /// nothing to wait for with a lock in hand.
+    fn publish(&self, view: Arc<View>) -> Arc<View> {
+        let mut published = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut published, view)
     }
 
     fn count(&self, which: impl FnOnce(&Churn) -> &AtomicU64) {
@@ -449,8 +464,10 @@ fn kind_of(request: &Request<u64>) -> Change {
 
 #[cfg(test)]
 mod tests {
+    use super::{Asker, Deletion};
     use crate::broker::Broker;
-    use crate::{Binding, ChannelId, DeclareQueue, Options, Outbox, Session};
+    use crate::pressure::Relief;
+    use crate::{Binding, ChannelId, DeclareQueue, Options, Outbox, Session, Ticket};
     use model::table::Table;
     use std::sync::Arc;
 
@@ -504,5 +521,47 @@ mod tests {
         let broker = open();
         assert_eq!(keys(&broker), 2_499);
         broker.close();
+    }
+
+    #[test]
+    fn a_queue_with_many_bindings_goes_in_parts_and_its_client_is_told_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let session = session(&broker);
+        let queue = DeclareQueue {
+            name: "q".into(),
+            durable: true,
+            ..DeclareQueue::default()
+        };
+        session.declare_queue(CHANNEL, queue).unwrap();
+        for at in 0..150 {
+            session.bind_queue(CHANNEL, binding(&format!("k{at}"))).unwrap();
+        }
+        let (outbox, relief) = (Arc::new(Outbox::new()), Arc::<Relief>::default());
+        let asker = Asker {
+            outbox: outbox.clone(),
+            channel: CHANNEL,
+            user: "guest".into(),
+        };
+        let queue = broker.view().queues("/").next().unwrap().id;
+        let deletion = Deletion {
+            queue,
+            asker,
+            ticket: Ticket(7),
+            relief,
+        };
+        let deletion = broker.topology().delete_a_part(deletion).unwrap();
+        assert_eq!(keys(&broker), 86);
+        let deletion = broker.topology().delete_a_part(deletion).unwrap();
+        let told = || {
+            let mut events = Vec::new();
+            outbox.take_now(&mut events);
+            events.len()
+        };
+        assert_eq!((keys(&broker), told()), (22, 0));
+        assert!(broker.topology().delete_a_part(deletion).is_none());
+        assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
+        broker.close();
+        assert_eq!(told(), 1);
     }
 }
