@@ -6,8 +6,8 @@
 
 use crate::broker::Broker;
 use crate::session::User;
-use catalog::View;
 pub use catalog::{ObjectKind, Verb};
+use catalog::{PasswordHash, PasswordHashing, User as UserView, View};
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
@@ -97,16 +97,37 @@ impl Broker {
         let _ = self.authority().set(authority);
     }
 
-    /// True if logins may take their time.
-    pub fn asks_others(&self) -> bool {
-        self.authority().get().is_some()
+    /// True if this login may take its time.
+    pub fn takes_time(&self, attempt: &Attempt) -> bool {
+        self.authority().get().is_some() || self.is_slow(attempt)
+    }
+
+    /// True if [`Broker::known`] would keep whoever asks it busy for long: it has to look at a slow hash. On a node whose new hashes
+    /// are slow it also looks at one for a user that is not there, whose absence nobody shall learn from the time that it takes.
+    pub fn is_slow(&self, attempt: &Attempt) -> bool {
+        let Some(password) = attempt.password.as_deref() else {
+            return false;
+        };
+        match self.view().user(&attempt.user) {
+            None => self.hashes_slowly(),
+            Some(user) => user
+                .password()
+                .is_some_and(|hash| hash.is_slow() && !self.passwords().knows(hash, password)),
+        }
+    }
+
+    fn hashes_slowly(&self) -> bool {
+        self.options().password_hashing == PasswordHashing::Argon2id
     }
 
     /// Asks whoever decides. Users who may come from this machine only do so whoever knows them.
     pub fn login(self: &Arc<Self>, attempt: Attempt, answer: Answer) {
         let peer = attempt.peer;
         let Some(authority) = self.authority().get() else {
-            return answer(self.known(&attempt));
+            return match self.is_slow(&attempt) {
+                true => self.passwords().give(self, attempt, answer),
+                false => answer(self.known(&attempt)),
+            };
         };
         let broker = self.clone();
         let checked = move |found: Result<User, LoginRefusal>| {
@@ -130,7 +151,7 @@ impl Broker {
             password: Some(password.to_vec()),
             peer,
         };
-        if !self.asks_others() {
+        if !self.takes_time(&attempt) {
             return self.known(&attempt);
         }
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -152,9 +173,7 @@ impl Broker {
     pub fn known(&self, attempt: &Attempt) -> Result<User, LoginRefusal> {
         let view = self.view();
         let found = match &attempt.password {
-            Some(password) => view
-                .authenticate(&attempt.user, password)
-                .map_err(|_| LoginRefusal::Credentials)?,
+            Some(password) => self.recognized(&view, &attempt.user, password)?,
             None => view.user(&attempt.user).ok_or(LoginRefusal::Credentials)?.clone(),
         };
         self.check_origin(&attempt.user, attempt.peer)?;
@@ -162,6 +181,22 @@ impl Broker {
             tags: found.tags.iter().map(ToString::to_string).collect(),
             ..User::named(attempt.user.clone())
         })
+    }
+
+    fn recognized(&self, view: &View, user: &str, password: &[u8]) -> Result<UserView, LoginRefusal> {
+        let known = view.user(user);
+        let slow = known.and_then(UserView::password).filter(|hash| hash.is_slow());
+        if let (Some(known), Some(_)) = (known, slow.filter(|hash| self.passwords().knows(hash, password))) {
+            return Ok(known.clone());
+        }
+        if known.is_none() && self.hashes_slowly() {
+            let _ = PasswordHash::slow([0; 16], password);
+        }
+        let found = view.authenticate(user, password);
+        if let (Ok(_), Some(hash)) = (&found, slow) {
+            self.passwords().learn(hash, password);
+        }
+        found.map_err(|_| LoginRefusal::Credentials)
     }
 
     fn check_origin(&self, user: &str, peer: IpAddr) -> Result<(), LoginRefusal> {

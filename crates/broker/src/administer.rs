@@ -4,7 +4,7 @@
 
 use crate::broker::Broker;
 use crate::declare::{DeclareExchange, DeclareQueue};
-use catalog::{Destination, Name, PasswordHash, Refusal, Request};
+use catalog::{Destination, Name, PasswordHash, PasswordHashing, Refusal, Request};
 use model::ConnectionId;
 use model::table::Table;
 use std::sync::Arc;
@@ -56,11 +56,17 @@ impl Broker {
     /// # Errors
     /// The system has no randomness.
     pub fn hash_password(&self, password: &[u8]) -> Result<PasswordHash, Refusal> {
-        let mut salt = [0; 4];
-        getrandom::fill(&mut salt).map_err(|error| Refusal::Internal {
-            reason: error.to_string(),
-        })?;
-        Ok(PasswordHash::new(salt, password))
+        let internal = |reason: String| Refusal::Internal { reason };
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| internal(error.to_string()))?;
+        match self.options().password_hashing {
+            PasswordHashing::Sha256 => {
+                let [a, b, c, d, ..] = random;
+                Ok(PasswordHash::new([a, b, c, d], password))
+            }
+            PasswordHashing::Argon2id => PasswordHash::slow(random, password)
+                .ok_or_else(|| internal("there is no memory to hash a password".into())),
+        }
     }
 
     /// Waits until everything that was changed before is durable.

@@ -8,6 +8,7 @@ use crate::firehose::Firehose;
 use crate::node::Node;
 use crate::options::{OpenError, Options};
 use crate::outbox::Event;
+use crate::passwords::Passwords;
 use crate::queues::Registry;
 use crate::recovery;
 use crate::replies::Replies;
@@ -47,6 +48,7 @@ pub struct Broker {
     monitor: Mutex<Option<Monitor>>,
     /// Who decides about logins, if not the catalog alone.
     authority: OnceLock<Arc<dyn Authority>>,
+    passwords: Passwords,
     _lock: storage::DirectoryLock,
 }
 
@@ -73,6 +75,7 @@ impl Broker {
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
             monitor: Mutex::default(),
             authority: OnceLock::new(),
+            passwords: Passwords::default(),
             options,
             _lock: recovered.lock,
         });
@@ -101,11 +104,12 @@ impl Broker {
     /// # Errors
     /// A default permission is no regular expression, or the system has no randomness.
     pub fn create_defaults(&self) -> Result<(), OpenError> {
-        let mut salt = [0; 4];
-        getrandom::fill(&mut salt)
-            .map_err(|error| OpenError::Thread(std::io::Error::other(error.to_string())))?;
-        self.topology
-            .seed(&self.options, salt)
+        if self.view().users().next().is_some() {
+            return Ok(());
+        }
+        let password = self.hash_password(self.options.default_password.as_bytes());
+        password
+            .and_then(|password| self.topology.seed(&self.options, password))
             .map_err(OpenError::Defaults)
     }
 
@@ -159,6 +163,10 @@ impl Broker {
     /// Why publishers are blocked at the moment, if they are.
     pub fn alarm(&self) -> Option<AlarmReason> {
         self.alarms.reason()
+    }
+
+    pub(crate) fn passwords(&self) -> &Passwords {
+        &self.passwords
     }
 
     pub(crate) fn authority(&self) -> &OnceLock<Arc<dyn Authority>> {

@@ -58,6 +58,7 @@ mod options;
 pub mod outbox;
 mod pace;
 mod pager;
+mod passwords;
 mod policies;
 pub mod pressure;
 mod promise;
@@ -96,8 +97,8 @@ pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
     Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, PasswordHash,
-    Permission, Policy, PolicyKind, Queue as QueueView, Quota, QuotaOf, TopicPermission, User as UserView,
-    Vhost, View,
+    PasswordHashing, Permission, Policy, PolicyKind, Queue as QueueView, Quota, QuotaOf, TopicPermission,
+    User as UserView, Vhost, View,
 };
 pub use catalog::{Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Standing};

@@ -1,6 +1,7 @@
 //! What a broker is opened with, and why it may not open.
 
 use crate::interceptors::Interceptors;
+use catalog::PasswordHashing;
 use model::Limits;
 use std::path::PathBuf;
 
@@ -40,6 +41,8 @@ pub struct Options {
     pub consumer_timeout_ms: u64,
     /// The virtual host in which an exchange tells what happens on this node, if one does.
     pub event_vhost: Option<String>,
+    /// How new passwords are hashed.
+    pub password_hashing: PasswordHashing,
     /// Bodies in memory of all queues above which queues page out earlier, in bytes.
     pub message_memory: u64,
 }
@@ -64,6 +67,7 @@ impl Options {
             interceptors: Interceptors::default(),
             consumer_timeout_ms: 0,
             event_vhost: None,
+            password_hashing: PasswordHashing::default(),
             message_memory: 256 * 1024 * 1024,
         }
     }

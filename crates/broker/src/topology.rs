@@ -306,19 +306,16 @@ impl Topology {
         None
     }
 
-    /// A node without users gets its default virtual host and user.
+    /// Makes the default virtual host and user.
     ///
     /// # Errors
     /// A default permission is no regular expression.
-    pub fn seed(&self, options: &Options, salt: [u8; 4]) -> Result<(), Refusal> {
-        if self.view().users().next().is_some() {
-            return Ok(());
-        }
+    pub fn seed(&self, options: &Options, password: PasswordHash) -> Result<(), Refusal> {
         let name: Name = options.default_user.as_str().into();
         let vhost: Name = options.default_vhost.as_str().into();
         let (user, of) = (name.clone(), vhost.clone());
         self.decide(None, |reply| Request::CreateVhost { name: vhost, reply })?;
-        let password = Some(PasswordHash::new(salt, options.default_password.as_bytes()));
+        let password = Some(password);
         let tags = options.default_tags.clone();
         self.decide(None, |reply| Request::PutUser {
             name,

@@ -116,6 +116,7 @@ impl Asked {
         let mut last = LoginRefusal::Credentials;
         for link in &self.links {
             let found = match link.authenticates {
+                Backend::Internal if !may_wait && broker.is_slow(attempt) => return Found::MustWait,
                 Backend::Internal => broker.known(attempt),
                 backend @ (Backend::Http | Backend::Ldap | Backend::Cache) => {
                     match self.password(backend, attempt, may_wait) {

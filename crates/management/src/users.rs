@@ -8,11 +8,8 @@ use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{PasswordHash, QuotaOf, UserView, View};
+use broker::{PasswordHash, PasswordHashing, QuotaOf, UserView, View};
 use serde_json::{Map, Value, json};
-
-/// The one algorithm of password hashes.
-const SHA256: &str = "rabbit_password_hashing_sha256";
 
 pub const ROUTES: &[Route] = &[
     Route {
@@ -116,15 +113,23 @@ pub fn tags(value: &Value) -> Result<Vec<String>, Refusal> {
 /// Reads a password's hash in RabbitMQ's form.
 ///
 /// # Errors
-/// It is none, or made by another algorithm than salted SHA-256.
+/// It is none, or made by an algorithm that is not known.
 pub fn hash_of(body: &Map<String, Value>, hash: &str) -> Result<PasswordHash, Refusal> {
-    let algorithm = text(body, "hashing_algorithm")?.unwrap_or(SHA256);
-    if algorithm != SHA256 {
+    let (rabbitmqs, ours) = (PasswordHashing::Sha256, PasswordHashing::Argon2id);
+    let name = text(body, "hashing_algorithm")?.unwrap_or(rabbitmqs.name());
+    let Some(algorithm) = PasswordHashing::from_name(name) else {
         return Err(Refusal::bad_request(format!(
-            "hashing_algorithm can only be {SHA256} in this version"
+            "hashing_algorithm can only be {} or {} in this version",
+            rabbitmqs.name(),
+            ours.name()
         )));
-    }
-    PasswordHash::from_base64(hash).ok_or_else(|| Refusal::BadRequest(json!(["not_base64", hash])))
+    };
+    PasswordHash::from_text(algorithm, hash).ok_or_else(|| match algorithm {
+        PasswordHashing::Sha256 => Refusal::BadRequest(json!(["not_base64", hash])),
+        PasswordHashing::Argon2id => Refusal::bad_request(
+            "password_hash is no Argon2id hash ($argon2id$v=19$m=…,t=…,p=…$salt$hash), or it would cost more than 64 MiB, 10 passes or 4 lanes",
+        ),
+    })
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -145,15 +150,15 @@ fn delete_many(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn hash_password(call: &Call<'_>) -> Result<Reply, Refusal> {
     let hash = call.hall.broker.hash_password(call.part("password").as_bytes())?;
-    Ok(Reply::json(&json!({"ok": hash.to_base64()})))
+    Ok(Reply::json(&json!({"ok": hash.to_text()})))
 }
 
 /// A user as lists and definitions have it. The hash is shown to administrators alone.
 pub fn row(view: &View, user: &UserView) -> Value {
     json!({
         "name": user.name,
-        "password_hash": user.password().map(|hash| hash.to_base64()).unwrap_or_default(),
-        "hashing_algorithm": SHA256,
+        "password_hash": user.password().map(PasswordHash::to_text).unwrap_or_default(),
+        "hashing_algorithm": user.password().map_or(PasswordHashing::default(), PasswordHash::algorithm).name(),
         "tags": user.tags,
         "limits": limits::row(&view.user_quota(&user.name)),
     })

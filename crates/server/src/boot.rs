@@ -147,6 +147,7 @@ fn broker_options(config: &Config) -> broker::Options {
         node_name: format!("leveret@{}", host_name()),
         interceptors: config.interceptors.clone(),
         event_vhost: config.event_vhost.clone(),
+        password_hashing: config.password_hashing,
         ..broker::Options::new(&config.data_dir)
     }
 }

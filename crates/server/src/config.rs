@@ -74,6 +74,8 @@ pub struct Config {
     pub anonymous_password: Secret,
     /// `event_exchange.vhost`: where the node tells what happens on it.
     pub event_vhost: Option<String>,
+    /// `password_hashing_module`.
+    pub password_hashing: broker::PasswordHashing,
     /// `message_interceptors.incoming.*`.
     pub interceptors: broker::Interceptors,
     /// `consumer_timeout`: how long deliveries may stay unacknowledged, in milliseconds; 0 is no end.
@@ -370,6 +372,7 @@ impl Default for Config {
             anonymous_user: Some("guest".to_owned()),
             anonymous_password: Secret("guest".to_owned()),
             event_vhost: None,
+            password_hashing: broker::PasswordHashing::default(),
             interceptors: broker::Interceptors::default(),
             consumer_timeout_ms: 0,
             cluster_name: "leveret".to_owned(),

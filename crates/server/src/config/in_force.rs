@@ -229,6 +229,7 @@ fn users(sheet: &mut Sheet, config: &Config) {
     );
     sheet.maybe("anonymous_login_user", config.anonymous_user.as_ref());
     sheet.put("anonymous_login_pass", MASK);
+    sheet.put("password_hashing_module", config.password_hashing.name());
 }
 
 fn identity(sheet: &mut Sheet, identity: &IdentityOptions) {

@@ -163,9 +163,13 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("anonymous_login_pass", Sets(rules::anonymous_pass)),
     (
         "password_hashing_module",
-        Only(
-            &["rabbit_password_hashing_sha256"],
-            "passwords are hashed with salted SHA-256 in this version",
+        Among(
+            &[
+                "rabbit_password_hashing_sha256",
+                "leveret_password_hashing_argon2id",
+            ],
+            rules::password_hashing,
+            "passwords are hashed with salted SHA-256 or Argon2id in this version",
         ),
     ),
     ("credential_validator.*", Part("the check of new passwords")),

@@ -5,6 +5,7 @@
 use super::units::{byte_size, information_units, share, whole};
 use super::{Config, ConsoleStream, Level, Listener, LogFormat, Setting, Watermark};
 use crate::logs::Moment;
+use broker::PasswordHashing;
 use gateway::Mechanism;
 
 /// `Err` says what the value may be.
@@ -426,4 +427,11 @@ pub fn number<T: TryFrom<u64>>(setting: &Setting, least: u64, most: u64) -> Opti
 pub fn bytes_between(setting: &Setting, least: u64, most: u64) -> Option<u32> {
     let bytes = byte_size(&setting.value).filter(|b| (least..=most).contains(b))?;
     u32::try_from(bytes).ok()
+}
+
+pub fn password_hashing(config: &mut Config, setting: &Setting) -> Checked {
+    let known = PasswordHashing::from_name(&setting.value);
+    config.password_hashing =
+        known.ok_or("rabbit_password_hashing_sha256 or leveret_password_hashing_argon2id")?;
+    Ok(())
 }

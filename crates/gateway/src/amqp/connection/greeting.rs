@@ -183,7 +183,7 @@ impl Greeting {
                 return self.decided("", Err(refusal), hall, name, now, out);
             }
         };
-        if hall.broker.asks_others() {
+        if hall.broker.takes_time(&attempt) {
             self.asked = Some(attempt.user.clone());
             let outbox = outbox.clone();
             let answer = move |found| outbox.send(HallEvent::Login(found));
