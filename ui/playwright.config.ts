@@ -5,7 +5,7 @@ const port = process.env["HTTP_PORT"] ?? "15672";
 
 export default defineConfig({
   testDir: "tests",
-  testIgnore: process.env["SHOTS"] ? [] : ["shots.spec.ts"],
+  testIgnore: [...(process.env["SHOTS"] ? [] : ["shots.spec.ts"]), ...(process.env["SCALE"] ? [] : ["scale.spec.ts"])],
   workers: 1,
   timeout: 30_000,
   expect: { timeout: 8_000 },

@@ -52,6 +52,7 @@ export function duration(milliseconds: unknown): string {
 /** A short time, with a digit more below ten milliseconds and two below one. */
 export function milliseconds(value: unknown): string {
   if (typeof value !== "number" || !Number.isFinite(value)) return NONE;
+  if (value === 0) return "0 ms";
   return value < 10 ? `${value.toFixed(value < 1 ? 2 : 1)} ms` : duration(value);
 }
 

@@ -20,6 +20,11 @@ export default class Lines implements Reporter {
     }
   }
 
+  /** What a test measures. */
+  onStdOut(words: string | Buffer): void {
+    process.stdout.write(words);
+  }
+
   onError(error: { message?: string }): void {
     console.log(`FAIL ui suite\n     ${plain(error.message ?? "unknown")}`);
   }

@@ -44,8 +44,11 @@ test("pages have their pictures taken", async ({ inside: page }) => {
       if (process.env["SCHEME"] && process.env["SCHEME"] !== `${size}-${scheme}`) continue;
       await page.emulateMedia({ colorScheme: scheme });
       for (const [name, address] of Object.entries(PAGES)) {
+        // A page that has come together is told what changes from then on.
+        await page.goto("about:blank");
+        const together = page.waitForResponse((response) => response.url().includes("/leveret/events"));
         await visit(page, address);
-        await page.waitForLoadState("networkidle");
+        await together;
         await expect(page.locator("main [aria-busy]")).toHaveCount(0);
         await page.screenshot({ path: `${folder}/${name}-${size}-${scheme}.png`, fullPage: size === "desktop" });
       }

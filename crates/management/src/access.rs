@@ -39,7 +39,11 @@ pub enum Peer {
 impl std::fmt::Display for Peer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Network(address) => write!(f, "{address}"),
+            Self::Network(address) => write!(
+                f,
+                "{}",
+                SocketAddr::new(address.ip().to_canonical(), address.port())
+            ),
             Self::Operator => f.write_str("the admin socket"),
         }
     }

@@ -96,9 +96,11 @@ export function Overview() {
         </Card>
       </div>
       {isMonitor() && <Times path="/leveret/times" />}
-      <div class="cards">
+      <div class="charts">
         {isAdministrator() && <Lately path="/leveret/audit?count=6" title="What changed last" to="audit" none="Nobody has changed anything by the HTTP API since the start." />}
-        {isMonitor() && <Lately path="/leveret/logs?count=5&level=warning" title="Latest warnings" to="logs" none="None since the start." />}
+        {isMonitor() && <Lately path="/leveret/logs?count=6&level=warning" title="Latest warnings" to="logs" none="None since the start." />}
+      </div>
+      <div class="cards">
         {Array.isArray(nodes.value) && nodes.value.map((node) => <Budgets key={node.name} node={node} />)}
         <Card title="Comings and goings">
           <Facts
@@ -134,7 +136,7 @@ function Lately({ path, title, to, none }: { path: string; title: string; to: st
       ) : (
         <ul class="holds">
           {lines.map((line, at) => (
-            <li key={`${line.at} ${at}`}>
+            <li key={`${line.at} ${at}`} class="short" title={line.text}>
               <span class="muted">
                 <Time at={line.at} />
               </span>{" "}
