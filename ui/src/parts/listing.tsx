@@ -14,8 +14,8 @@ export interface Column<T> {
   sort?: string;
   cell(row: T): ComponentChildren;
   number?: boolean;
-  /** 2: from tablets on; 3: on wide screens. */
-  from?: 2 | 3;
+  /** 2: from tablets on; 3: on wide screens; 4: on very wide ones. */
+  from?: 2 | 3 | 4;
 }
 
 interface Page<T> {
