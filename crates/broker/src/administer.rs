@@ -40,6 +40,8 @@ pub const THE_NODE: &str = "rmq-internal";
 pub struct Administrator<'a> {
     broker: &'a Broker,
     name: Arc<str>,
+    /// Nothing is synced until the asker says so.
+    in_bulk: bool,
 }
 
 impl Broker {
@@ -48,6 +50,7 @@ impl Broker {
         Administrator {
             broker: self,
             name: name.into(),
+            in_bulk: false,
         }
     }
 
@@ -81,6 +84,15 @@ impl Broker {
 }
 
 impl<'a> Administrator<'a> {
+    /// The same, for many changes: they are durable only once [`Broker::make_durable`] has returned, which costs one sync for all.
+    pub fn in_bulk(&self) -> Self {
+        Self {
+            broker: self.broker,
+            name: self.name.clone(),
+            in_bulk: true,
+        }
+    }
+
     /// Where they change it.
     pub fn broker(&self) -> &'a Broker {
         self.broker
@@ -231,7 +243,10 @@ impl<'a> Administrator<'a> {
 
     pub(crate) fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
         self.broker.topology().decide_by(&self.name, request)?;
-        self.broker.make_durable()
+        match self.in_bulk {
+            true => Ok(()),
+            false => self.broker.make_durable(),
+        }
     }
 }
 

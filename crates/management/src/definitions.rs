@@ -213,7 +213,7 @@ pub fn import(by: &Administrator<'_>, document: &[u8], vhost: Option<&str>, aske
     let broker = by.broker();
     let import = Import {
         broker,
-        by,
+        by: &by.in_bulk(),
         vhost,
         asker,
     };
