@@ -61,6 +61,17 @@ export const refused = (status: number, answer: unknown, otherwise = ""): ApiErr
 
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => call<T>("GET", path, undefined, {}, signal);
 
+/** Bytes as they are. */
+export async function load(path: string): Promise<Blob> {
+  const authorization = session.get()?.authorization ?? "";
+  const response = await fetch(`/api${path}`, { headers: { authorization }, credentials: "omit", cache: "no-store" }).catch(() => {
+    throw new ApiError(0, "The broker does not answer.");
+  });
+  if (response.ok) return response.blob();
+  if (response.status === 401) await stillIn();
+  throw refused(response.status, await response.json().catch(() => undefined), response.statusText);
+}
+
 /** The reason in an error's body; Erlang's terms come as text, lists or objects. */
 function words(answer: unknown): string | undefined {
   if (typeof answer !== "object" || answer === null) return undefined;

@@ -1,5 +1,6 @@
 // What can be done with exchanges, queues, bindings, messages and connections.
 import { api, enc, expect, fresh, test, visit } from "./broker";
+import { acting, ready } from "./messages";
 
 test("a queue is made with arguments, explained, emptied and deleted", async ({ inside: page }) => {
   const name = fresh("made");
@@ -123,12 +124,10 @@ test("messages are moved to another queue, slowly if asked for, and dead ones re
   await api("POST", `/bindings/%2F/e/${name}.in/q/${name}`, { routing_key: "a.#", arguments: {} });
   for (let at = 0; at < 5; at++) await api("POST", `/exchanges/%2F/${name}.in/publish`, { routing_key: `a.${at}`, properties: {}, payload: `m${at}`, payload_encoding: "string" });
   await api("POST", `/queues/%2F/${name}/get`, { count: 5, ackmode: "reject_requeue_false", encoding: "auto" });
-  const ready = async (queue: string) => (await api<{ messages_ready: number }>("GET", `/queues/%2F/${queue}`)).messages_ready;
   await expect.poll(() => ready(`${name}.dead`)).toBe(5);
 
   await visit(page, `queues/%2F/${name}.dead`);
-  const card = page.locator(".card", { has: page.getByRole("heading", { name: "Move messages" }) });
-  await expect(card).toContainText("5 of 5 ready");
+  const card = acting(page);
   await card.getByRole("textbox", { name: "Queue" }).fill(`${name}.other`);
   await card.getByRole("textbox", { name: "At most" }).fill("2");
   await card.getByLabel("Messages a second").fill("2");
@@ -136,10 +135,13 @@ test("messages are moved to another queue, slowly if asked for, and dead ones re
   await expect(page.getByText("2 messages have arrived")).toBeVisible();
   expect([await ready(`${name}.dead`), await ready(`${name}.other`)]).toEqual([3, 2]);
 
-  await card.getByRole("combobox").selectOption("origin");
+  await card.getByLabel("What").selectOption("replay");
   await card.getByRole("textbox", { name: "At most" }).fill("");
   await card.getByLabel("Messages a second").fill("");
-  await card.getByRole("button", { name: "Move" }).click();
+  await card.getByRole("button", { name: "Dry run" }).click();
+  await expect(card.getByRole("status")).toContainText("3 messages are meant");
+  expect(await ready(name)).toBe(0);
+  await card.getByRole("button", { name: "Replay" }).click();
   await expect(page.getByText("3 messages have arrived")).toBeVisible();
   expect([await ready(`${name}.dead`), await ready(name)]).toEqual([0, 3]);
   const [first] = await api<{ exchange: string; routing_key: string; payload: string }[]>("POST", `/queues/%2F/${name}/get`, { count: 1, ackmode: "ack_requeue_true", encoding: "auto" });
@@ -151,9 +153,9 @@ test("messages are moved to another queue, slowly if asked for, and dead ones re
   await expect(page.getByText("3 had no route or no room")).toBeVisible();
   expect(await ready(name)).toBe(3);
   await card.getByRole("textbox", { name: "Queue" }).fill(`${name}.other`);
-  await card.getByLabel(/Copy/).check();
+  await card.getByLabel("What").selectOption("copy");
   await card.getByRole("button", { name: "Copy" }).click();
-  await expect(page.getByText("3 messages have arrived")).toBeVisible();
+  await expect(page.getByText("3 messages have arrived").last()).toBeVisible();
   expect([await ready(name), await ready(`${name}.other`)]).toEqual([3, 5]);
   for (const end of ["", ".dead", ".other"]) await api("DELETE", `/queues/%2F/${name}${end}`);
   await api("DELETE", `/exchanges/%2F/${name}.in`);

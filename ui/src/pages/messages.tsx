@@ -1,11 +1,11 @@
 // Publishing and getting messages by hand.
 
 import { useState } from "preact/hooks";
-import { call, enc, exchangePath } from "../api";
+import { call, enc, exchangePath, load } from "../api";
 import { bytes, count, exchangeName, shown } from "../format";
 import { Badge, Card } from "../parts/bits";
 import { Area, Check, Choice, Form, Table, Text, readTable } from "../parts/form";
-import { notify } from "../parts/notices";
+import { attempt, notify } from "../parts/notices";
 
 interface PublishProps {
   host: string;
@@ -104,7 +104,7 @@ export function GetMessages({ host, name, ready, then }: { host: string; name: s
 }
 
 /** A message as text, whatever it is; JSON is laid out, bytes stand as hex. */
-export function MessageView({ message, title }: { message: Message; title: string }) {
+export function MessageView({ message, title, whole }: { message: Message; title: string; whole?: string }) {
   const properties = Array.isArray(message.properties) ? {} : message.properties;
   const { headers, ...plain } = properties as { headers?: Record<string, unknown> };
   const cut = message.payload_bytes > CUT;
@@ -123,20 +123,26 @@ export function MessageView({ message, title }: { message: Message; title: strin
           ))}
         </dl>
       )}
-      <Payload message={message} />
-      {cut && <p class="muted">The first {bytes(CUT)} are shown.</p>}
+      <Payload message={message} whole={whole} />
+      {cut && (
+        <p class="muted">
+          The first {bytes(CUT)} are shown{whole ? "; a download has all." : "."}
+        </p>
+      )}
     </article>
   );
 }
 
-function Payload({ message }: { message: Message }) {
+/** Whatever it is, in the readings that it has. What is cut is downloaded from where it is `whole`. */
+function Payload({ message, whole }: { message: Message; whole: string | undefined }) {
   const readings = readingsOf(message);
   const [chosen, setChosen] = useState(Object.keys(readings)[0] ?? "Text");
   const text = readings[chosen] ?? "";
-  const save = () => {
-    const body = message.payload_encoding === "base64" ? bytesOf(message.payload) : new TextEncoder().encode(message.payload);
+  const save = async () => {
+    const here = () => new Blob([(message.payload_encoding === "base64" ? bytesOf(message.payload) : new TextEncoder().encode(message.payload)) as BlobPart]);
+    const body = whole && message.payload_bytes > CUT ? await load(whole) : here();
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([body as BlobPart]));
+    link.href = URL.createObjectURL(body);
     link.download = "message.bin";
     link.click();
     URL.revokeObjectURL(link.href);
@@ -149,7 +155,7 @@ function Payload({ message }: { message: Message }) {
             {name}
           </button>
         ))}
-        <button type="button" class="small" onClick={save}>
+        <button type="button" class="small" onClick={() => attempt("", save)}>
           Download
         </button>
       </div>

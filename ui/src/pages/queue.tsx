@@ -12,8 +12,8 @@ import { go, href } from "../router";
 import { isPolicymaker } from "../session";
 import { SAMPLES, useTrail } from "../trail";
 import { QueueBindings } from "./bindings";
+import { QueueMessages } from "./browsing";
 import { GetMessages, PublishMessage } from "./messages";
-import { MoveMessages } from "./moving";
 import { Features, type QueueBody } from "./queues";
 import { Times } from "./times";
 import { Why } from "./why";
@@ -156,9 +156,9 @@ export function Queue({ host, name }: { host: string; name: string }) {
         {consumers.length === 0 ? <p class="muted">Nobody consumes from this queue.</p> : <Rows columns={CONSUMERS} rows={consumers} id={(consumer) => `${consumer.channel_details?.name}/${consumer.consumer_tag}`} what="consumers" />}
       </Card>
       <QueueBindings host={host} name={name} />
+      {queue.type !== "stream" && <QueueMessages key={path} host={host} name={name} ready={queue.messages_ready} then={answer.reload} />}
       <PublishMessage host={host} exchange="" routingKey={name} then={answer.reload} />
       <GetMessages host={host} name={name} ready={queue.messages_ready} then={answer.reload} />
-      {queue.type !== "stream" && <MoveMessages host={host} name={name} ready={queue.messages_ready} then={answer.reload} />}
       {isPolicymaker() && <p class="muted">Arguments are fixed when a queue is declared; a <a href={href("policies")}>policy</a> changes what may be changed later.</p>}
     </>
   );
