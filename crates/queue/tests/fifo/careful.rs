@@ -27,6 +27,8 @@ pub struct Careful {
     settings: QueueSettings,
     known: BTreeMap<Seq, Known>,
     ready: BTreeSet<Seq>,
+    /// What an operator has.
+    taken: BTreeSet<Seq>,
     consumers: BTreeMap<ConsumerId, KnownConsumer>,
     /// Gets that are not answered, by reply, and whether they acknowledge.
     gets: BTreeMap<u32, bool>,
@@ -47,6 +49,7 @@ impl Careful {
             settings,
             known: BTreeMap::new(),
             ready: BTreeSet::new(),
+            taken: BTreeSet::new(),
             consumers: BTreeMap::new(),
             gets: BTreeMap::new(),
             next: 1,
@@ -67,6 +70,7 @@ impl Careful {
         }
         self.ready = self.known.keys().copied().collect();
         self.consumers.clear();
+        self.taken.clear();
         self.gets.clear();
         self.next = self.world.fifo.status().next_seq;
         self.estimated = true;
@@ -184,7 +188,7 @@ impl Careful {
 
     /// Numbers that nobody holds, or that never were: nothing may happen.
     pub fn settle_nonsense(&mut self, first: Seq, last: Seq) {
-        let held = self.unacked();
+        let held: BTreeSet<Seq> = self.unacked().difference(&self.taken).copied().collect();
         let seqs: Ranges = (first..=last).filter(|seq| !held.contains(seq)).collect();
         let before = self.world.fifo.status();
         self.turn(Request::Settle {
@@ -199,6 +203,36 @@ impl Careful {
         });
         let after = self.world.fifo.status();
         assert_eq!((before.ready, before.unacked), (after.ready, after.unacked));
+    }
+
+    /// An operator takes what is ready in the span.
+    pub fn take_out(&mut self, first: Seq, last: Seq) {
+        let mine: BTreeSet<Seq> = self.ready.range(first..=last).copied().collect();
+        self.ready.retain(|seq| !mine.contains(seq));
+        self.taken.extend(&mine);
+        let seqs = Ranges::span(first, last);
+        let events = self.turn(Request::TakeOut { seqs, reply: 0 });
+        let mine: Ranges = mine.into_iter().collect();
+        let told =
+            |event: &Event| matches!(event, Event::Answered(0, Answer::Taken(taken)) if *taken == mine);
+        assert!(events.iter().any(told), "{events:?} should tell of {mine:?}");
+    }
+
+    /// The operator gives back what it has of the span, or has it gone.
+    pub fn end_taking(&mut self, first: Seq, last: Seq, removes: bool) {
+        let mine: Vec<Seq> = self.taken.range(first..=last).copied().collect();
+        for seq in mine {
+            self.taken.remove(&seq);
+            match removes {
+                true => drop(self.known.remove(&seq)),
+                false => drop(self.ready.insert(seq)),
+            }
+        }
+        let seqs = Ranges::span(first, last);
+        self.turn(match removes {
+            true => Request::Remove { seqs },
+            false => Request::PutBack { seqs },
+        });
     }
 
     pub fn flow(&mut self, id: u64, bytes: u32) {
@@ -316,6 +350,7 @@ impl Careful {
                     .consumers
                     .values()
                     .flat_map(|consumer| consumer.in_flight.iter().copied())
+                    .chain(self.taken.iter().copied())
                     .collect();
                 span(&self.unacked().difference(&others).copied().collect())
             }

@@ -36,6 +36,15 @@ enum Step {
         span: Seq,
         failed: bool,
     },
+    TakeOut {
+        from: Seq,
+        span: Seq,
+    },
+    EndTaking {
+        from: Seq,
+        span: Seq,
+        removes: bool,
+    },
     Nonsense {
         from: Seq,
         span: Seq,
@@ -103,6 +112,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(id, from, span, accepted)| Step::Settle { id, from, span, accepted }),
         3 => (holder, 0u64..200, span.clone(), any::<bool>())
             .prop_map(|(id, from, span, failed)| Step::GiveBack { id, from, span, failed }),
+        2 => (0u64..200, span.clone()).prop_map(|(from, span)| Step::TakeOut { from, span }),
+        2 => (0u64..200, span.clone(), any::<bool>())
+            .prop_map(|(from, span, removes)| Step::EndTaking { from, span, removes }),
         1 => (0u64..200, span).prop_map(|(from, span)| Step::Nonsense { from, span }),
         3 => (id.clone(), 1u32..6_000).prop_map(|(id, bytes)| Step::Flow { id, bytes }),
         1 => (id, any::<bool>()).prop_map(|(id, paused)| Step::Pause { id, paused }),
@@ -146,6 +158,14 @@ fn take(careful: &mut Careful, step: Step, bytes_limited: bool) {
         } => {
             let first = near(careful, from);
             careful.give_back(id, first, first + span, failed);
+        }
+        Step::TakeOut { from, span } => {
+            let first = near(careful, from);
+            careful.take_out(first, first + span);
+        }
+        Step::EndTaking { from, span, removes } => {
+            let first = near(careful, from);
+            careful.end_taking(first, first + span, removes);
         }
         Step::Nonsense { from, span } => {
             let first = near(careful, from);
