@@ -44,8 +44,10 @@ impl Record {
 fn sight(bytes: &[u8; SIGHT]) -> Option<Sight> {
     let (number, rest) = bytes.split_first_chunk::<8>()?;
     let (key, until) = rest.split_first_chunk::<16>()?;
+    // There must be numbers for the keys to come.
+    let number = Some(u64::from_le_bytes(*number)).filter(|it| *it <= u64::MAX / 2)?;
     Some(Sight {
-        number: u64::from_le_bytes(*number),
+        number,
         key: DeduplicationKey(u128::from_le_bytes(*key)),
         until_ms: u64::from_le_bytes(until.try_into().ok()?),
     })
@@ -69,6 +71,9 @@ mod tests {
             bytes.push(0);
             assert_eq!(Record::decode(&bytes), None);
         }
+        let mut last = vec![SEEN];
+        last.extend_from_slice(&[0xff; SIGHT]);
+        assert_eq!(Record::decode(&last), None);
         assert_eq!(Record::decode(&[]), None);
         assert_eq!(Record::decode(&[9]), None);
     }
