@@ -52,6 +52,11 @@ impl Endpoint {
         };
         let ca = line.value("ca-certificate").map(str::to_owned);
         if let Some(url) = url.or_else(|| variable("LEVERET_URL").filter(|_| node.is_none())) {
+            // Command lines are seen by others, and an address stands in error messages.
+            if url.contains('@') {
+                let text = "Error: an address holds no user and no password: give them with --username and --password, or in LEVERET_USERNAME and LEVERET_PASSWORD";
+                return Err(Failure::plain(USAGE, text));
+            }
             return Self::of_url(&url, ca).ok_or_else(|| {
                 Failure::plain(
                     USAGE,
@@ -171,6 +176,13 @@ mod tests {
         );
         assert_eq!(found("--node http://[::1]:1", &[]), Ok(http("[::1]", 1, "")));
         assert_eq!(found("--url http://[::1]", &[]), Ok(http("[::1]", 15672, "")));
+    }
+
+    #[test]
+    fn an_address_with_a_password_is_refused_and_not_repeated() {
+        let refused = found("--url http://me:secret@host:15672", &[]).unwrap_err();
+        assert_eq!(refused.code, 64);
+        assert!(!format!("{refused:?}").contains("secret"));
     }
 
     #[test]
