@@ -111,6 +111,9 @@ test("definitions go out, and in after a look at what is different", async ({ in
 test("the node shows its budgets and its health", async ({ inside: page }) => {
   await visit(page, "node");
   await expect(page.getByRole("heading", { level: 1 })).toContainText("Node");
+  const use = page.locator(".card", { hasText: "Memory by use" });
+  await expect(use.getByText("Messages in queues")).toBeVisible();
+  await expect(use.getByText("MiB").first()).toBeVisible();
   await expect(page.getByText("Ready to serve clients")).toBeVisible();
   await expect(page.locator(".facts .badge.good").first()).toHaveText("ok");
 });

@@ -70,6 +70,7 @@ function One({ node }: { node: NodeDetail }) {
       </div>
       <div class="cards">
         <Budgets node={node} />
+        <MemoryByUse name={node.name} />
         <Health />
         <Card title="What it is">
           <Facts
@@ -89,6 +90,24 @@ function One({ node }: { node: NodeDetail }) {
       </div>
       {isAdministrator() && <Configuration />}
     </>
+  );
+}
+
+/** RabbitMQ's names for the parts that this broker tells apart. */
+const PARTS: [string, string][] = [
+  ["queue_procs", "Messages in queues"],
+  ["mgmt_db", "Samples for charts"],
+  ["code", "The program"],
+  ["other_system", "Connections, definitions, buffers, what is kept for reuse"],
+];
+
+function MemoryByUse({ name }: { name: string }) {
+  const { value } = useApi<{ memory?: Record<string, unknown> }>(`/nodes/${encodeURIComponent(name)}/memory`);
+  const parts = value?.memory ?? {};
+  return (
+    <Card title="Memory by use">
+      <Facts rows={PARTS.map(([part, words]) => [words, typeof parts[part] === "number" ? bytes(parts[part]) : undefined])} />
+    </Card>
   );
 }
 
