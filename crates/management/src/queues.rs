@@ -290,10 +290,11 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
         let text = format!("{}.{:03}+00:00", second.trim_end_matches('Z'), ms % 1000);
         map.insert("idle_since".into(), text.into());
     }
-    if let Some(times) = samples.times.queues.get(&view.id) {
-        let since = samples.now.saturating_sub(LATEST);
-        map.insert("latency".into(), times.latest_shown(&times::QUEUE_TIMES, since));
-    }
+    // Null while nothing was timed, so that lists have the same fields throughout.
+    let since = samples.now.saturating_sub(LATEST);
+    let timed = samples.times.queues.get(&view.id);
+    let latency = timed.map(|times| times.latest_shown(&times::QUEUE_TIMES, since));
+    map.insert("latency".into(), latency.into());
     let capacity = capacity(&status);
     map.insert("consumer_capacity".into(), capacity.into());
     map.insert("consumer_utilisation".into(), capacity.into());

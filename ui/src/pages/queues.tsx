@@ -23,7 +23,7 @@ export interface QueueBody {
   messages_unacknowledged?: number;
   message_stats?: Record<string, unknown>;
   oldest_message_age_ms?: number | null;
-  latency?: Record<string, { p50_ms?: number; p95_ms?: number; p99_ms?: number } | null>;
+  latency?: Record<string, { p50_ms?: number; p95_ms?: number; p99_ms?: number } | null> | null;
   arguments?: Record<string, unknown>;
   policy?: string | null;
   operator_policy?: string | null;
