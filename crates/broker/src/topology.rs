@@ -485,6 +485,19 @@ mod tests {
         }
     }
 
+    /// A durable queue with so many bindings.
+    fn declare_bound(session: &Session, bindings: usize) {
+        let queue = DeclareQueue {
+            name: "q".into(),
+            durable: true,
+            ..DeclareQueue::default()
+        };
+        session.declare_queue(CHANNEL, queue).unwrap();
+        for at in 0..bindings {
+            session.bind_queue(CHANNEL, binding(&format!("k{at}"))).unwrap();
+        }
+    }
+
     fn keys(broker: &Broker) -> usize {
         broker.view().bindings("/").count()
     }
@@ -496,15 +509,7 @@ mod tests {
         {
             let broker = open();
             let session = session(&broker);
-            let queue = DeclareQueue {
-                name: "q".into(),
-                durable: true,
-                ..DeclareQueue::default()
-            };
-            session.declare_queue(CHANNEL, queue).unwrap();
-            for at in 0..2_500 {
-                session.bind_queue(CHANNEL, binding(&format!("k{at}"))).unwrap();
-            }
+            declare_bound(&session, 2_500);
             broker.topology().checkpoint();
             session.unbind_queue(CHANNEL, binding("k7")).unwrap();
             session.close();
@@ -525,15 +530,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         let session = session(&broker);
-        let queue = DeclareQueue {
-            name: "q".into(),
-            durable: true,
-            ..DeclareQueue::default()
-        };
-        session.declare_queue(CHANNEL, queue).unwrap();
-        for at in 0..150 {
-            session.bind_queue(CHANNEL, binding(&format!("k{at}"))).unwrap();
-        }
+        declare_bound(&session, 150);
         let (outbox, relief) = (Arc::new(Outbox::new()), Arc::<Relief>::default());
         let asker = Asker {
             outbox: outbox.clone(),
