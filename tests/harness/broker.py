@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-START_DEADLINE_SECONDS = 30
+# Generous, for on a disk that others write to a single sync can take half a minute.
+START_DEADLINE_SECONDS = 90
 STOP_DEADLINE_SECONDS = 20
 
 
+def ports_for_listeners() -> Iterator[int]:
+    """Ports below those that the system hands out: it may hand out the same one twice, or give it to a client before the listener stands. Each is given
+    once, from a random place on, because other test runs look here too."""
+    first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = range(10_000, max(first_of_clients, 20_000))
+    start = random.randrange(len(ports))
+    return itertools.cycle([*ports[start:], *ports[:start]])
+
+
+PORTS = ports_for_listeners()
+
+
 def free_port() -> int:
-    """A TCP port that was free a moment ago."""
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody listens on and no client is given."""
+    for port in PORTS:
+        with contextlib.closing(socket.socket()) as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def accepts(host: str, port: int) -> bool:

@@ -27,7 +27,7 @@ class Suite:
     install: list[list[str]]
     command: list[str]
     environment: dict[str, str] = field(default_factory=dict)
-    time_limit_seconds: int = 240
+    time_limit_seconds: int = 480
 
 
 def client_suites() -> list[Suite]:
@@ -43,7 +43,7 @@ def client_suites() -> list[Suite]:
         ),
         Suite("differential", TESTS, [], [python, "-u", "-m", "differential"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite("operating", TESTS, [], [python, "-u", "-m", "operating"], {"PYTHONDONTWRITEBYTECODE": "1"}),
-        Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}, 480),
+        Suite("authorizing", TESTS, [], [python, "-u", "-m", "authorizing"], {"PYTHONDONTWRITEBYTECODE": "1"}),
         Suite(
             "rabbitmqadmin",
             TESTS,

@@ -31,8 +31,11 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_logreport(report):
     name = report.nodeid.removesuffix("]").replace(".py::", " ").replace("[", " ")
     if report.failed:
+        # What went wrong comes before where: a report that is cut off still tells it.
         print(f"FAIL python {name} ({report.when})")
-        print("\n".join(f"     {line}" for line in report.longreprtext.splitlines()))
+        crash = getattr(report.longrepr, "reprcrash", None)
+        told = [*(crash.message.splitlines() if crash else []), *report.longreprtext.splitlines()]
+        print("\n".join(f"     {line}" for line in told))
     elif report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
         print(f"skip python {name}: {reason.removeprefix('Skipped: ')}")
