@@ -1,17 +1,17 @@
 //! A directory that knows passwords (LDAP), asked by logging in to it as the user: RabbitMQ's `rabbitmq_auth_backend_ldap`, as far as
 //! who somebody is goes. What they may do the catalog says.
 
-mod ber;
 mod talk;
 
 use crate::denied::Denied;
 use crate::web::Trust;
 use broker::access::Attempt;
+use rasn_ldap::ResultCode;
 use rustls::ClientConfig;
 use std::io::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
-use talk::{INVALID_CREDENTIALS, NO_SUCH_OBJECT, SUCCESS, Talk};
+use talk::Talk;
 
 /// How a connection to the directory is secured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -149,9 +149,9 @@ impl Directory {
             },
         };
         match talk.bind(&name, password)? {
-            SUCCESS => Ok(true),
-            INVALID_CREDENTIALS | NO_SUCH_OBJECT => Ok(false),
-            other => Err(Error::other(format!("it answers a login with code {other}"))),
+            ResultCode::Success => Ok(true),
+            ResultCode::InvalidCredentials | ResultCode::NoSuchObject => Ok(false),
+            other => Err(Error::other(format!("it answers a login with {other:?}"))),
         }
     }
 }
@@ -160,9 +160,9 @@ impl Directory {
 fn found(talk: &mut Talk, lookup: &Lookup, user: &str) -> Result<Option<String>> {
     if let Some((name, password)) = &lookup.as_whom {
         match talk.bind(name, password.as_bytes())? {
-            SUCCESS => {}
+            ResultCode::Success => {}
             other => {
-                let text = format!("it refuses auth_ldap.dn_lookup_bind (code {other})");
+                let text = format!("it refuses auth_ldap.dn_lookup_bind ({other:?})");
                 return Err(Error::other(text));
             }
         }

@@ -1,6 +1,10 @@
 //! A conversation with a directory: a connection, perhaps secured, on which one question is answered after the other (RFC 4511).
 
-use super::ber::{self, ENUMERATED, INTEGER, OCTETS, SEQUENCE};
+use rasn::error::DecodeErrorKind;
+use rasn_ldap::{
+    AttributeValueAssertion, AuthenticationChoice, BindRequest, ExtendedRequest, Filter, LdapMessage,
+    ProtocolOp, ResultCode, SearchRequest, SearchRequestDerefAliases, SearchRequestScope, SearchResultDone,
+};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -9,26 +13,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const VERSION: u8 = 3;
-const BIND: u8 = 0x60;
-const BOUND: u8 = 0x61;
-const SEARCH: u8 = 0x63;
-const ENTRY: u8 = 0x64;
-const SEARCHED: u8 = 0x65;
-const REFERENCE: u8 = 0x73;
-const EXTENDED: u8 = 0x77;
-const EXTENDED_ANSWER: u8 = 0x78;
 const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
-/// The password of a bind; the name of an extended request.
-const CONTEXT: u8 = 0x80;
-/// A filter: an attribute has this value.
-const EQUALS: u8 = 0xa3;
-
-/// A directory's word for success.
-pub const SUCCESS: u8 = 0;
-/// A directory's word for a name or password that is no good.
-pub const INVALID_CREDENTIALS: u8 = 49;
-/// There is no such object.
-pub const NO_SUCH_OBJECT: u8 = 32;
+/// Asks for no attributes (RFC 4511, 4.5.1.8).
+const NO_ATTRIBUTES: &str = "1.1";
+/// No answer of a directory is longer, in bytes.
+const LONGEST: usize = 64 * 1024;
+/// How much is read at a time, in bytes.
+const PIECE: usize = 4 * 1024;
+/// How many things that answer nothing may come before an answer.
+const BESIDE: usize = 64;
 
 trait Wire: Read + Write + Send {}
 impl<T: Read + Write + Send> Wire for T {}
@@ -36,10 +29,11 @@ impl<T: Read + Write + Send> Wire for T {}
 /// A connection to a directory.
 pub struct Talk {
     wire: Box<dyn Wire>,
-    /// The same socket, for its patience.
-    socket: TcpStream,
-    until: Instant,
-    number: u8,
+    /// The same socket, for TLS around it.
+    socket: Patient,
+    /// What came and was not understood yet.
+    came: Vec<u8>,
+    number: u32,
 }
 
 impl Talk {
@@ -58,11 +52,11 @@ impl Talk {
             match TcpStream::connect_timeout(&address, left) {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
-                    let wire = Box::new(socket.try_clone()?);
+                    let socket = Patient { socket, until };
                     return Ok(Self {
-                        wire,
+                        wire: Box::new(socket.try_clone()?),
                         socket,
-                        until,
+                        came: Vec::new(),
                         number: 0,
                     });
                 }
@@ -82,7 +76,9 @@ impl Talk {
         let client = ClientConnection::new(config.clone(), name)
             .map_err(|error| Error::new(ErrorKind::InvalidData, error))?;
         let wire = Box::new(StreamOwned::new(client, self.socket.try_clone()?));
-        Ok(Self { wire, ..self })
+        // Whatever was said in the clear behind the agreement is not of the one who is secured.
+        let came = Vec::new();
+        Ok(Self { wire, came, ..self })
     }
 
     /// Asks for TLS on this connection; [`Talk::secure`] begins it.
@@ -90,12 +86,14 @@ impl Talk {
     /// # Errors
     /// The directory does not want to.
     pub fn start_tls(&mut self) -> Result<()> {
-        let request = ber::composed(EXTENDED, &[ber::value(CONTEXT, START_TLS)]);
-        self.say(&request)?;
+        self.say(ProtocolOp::ExtendedReq(ExtendedRequest {
+            request_name: START_TLS.to_vec().into(),
+            request_value: None,
+        }))?;
         match self.hear()? {
-            (EXTENDED_ANSWER, answer) if code(&answer)? == SUCCESS => Ok(()),
-            (EXTENDED_ANSWER, _) => Err(Error::new(ErrorKind::Unsupported, "it refuses StartTLS")),
-            _ => Err(ber::malformed()),
+            ProtocolOp::ExtendedResp(answer) if answer.result_code == ResultCode::Success => Ok(()),
+            ProtocolOp::ExtendedResp(_) => Err(Error::new(ErrorKind::Unsupported, "it refuses StartTLS")),
+            _ => Err(malformed()),
         }
     }
 
@@ -103,16 +101,13 @@ impl Talk {
     ///
     /// # Errors
     /// There is none.
-    pub fn bind(&mut self, name: &str, password: &[u8]) -> Result<u8> {
-        let request = [
-            ber::small(INTEGER, VERSION),
-            ber::value(OCTETS, name.as_bytes()),
-            ber::value(CONTEXT, password),
-        ];
-        self.say(&ber::composed(BIND, &request))?;
+    pub fn bind(&mut self, name: &str, password: &[u8]) -> Result<ResultCode> {
+        let secret = AuthenticationChoice::Simple(password.to_vec().into());
+        let request = BindRequest::new(VERSION, name.into(), secret);
+        self.say(ProtocolOp::BindRequest(request))?;
         match self.hear()? {
-            (BOUND, answer) => code(&answer),
-            _ => Err(ber::malformed()),
+            ProtocolOp::BindResponse(answer) => Ok(answer.result_code),
+            _ => Err(malformed()),
         }
     }
 
@@ -121,82 +116,201 @@ impl Talk {
     /// # Errors
     /// The directory does not search, or gives no answer.
     pub fn search(&mut self, base: &str, attribute: &str, is: &str) -> Result<Vec<String>> {
-        let filter = [
-            ber::value(OCTETS, attribute.as_bytes()),
-            ber::value(OCTETS, is.as_bytes()),
-        ];
-        let (whole_subtree, never) = (2, 0);
-        let request = [
-            ber::value(OCTETS, base.as_bytes()),
-            ber::small(ENUMERATED, whole_subtree),
-            ber::small(ENUMERATED, never),
+        let (both, seconds, only_types) = (2, 0, false);
+        let is = AttributeValueAssertion::new(attribute.into(), is.as_bytes().to_vec().into());
+        self.say(ProtocolOp::SearchRequest(SearchRequest::new(
+            base.into(),
+            SearchRequestScope::WholeSubtree,
+            SearchRequestDerefAliases::NeverDerefAliases,
             // Two would be one too many; how long it may take, our own clock says.
-            ber::small(INTEGER, 2),
-            ber::small(INTEGER, 0),
-            ber::value(0x01, &[0]),
-            ber::composed(EQUALS, &filter),
-            // "1.1": no attributes.
-            ber::composed(SEQUENCE, &[ber::value(OCTETS, b"1.1")]),
-        ];
-        self.say(&ber::composed(SEARCH, &request))?;
+            both,
+            seconds,
+            only_types,
+            Filter::EqualityMatch(is),
+            vec![NO_ATTRIBUTES.into()],
+        )))?;
         let mut found = Vec::new();
-        loop {
-            let (tag, answer) = self.hear()?;
-            match tag {
-                ENTRY if found.len() < 2 => {
-                    let (_, name) = ber::take(&mut answer.as_slice())?;
-                    found.push(String::from_utf8(name.to_vec()).map_err(|_| ber::malformed())?);
+        for _ in 0..BESIDE {
+            match self.hear()? {
+                ProtocolOp::SearchResEntry(entry) if found.len() < 2 => found.push(entry.object_name.0),
+                ProtocolOp::SearchResEntry(_) | ProtocolOp::SearchResRef(_) => {}
+                ProtocolOp::SearchResDone(SearchResultDone(end)) => {
+                    return match end.result_code {
+                        ResultCode::Success | ResultCode::NoSuchObject => Ok(found),
+                        // The limit of two was reached.
+                        ResultCode::SizeLimitExceeded if found.len() > 1 => Ok(found),
+                        other => Err(Error::other(format!(
+                            "it does not search for '{attribute}' ({other:?})"
+                        ))),
+                    };
                 }
-                ENTRY | REFERENCE => {}
-                SEARCHED => match code(&answer)? {
-                    SUCCESS | NO_SUCH_OBJECT => return Ok(found),
-                    // The limit of two was reached.
-                    4 if found.len() > 1 => return Ok(found),
-                    other => {
-                        let text = format!("it does not search for '{attribute}' (code {other})");
-                        return Err(Error::other(text));
-                    }
-                },
-                _ => return Err(ber::malformed()),
+                _ => break,
             }
         }
+        Err(malformed())
     }
 
-    fn say(&mut self, request: &[u8]) -> Result<()> {
+    fn say(&mut self, request: ProtocolOp) -> Result<()> {
         self.number += 1;
-        let message = [ber::small(INTEGER, self.number), request.to_vec()];
-        self.wait_until_the_end()?;
-        self.wire.write_all(&ber::composed(SEQUENCE, &message))?;
+        let message = rasn::ber::encode(&LdapMessage::new(self.number, request));
+        self.wire.write_all(&message.map_err(Error::other)?)?;
         self.wire.flush()
     }
 
-    fn hear(&mut self) -> Result<(u8, Vec<u8>)> {
-        self.wait_until_the_end()?;
-        let (tag, message) = ber::read(&mut self.wire)?;
-        let mut rest = message.as_slice();
-        match (tag, ber::take(&mut rest)?) {
-            (SEQUENCE, (INTEGER, number)) if number == [self.number] => {
-                let (tag, answer) = ber::take(&mut rest)?;
-                Ok((tag, answer.to_vec()))
+    /// The next answer to what was asked last.
+    fn hear(&mut self) -> Result<ProtocolOp> {
+        loop {
+            if let Some((message, length)) = whole(&self.came)? {
+                self.came.drain(..length);
+                return match message.message_id == self.number {
+                    true => Ok(message.protocol_op),
+                    false => Err(malformed()),
+                };
             }
-            _ => Err(ber::malformed()),
+            if self.came.len() >= LONGEST {
+                return Err(Error::new(ErrorKind::InvalidData, "its answer is too long"));
+            }
+            let mut piece = [0; PIECE];
+            let count = self.wire.read(&mut piece)?;
+            if count == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            self.came.extend_from_slice(&piece[..count]);
         }
-    }
-
-    fn wait_until_the_end(&self) -> Result<()> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(Error::new(ErrorKind::TimedOut, "it took too long"));
-        }
-        self.socket.set_read_timeout(Some(left))?;
-        self.socket.set_write_timeout(Some(left))
     }
 }
 
-/// The code at the front of an answer.
-fn code(answer: &[u8]) -> Result<u8> {
-    match ber::take(&mut &answer[..])? {
-        (ENUMERATED, [code]) => Ok(*code),
-        _ => Err(ber::malformed()),
+/// The message at the front and its length, once it is there.
+fn whole(came: &[u8]) -> Result<Option<(LdapMessage, usize)>> {
+    if came.is_empty() {
+        return Ok(None);
+    }
+    match rasn::ber::decode_with_remainder(came) {
+        Ok((message, rest)) => Ok(Some((message, came.len() - rest.len()))),
+        Err(error) if matches!(*error.kind, DecodeErrorKind::Incomplete { .. }) => Ok(None),
+        Err(_) => Err(malformed()),
+    }
+}
+
+/// What came is no answer of a directory.
+fn malformed() -> Error {
+    Error::new(ErrorKind::InvalidData, "its answer is malformed")
+}
+
+/// A socket that is waited for until a time, however often it is read.
+struct Patient {
+    socket: TcpStream,
+    until: Instant,
+}
+
+impl Patient {
+    fn left(&self) -> Result<Option<Duration>> {
+        match self.until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(Error::new(ErrorKind::TimedOut, "it took too long")),
+            left => Ok(Some(left)),
+        }
+    }
+
+    fn try_clone(&self) -> Result<Self> {
+        let socket = self.socket.try_clone()?;
+        let until = self.until;
+        Ok(Self { socket, until })
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.socket.set_read_timeout(self.left()?)?;
+        self.socket.read(buffer)
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.socket.set_write_timeout(self.left()?)?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.socket.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rasn_ldap::LdapResult;
+    use std::net::TcpListener;
+    use std::thread::{self, JoinHandle};
+
+    /// A directory that answers the first request with these bytes, in pieces, and what came of asking it.
+    fn asked_of(answer: Vec<Vec<u8>>) -> Result<Vec<String>> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let directory: JoinHandle<()> = thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let _ = client.read(&mut [0; 1024]);
+            for piece in answer {
+                if client.write_all(&piece).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut talk = Talk::open("127.0.0.1", port, Duration::from_secs(20)).unwrap();
+        let found = talk.search("dc=example", "uid", "jane");
+        drop(talk);
+        directory.join().unwrap();
+        found
+    }
+
+    fn done(number: u32) -> Vec<u8> {
+        let result = LdapResult::new(ResultCode::Success, "".into(), "".into());
+        let end = ProtocolOp::SearchResDone(SearchResultDone(result));
+        rasn::ber::encode(&LdapMessage::new(number, end)).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_put_together_of_pieces() {
+        let pieces = done(1).into_iter().map(|byte| vec![byte]).collect();
+        assert_eq!(asked_of(pieces).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_no_answer_is_said_to_be_none() {
+        let cases = [
+            (done(2), "malformed"),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "malformed"),
+            (done(1)[..4].to_vec(), "end of file"),
+            ([0x30, 0x84, 0x7f, 0xff, 0xff, 0xff].repeat(64 * 1024), "too long"),
+            (
+                [&[0x30, 0x84, 0, 0, 0xff, 0xff], &[0x30, 0x80].repeat(32_000)[..]].concat(),
+                "end of file",
+            ),
+        ];
+        for (answer, words) in cases {
+            let error = asked_of(vec![answer]).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn values_within_values_within_values_end_nothing() {
+        for inner in [[0x30, 0x80], [0xa0, 0x80], [0x24, 0x80], [0xa3, 0x80]] {
+            let nested = inner.repeat(32_000);
+            assert!(whole(&nested).is_err() || whole(&nested).unwrap().is_none());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = whole(&bytes);
+            let mut message = done(1);
+            let at = bytes.len() % message.len();
+            message.truncate(at);
+            message.extend(bytes);
+            let _ = whole(&message);
+        }
     }
 }
