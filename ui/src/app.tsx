@@ -170,6 +170,7 @@ function Rooms() {
         {isAdministrator() && link("definitions", "Definitions")}
         {isMonitor() && link("node", "Node", ["nodes"])}
         {isMonitor() && link("logs", "Log", ["audit"])}
+        {isAdministrator() && link("trace", "Tracing")}
       </ul>
       <ul>
         {link("connect", "Connect a client")}

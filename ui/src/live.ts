@@ -1,8 +1,8 @@
-// One answer that does not end: the broker tells what has changed of all that is on the screen (server-sent events). It is read by
-// hand, because the browser's own way cannot say who is logged in. While there is none (a proxy that holds answers back, a broker
-// that is away or has too many listeners), each part of the page asks for itself.
+// One answer that does not end: the broker tells what has changed of all that is on the screen. While there is none (a proxy that
+// holds answers back, a broker that is away or has too many listeners), each part of the page asks for itself.
 
 import { stillIn } from "./api";
+import { listen } from "./events";
 import { session } from "./session";
 import { store } from "./store";
 
@@ -65,9 +65,15 @@ function open(): void {
   const mine: Stream = { stop: new AbortController(), paths, every };
   stream = mine;
   const query = new URLSearchParams([["every", String(every)], ["later", "true"], ...paths.map((path): [string, string] => ["watch", path])]);
-  read(mine, `/api/leveret/events?${query}`, asker.authorization).catch(() => undefined).then(() => {
-    if (stream === mine) lose();
-  });
+  const begun = () => {
+    heard.set(Date.now());
+    tell(paths, (watcher) => watcher.covered(true));
+  };
+  listen(`/leveret/events?${query}`, every * 2000 + 5000, mine.stop, { begun, take: (kind, line) => take(kind, line, paths) })
+    .catch(() => undefined)
+    .then(() => {
+      if (stream === mine) lose();
+    });
 }
 
 /** Nothing is told any more: whoever looks at something asks for it, and it is tried again, ever less often. */
@@ -84,45 +90,16 @@ function tell(paths: Iterable<string>, what: (watcher: Watcher) => void): void {
   for (const path of [...paths]) for (const watcher of [...(watchers.get(path)?.keys() ?? [])]) what(watcher);
 }
 
-async function read(mine: Stream, address: string, authorization: string): Promise<void> {
-  const { stop, paths, every } = mine;
-  let silent: ReturnType<typeof setTimeout> | undefined;
-  const alive = () => {
-    clearTimeout(silent);
-    silent = setTimeout(() => stop.abort(), every * 2000 + 5000);
-  };
-  try {
-    alive();
-    const response = await fetch(address, { headers: { authorization }, credentials: "omit", cache: "no-store", signal: stop.signal });
-    if (!response.ok || !response.body) return;
-    heard.set(Date.now());
-    tell(paths, (watcher) => watcher.covered(true));
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || stream !== mine) return;
-      alive();
-      const events = (text + value).split("\n\n");
-      text = events.pop() ?? "";
-      for (const event of events) take(event, paths);
-    }
-  } finally {
-    clearTimeout(silent);
-  }
-}
-
-function take(event: string, paths: string[]): void {
-  const [kind = "", line = ""] = event.split("\ndata: ");
-  if (kind === "event: expired") return void stillIn();
+function take(kind: string, line: string, paths: string[]): void {
+  if (kind === "expired") return void stillIn();
   const { watch, status, body } = JSON.parse(line) as { watch?: number; status?: number; body?: unknown };
   const path = paths[watch ?? -1];
-  if (kind === "event: turn") {
+  if (kind === "turn") {
     failures = 0;
     heard.set(Date.now());
-  } else if (path !== undefined && kind === "event: over") {
+  } else if (path !== undefined && kind === "over") {
     tell([path], (watcher) => watcher.covered(false));
-  } else if (path !== undefined && kind === "event: answer") {
+  } else if (path !== undefined && kind === "answer") {
     tell([path], (watcher) => watcher.answer(status ?? 0, body));
   }
 }

@@ -17,6 +17,7 @@ const MOVED: Record<string, string> = {
   "vhost-limits": "limits",
   "user-limits": "limits",
   "operator-policies": "policies",
+  traces: "trace",
   admin: "users",
   overview: "",
 };

@@ -6,7 +6,7 @@ import { api, expect, fresh, test, visit } from "./broker";
 import type { Page } from "@playwright/test";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "channels", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "connect", "coming-from-rabbitmq"];
+const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "channels", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq"];
 
 interface Violation {
   id: string;

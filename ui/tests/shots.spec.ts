@@ -20,6 +20,7 @@ const PAGES: Record<string, string> = (process.env["PAGES"] ? JSON.parse(process
   node: "node",
   logs: "logs",
   audit: "audit",
+  trace: "trace",
   connect: "connect",
   rabbitmq: "coming-from-rabbitmq",
 };

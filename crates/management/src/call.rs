@@ -24,6 +24,8 @@ pub struct Hall {
     pub sampler: Sampler,
     /// A seat for each listener of events.
     pub listeners: Arc<Semaphore>,
+    /// A seat for each who looks at a firehose.
+    pub tracers: Arc<Semaphore>,
 }
 
 /// A request whose asker may make it.

@@ -1,9 +1,10 @@
-//! A session of the broker for the time of one request: what changes objects does it as a client would, with the asker's
+//! A session of the broker for the time of one request, or of an answer that goes on: what changes objects does it as a client would, with the asker's
 //! permissions.
 
+use crate::access::Asker;
 use crate::call::Call;
 use crate::refusal::Refusal;
-use broker::{ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
+use broker::{Broker, ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Desk {
     session: Arc<Session>,
     outbox: Arc<Outbox>,
-    waker: Waker,
     /// What came back and has not been looked at: several events may come at a time.
     backlog: RefCell<VecDeque<Event>>,
 }
@@ -32,11 +32,22 @@ impl Desk {
     /// # Errors
     /// There is none of this name, or the asker has no permissions in it.
     pub fn open(call: &Call<'_>) -> Result<Self, Refusal> {
+        let asker = Asker {
+            user: call.user.clone(),
+            operator: call.operator,
+        };
+        Self::seat(&call.hall.broker, asker, call.part("vhost"))
+    }
+
+    /// Opens a virtual host for somebody. An operator is asked for no permission.
+    ///
+    /// # Errors
+    /// As [`Desk::open`].
+    pub fn seat(broker: &Arc<Broker>, asker: Asker, vhost: &str) -> Result<Self, Refusal> {
         let outbox = Arc::new(Outbox::new());
-        let (broker, user, vhost) = (&call.hall.broker, call.user.clone(), call.part("vhost"));
-        let connected = match call.operator {
-            true => broker.connect_operator(user, vhost, outbox.clone()),
-            false => broker.connect(user, vhost, outbox.clone()),
+        let connected = match asker.operator {
+            true => broker.connect_operator(asker.user, vhost, outbox.clone()),
+            false => broker.connect(asker.user, vhost, outbox.clone()),
         };
         let session = connected.map_err(|refusal| match refusal {
             OpenRefusal::NoVhost { .. } => Refusal::Missing("vhost_not_found".into()),
@@ -48,7 +59,6 @@ impl Desk {
         Ok(Self {
             session,
             outbox,
-            waker: Arc::new(Unpark(std::thread::current())).into(),
             backlog: RefCell::default(),
         })
     }
@@ -78,6 +88,8 @@ impl Desk {
     /// It took too long.
     pub fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> Result<T, Refusal> {
         let until = Instant::now() + PATIENCE;
+        // A desk that is kept is used from one thread after another.
+        let waker: Waker = Arc::new(Unpark(std::thread::current())).into();
         let mut events = Vec::new();
         loop {
             let mut backlog = self.backlog.borrow_mut();
@@ -86,7 +98,7 @@ impl Desk {
                     return Ok(found);
                 }
             }
-            self.outbox.take(&mut events, &self.waker);
+            self.outbox.take(&mut events, &waker);
             backlog.extend(events.drain(..));
             if !backlog.is_empty() {
                 continue;

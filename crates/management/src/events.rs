@@ -10,6 +10,7 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::trace::Wanted;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
@@ -30,6 +31,15 @@ pub const ROUTES: &[Route] = &[Route {
     path: "/leveret/events",
     verbs: &[("GET", Right::Management, subscribe)],
 }];
+
+/// What an answer that goes on tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// What has changed.
+    Changes(Subscription),
+    /// What passes through a virtual host.
+    Trace(Wanted),
+}
 
 /// What one listener wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +87,11 @@ fn subscribe(call: &Call<'_>) -> Result<Reply, Refusal> {
         )));
     }
     Ok(Reply {
-        events: Some(Subscription {
+        events: Some(Telling::Changes(Subscription {
             every: Duration::from_secs(every),
             later: call.query.flag("later"),
             watches,
-        }),
+        })),
         ..Reply::empty(200)
     })
 }
@@ -148,7 +158,8 @@ impl Subscription {
     }
 }
 
-fn event(kind: &str, line: &str) -> String {
+/// An event of this kind with one line of JSON.
+pub fn event(kind: &str, line: &str) -> String {
     let mut text = String::with_capacity(line.len() + 32);
     // Writing to a string does not fail.
     let _ = write!(text, "event: {kind}\ndata: {line}\n\n");

@@ -6,6 +6,7 @@ use crate::events;
 use crate::options::{Listener as Named, Options};
 use crate::sampler::Sampler;
 use crate::serve::{Doors, serve};
+use crate::trace;
 use broker::Broker;
 use listener::{Listener, Opened, SocketOptions, StartError};
 use std::path::Path;
@@ -61,6 +62,7 @@ impl Management {
             options,
             sampler,
             listeners: Arc::new(Semaphore::new(events::LISTENERS)),
+            tracers: Arc::new(Semaphore::new(trace::LISTENERS)),
         });
         let thread = std::thread::Builder::new()
             .name("http".into())

@@ -238,7 +238,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut shown = Vec::new();
     let mut bytes = 0;
     while (shown.len() as u64) < asked.count && bytes < BODIES {
-        let Some((delivery, remaining, queue)) = next(&desk, call.part("name"))? else {
+        let Some((delivery, remaining, queue)) = next(&desk, call.part("name"), false)? else {
             break;
         };
         let (Some(seq), queue) = (delivery.seqs.first(), queue) else {
@@ -300,9 +300,9 @@ pub fn told(refusal: &broker::Refusal) -> Refusal {
     }
 }
 
-/// The next message, and how many are ready after it.
-fn next(desk: &Desk, queue: &str) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
-    let getting = desk.session().get(CHANNEL, queue, false);
+/// The next message, and how many are ready after it. With `no_ack` it is gone from the queue then.
+pub fn next(desk: &Desk, queue: &str, no_ack: bool) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
+    let getting = desk.session().get(CHANNEL, queue, no_ack);
     Ok(match getting.map_err(|refusal| told(&refusal))? {
         Getting::Got {
             delivery,

@@ -1,6 +1,6 @@
 //! What a request is answered with.
 
-use crate::events::Subscription;
+use crate::events::Telling;
 use crate::gzip;
 use crate::refusal::Refusal;
 use hyper::HeaderMap;
@@ -24,7 +24,7 @@ pub struct Reply {
     /// Browsers offer to store the body under this name.
     pub download: Option<String>,
     /// The body are events as they come about, instead.
-    pub events: Option<Subscription>,
+    pub events: Option<Telling>,
 }
 
 impl Reply {

@@ -3,13 +3,16 @@
 use crate::access::{self, Asker, Peer, Right};
 use crate::audit::Change;
 use crate::call::{Call, Hall};
-use crate::events::Subscription;
+use crate::events::{Telling, event};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
+use crate::tap::Tap;
+use crate::trace::Wanted;
 use crate::web_socket::{self, Ends};
 use crate::{WebClients, web_ui};
+use broker::Broker;
 use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -31,6 +34,8 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 const BODY_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a listener of events may take to read those of one turn.
 const EVENT_PATIENCE: Duration = Duration::from_secs(30);
+/// How long there is between two looks at a firehose.
+const TRACE_PACE: Duration = Duration::from_secs(1);
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 1024;
 /// How long nothing is accepted after the system refused (mostly: too many open files).
@@ -273,9 +278,10 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
         }
     };
     match &reply.events {
-        Some(subscription) => events(
+        Some(telling) => events(
             Listening {
-                subscription: subscription.clone(),
+                telling: telling.clone(),
+                tap: None,
                 hall,
                 headers,
                 peer,
@@ -325,7 +331,9 @@ impl Errand {
 
 /// A listener of events.
 struct Listening {
-    subscription: Subscription,
+    telling: Telling,
+    /// Open from the first turn on, if a firehose is looked at.
+    tap: Option<Tap>,
     hall: Arc<Hall>,
     headers: HeaderMap,
     peer: Peer,
@@ -333,14 +341,21 @@ struct Listening {
 
 /// Begins an answer that goes on until the listener goes, is too slow, may no longer listen, or the API stops.
 fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
-    let Ok(seat) = listening.hall.listeners.clone().try_acquire_owned() else {
+    let seats = match &listening.telling {
+        Telling::Changes(_) => &listening.hall.listeners,
+        Telling::Trace(_) => &listening.hall.tracers,
+    };
+    let Ok(seat) = seats.clone().try_acquire_owned() else {
         let words = "as many pages as may be are told what changes; ask for it";
         let body = serde_json::json!({"error": "service_unavailable", "reason": words});
         return response(Reply::with_status(503, &body), allow);
     };
     // What waits to be sent is one turn; the next one is not begun before it is gone.
     let (mut sender, body) = Channel::new(1);
-    let (every, later) = (listening.subscription.every, listening.subscription.later);
+    let (every, later) = match &listening.telling {
+        Telling::Changes(subscription) => (subscription.every, subscription.later),
+        Telling::Trace(_) => (TRACE_PACE, false),
+    };
     tokio::spawn(async move {
         let _seat = seat;
         let mut listening = listening;
@@ -375,25 +390,49 @@ fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
 }
 
 impl Listening {
+    /// One turn: what is told, or what is told last.
     fn turn(&mut self) -> Result<String, String> {
-        let Self {
-            subscription,
-            hall,
-            headers,
-            peer,
-        } = self;
-        let asker = access::identify(&hall.broker, text_of(headers, header::AUTHORIZATION), *peer);
-        subscription.turn(|path, query| {
-            let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
-            let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
-            let errand = Errand {
-                right,
-                handler,
-                parts,
-                query,
-            };
-            errand.run(hall, asker.clone()?, headers, &[])
-        })
+        let authorization = text_of(&self.headers, header::AUTHORIZATION);
+        let asker = access::identify(&self.hall.broker, authorization, self.peer);
+        match &mut self.telling {
+            Telling::Changes(subscription) => {
+                let (hall, headers) = (&self.hall, &self.headers);
+                subscription.turn(|path, query| {
+                    let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
+                    let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
+                    let errand = Errand {
+                        right,
+                        handler,
+                        parts,
+                        query,
+                    };
+                    errand.run(hall, asker.clone()?, headers, &[])
+                })
+            }
+            Telling::Trace(wanted) => {
+                let told = Self::look(&self.hall.broker, asker, wanted, &mut self.tap);
+                told.map_err(|refusal| match refusal {
+                    Refusal::Credentials | Refusal::Anonymous => event("expired", "{}"),
+                    other => event("refused", &other.body().unwrap_or_default().to_string()),
+                })
+            }
+        }
+    }
+
+    /// What has passed through a virtual host, if whoever asks is an administrator still.
+    fn look(
+        broker: &Arc<Broker>,
+        asker: Result<Asker, Refusal>,
+        wanted: &Wanted,
+        tap: &mut Option<Tap>,
+    ) -> Result<String, Refusal> {
+        let user = asker?.user;
+        access::check(&broker.view(), &user, Right::Administrator, None)?;
+        let tap = match tap {
+            Some(tap) => tap,
+            None => tap.insert(Tap::open(broker, user, wanted.clone())?),
+        };
+        tap.turn()
     }
 }
 

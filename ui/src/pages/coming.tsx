@@ -16,6 +16,7 @@ const ROWS: { there: string; here: ComponentChildren }[] = [
   { there: "Admin, Virtual Hosts", here: <a href="#/vhosts">Virtual hosts</a> },
   { there: "Admin, Policies; Operator policies", here: <><a href="#/policies">Policies</a>, both, with a preview of what a pattern takes hold of</> },
   { there: "Admin, Limits", here: <a href="#/limits">Limits</a> },
+  { there: "Admin, Tracing (a plugin): traces into files", here: <><a href="#/trace">Tracing</a>: what passes is shown as it passes; nothing is written to a file</> },
   { there: "Admin, Feature Flags; Deprecated Features", here: "nothing: there are no flags to enable" },
   { there: "The choice of a virtual host, above on the right", here: "the same place" },
   { there: "Refresh every 5 seconds, above on the right", here: "in the menu under your name; the mark on the left says how old the figures are" },

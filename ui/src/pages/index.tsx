@@ -16,6 +16,7 @@ import { Overview } from "./overview";
 import { Policies } from "./policies";
 import { Queue } from "./queue";
 import { Queues } from "./queues";
+import { Trace } from "./trace";
 import { User, Users } from "./users";
 import { VhostPage, Vhosts } from "./vhosts";
 
@@ -37,6 +38,7 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
   "policies/0": () => <Policies />,
   "limits/0": () => <LimitsPage />,
   "definitions/0": () => <Definitions />,
+  "trace/0": () => <Trace />,
   "logs/0": () => <Logs audit={false} />,
   "audit/0": () => <Logs audit />,
   "node/0": () => <NodePage />,

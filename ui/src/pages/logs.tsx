@@ -6,7 +6,7 @@ import { Rows, type Column } from "../parts/listing";
 import { useApi } from "../poll";
 import { href, place, show } from "../router";
 import { isAdministrator } from "../session";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface LogLine {
   at: number;
@@ -99,7 +99,7 @@ export function Logs({ audit }: { audit: boolean }) {
 function Filter({ audit, areas, query }: { audit: boolean; areas: string[]; query: URLSearchParams }) {
   const given = query.get("text") ?? "";
   const [text, setText] = useState(given);
-  useEffect(() => setText(given), [given]);
+  useLayoutEffect(() => setText(given), [given]);
   useEffect(() => {
     if (text === given) return;
     const timer = setTimeout(() => show({ text }, true), 250);

@@ -104,10 +104,10 @@ export function GetMessages({ host, name, ready, then }: { host: string; name: s
 }
 
 /** A message as text, whatever it is; JSON is laid out, bytes stand as hex. */
-export function MessageView({ message, title, whole }: { message: Message; title: string; whole?: string }) {
+export function MessageView({ message, title, whole, limit = CUT }: { message: Message; title: string; whole?: string; limit?: number }) {
   const properties = Array.isArray(message.properties) ? {} : message.properties;
   const { headers, ...plain } = properties as { headers?: Record<string, unknown> };
-  const cut = message.payload_bytes > CUT;
+  const cut = message.payload_bytes > limit;
   return (
     <article class="message" aria-label={title}>
       <p>
@@ -126,7 +126,7 @@ export function MessageView({ message, title, whole }: { message: Message; title
       <Payload message={message} whole={whole} />
       {cut && (
         <p class="muted">
-          The first {bytes(CUT)} are shown{whole ? "; a download has all." : "."}
+          The first {bytes(limit)} are shown{whole ? "; a download has all." : "."}
         </p>
       )}
     </article>

@@ -26,7 +26,15 @@ interface VhostBody {
 }
 
 const COLUMNS: Column<VhostBody>[] = [
-  { title: "Name", sort: "name", cell: (host) => <a href={href("vhosts", host.name)}>{host.name}</a> },
+  {
+    title: "Name",
+    sort: "name",
+    cell: (host) => (
+      <>
+        <a href={href("vhosts", host.name)}>{host.name}</a> {host.tracing && <Badge tone="warn">traced</Badge>}
+      </>
+    ),
+  },
   { title: "Description", cell: (host) => host.description, from: 3 },
   { title: "Ready", sort: "messages_ready", number: true, cell: (host) => count(host.messages_ready) },
   { title: "Unacked", sort: "messages_unacknowledged", number: true, cell: (host) => count(host.messages_unacknowledged) },
@@ -106,7 +114,7 @@ export function VhostPage({ name }: { name: string }) {
               ["Description", host.description || "none"],
               ["Tags", host.tags && host.tags.length > 0 ? host.tags.map((tag) => <Badge key={tag}>{tag}</Badge>) : "none"],
               ["Type of queues by default", host.default_queue_type && host.default_queue_type !== "undefined" ? host.default_queue_type : "classic"],
-              ["Tracing", host.tracing ? "on" : "off"],
+              ["Tracing", isAdministrator() ? <a href={`#/trace?vhost=${enc(name)}`}>{host.tracing ? "on" : "off"}</a> : host.tracing ? "on" : "off"],
               ["Protected from deletion", host.protected_from_deletion ? "yes" : "no"],
             ]}
           />

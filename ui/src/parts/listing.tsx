@@ -2,7 +2,7 @@
 // shown stands in the address, so it can be bookmarked, and "back" goes back.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { useApi } from "../poll";
 import { place, show } from "../router";
 import { Waiting } from "./bits";
@@ -76,7 +76,7 @@ export function Listing<T>({ path, what, columns, id, members, empty, initial }:
 
 function Filter({ what, filter, regex }: { what: string; filter: string; regex: boolean }) {
   const [text, setText] = useState(filter);
-  useEffect(() => setText(filter), [filter]);
+  useLayoutEffect(() => setText(filter), [filter]);
   useEffect(() => {
     if (text === filter) return;
     const timer = setTimeout(() => show({ name: text, page: null }, true), 250);
