@@ -1,8 +1,10 @@
 """The HTTP API's frame: who may come in, what wrong requests get, and the lists."""
 
+import pika
 import pytest
 
 from api import Api, q
+from test_management_clients import until
 
 NOT_FOUND = {"error": "Object Not Found", "reason": "Not Found"}
 TAGS = ["management", "policymaker", "monitoring", "administrator"]
@@ -191,6 +193,31 @@ def test_queues_show_what_they_hold(api, channel, queue):
     assert (found["name"], found["vhost"], found["durable"], found["auto_delete"], found["exclusive"], found["type"]) == (queue, "/", True, False, False, "classic")
     listed, = [one for one in api.get("/queues?disable_stats=true&enable_queue_totals=true").json if one["name"] == queue]
     assert (listed["messages"], listed["messages_ready"], listed["messages_unacknowledged"]) == (3, 2, 1)
+
+
+def test_queues_show_the_bytes_of_what_they_hold(api, channel, queue):
+    channel.confirm_delivery()
+    for body, mode in ((b"four", 2), (b"seven77", 1), (b"x" * 100, 2)):
+        channel.basic_publish("", queue, body, pika.BasicProperties(delivery_mode=mode))
+    method, _, _ = channel.basic_get(queue)
+
+    def shown(*names):
+        found = api.get(f"/queues/%2F/{queue}").json
+        listed, = [one for one in api.get("/queues/%2F").json if one["name"] == queue]
+        assert [listed[name] for name in names] == [found[name] for name in names]
+        return [found[name] for name in names]
+
+    bodies = ("message_bytes", "message_bytes_ready", "message_bytes_unacknowledged", "message_bytes_persistent", "message_bytes_ram")
+    counts = ("messages", "messages_persistent", "messages_ram", "messages_ready_ram", "messages_unacknowledged_ram")
+    until(lambda: shown(*bodies), lambda sums: sums == [111, 107, 4, 104, 111])
+    assert shown(*counts) == [3, 2, 3, 2, 1]
+    channel.basic_ack(method.delivery_tag)
+    method, _, _ = channel.basic_get(queue)
+    until(lambda: shown(*bodies), lambda sums: sums == [107, 100, 7, 100, 107])
+    channel.basic_nack(method.delivery_tag)
+    until(lambda: shown(*bodies), lambda sums: sums == [107, 107, 0, 100, 107])
+    channel.queue_purge(queue)
+    until(lambda: shown(*bodies, *counts), lambda sums: sums == [0] * 10)
 
 
 def test_lists_are_paged_filtered_and_sorted(api, channel, name):

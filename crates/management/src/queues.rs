@@ -90,11 +90,33 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
         "messages_unacknowledged" => status().unacked.into(),
         "consumers" => status().consumers.into(),
         "memory" => status().memory.into(),
-        "message_bytes_ready" => status().ready_bytes.into(),
         "state" => "running".into(),
         "oldest_message_age_ms" => crate::why::age_ms(call, &status()).into(),
-        other => return stats_member(call, queue, other),
+        other => {
+            let sum = sums(&status()).into_iter().find(|(name, _)| *name == other);
+            return sum.map_or_else(|| stats_member(call, queue, other), |(_, sum)| Some(sum.into()));
+        }
     })
+}
+
+/// What else is told of the messages that a queue holds, and of their bodies in bytes. What is on its way to a dead-letter exchange
+/// or waits for its next try is part of the persistent ones alone.
+fn sums(status: &Status) -> [(&'static str, u64); 10] {
+    [
+        ("messages_ready_ram", status.ready_in_memory()),
+        (
+            "messages_unacknowledged_ram",
+            status.in_memory().saturating_sub(status.ready_in_memory()),
+        ),
+        ("messages_ram", status.in_memory()),
+        ("messages_persistent", status.persistent),
+        ("messages_paged_out", status.paged),
+        ("message_bytes", status.bytes()),
+        ("message_bytes_ready", status.ready_bytes),
+        ("message_bytes_unacknowledged", status.unacked_bytes),
+        ("message_bytes_ram", status.bytes_in_memory()),
+        ("message_bytes_persistent", status.persistent_bytes),
+    ]
 }
 
 /// A member of `message_stats`: a count, or the rate of one; or how the length changes.
@@ -269,14 +291,8 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     ] {
         rates.put(map, Kind::Lengths, name, value, places);
     }
-    let in_memory = messages.saturating_sub(status.paged);
-    for (name, value) in [
-        ("consumers", status.consumers),
-        ("memory", status.memory as u64),
-        ("message_bytes_ready", status.ready_bytes),
-        ("messages_ram", in_memory),
-        ("messages_paged_out", status.paged),
-    ] {
+    let known = [("consumers", status.consumers), ("memory", status.memory as u64)];
+    for (name, value) in known.into_iter().chain(sums(&status)) {
         map.insert(name.into(), value.into());
     }
     // When the first ready message came; RabbitMQ's head_message_timestamp is what its publisher wrote.

@@ -73,21 +73,61 @@ pub struct Status {
     pub memory: usize,
     /// Bytes of ready bodies.
     pub ready_bytes: u64,
+    /// Bytes of the bodies of messages delivered and not acknowledged.
+    pub unacked_bytes: u64,
+    /// Messages that the journal knows: persistent ones in a durable queue.
+    pub persistent: u64,
+    /// Bytes of their bodies.
+    pub persistent_bytes: u64,
     /// Messages that went to consumers since the start, less those that came back.
     pub handed: u64,
     /// Messages that were taken since the start.
     pub taken: u64,
     /// Messages whose bytes are not in memory.
     pub paged: u64,
+    /// Bytes of their bodies.
+    pub paged_bytes: u64,
     /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
     pub oldest_ms: u64,
     /// The only consumer that is served, where one at a time is.
     pub active: Option<ConsumerId>,
 }
 
+impl Status {
+    /// Ready and unacknowledged messages.
+    pub fn messages(&self) -> u64 {
+        self.ready + self.unacked
+    }
+
+    /// Bytes of their bodies.
+    pub fn bytes(&self) -> u64 {
+        self.ready_bytes + self.unacked_bytes
+    }
+
+    /// How many of them are in memory.
+    pub fn in_memory(&self) -> u64 {
+        self.messages().saturating_sub(self.paged)
+    }
+
+    /// Bytes of the bodies of those.
+    pub fn bytes_in_memory(&self) -> u64 {
+        self.bytes().saturating_sub(self.paged_bytes)
+    }
+
+    /// How many ready ones are in memory. What is paged out is taken to be ready, as long as there are that many: what consumers
+    /// hold came through memory last.
+    pub fn ready_in_memory(&self) -> u64 {
+        self.ready.saturating_sub(self.paged)
+    }
+}
+
 #[derive(Default)]
 struct Counters {
     ready_bytes: AtomicU64,
+    unacked_bytes: AtomicU64,
+    persistent: AtomicU64,
+    persistent_bytes: AtomicU64,
+    paged_bytes: AtomicU64,
     handed: AtomicU64,
     next_seq: AtomicU64,
     paged: AtomicU64,
@@ -145,6 +185,10 @@ impl Queue {
             consumers: self.status.consumers.load(Ordering::Relaxed),
             memory: self.status.memory.load(Ordering::Relaxed),
             ready_bytes: self.status.ready_bytes.load(Ordering::Relaxed),
+            unacked_bytes: self.status.unacked_bytes.load(Ordering::Relaxed),
+            persistent: self.status.persistent.load(Ordering::Relaxed),
+            persistent_bytes: self.status.persistent_bytes.load(Ordering::Relaxed),
+            paged_bytes: self.status.paged_bytes.load(Ordering::Relaxed),
             handed: self.status.handed.load(Ordering::Relaxed),
             taken: self
                 .status

@@ -226,7 +226,7 @@ impl<'a> Collector<'a> {
     /// Queues, channels and connections added up.
     pub fn sums(&mut self) {
         let mut coarse = [0; 3];
-        let (mut consumers, mut more, mut delivery) = (0, [0; 3], [0; 8]);
+        let (mut consumers, mut more, mut delivery) = (0, [0; 11], [0; 8]);
         self.broker.queues().for_each(|queue| {
             let status = queue.status();
             add(
@@ -234,16 +234,13 @@ impl<'a> Collector<'a> {
                 [status.ready, status.unacked, status.ready + status.unacked],
             );
             consumers += status.consumers;
-            add(
-                &mut more,
-                [status.memory as u64, in_memory(&status), status.ready_bytes],
-            );
+            add(&mut more, holdings(&status));
             add(&mut delivery, queue.counts().named().map(|(_, count)| count));
         });
         self.single(QUEUE_COARSE, coarse.map(Number::Whole), "");
         self.single(QUEUE_CONSUMERS, [consumers.into()], "");
-        let [_, _, memory, ram, bytes, _] = QUEUE;
-        self.single([memory, ram, bytes], more.map(Number::Whole), "");
+        let [_, _, held @ ..] = QUEUE;
+        self.single(held, more.map(Number::Whole), "");
         self.single(QUEUE_DELIVERY, delivery.map(Number::Whole), "");
         let mut channels = [0; 7];
         let mut packets = [0; 3];
@@ -490,20 +487,30 @@ fn add<const N: usize>(sums: &mut [u64; N], numbers: [u64; N]) {
         .for_each(|(sum, number)| *sum += number);
 }
 
-fn in_memory(status: &Status) -> u64 {
-    (status.ready + status.unacked).saturating_sub(status.paged)
+/// What a queue holds, in the order of `QUEUE` after the first two.
+fn holdings(status: &Status) -> [u64; 11] {
+    [
+        status.memory as u64,
+        status.in_memory(),
+        status.bytes_in_memory(),
+        status.ready_in_memory(),
+        status.in_memory().saturating_sub(status.ready_in_memory()),
+        status.persistent,
+        status.persistent_bytes,
+        status.bytes(),
+        status.ready_bytes,
+        status.unacked_bytes,
+        status.paged,
+    ]
 }
 
-fn details(status: &Status) -> [Number; 6] {
+fn details(status: &Status) -> [Number; 13] {
     let capacity = crate::queues::capacity(status);
-    [
-        capacity.into(),
-        capacity.into(),
-        status.memory.into(),
-        in_memory(status).into(),
-        status.ready_bytes.into(),
-        status.paged.into(),
-    ]
+    let mut numbers = [Number::from(capacity); 13];
+    let held = numbers[2..].iter_mut();
+    held.zip(holdings(status))
+        .for_each(|(number, held)| *number = held.into());
+    numbers
 }
 
 fn gauges(channel: &Channel) -> [u64; 7] {

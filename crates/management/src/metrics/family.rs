@@ -94,7 +94,7 @@ pub const QUEUE_COARSE: [Metric; 3] = [
 pub const QUEUE_CONSUMERS: [Metric; 1] = [("queue_consumers", Gauge, "Consumers on a queue")];
 
 /// What else is known of a queue.
-pub const QUEUE: [Metric; 6] = [
+pub const QUEUE: [Metric; 13] = [
     ("queue_consumer_capacity", Gauge, "Consumer capacity"),
     ("queue_consumer_utilisation", Gauge, "Same as consumer capacity"),
     (
@@ -108,9 +108,40 @@ pub const QUEUE: [Metric; 6] = [
         "Ready and unacknowledged messages stored in memory",
     ),
     (
+        "queue_messages_ram_bytes",
+        Gauge,
+        "Size in bytes of ready and unacknowledged messages stored in memory",
+    ),
+    (
+        "queue_messages_ready_ram",
+        Gauge,
+        "Ready messages stored in memory",
+    ),
+    (
+        "queue_messages_unacked_ram",
+        Gauge,
+        "Unacknowledged messages stored in memory",
+    ),
+    ("queue_messages_persistent", Gauge, "Persistent messages"),
+    (
+        "queue_messages_persistent_bytes",
+        Gauge,
+        "Size in bytes of persistent messages",
+    ),
+    (
+        "queue_messages_bytes",
+        Gauge,
+        "Size in bytes of ready and unacknowledged messages",
+    ),
+    (
         "queue_messages_ready_bytes",
         Gauge,
         "Size in bytes of ready messages",
+    ),
+    (
+        "queue_messages_unacked_bytes",
+        Gauge,
+        "Size in bytes of all unacknowledged messages",
     ),
     ("queue_messages_paged_out", Gauge, "Messages paged out to disk"),
 ];

@@ -84,7 +84,8 @@ impl<E: Ends> Fifo<E> {
         match self.dead_letters_to(reason) {
             Some(to) if !spans.is_empty() => {
                 for (first, last) in &spans {
-                    self.dispatch.leave(*first, *last);
+                    let bytes = self.contents.bytes_of(*first, *last);
+                    self.dispatch.leave(*first, *last, bytes);
                     if reason == DropReason::Expired {
                         // A snapshot must know: after a crash they expire once more.
                         self.contents.expiries.set_late(*first, *last);
@@ -145,7 +146,8 @@ impl<E: Ends> Fifo<E> {
 
     /// These are on their way no more.
     pub(super) fn left(&mut self, first: Seq, last: Seq) {
-        self.dispatch.left(first, last);
+        self.dispatch
+            .left(first, last, self.contents.bytes_of(first, last));
         self.contents.expiries.forget_late(first, last);
     }
 

@@ -82,12 +82,20 @@ pub struct Status {
     /// The sum of the lengths of ready bodies, in bytes. After a restart from a snapshot it is right for the queue as a
     /// whole and estimated for parts of it, until they are read back.
     pub ready_bytes: u64,
+    /// The same of unacked messages.
+    pub unacked_bytes: u64,
+    /// Messages that the journal knows, wherever they stand: RabbitMQ calls those persistent, and in a transient queue none is.
+    pub persistent: u64,
+    /// Their bodies, in bytes.
+    pub persistent_bytes: u64,
     /// How many messages went to consumers since the start, less those that came back.
     pub handed: u64,
     /// Memory held by message blocks, in bytes.
     pub memory: usize,
     /// Messages whose bytes are not in memory.
     pub paged: u64,
+    /// Their bodies, in bytes.
+    pub paged_bytes: u64,
     /// The number of the next message; of a queue that sorts its messages, one more than how many came since the start.
     pub next_seq: Seq,
     /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
@@ -140,26 +148,32 @@ impl<E: Ends> Fifo<E> {
         self.dispatch.cursor = 1;
         self.dispatch.suspect_below = self.contents.settled_high();
         self.dispatch.ready = self.contents.live();
-        let mut bytes = 0;
-        self.contents.live_spans(1, Seq::MAX, |run, first, last| {
-            bytes += run.body_bytes(first, last)
-        });
-        self.dispatch.ready_bytes = bytes;
+        self.dispatch.ready_bytes = self.contents.sums().bytes;
         self.recover_retries();
         self.paging.recovered(self.contents.next());
     }
 
     /// The queue's numbers.
     pub fn status(&self) -> Status {
+        let sums = self.contents.sums();
+        let unacked =
+            sums.live - self.dispatch.ready - self.dispatch.leaving_count + self.dispatch.taken.count();
         Status {
             ready: self.dispatch.ready,
-            unacked: self.contents.live() - self.dispatch.ready - self.dispatch.leaving_count
-                + self.dispatch.taken.count(),
+            unacked,
+            unacked_bytes: match unacked {
+                0 => 0,
+                _ => (sums.bytes + self.dispatch.taken_bytes)
+                    .saturating_sub(self.dispatch.ready_bytes + self.dispatch.leaving_bytes),
+            },
+            persistent: sums.journaled,
+            persistent_bytes: sums.journaled_bytes,
+            paged_bytes: sums.paged_bytes,
             consumers: self.dispatch.ring.len(),
             ready_bytes: self.dispatch.ready_bytes,
             handed: self.dispatch.handed,
             memory: self.contents.memory() + self.leaving.refused_bytes,
-            paged: self.contents.paged(),
+            paged: sums.paged,
             next_seq: self.contents.next(),
             oldest_ms: self.oldest_ms(),
             active: self.dispatch.ring.active(),

@@ -108,9 +108,7 @@ impl<E: Ends> Fifo<E> {
         });
         let mut journaled = Ranges::new();
         for (from, to) in spans {
-            let mut bytes = 0;
-            self.contents
-                .live_spans(from, to, |run, start, stop| bytes += run.body_bytes(start, stop));
+            let bytes = self.contents.bytes_of(from, to);
             self.dispatch.returned.remove(from, to);
             self.dispatch.ready -= self.contents.remove(from, to, &mut journaled);
             self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);

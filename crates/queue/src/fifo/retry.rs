@@ -45,7 +45,8 @@ impl<E: Ends> Fifo<E> {
         }
         for Expiry { first, last, at_ms } in verdicts.waiting {
             self.take_out(first, last);
-            self.dispatch.leave(first, last);
+            let bytes = self.contents.bytes_of(first, last);
+            self.dispatch.leave(first, last, bytes);
             (first..=last).for_each(|seq| self.contents.retries.set(seq, at_ms));
         }
     }
@@ -124,7 +125,7 @@ impl<E: Ends> Fifo<E> {
             spans.push((from, to, run.body_bytes(from, to)));
         });
         for (from, to, bytes) in spans {
-            self.dispatch.left(from, to);
+            self.dispatch.left(from, to, bytes);
             let passed = to.min(self.dispatch.cursor.saturating_sub(1));
             if from <= passed {
                 self.dispatch.returned.insert(from, passed);
@@ -138,10 +139,8 @@ impl<E: Ends> Fifo<E> {
     pub(super) fn recover_retries(&mut self) {
         let waiting: Vec<Seq> = self.contents.retries.list().map(|(seq, _)| seq).collect();
         for seq in waiting {
-            let mut bytes = 0;
-            self.contents
-                .live_spans(seq, seq, |run, from, to| bytes = run.body_bytes(from, to));
-            self.dispatch.leave(seq, seq);
+            let bytes = self.contents.bytes_of(seq, seq);
+            self.dispatch.leave(seq, seq, bytes);
             self.dispatch.ready -= 1;
             self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
         }

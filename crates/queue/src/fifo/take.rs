@@ -19,8 +19,10 @@ impl<E: Ends> Fifo<E> {
         }
         for (first, last) in spans {
             self.take_out(first, last);
-            self.dispatch.leave(first, last);
+            let bytes = self.contents.bytes_of(first, last);
+            self.dispatch.leave(first, last, bytes);
             self.dispatch.taken.insert(first, last);
+            self.dispatch.taken_bytes += bytes;
             taken.push_span(first, last);
         }
     }
@@ -57,6 +59,8 @@ impl<E: Ends> Fifo<E> {
             let mut at = first;
             while let Some((from, to)) = self.dispatch.taken.overlap(at, last) {
                 spans.push((from, to));
+                let bytes = self.contents.bytes_of(from, to);
+                self.dispatch.taken_bytes = self.dispatch.taken_bytes.saturating_sub(bytes);
                 at = to + 1;
             }
             self.dispatch.taken.remove(first, last);

@@ -445,9 +445,18 @@ impl Careful {
         assert_eq!(status.ready, self.ready.len() as u64);
         assert_eq!(status.unacked, (self.known.len() - self.ready.len()) as u64);
         let exact = !self.estimated || self.ready.is_empty();
-        assert!(
-            !exact || status.ready_bytes == self.ready.iter().map(|seq| self.known[seq].size).sum::<u64>()
-        );
+        let size = |of: &dyn Fn(&Seq, &Known) -> bool| {
+            let these = self.known.iter().filter(|(seq, known)| of(seq, known));
+            these.map(|(_, known)| known.size).sum::<u64>()
+        };
+        assert!(!exact || status.ready_bytes == size(&|seq, _| self.ready.contains(seq)));
+        let journaled = self.known.values().filter(|known| known.journaled).count();
+        assert_eq!(status.persistent, journaled as u64);
+        if !self.estimated || self.known.is_empty() {
+            assert_eq!(status.unacked_bytes, size(&|seq, _| !self.ready.contains(seq)));
+            assert_eq!(status.persistent_bytes, size(&|_, known| known.journaled));
+            assert!(status.paged_bytes <= size(&|_, _| true));
+        }
         assert_eq!(status.next_seq, self.next);
         assert_eq!(status.consumers, self.consumers.len());
         assert!(status.paged <= self.known.len() as u64);

@@ -414,9 +414,10 @@ impl Model {
         let status = self.world.fifo.status();
         let held = |it: &&Mortal| matches!(it.state, State::Held { .. });
         let unacked = self.messages.values().filter(held).count() as u64;
+        let unacked_bytes: u64 = self.messages.values().filter(held).map(|it| it.size).sum();
         assert_eq!(
-            (status.ready, status.unacked),
-            (self.ready().len() as u64, unacked)
+            (status.ready, status.unacked, status.unacked_bytes),
+            (self.ready().len() as u64, unacked, unacked_bytes)
         );
         let earliest = self.ready().iter().map(|seq| self.messages[seq].deadline).min();
         assert!(self.world.fifo.wakes_at_ms() <= earliest.unwrap_or(u64::MAX));

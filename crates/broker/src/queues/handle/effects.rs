@@ -194,6 +194,14 @@ impl Queue {
         self.status
             .ready_bytes
             .store(status.ready_bytes, Ordering::Relaxed);
+        for (known, now) in [
+            (&self.status.unacked_bytes, status.unacked_bytes),
+            (&self.status.persistent, status.persistent),
+            (&self.status.persistent_bytes, status.persistent_bytes),
+            (&self.status.paged_bytes, status.paged_bytes),
+        ] {
+            known.store(now, Ordering::Relaxed);
+        }
         self.status.handed.store(status.handed, Ordering::Relaxed);
         self.status.next_seq.store(status.next_seq, Ordering::Relaxed);
         self.status.paged.store(status.paged, Ordering::Relaxed);

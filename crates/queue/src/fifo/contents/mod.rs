@@ -9,12 +9,14 @@ mod retries;
 mod run;
 mod sizes;
 mod snapshot;
+mod sums;
 
 pub(crate) use expiries::Expiries;
 pub(crate) use keys::Keys;
 pub(crate) use retries::{Retries, push_time};
 pub(crate) use run::{Home, Memory, Run};
 pub(crate) use sizes::Sizes;
+pub(crate) use sums::Sums;
 
 use super::{Expiry, Place};
 use model::properties::Properties;
@@ -32,14 +34,12 @@ pub(crate) struct Contents {
     runs: VecDeque<Run>,
     /// How many of `runs` are tombstones.
     dead: usize,
-    /// Live messages.
-    live: u64,
+    /// Live messages and their bodies.
+    sums: Sums,
     /// The next message's number.
     next: Seq,
     /// What blocks of runs cost in memory, in bytes.
     memory: usize,
-    /// Live messages whose bytes are not in memory.
-    paged: u64,
     /// When messages expire.
     pub(crate) expiries: Expiries,
     /// Which messages wait before they are tried again, and until when.
@@ -61,10 +61,9 @@ impl Default for Contents {
         Self {
             runs: VecDeque::new(),
             dead: 0,
-            live: 0,
+            sums: Sums::default(),
             next: 1,
             memory: 0,
-            paged: 0,
             expiries: Expiries::default(),
             retries: Retries::default(),
             keys: Keys::default(),
@@ -79,7 +78,19 @@ impl Default for Contents {
 impl Contents {
     /// Live messages.
     pub(crate) fn live(&self) -> u64 {
-        self.live
+        self.sums.live
+    }
+
+    /// Numbers and bodies of live messages.
+    pub(crate) fn sums(&self) -> Sums {
+        self.sums
+    }
+
+    /// The sum of the body lengths of the live messages in `first..=last`, in bytes.
+    pub(crate) fn bytes_of(&self, first: Seq, last: Seq) -> u64 {
+        let mut bytes = 0;
+        self.live_spans(first, last, |run, from, to| bytes += run.body_bytes(from, to));
+        bytes
     }
 
     /// The next message's number.
@@ -94,7 +105,7 @@ impl Contents {
 
     /// Live messages whose bytes are not in memory.
     pub(crate) fn paged(&self) -> u64 {
-        self.paged
+        self.sums.paged
     }
 
     /// Highest journaled message that a consumer settled.
@@ -129,7 +140,8 @@ impl Contents {
             block,
             base: first - from,
         });
-        self.live += count;
+        self.sums
+            .add_part(&run, count, run.body_bytes(first, first + count - 1));
         self.next = first + count;
         self.runs.push_back(run);
         true
@@ -187,23 +199,20 @@ impl Contents {
             && run.first <= last
         {
             let known = run.journaled;
-            let removed = run.remove(first, last, |from, to| {
+            let (removed, bytes) = run.remove(first, last, |from, to| {
                 if known {
                     journaled.push_span(from, to);
                 }
             });
             if removed > 0 {
                 total += u64::from(removed);
-                if run.memory.is_none() {
-                    self.paged -= u64::from(removed);
-                }
+                self.sums.remove_part(run, u64::from(removed), bytes);
                 if run.live == 0 {
                     self.bury(at);
                 }
             }
             at += 1;
         }
-        self.live -= total;
         while let Some(marked) = self.marks.range(first..=last).next().map(|(seq, _)| *seq) {
             self.marks.remove(&marked);
         }
@@ -390,9 +399,10 @@ impl Contents {
             return false;
         }
         run.take_down_sizes();
+        self.sums.paged += u64::from(run.live);
+        self.sums.paged_bytes += run.live_bytes();
         self.memory -= run.memory_bytes();
         run.memory = None;
-        self.paged += u64::from(run.live);
         true
     }
 
@@ -405,11 +415,12 @@ impl Contents {
             return false;
         }
         self.memory += block.memory();
-        self.paged -= u64::from(run.live);
+        self.sums.remove(run);
         run.memory = Some(Memory { block, base });
         if !run.sizes.are_exact() {
             run.sizes = Sizes::InBlock;
         }
+        self.sums.add(run);
         true
     }
 

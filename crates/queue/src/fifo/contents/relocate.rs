@@ -61,11 +61,8 @@ impl Contents {
                 self.dead -= 1;
                 continue;
             }
-            self.live -= u64::from(run.live);
+            self.sums.remove(run);
             self.memory -= run.memory_bytes();
-            if run.memory.is_none() {
-                self.paged -= u64::from(run.live);
-            }
             let Home::Segment { place, .. } = run.home else {
                 continue;
             };
@@ -80,11 +77,8 @@ impl Contents {
         }
         let mut slot = from;
         for run in cut.left.into_iter().chain(cut.moved).chain(cut.right) {
-            self.live += u64::from(run.live);
+            self.sums.add(&run);
             self.memory += run.memory_bytes();
-            if run.memory.is_none() {
-                self.paged += u64::from(run.live);
-            }
             match slot < to {
                 true => self.runs[slot] = run,
                 false => self.runs.insert(slot, run),

@@ -104,23 +104,25 @@ impl Run {
         Some((start, to.min(stop - 1)))
     }
 
-    /// Removes the live messages in `from..=to`, gives them to `removed`, and says how many there were.
-    pub(crate) fn remove(&mut self, from: Seq, to: Seq, mut removed: impl FnMut(Seq, Seq)) -> u32 {
+    /// Removes the live messages in `from..=to`, gives them to `removed`, and says how many there were and how long their bodies
+    /// are together.
+    pub(crate) fn remove(&mut self, from: Seq, to: Seq, mut removed: impl FnMut(Seq, Seq)) -> (u32, u64) {
         let to = to.min(self.end - 1);
         if self.gone.is_none() && from <= self.low {
             if to < self.low {
-                return 0;
+                return (0, 0);
             }
-            let count = (to + 1 - self.low) as u32;
+            let (count, bytes) = ((to + 1 - self.low) as u32, self.body_bytes(self.low, to));
             removed(self.low, to);
             self.low = to + 1;
             self.live -= count;
-            return count;
+            return (count, bytes);
         }
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0);
         let mut at = from;
         while let Some((start, stop)) = self.live_span(at, to) {
             removed(start, stop);
+            bytes += self.body_bytes(start, stop);
             count += (stop + 1 - start) as u32;
             let (first, length) = (self.first, self.length());
             let gone = self
@@ -134,7 +136,7 @@ impl Run {
             self.low = self.end.min(self.first + clear);
         }
         self.live -= count;
-        count
+        (count, bytes)
     }
 
     /// The sum of the body lengths of messages `from..=to`, gone ones included, in bytes.
@@ -146,6 +148,16 @@ impl Run {
             }
             _ => self.sizes.sum((from - self.first) as usize, count, self.length()),
         }
+    }
+
+    /// The sum of the body lengths of its live messages, in bytes.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let (mut bytes, mut at) = (0, self.first);
+        while let Some((from, to)) = self.live_span(at, Seq::MAX) {
+            bytes += self.body_bytes(from, to);
+            at = to + 1;
+        }
+        bytes
     }
 
     /// What its block costs in memory, in bytes.
@@ -234,13 +246,13 @@ mod tests {
     #[test]
     fn going_in_order_makes_no_bitset() {
         let mut run = Run::new(10, 5, false);
-        assert_eq!(run.remove(10, 11, |_, _| {}), 2);
+        assert_eq!(run.remove(10, 11, |_, _| {}).0, 2);
         assert!(run.gone.is_none());
         assert_eq!(run.live_span(0, 100), Some((12, 14)));
-        assert_eq!(run.remove(13, 13, |_, _| {}), 1);
+        assert_eq!(run.remove(13, 13, |_, _| {}).0, 1);
         assert_eq!(run.live_span(0, 100), Some((12, 12)));
         assert_eq!(run.holes().spans().collect::<Vec<_>>(), vec![(13, 13)]);
-        assert_eq!(run.remove(12, 12, |_, _| {}), 1);
+        assert_eq!(run.remove(12, 12, |_, _| {}).0, 1);
         assert_eq!((run.low, run.live), (14, 1));
     }
 
@@ -251,7 +263,7 @@ mod tests {
             let mut naive: BTreeSet<Seq> = (7..7 + count).collect();
             for (from, more) in spans {
                 let mut got = Vec::new();
-                let removed = run.remove(from, from + more, |a, b| got.extend(a..=b));
+                let (removed, _) = run.remove(from, from + more, |a, b| got.extend(a..=b));
                 let want: Vec<Seq> = naive.range(from..=from + more).copied().collect();
                 prop_assert_eq!(removed as usize, want.len());
                 prop_assert_eq!(&got, &want);

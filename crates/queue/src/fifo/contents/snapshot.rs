@@ -84,11 +84,8 @@ impl Contents {
                 run.sizes = Sizes::InBlock;
             }
             end = run.end;
-            self.live += u64::from(run.live);
+            self.sums.add(&run);
             self.memory += run.memory_bytes();
-            if run.memory.is_none() {
-                self.paged += u64::from(run.live);
-            }
             if let Rest::Segment(place) = kept.rest {
                 *self.shared.entry((place.segment, place.offset)).or_insert(0) += 1;
             }

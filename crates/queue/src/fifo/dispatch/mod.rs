@@ -27,8 +27,12 @@ pub(crate) struct Dispatch<E: Ends> {
     pub leaving: Returned,
     /// How many those are.
     pub leaving_count: u64,
+    /// The sum of their bodies' lengths.
+    pub leaving_bytes: u64,
     /// Those among them that an operator has.
     pub taken: Returned,
+    /// The sum of their bodies' lengths.
+    pub taken_bytes: u64,
     /// How many messages are ready.
     pub ready: u64,
     /// The sum of their bodies' lengths.
@@ -64,7 +68,9 @@ impl<E: Ends> Dispatch<E> {
             returned: Returned::default(),
             leaving: Returned::default(),
             leaving_count: 0,
+            leaving_bytes: 0,
             taken: Returned::default(),
+            taken_bytes: 0,
             ready: 0,
             ready_bytes: 0,
             handed: 0,
@@ -105,16 +111,22 @@ impl<E: Ends> Dispatch<E> {
         };
     }
 
-    /// Live messages that are neither ready nor held go to a dead-letter exchange.
-    pub(crate) fn leave(&mut self, first: Seq, last: Seq) {
+    /// Live messages that are neither ready nor held go to a dead-letter exchange, with so much in their bodies.
+    pub(crate) fn leave(&mut self, first: Seq, last: Seq, bytes: u64) {
         self.leaving.insert(first, last);
         self.leaving_count += last + 1 - first;
+        self.leaving_bytes += bytes;
     }
 
     /// They have arrived, or never will.
-    pub(crate) fn left(&mut self, first: Seq, last: Seq) {
+    pub(crate) fn left(&mut self, first: Seq, last: Seq, bytes: u64) {
         self.leaving.remove(first, last);
         self.leaving_count -= last + 1 - first;
+        // As with what is ready: estimates may differ from what was added.
+        self.leaving_bytes = match self.leaving_count {
+            0 => 0,
+            _ => self.leaving_bytes.saturating_sub(bytes),
+        };
     }
 
     /// Calls `visit` for those of the live messages `first..=last` that are ready, ascending.
@@ -156,7 +168,7 @@ impl<E: Ends> Dispatch<E> {
         self.returned.clear();
         self.leaving.clear();
         self.taken.clear();
-        self.leaving_count = 0;
+        (self.leaving_count, self.leaving_bytes, self.taken_bytes) = (0, 0, 0);
         self.ready = 0;
         self.ready_bytes = 0;
     }

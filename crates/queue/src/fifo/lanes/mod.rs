@@ -231,8 +231,12 @@ impl<E: Ends> Lanes<E> {
         for lane in self.lanes.values() {
             let one = lane.status();
             sum.unacked += one.unacked;
+            sum.unacked_bytes += one.unacked_bytes;
+            sum.persistent += one.persistent;
+            sum.persistent_bytes += one.persistent_bytes;
             sum.memory += one.memory;
             sum.paged += one.paged;
+            sum.paged_bytes += one.paged_bytes;
             sum.consumers += one.consumers;
             sum.handed += one.handed;
             sum.oldest_ms = match (sum.oldest_ms, one.oldest_ms) {
