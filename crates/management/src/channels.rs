@@ -2,7 +2,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::connections::{self, details, may_see};
+use crate::connections::{self, details, held_ms, may_see};
 use crate::consumers;
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
@@ -75,13 +75,13 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let list = List {
         name: &|found: &Found| found.name(),
         row: &|found| Value::Object(row(call, &found.connection, &found.channel)),
-        member: &|found, path| member(found, path),
+        member: &|found, path| member(call, found, path),
     };
     list.reply(&call.query, found.into_iter(), total)
 }
 
 /// The members that people sort by.
-fn member(found: &Found, path: &str) -> Option<Value> {
+fn member(call: &Call<'_>, found: &Found, path: &str) -> Option<Value> {
     let Found {
         connection, channel, ..
     } = found;
@@ -94,6 +94,7 @@ fn member(found: &Found, path: &str) -> Option<Value> {
         "messages_unacknowledged" => channel.unacked().into(),
         "messages_unconfirmed" => channel.unconfirmed().into(),
         "prefetch_count" => channel.prefetch.get().into(),
+        "held_ms" => held_ms(call, connection).into(),
         _ => return None,
     })
 }
@@ -142,6 +143,7 @@ fn row(call: &Call<'_>, connection: &Connection, channel: &Arc<Channel>) -> Map<
     put("user_who_performed_action", connection.user.as_str().into());
     put("connection_details", details(connection));
     put("state", connection.state().of_channel().into());
+    put("held_ms", held_ms(call, connection).into());
     put("confirm", (channel.confirms.get() > 0).into());
     put("transactional", (channel.transactional.get() > 0).into());
     put("consumer_count", channel.consumer_count().into());

@@ -96,7 +96,7 @@ fn member(call: &Call<'_>, connection: &Connection, path: &str) -> Option<Value>
 }
 
 /// How long it was not read from, for whatever reason.
-fn held_ms(call: &Call<'_>, connection: &Connection) -> u64 {
+pub fn held_ms(call: &Call<'_>, connection: &Connection) -> u64 {
     let now_ms = call.hall.broker.now_ms();
     let held = Reason::ALL.into_iter();
     held.map(|reason| connection.held().total_ms(reason, now_ms))

@@ -28,8 +28,8 @@ pub enum Refusal {
     Gone(String),
     /// 412: it is protected.
     Precondition(String),
-    /// 413: the body is larger than the limit, in bytes.
-    TooLarge(usize),
+    /// 400: the body is larger than the API takes (RabbitMQ 4.3: no 413).
+    TooLarge,
     /// 503: the node takes no clients for the time being.
     Suspended,
     /// 500: a defect of this broker.
@@ -63,14 +63,13 @@ impl Refusal {
     /// HTTP's status code.
     pub fn status(&self) -> u16 {
         match self {
-            Self::BadRequest(_) | Self::Invalid(..) => 400,
+            Self::BadRequest(_) | Self::Invalid(..) | Self::TooLarge => 400,
             Self::Anonymous | Self::Credentials | Self::NotAuthorised(_) => 401,
             Self::Foreign => 403,
             Self::NotFound | Self::Missing(_) => 404,
             Self::NotAllowed => 405,
             Self::Gone(_) => 410,
             Self::Precondition(_) => 412,
-            Self::TooLarge(_) => 413,
             Self::Internal(_) => 500,
             Self::Suspended => 503,
         }
@@ -93,10 +92,7 @@ impl Refusal {
             Self::Missing(reason) => body("not_found", &reason.as_str().into()),
             Self::Gone(reason) => body("gone", &reason.as_str().into()),
             Self::Precondition(reason) => body("precondition_failed", &reason.as_str().into()),
-            Self::TooLarge(limit) => body(
-                "payload_too_large",
-                &format!("request body is larger than {limit} bytes").into(),
-            ),
+            Self::TooLarge => body("bad_request", &"Exceeded HTTP request body size limit".into()),
             Self::Suspended => body(
                 "service_unavailable",
                 &"the node is in maintenance or its listeners are suspended".into(),

@@ -243,7 +243,7 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
     let body = match tokio::time::timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return response(Refusal::TooLarge(limit).into(), &allow);
+            return response(Refusal::TooLarge.into(), &allow);
         }
         Ok(Err(_)) | Err(_) => return response(Refusal::bad_request("body not read").into(), &allow),
     };

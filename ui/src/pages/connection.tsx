@@ -9,7 +9,7 @@ import { useApi } from "../poll";
 import { go, href } from "../router";
 import { useTrail } from "../trail";
 import { useState } from "preact/hooks";
-import { CHANNEL_COLUMNS, type ChannelBody } from "./channels";
+import { CHANNEL_COLUMNS, heldBack, type ChannelBody } from "./channels";
 import { connectionTitle, type ConnectionBody } from "./connections";
 import { Why } from "./why";
 
@@ -131,6 +131,7 @@ export function Channel({ name }: { name: string }) {
               ["User", channel.user],
               ["Virtual host", channel.vhost],
               ["State", <State value={channel.state} />],
+              ["Connection held back", heldBack(channel.held_ms)],
               ["Mode", channel.confirm ? <Badge>publisher confirms</Badge> : channel.transactional ? <Badge>transactions</Badge> : "plain"],
               ["Prefetch", `${count(channel.prefetch_count)} for each consumer, ${count(channel.global_prefetch_count)} for the channel (0: no limit)`],
             ]}
@@ -147,6 +148,11 @@ export function Channel({ name }: { name: string }) {
           />
         </Card>
       </div>
+      {owner && (
+        <div class="cards">
+          <Why path={`/leveret/why/connections/${enc(owner)}`} />
+        </div>
+      )}
       <Card title="Consumers">
         {consumers.length === 0 ? (
           <p class="muted">None.</p>

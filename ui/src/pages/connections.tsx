@@ -1,8 +1,9 @@
-import { at, bytes, count, duration, moment } from "../format";
+import { at, bytes, count, moment } from "../format";
 import { Head, State, Vhost } from "../parts/bits";
 import { Listing, type Column } from "../parts/listing";
 import { href } from "../router";
 import { vhost } from "../vhost";
+import { heldBack } from "./channels";
 import { enc } from "../api";
 
 export interface ConnectionBody {
@@ -42,8 +43,8 @@ const COLUMNS: Column<ConnectionBody>[] = [
   { title: "Protocol", sort: "protocol", cell: (connection) => `${connection.protocol ?? "–"}${connection.ssl ? ", TLS" : ""}`, from: 3 },
   { title: "Channels", sort: "channels", number: true, cell: (connection) => count(connection.channels), from: 2 },
   { title: "From client", sort: "recv_oct_details.rate", number: true, cell: (connection) => `${bytes(at(connection, "recv_oct_details.rate"))}/s` },
-  { title: "To client", sort: "send_oct_details.rate", number: true, cell: (connection) => `${bytes(at(connection, "send_oct_details.rate"))}/s` },
-  { title: "Held back", sort: "held_ms", number: true, cell: (connection) => (connection.held_ms === 0 ? "never" : duration(connection.held_ms)), from: 2 },
+  { title: "To client", sort: "send_oct_details.rate", number: true, cell: (connection) => `${bytes(at(connection, "send_oct_details.rate"))}/s`, from: 2 },
+  { title: "Held back", sort: "held_ms", number: true, cell: (connection) => heldBack(connection.held_ms), from: 2 },
   { title: "Since", sort: "connected_at", cell: (connection) => moment(connection.connected_at), from: 3 },
 ];
 
