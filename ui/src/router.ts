@@ -18,6 +18,7 @@ const MOVED: Record<string, string> = {
   "user-limits": "limits",
   "operator-policies": "policies",
   traces: "trace",
+  "import-succeeded": "definitions",
   admin: "users",
   overview: "",
 };

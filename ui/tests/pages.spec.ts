@@ -63,10 +63,31 @@ test("queues are made, listed, filtered, sorted and paged by the broker", async 
 });
 
 test("old addresses of RabbitMQ's pages lead to the right ones", async ({ inside: page }) => {
-  for (const [old, title] of [["#/queues", "Queues"], ["#/exchanges", "Exchanges"], ["#/connections", "Connections"], ["#/channels", "Channels"]]) {
-    await page.goto(`/${old}`);
-    await expect(page.getByRole("heading", { level: 1 })).toHaveText(title!);
+  const name = `${fresh("old")}/name`;
+  await api("PUT", `/queues/%2F/${enc(name)}`, { durable: false, auto_delete: false, arguments: {} });
+  const [node] = await api<{ name: string }[]>("GET", "/nodes?columns=name");
+  const pages: [string, string][] = [
+    ...["queues", "exchanges", "connections", "channels", "users", "policies", "limits"].map((list): [string, string] => [list, list[0]!.toUpperCase() + list.slice(1)]),
+    ["vhosts", "Virtual hosts"],
+    [`queues/%2F/${enc(name)}`, `Queue ${name}`],
+    ["exchanges/%2F/amq.topic", "Exchange amq.topic"],
+    ["exchanges/%2F/amq.default", "Exchange (AMQP default)"],
+    ["users/guest", "User guest"],
+    ["vhosts/%2F", "Virtual host /"],
+    ["policies/%2F/any", "Policies"],
+    [`nodes/${node!.name}`, `Node ${node!.name}`],
+    ["cluster-name", `Node ${node!.name}`],
+    ["feature-flags", `Node ${node!.name}`],
+    ["deprecated-features", `Node ${node!.name}`],
+    ["traces", "Tracing"],
+    ["import-succeeded", "Definitions"],
+  ];
+  for (const [old, title] of pages) {
+    await page.goto("about:blank");
+    await page.goto(`/#/${old}`);
+    await expect(page.getByRole("heading", { level: 1 }), old).toHaveText(title);
   }
+  await api("DELETE", `/queues/%2F/${enc(name)}`);
   await page.goto("/#/no/such/page");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("There is no such page");
 });

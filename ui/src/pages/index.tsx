@@ -36,6 +36,7 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
   "vhosts/0": () => <Vhosts />,
   "vhosts/1": (name) => <VhostPage name={name} />,
   "policies/0": () => <Policies />,
+  "policies/2": () => <Policies />,
   "limits/0": () => <LimitsPage />,
   "definitions/0": () => <Definitions />,
   "trace/0": () => <Trace />,

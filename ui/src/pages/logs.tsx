@@ -39,9 +39,21 @@ export const Level = ({ value }: { value: string }) => <Badge tone={TONES[value]
 
 const COLUMNS: Column<LogLine>[] = [
   { title: "When", cell: (line) => <Time at={line.at} /> },
-  { title: "Level", cell: (line) => <Level value={line.level} /> },
+  { title: "Level", cell: (line) => <Level value={line.level} />, from: 2 },
   { title: "Area", cell: (line) => line.area, from: 2 },
-  { title: "Line", cell: (line) => <span class="log">{line.text}</span> },
+  {
+    title: "Line",
+    cell: (line) => (
+      <>
+        {line.level !== "info" && (
+          <span class="only2">
+            <Level value={line.level} />{" "}
+          </span>
+        )}
+        <span class="log">{line.text}</span>
+      </>
+    ),
+  },
 ];
 
 /** Lines are looked at more often than figures, in seconds. */

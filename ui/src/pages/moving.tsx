@@ -110,7 +110,7 @@ export function ActOnMessages({ path, ready, chosen, edition, wanted, then }: Pr
       >
         <div class="row">
           <Choice label="What" value={action} options={[["move", "move"], ["copy", "copy"], ["replay", "replay dead letters"], ["delete", "delete"]]} onChange={setAction} />
-          <Choice label="Which" value={which} options={[["filter", "all that meet the conditions above"], ["ticked", `the ${count(chosen.length)} ticked`]]} onChange={setWhich} />
+          <Choice label="Which" value={which} options={[["filter", "all matching"], ["ticked", `the ${count(chosen.length)} ticked`]]} onChange={setWhich} />
           {goes && <Choice label="To" value={where} options={[["queue", "a queue"], ["exchange", "an exchange"]]} onChange={setWhere} />}
           {goes && where === "queue" && <Text label="Queue" value={queue} onChange={setQueue} required />}
           {goes && where === "exchange" && <Text label="Exchange" value={exchange} onChange={setExchange} required />}
@@ -160,5 +160,5 @@ export function ActOnMessages({ path, ready, chosen, edition, wanted, then }: Pr
 }
 
 function aim(where: string, queue: string, exchange: string, key: string): string {
-  return where === "queue" ? `the queue ${queue || "…"}` : `the exchange ${exchange || "…"} with the routing key ${key || "(none)"}`;
+  return where === "queue" ? `the queue ${queue || "named above"}` : `the exchange ${exchange || "named above"} with the routing key ${key || "(none)"}`;
 }

@@ -45,7 +45,7 @@ function List({ kind, title, words, may }: { kind: Kind; title: string; words: s
   const columns: Column<Policy>[] = [
     { title: "Name", cell: (policy) => policy.name },
     { title: "Virtual host", cell: (policy) => <Vhost name={policy.vhost} />, from: 3 },
-    { title: "Pattern", cell: (policy) => <code>{policy.pattern}</code> },
+    { title: "Pattern", cell: (policy) => <code>{policy.pattern}</code>, from: 2 },
     { title: "Applies to", cell: (policy) => policy["apply-to"], from: 2 },
     { title: "Definition", cell: (policy) => <Arguments table={policy.definition} /> },
     { title: "Priority", number: true, cell: (policy) => count(policy.priority), from: 2 },

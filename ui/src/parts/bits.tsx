@@ -79,6 +79,14 @@ export function Facts({ rows }: { rows: [string, ComponentChildren | undefined][
   );
 }
 
+/** A table within a table is written out: what is true by its name alone. */
+function words(value: unknown): string {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return shown(value);
+  return Object.entries(value)
+    .map(([name, inner]) => (inner === true ? name : `${name} ${shown(inner)}`))
+    .join(", ");
+}
+
 /** A table of arguments. */
 export function Arguments({ table }: { table: unknown }) {
   const entries = typeof table === "object" && table !== null ? Object.entries(table) : [];
@@ -87,7 +95,7 @@ export function Arguments({ table }: { table: unknown }) {
     <ul class="arguments">
       {entries.map(([name, value]) => (
         <li key={name}>
-          <code>{name}</code> {shown(value)}
+          <code>{name}</code> {words(value)}
         </li>
       ))}
     </ul>
