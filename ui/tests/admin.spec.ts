@@ -81,7 +81,7 @@ test("limits are set and lifted", async ({ inside: page }) => {
   await api("PUT", `/vhosts/${host}`, {});
   await visit(page, `vhosts/${host}`);
   await page.locator("main").getByLabel(/^Limit/).selectOption("max-queues");
-  await page.getByLabel("Value").fill("7");
+  await page.getByLabel("At most").fill("7");
   await page.getByRole("button", { name: "Set" }).click();
   await expect(page.getByText("7 queues, at most")).toBeVisible();
   await page.getByRole("button", { name: "Lift" }).click();

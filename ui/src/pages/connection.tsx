@@ -76,7 +76,7 @@ export function Connection({ name }: { name: string }) {
               ["Listener", connection.host === undefined ? undefined : `${connection.host}:${connection.port}`],
               ["Protocol", `${connection.protocol ?? NONE}${connection.auth_mechanism ? `, ${connection.auth_mechanism}` : ""}`],
               ["TLS", connection.ssl ? `${connection.ssl_protocol ?? ""} ${connection.ssl_cipher ?? ""}` : "no"],
-              ["Certificate", connection.peer_cert_subject],
+              ["Certificate", connection.peer_cert_subject || undefined],
               ["Since", moment(connection.connected_at)],
               ["Heartbeat", connection.timeout === undefined ? undefined : connection.timeout === 0 ? "none" : `${connection.timeout} s`],
               ["Largest frame", bytes(connection.frame_max)],

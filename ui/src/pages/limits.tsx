@@ -120,8 +120,8 @@ function SetLimit({ kind, name, then }: { kind: Kind; name: string; then(): void
   return (
     <Form label="Set" done="The limit is set" action={set} then={() => (setValue(""), then())}>
       <div class="row">
-        <Choice label="Limit" value={limit} options={NAMES[kind]} onChange={setLimit} />
-        <Text label="Value" value={value} onChange={setValue} required />
+        <Choice label="Limit" value={limit} options={NAMES[kind].map(([key, words]): [string, string] => [key, words.replace(", at most", "")])} onChange={setLimit} />
+        <Text label="At most" value={value} onChange={setValue} required />
       </div>
     </Form>
   );

@@ -101,7 +101,7 @@ export function Overview() {
         {isMonitor() && <Lately path="/leveret/logs?count=6&level=warning" title="Latest warnings" to="logs" none="None since the start." />}
       </div>
       <div class="cards">
-        {Array.isArray(nodes.value) && nodes.value.map((node) => <Budgets key={node.name} node={node} />)}
+        {Array.isArray(nodes.value) && nodes.value.map((node) => <Budgets key={node.name} node={node} more />)}
         <Card title="Comings and goings">
           <Facts
             rows={[
@@ -182,9 +182,9 @@ export function Alarms({ nodes }: { nodes: NodeBody[] }) {
   );
 }
 
-export function Budgets({ node }: { node: NodeBody }) {
+export function Budgets({ node, more }: { node: NodeBody; more?: boolean }) {
   return (
-    <Card title={node.name} aside={<a href={href("node")}>More</a>}>
+    <Card title={node.name} aside={more && <a href={href("node")}>More</a>}>
       <Gauge label="Memory" used={node.mem_used} limit={node.mem_limit} words={`${bytes(node.mem_used)} of ${bytes(node.mem_limit)}`} />
       <Gauge label="Files" used={node.fd_used} limit={node.fd_total} words={`${count(node.fd_used)} of ${count(node.fd_total)}`} />
       <Facts
