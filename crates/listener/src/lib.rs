@@ -35,4 +35,4 @@ pub use start_error::StartError;
 pub use stream::{Parked, Stream};
 pub use tls::Tls;
 pub use tls_options::{TlsOptions, Version};
-pub use web::Web;
+pub use web::{Web, accept_key};

@@ -1,35 +1,27 @@
 //! A connection inside a WebSocket (RFC 6455), which is how programs in browsers reach a broker: its bytes are what clients' binary
 //! messages carry, wherever one message ends and the next begins.
 //!
-//! Frames are taken apart as they come and never collected, so their lengths cost no memory; whoever reads the bytes has limits of
-//! its own.
+//! What a frame's head says is read and written by `tungstenite`. Its messages are not used: it collects each whole, and clients put
+//! a publish of megabytes into one. Here payloads are handed on as they come and never collected, so their lengths cost no memory;
+//! whoever reads the bytes has limits of its own.
 
 use crate::Socket;
 use crate::stream::Stream;
-use std::io;
+use std::io::{self, Cursor};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 
 /// How much is read from a socket at a time, in bytes.
 const READ: usize = 16 * 1024;
 /// The longest frame that is written, in bytes.
 const FRAME: usize = 32 * 1024;
 /// The longest control frame (RFC 6455, 5.5).
-const CONTROL: usize = 125;
+const CONTROL: u64 = 125;
 /// When so many bytes wait to be written, pings get no answer: their sender does not read.
 const UNSENT_MOST: usize = 2 * FRAME;
-
-const CONTINUATION: u8 = 0;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
-
-/// Codes of goodbyes (RFC 6455, 7.4.1).
-const NORMAL: u16 = 1000;
-const PROTOCOL_ERROR: u16 = 1002;
-const UNACCEPTABLE: u16 = 1003;
 
 /// A WebSocket after its handshake.
 #[derive(Debug)]
@@ -77,9 +69,10 @@ impl<S> Web<S> {
         })
     }
 
-    fn say_goodbye(&mut self, code: u16) {
+    fn say_goodbye(&mut self, code: CloseCode) {
         if !std::mem::replace(&mut self.closing, true) {
-            write_frame(&mut self.unsent, CLOSE, &code.to_be_bytes());
+            let code = u16::from(code).to_be_bytes();
+            write_frame(&mut self.unsent, OpCode::Control(Control::Close), &code);
         }
     }
 
@@ -91,11 +84,11 @@ impl<S> Web<S> {
             match event {
                 None => {}
                 Some(Event::Ping(payload)) if self.unsent.len() < UNSENT_MOST && !self.closing => {
-                    write_frame(&mut self.unsent, PONG, &payload);
+                    write_frame(&mut self.unsent, OpCode::Control(Control::Pong), &payload);
                 }
                 Some(Event::Ping(_)) => {}
                 Some(Event::Close) => {
-                    self.say_goodbye(NORMAL);
+                    self.say_goodbye(CloseCode::Normal);
                     self.ended = true;
                 }
                 Some(Event::Wrong(code)) => {
@@ -176,7 +169,7 @@ impl AsyncWrite for Web {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         let count = bytes.len().min(FRAME);
-        write_frame(&mut this.unsent, BINARY, &bytes[..count]);
+        write_frame(&mut this.unsent, OpCode::Data(Data::Binary), &bytes[..count]);
         match this.flush(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(count)),
@@ -189,27 +182,26 @@ impl AsyncWrite for Web {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.say_goodbye(NORMAL);
+        this.say_goodbye(CloseCode::Normal);
         ready!(this.flush(cx))?;
         Pin::new(&mut this.socket).poll_shutdown(cx)
     }
 }
 
 /// A frame of the server's: whole and without a mask.
-fn write_frame(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
-    out.push(0x80 | opcode);
-    match payload.len() {
-        short @ 0..=125 => out.push(short as u8),
-        middle @ 126..=0xffff => {
-            out.push(126);
-            out.extend_from_slice(&(middle as u16).to_be_bytes());
-        }
-        long => {
-            out.push(127);
-            out.extend_from_slice(&(long as u64).to_be_bytes());
-        }
-    }
+fn write_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
+    let head = FrameHeader {
+        opcode,
+        ..FrameHeader::default()
+    };
+    // Memory takes everything.
+    let _ = head.format(payload.len() as u64, out);
     out.extend_from_slice(payload);
+}
+
+/// By what a server shows that it has read a client's key (RFC 6455, 1.3).
+pub fn accept_key(key: &str) -> String {
+    tungstenite::handshake::derive_accept_key(key.as_bytes())
 }
 
 /// Something else than bytes for the reader.
@@ -218,7 +210,7 @@ enum Event {
     Ping(Vec<u8>),
     Close,
     /// The client breaks the rules: the code to say.
-    Wrong(u16),
+    Wrong(CloseCode),
 }
 
 /// Takes a client's frames apart.
@@ -234,7 +226,7 @@ struct Decoder {
 
 #[derive(Debug)]
 struct Frame {
-    opcode: u8,
+    opcode: OpCode,
     mask: [u8; 4],
     /// Bytes of the payload that were read, and those that are missing.
     read: u64,
@@ -256,7 +248,7 @@ impl Decoder {
         let mut count = usize::try_from(frame.left).unwrap_or(usize::MAX).min(bytes.len());
         let masked =
             |frame: &Frame, at: usize| bytes[at] ^ frame.mask[((frame.read + at as u64) % 4) as usize];
-        if frame.opcode < CLOSE {
+        if matches!(frame.opcode, OpCode::Data(_)) {
             count = count.min(buffer.remaining());
             let space = buffer.initialize_unfilled_to(count);
             for (at, byte) in space.iter_mut().enumerate() {
@@ -274,47 +266,39 @@ impl Decoder {
 
     /// Looks whether the head is whole, and what frame it begins.
     fn begin(&mut self) -> Option<Event> {
-        let (first, second) = (*self.head.first()?, *self.head.get(1)?);
-        let (last, opcode, length) = (first & 0x80 != 0, first & 0x0f, second & 0x7f);
-        // No extension was agreed on, clients mask (5.1), and control frames are short and whole (5.5).
-        let control = opcode >= CLOSE;
-        if first & 0x70 != 0 || second & 0x80 == 0 || (control && (!last || usize::from(length) > CONTROL)) {
-            return Some(Event::Wrong(PROTOCOL_ERROR));
+        let wrong = Some(Event::Wrong(CloseCode::Protocol));
+        // What is wrong with the first two bytes is said without waiting for the others.
+        if let [_, second, ..] = self.head[..]
+            && second & 0x80 == 0
+        {
+            return wrong;
         }
-        match opcode {
-            CONTINUATION if !self.inside => return Some(Event::Wrong(PROTOCOL_ERROR)),
-            BINARY if self.inside => return Some(Event::Wrong(PROTOCOL_ERROR)),
-            CONTINUATION | BINARY | CLOSE | PING | PONG => {}
-            1 => return Some(Event::Wrong(UNACCEPTABLE)),
-            _ => return Some(Event::Wrong(PROTOCOL_ERROR)),
-        }
-        let extended = match length {
-            126 => 2,
-            127 => 8,
-            _ => 0,
+        let (head, left) = match FrameHeader::parse(&mut Cursor::new(&self.head)) {
+            Ok(None) => return None,
+            Ok(Some(found)) => found,
+            Err(_) => return wrong,
         };
-        if self.head.len() < 6 + extended {
-            return None;
-        }
-        let (size, mask) = self.head[2..].split_at(extended);
-        let left = match extended {
-            0 => u64::from(length),
-            _ => size.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)),
+        let reserved = head.rsv1 || head.rsv2 || head.rsv3;
+        // No extension was agreed on, clients mask (5.1), and lengths have 63 bits (5.2).
+        let Some(mask) = head.mask.filter(|_| !reserved && left <= i64::MAX as u64) else {
+            return wrong;
         };
-        if left > i64::MAX as u64 {
-            return Some(Event::Wrong(PROTOCOL_ERROR));
+        match head.opcode {
+            // Control frames are short and whole (5.5).
+            OpCode::Control(_) if !head.is_final || left > CONTROL => return wrong,
+            OpCode::Control(_) => {}
+            OpCode::Data(Data::Text) => return Some(Event::Wrong(CloseCode::Unsupported)),
+            OpCode::Data(kind) if (kind == Data::Continue) != self.inside => return wrong,
+            OpCode::Data(_) => self.inside = !head.is_final,
         }
         self.frame = Some(Frame {
-            opcode,
-            mask: [mask[0], mask[1], mask[2], mask[3]],
+            opcode: head.opcode,
+            mask,
             read: 0,
             left,
             control: Vec::new(),
         });
         self.head.clear();
-        if !control {
-            self.inside = !last;
-        }
         self.end()
     }
 
@@ -322,8 +306,8 @@ impl Decoder {
     fn end(&mut self) -> Option<Event> {
         let frame = self.frame.take_if(|frame| frame.left == 0)?;
         match frame.opcode {
-            PING => Some(Event::Ping(frame.control)),
-            CLOSE => Some(Event::Close),
+            OpCode::Control(Control::Ping) => Some(Event::Ping(frame.control)),
+            OpCode::Control(Control::Close) => Some(Event::Close),
             _ => None,
         }
     }
@@ -337,7 +321,7 @@ mod tests {
 
     fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
         let mut frame = Vec::new();
-        write_frame(&mut frame, 0, payload);
+        write_frame(&mut frame, OpCode::Data(Data::Binary), payload);
         frame[0] = first;
         frame[1] |= 0x80;
         let at = frame.len() - payload.len();
@@ -389,30 +373,45 @@ mod tests {
     fn whoever_breaks_the_rules_is_told_which_and_heard_no_more() {
         let bare = {
             let mut frame = Vec::new();
-            write_frame(&mut frame, BINARY, b"no mask");
+            write_frame(&mut frame, OpCode::Data(Data::Binary), b"no mask");
             frame
         };
         let cases = [
-            (bare, PROTOCOL_ERROR),
-            (masked(0x81, b"text"), UNACCEPTABLE),
-            (masked(0x80, b"continues nothing"), PROTOCOL_ERROR),
+            (bare, CloseCode::Protocol),
+            (masked(0x81, b"text"), CloseCode::Unsupported),
+            (masked(0x80, b"continues nothing"), CloseCode::Protocol),
             (
                 [masked(0x02, b""), masked(0x82, b"inside")].concat(),
-                PROTOCOL_ERROR,
+                CloseCode::Protocol,
             ),
-            (masked(0xc2, b"extension"), PROTOCOL_ERROR),
-            (masked(0x83, b"reserved"), PROTOCOL_ERROR),
-            (masked(0x09, b"broken ping"), PROTOCOL_ERROR),
-            (masked(0x89, &[0; 126]), PROTOCOL_ERROR),
+            (masked(0xc2, b"extension"), CloseCode::Protocol),
+            (masked(0x83, b"reserved"), CloseCode::Protocol),
+            (masked(0x09, b"broken ping"), CloseCode::Protocol),
+            (masked(0x89, &[0; 126]), CloseCode::Protocol),
             (
                 vec![0x82, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4],
-                PROTOCOL_ERROR,
+                CloseCode::Protocol,
             ),
         ];
         for (sent, code) in cases {
-            let goodbye = [&[0x88, 2][..], &code.to_be_bytes()].concat();
+            let goodbye = [&[0x88, 2][..], &u16::from(code).to_be_bytes()].concat();
             assert_eq!(talk(&sent), (Vec::new(), goodbye), "{sent:?}");
         }
+    }
+
+    #[test]
+    fn a_message_may_be_longer_than_any_memory() {
+        let mut sent = vec![0x82, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        sent.extend(b"AMQP and more");
+        assert_eq!(talk(&sent).0, b"AMQP and more");
+    }
+
+    #[test]
+    fn keys_are_answered_as_in_the_standard() {
+        assert_eq!(
+            accept_key("dGhlIHNhbXBsZSBub25jZQ=="),
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
     }
 
     proptest! {
@@ -422,7 +421,7 @@ mod tests {
             let pieces: Vec<&[u8]> = payload.chunks(cut).collect();
             for (at, piece) in pieces.iter().enumerate() {
                 let (first, last) = (whole || at == 0, whole || at + 1 == pieces.len());
-                let opcode = if first { BINARY } else { CONTINUATION };
+                let opcode = if first { 2 } else { 0 };
                 sent.extend(masked(opcode | if last { 0x80 } else { 0 }, piece));
             }
             prop_assert_eq!(talk(&sent).0, payload);
