@@ -11,7 +11,7 @@ class Service:
     """Answers what `answer(fields)` says: text, or a status; remembers what it was asked."""
 
     def __init__(self, answer, certificate=None):
-        self.asked, self.answer = [], answer
+        self.asked, self.paths, self.answer = [], [], answer
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -23,6 +23,8 @@ class Service:
 
             def reply(self, form):
                 fields = {name: values[0] for name, values in parse_qs(form, keep_blank_values=True).items()}
+                # Which question it is, the last part of the address says.
+                service.paths.append(urlsplit(self.path).path.rsplit("/", 1)[1])
                 service.asked.append((self.command, fields))
                 found = service.answer(fields)
                 status, text = (found, "") if isinstance(found, int) else (200, found)

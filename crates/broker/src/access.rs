@@ -36,7 +36,11 @@ pub trait Authority: Send + Sync {
     fn login(&self, broker: &Arc<Broker>, attempt: Attempt, answer: Answer);
 }
 
-/// What somebody may do, by an authority's word. Asked often; must not wait.
+/// What becomes of asking about rights; called once, on any thread, when it is known.
+pub type Known = Box<dyn FnOnce() + Send>;
+
+/// What somebody may do, by an authority's word. Asked often; must not wait. An authority that would have to ask somebody else
+/// first says no and notes the question; whoever was refused calls [`Rights::ask`] and, if that is true, tries again later.
 pub trait Rights: Debug + Send + Sync {
     /// May they enter this virtual host?
     fn enter(&self, vhost: &str) -> bool;
@@ -46,6 +50,15 @@ pub trait Rights: Debug + Send + Sync {
     fn may_with_key(&self, vhost: &str, verb: Verb, exchange: &str, key: &[u8]) -> bool;
     /// When the word ends.
     fn until(&self) -> Option<SystemTime>;
+
+    /// Asks about what was noted. False if that was nothing: what was refused is refused, and nothing is called.
+    fn ask(&self, known: Known) -> bool {
+        drop(known);
+        false
+    }
+
+    /// What was tried again after [`Rights::ask`] has succeeded: refusals that were met on the way are asked for again next time.
+    fn settle(&self) {}
 }
 
 /// Why a login was refused.
@@ -88,6 +101,20 @@ impl User {
             None => view.vhost_access(&self.name, vhost),
             Some(rights) => view.vhost(vhost).is_some() && rights.enter(vhost),
         }
+    }
+
+    /// After something was refused: true if that was only because somebody else had to be asked about rights first, who has answered
+    /// now. Waits for it.
+    pub fn has_asked(&self) -> bool {
+        let Some(rights) = &self.rights else {
+            return false;
+        };
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let known = move || {
+            // Whoever asked may have lost patience.
+            let _ = sender.send(());
+        };
+        rights.ask(Box::new(known)) && receiver.recv_timeout(PATIENCE).is_ok()
     }
 }
 

@@ -187,7 +187,7 @@ impl Session {
     ) -> Result<Done<QueueDeclared>, Refusal> {
         // RabbitMQ makes the server's name first and checks the permission on that; a pattern that lets nobody configure
         // `amq.gen-…` refuses server-named queues.
-        let unique = random_bytes()?;
+        let unique = self.make_up()?;
         let made_up = declare.name.is_empty().then(|| catalog::server_name(&unique));
         let named = made_up.unwrap_or_else(|| declare.name.clone());
         let dead_letter = declare
@@ -207,7 +207,6 @@ impl Session {
             auto_delete,
             arguments,
         } = declare;
-        Churn::more(&self.broker().sight().churn().queues_declared);
         let (vhost, connection) = (self.vhost().into(), self.id());
         let done = self.decide_if(channel, permit, |reply| Request::DeclareQueue {
             vhost,
@@ -220,7 +219,9 @@ impl Session {
             connection,
             unique,
             reply,
-        })?;
+        });
+        let done = done.inspect_err(|_| self.keep_name(unique))?;
+        Churn::more(&self.broker().sight().churn().queues_declared);
         let Answer::Queue(queue) = &done.value else {
             return Err(no_answer());
         };
@@ -445,7 +446,7 @@ fn no_answer() -> Refusal {
     }
 }
 
-fn random_bytes() -> Result<[u8; 16], Refusal> {
+pub(crate) fn random_bytes() -> Result<[u8; 16], Refusal> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Refusal::Internal {
         reason: error.to_string(),

@@ -55,6 +55,8 @@ pub enum Event {
     Close(String),
     /// An authority has decided about a login or about new credentials.
     Login(Result<User, LoginRefusal>),
+    /// Rights that had to be asked for are known: what waited for them is tried again.
+    Permitted,
 }
 
 /// A connection's inbox seen from its door, its outbox seen from the hall. Bounded by what its consumers' windows

@@ -2,6 +2,7 @@
 
 use crate::access::{Attempt, Rights};
 use crate::broker::Broker;
+use crate::declare::random_bytes;
 use crate::firehose::Traced;
 use crate::outbox::{ChannelId, Event, Outbox, Ticket};
 use crate::pressure::Pressure;
@@ -13,7 +14,7 @@ use catalog::{Exchange, ExchangeKind, ObjectKind, Refusal, Verb, View};
 use model::{ConnectionId, QueueId};
 use std::net::IpAddr;
 use std::sync::{
-    Arc, OnceLock, PoisonError, RwLock,
+    Arc, Mutex, OnceLock, PoisonError, RwLock,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 use std::time::{Duration, Instant, SystemTime};
@@ -93,6 +94,8 @@ pub struct Session {
     tallies: [Arc<Tally>; 2],
     /// How many channels are open here.
     channels: AtomicU64,
+    /// What makes the name of a queue that could not be declared yet.
+    unnamed: Mutex<Option<[u8; 16]>>,
 }
 
 impl Broker {
@@ -158,6 +161,7 @@ impl Broker {
             closed,
             tallies,
             channels: AtomicU64::new(0),
+            unnamed: Mutex::new(None),
         };
         let session = Arc::new(session);
         self.session_opened(&session);
@@ -340,6 +344,34 @@ impl Session {
         self.broker
             .login(attempt, Box::new(move |found| outbox.send(Event::Login(found))));
         true
+    }
+
+    /// After a refusal: true if it is none yet, because somebody else has to be asked about rights first. That is done now, and
+    /// [`Event::Permitted`] comes. What was refused has changed nothing and is to be tried again.
+    pub fn must_ask(&self) -> bool {
+        let outbox = self.outbox.clone();
+        let known = move || outbox.send(Event::Permitted);
+        self.rights().is_some_and(|rights| rights.ask(Box::new(known)))
+    }
+
+    /// What was tried again has succeeded.
+    pub fn settle(&self) {
+        if let Some(rights) = self.rights() {
+            rights.settle();
+        }
+    }
+
+    /// Makes up the name of a queue: the same as long as it has to be asked whether there may be such a queue.
+    pub(crate) fn make_up(&self) -> Result<[u8; 16], Refusal> {
+        let kept = self.unnamed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.map_or_else(random_bytes, Ok)
+    }
+
+    /// The queue of this name may have to be declared again.
+    pub(crate) fn keep_name(&self, unique: [u8; 16]) {
+        if self.rights().is_some() {
+            *self.unnamed.lock().unwrap_or_else(PoisonError::into_inner) = Some(unique);
+        }
     }
 
     /// How long the user's credentials are still good; `None` if they do not end.

@@ -3,6 +3,7 @@
 //! What is kept says nothing about a password: its key is a code of name and password under a key that lives as long as the process.
 
 use crate::chain::Backend;
+use crate::asked_rights::{Deed, Person, Question};
 use crate::denied::Denied;
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
@@ -71,14 +72,14 @@ impl Cache {
     }
 
     /// The answer that is kept, if it still counts.
-    pub fn get(&self, attempt: &Attempt, now: Instant) -> Option<Verdict> {
+    pub fn get(&self, of: &impl Asked, now: Instant) -> Option<Verdict> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, verdict) = kept.get(&self.place(attempt))?;
+        let (until, verdict) = kept.get(&self.place(of))?;
         (*until > now).then(|| verdict.clone())
     }
 
     /// Keeps an answer, if it is one of those that are kept. That a server is silent never is.
-    pub fn keep(&self, attempt: &Attempt, verdict: &Verdict, now: Instant) {
+    pub fn keep(&self, of: &impl Asked, verdict: &Verdict, now: Instant) {
         match verdict {
             Ok(_) => {}
             Err(Denied::Refused(_)) if self.settings.refusals => {}
@@ -90,21 +91,55 @@ impl Cache {
         }
         if kept.len() < ANSWERS {
             let until = now + self.settings.ttl;
-            kept.insert(self.place(attempt), (until, verdict.clone()));
+            kept.insert(self.place(of), (until, verdict.clone()));
         }
     }
 
-    fn place(&self, attempt: &Attempt) -> [u8; 32] {
+    fn place(&self, of: &impl Asked) -> [u8; 32] {
         let mut code = hmac::Context::with_key(&self.key);
-        code.update(&(attempt.user.len() as u64).to_be_bytes());
-        code.update(attempt.user.as_bytes());
-        if let Some(password) = &attempt.password {
-            code.update(&[1]);
-            code.update(password);
-        }
+        of.tell(&mut |part| {
+            code.update(&(part.len() as u64).to_be_bytes());
+            code.update(part);
+        });
         let mut place = [0; 32];
         place.copy_from_slice(code.sign().as_ref());
         place
+    }
+}
+
+/// What an answer answers.
+pub trait Asked {
+    /// Says all of its parts.
+    fn tell(&self, say: &mut dyn FnMut(&[u8]));
+}
+
+impl Asked for Attempt {
+    fn tell(&self, say: &mut dyn FnMut(&[u8])) {
+        say(b"login");
+        say(self.user.as_bytes());
+        if let Some(password) = &self.password {
+            say(password);
+        }
+    }
+}
+
+impl Asked for (&Person, &Question) {
+    fn tell(&self, say: &mut dyn FnMut(&[u8])) {
+        let (person, question) = self;
+        say(person.name.as_bytes());
+        say(person.tags.join(" ").as_bytes());
+        say(question.vhost.as_bytes());
+        match &question.deed {
+            Deed::Enter => say(person.peer.to_string().as_bytes()),
+            Deed::Object { verb, kind, name } => {
+                [verb.to_string(), kind.to_string()].iter().for_each(|part| say(part.as_bytes()));
+                say(name.as_bytes());
+            }
+            Deed::Key { verb, exchange, key } => {
+                [&verb.to_string(), "topic", exchange].iter().for_each(|part| say(part.as_bytes()));
+                say(key);
+            }
+        }
     }
 }
 

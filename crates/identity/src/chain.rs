@@ -1,5 +1,6 @@
 //! Whom to ask, in which order: RabbitMQ's `auth_backends`.
 
+use crate::asked_rights::{AskedRights, Oracle, Person, Question};
 use crate::cache::Cache;
 use crate::denied::Denied;
 use crate::http::HttpService;
@@ -21,7 +22,7 @@ pub enum Backend {
     Internal,
     /// Tokens: `oauth2`.
     OAuth2,
-    /// A service asked over HTTP: `http`. It checks passwords.
+    /// A service asked over HTTP: `http`. It checks passwords and knows permissions.
     Http,
     /// A directory: `ldap`. It checks passwords.
     Ldap,
@@ -29,19 +30,26 @@ pub enum Backend {
     Cache,
 }
 
+impl Backend {
+    /// True if it has to ask somebody for each permission.
+    pub fn asks(self) -> bool {
+        matches!(self, Self::Http | Self::Cache)
+    }
+}
+
 /// One step of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Who checks passwords.
     pub authenticates: Backend,
-    /// Who says what the user may do; the same, or the catalog.
+    /// Who says what the user may do.
     pub authorizes: Backend,
 }
 
 /// The whole chain. The first link that lets somebody in decides; if none does, nobody comes in.
 pub struct Chain {
     asked: Arc<Asked>,
-    workers: Workers,
+    workers: Arc<Workers>,
 }
 
 /// Whoever the links name.
@@ -59,7 +67,14 @@ pub struct Servers {
 
 struct Asked {
     links: Vec<Link>,
-    servers: Servers,
+    servers: Arc<Servers>,
+    workers: Arc<Workers>,
+}
+
+/// One of the servers, asked about permissions.
+struct Judge {
+    servers: Arc<Servers>,
+    backend: Backend,
 }
 
 /// What came of asking without waiting.
@@ -75,9 +90,15 @@ impl Chain {
     /// # Errors
     /// No thread can be started.
     pub fn start(links: Vec<Link>, servers: Servers) -> std::io::Result<Self> {
+        let (servers, workers) = (Arc::new(servers), Arc::new(Workers::start()?));
+        let asked = Asked {
+            links,
+            servers,
+            workers: workers.clone(),
+        };
         Ok(Self {
-            asked: Arc::new(Asked { links, servers }),
-            workers: Workers::start()?,
+            asked: Arc::new(asked),
+            workers,
         })
     }
 }
@@ -117,14 +138,24 @@ impl Asked {
         for link in &self.links {
             let found = match link.authenticates {
                 Backend::Internal if !may_wait && broker.is_slow(attempt) => return Found::MustWait,
-                Backend::Internal => broker.known(attempt),
+                Backend::Internal => match broker.known(attempt) {
+                    Ok(user) => match self.authorized(broker, link, user, attempt, may_wait) {
+                        None => return Found::MustWait,
+                        Some(found) => found,
+                    },
+                    Err(refusal) => Err(refusal),
+                },
                 backend @ (Backend::Http | Backend::Ldap | Backend::Cache) => {
                     match self.password(backend, attempt, may_wait) {
                         None => return Found::MustWait,
                         Some(Err(denied)) => Err(LoginRefusal::Authority(denied.to_string())),
                         Some(Ok(tags)) => {
                             let user = User::named(attempt.user.as_str());
-                            authorized(broker, User { tags, ..user }, attempt)
+                            let user = User { tags, ..user };
+                            match self.authorized(broker, link, user, attempt, may_wait) {
+                                None => return Found::MustWait,
+                                Some(found) => found,
+                            }
                         }
                     }
                 }
@@ -133,7 +164,7 @@ impl Asked {
                     Err(refused) => Err(LoginRefusal::Authority(refused.to_string())),
                     Ok(user) if link.authorizes == Backend::Internal => {
                         // Everything but the name is the catalog's.
-                        authorized(broker, User::named(user.name), attempt)
+                        catalogued(broker, User::named(user.name), attempt)
                     }
                     Ok(user) => Ok(user),
                 },
@@ -144,6 +175,42 @@ impl Asked {
             }
         }
         Found::Decided(Err(last))
+    }
+
+    /// A user whose password is good, with the rights that the link's other half gives; `None` if that one must be asked first.
+    fn authorized(
+        &self,
+        broker: &Arc<Broker>,
+        link: &Link,
+        user: User,
+        attempt: &Attempt,
+        may_wait: bool,
+    ) -> Option<Result<User, LoginRefusal>> {
+        if link.authorizes == Backend::Internal {
+            return Some(match link.authenticates {
+                Backend::Internal => Ok(user),
+                _ => catalogued(broker, user, attempt),
+            });
+        }
+        if link.authorizes != link.authenticates {
+            // As in RabbitMQ, it must let the user in, too; its tags don't count.
+            match self.password(link.authorizes, attempt, may_wait)? {
+                Ok(_) => {}
+                Err(denied) => return Some(Err(LoginRefusal::Authority(denied.to_string()))),
+            }
+        }
+        let person = Person {
+            name: user.name.clone(),
+            tags: user.tags.clone(),
+            peer: attempt.peer,
+        };
+        let judge = Judge {
+            servers: self.servers.clone(),
+            backend: link.authorizes,
+        };
+        let rights = AskedRights::new(person, Arc::new(judge), self.workers.clone());
+        let rights = Some(Arc::new(rights) as _);
+        Some(Ok(User { rights, ..user }))
     }
 
     /// What a server says about a password; `None` if it must be asked first.
@@ -186,8 +253,27 @@ impl Asked {
     }
 }
 
+impl Oracle for Judge {
+    fn may(&self, person: &Person, question: &Question) -> Result<(), Denied> {
+        let cache = self.servers.cache.as_ref();
+        let cache = cache.filter(|_| self.backend == Backend::Cache);
+        let asked = (person, question);
+        if let Some(known) = cache.and_then(|cache| cache.get(&asked, Instant::now())) {
+            return known.map(drop);
+        }
+        let verdict = match (cache.map_or(self.backend, Cache::of), &self.servers.http) {
+            (Backend::Http, Some(service)) => service.permits(person, question).map(|()| Vec::new()),
+            _ => Err(Denied::Unanswered("this backend knows no permissions".into())),
+        };
+        if let Some(cache) = cache {
+            cache.keep(&asked, &verdict, Instant::now());
+        }
+        verdict.map(drop)
+    }
+}
+
 /// A user of another's, with the rights that the catalog gives: it must know the user.
-fn authorized(broker: &Arc<Broker>, user: User, attempt: &Attempt) -> Result<User, LoginRefusal> {
+fn catalogued(broker: &Arc<Broker>, user: User, attempt: &Attempt) -> Result<User, LoginRefusal> {
     let named = Attempt {
         user: user.name,
         password: None,

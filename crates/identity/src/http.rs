@@ -1,8 +1,9 @@
-//! A service of the operator's that knows passwords, asked over HTTP (RabbitMQ's `rabbitmq_auth_backend_http`).
+//! A service of the operator's that knows passwords and permissions, asked over HTTP (RabbitMQ's `rabbitmq_auth_backend_http`).
 
+use crate::asked_rights::{Deed, Person, Question};
 use crate::denied::Denied;
 use crate::web::{self, Trust};
-use broker::access::Attempt;
+use broker::access::{Attempt, Verb};
 use std::time::Duration;
 use ureq::Agent;
 
@@ -14,6 +15,12 @@ const LONGEST: u64 = 64 * 1024;
 pub struct HttpSettings {
     /// `user_path`: the address that is asked about a user.
     pub user_path: String,
+    /// `vhost_path`, `resource_path` and `topic_path`: those that are asked about permissions.
+    pub vhost_path: String,
+    /// See there.
+    pub resource_path: String,
+    /// See there.
+    pub topic_path: String,
     /// `http_method`: by a form in the body instead of behind the question mark, where proxies log it.
     pub posts: bool,
     /// `request_timeout`: how long an answer may take in all.
@@ -29,6 +36,9 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             user_path: String::new(),
+            vhost_path: String::new(),
+            resource_path: String::new(),
+            topic_path: String::new(),
             posts: false,
             request_timeout: Duration::from_secs(15),
             connection_timeout: Duration::from_secs(15),
@@ -61,6 +71,25 @@ impl HttpService {
         Ok(Self { settings, agent })
     }
 
+    /// True if it can be asked about permissions, too.
+    ///
+    /// # Errors
+    /// A sentence that names the setting that is missing.
+    pub fn check_authorizes(&self) -> Result<(), String> {
+        let settings = &self.settings;
+        let paths = [
+            ("vhost_path", &settings.vhost_path),
+            ("resource_path", &settings.resource_path),
+            ("topic_path", &settings.topic_path),
+        ];
+        match paths.iter().find(|(_, path)| path.is_empty()) {
+            None => Ok(()),
+            Some((key, _)) => Err(format!(
+                "auth_http.{key} must be set: it is an address that is asked about permissions                  (or set auth_backends.NUMBER.authz = internal)"
+            )),
+        }
+    }
+
     /// The tags of a user whom the service lets in. Takes its time.
     ///
     /// # Errors
@@ -74,12 +103,48 @@ impl HttpService {
         };
         let mut fields = vec![("username", attempt.user.as_str())];
         fields.extend(password.map(|password| ("password", password)));
-        let address = &self.settings.user_path;
-        let unanswered = |why: String| {
-            Denied::Unanswered(format!(
-                "{address} {why}; nobody logs in by it until it answers (auth_http.user_path)"
-            ))
+        self.ask("user_path", &self.settings.user_path, fields)
+    }
+
+    /// Whether somebody may do something, in the words of RabbitMQ's backend. Takes its time.
+    ///
+    /// # Errors
+    /// They may not, or the service gives no answer that means something.
+    pub fn permits(&self, person: &Person, question: &Question) -> Result<(), Denied> {
+        let (tags, ip) = (person.tags.join(" "), person.peer.to_canonical().to_string());
+        let (name, vhost) = (person.name.as_str(), question.vhost.as_str());
+        let mut fields = vec![("username", name), ("vhost", vhost), ("tags", tags.as_str())];
+        let (words, settings) = (|verb: &Verb| verb.to_string(), &self.settings);
+        let (verb, kind);
+        let (key, address) = match &question.deed {
+            Deed::Enter => {
+                fields.push(("ip", &ip));
+                ("vhost_path", &settings.vhost_path)
+            }
+            Deed::Object { verb: of, kind: what, name } => {
+                (verb, kind) = (words(of), what.to_string());
+                fields.extend([("resource", kind.as_str()), ("name", name), ("permission", verb.as_str())]);
+                ("resource_path", &settings.resource_path)
+            }
+            Deed::Key { verb: of, exchange, key } => {
+                let key = std::str::from_utf8(key).map_err(|_| {
+                    Denied::Refused("the routing key is not UTF-8, which a service can't be asked about".into())
+                })?;
+                verb = words(of);
+                fields.extend([("resource", "topic"), ("name", exchange), ("permission", verb.as_str())]);
+                fields.extend([("routing_key", key), ("variable_map.username", name), ("variable_map.vhost", vhost)]);
+                ("topic_path", &settings.topic_path)
+            }
         };
+        let tags = self.ask(key, address, fields)?;
+        match tags.is_empty() {
+            true => Ok(()),
+            false => Err(unanswered(key, address, "answers a question about a permission with tags")),
+        }
+    }
+
+    fn ask(&self, key: &str, address: &str, fields: Vec<(&str, &str)>) -> Result<Vec<String>, Denied> {
+        let unanswered = |why: String| unanswered(key, address, &why);
         let sent = match self.settings.posts {
             true => self.agent.post(address).send_form(fields),
             false => self.agent.get(address).query_pairs(fields).call(),
@@ -94,6 +159,12 @@ impl HttpService {
         let text = text.map_err(|error| unanswered(format!("can't be read: {}", web::said(&error))))?;
         verdict(&text).unwrap_or_else(|| Err(unanswered("answers neither 'allow' nor 'deny'".into())))
     }
+}
+
+fn unanswered(key: &str, address: &str, why: &str) -> Denied {
+    Denied::Unanswered(format!(
+        "{address} {why}; it permits nothing until it answers (auth_http.{key})"
+    ))
 }
 
 /// What an answer says: `allow`, with tags behind it, or `deny`, with a reason behind it.

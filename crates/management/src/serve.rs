@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use listener::{Arrival, Guest, Listener};
 use std::convert::Infallible;
@@ -38,6 +38,8 @@ const EVENT_PATIENCE: Duration = Duration::from_secs(30);
 const TRACE_PACE: Duration = Duration::from_secs(1);
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 1024;
+/// How often something is tried again because somebody else was asked about rights: each time they are asked about all that was met.
+const ROUNDS: usize = 16;
 /// How long nothing is accepted after the system refused (mostly: too many open files).
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -261,6 +263,7 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
             handler,
             parts,
             query,
+            reads: matches!(head.method, Method::GET | Method::HEAD),
         };
         let outcome = errand.run(&inside, asker, &head.headers, &body);
         if let Some(change) = change {
@@ -299,6 +302,8 @@ struct Errand {
     handler: routes::Handler,
     parts: Vec<(&'static str, String)>,
     query: Query,
+    /// It changes nothing, so it may be done again.
+    reads: bool,
 }
 
 impl Errand {
@@ -309,14 +314,15 @@ impl Errand {
             handler,
             parts,
             query,
+            reads,
         } = self;
         let view = hall.broker.view();
         let mut named = parts.iter();
         let vhost = named
             .find(|(name, _)| *name == "vhost")
             .map(|(_, vhost)| vhost.as_str());
-        access::check(&view, &user, right, vhost)?;
-        handler(&Call {
+        let vhost = vhost.map(str::to_owned);
+        let call = Call {
             hall,
             user,
             operator,
@@ -325,7 +331,20 @@ impl Errand {
             headers,
             body,
             parts,
-        })
+        };
+        let act = || {
+            access::check(&call.view, &call.user, right, vhost.as_deref())?;
+            handler(&call)
+        };
+        let mut outcome = act();
+        // Whoever had to be asked about rights has answered: it is tried again, unless it has been done.
+        for _ in 0..ROUNDS {
+            if outcome.is_ok() && !reads || !call.user.has_asked() {
+                break;
+            }
+            outcome = act();
+        }
+        outcome
     }
 }
 

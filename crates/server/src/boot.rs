@@ -163,14 +163,19 @@ fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
         let cached = backends.cache.of == Some(backend);
         links
             .iter()
-            .any(|link| link.authenticates == backend || cached && link.authenticates == Backend::Cache)
+            .flat_map(|link| [link.authenticates, link.authorizes])
+            .any(|named| named == backend || cached && named == Backend::Cache)
     };
     let mut servers = Servers::default();
     if names(Backend::OAuth2) {
         servers.oauth2 = Some(OAuth2::open(config.identity.oauth2.clone())?);
     }
     if names(Backend::Http) {
-        servers.http = Some(HttpService::open(backends.http.clone())?);
+        let service = HttpService::open(backends.http.clone())?;
+        if links.iter().any(|link| link.authorizes.asks()) {
+            service.check_authorizes()?;
+        }
+        servers.http = Some(service);
     }
     if names(Backend::Ldap) {
         servers.ldap = Some(Directory::open(backends.directory()?)?);

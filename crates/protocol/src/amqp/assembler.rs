@@ -21,6 +21,8 @@ pub struct Assembler {
     state: State,
     /// Arguments of the method, then the properties, then the body so far.
     held: Vec<u8>,
+    /// How it was before the frame that made the last content whole, and how much was held then.
+    before: Option<(State, usize)>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -124,6 +126,14 @@ impl Assembler {
         }
     }
 
+    /// Forgets the frame that made the last content whole: it will be fed again.
+    pub fn take_back(&mut self) {
+        if let Some((state, held)) = self.before.take() {
+            self.state = state;
+            self.held.truncate(held);
+        }
+    }
+
     fn method<'a>(&mut self, id: MethodId, fields: &'a [u8]) -> Result<Step<'a>, Exception> {
         let method = Method::decode(id, fields).map_err(|error| error.exception())?;
         if !id.has_content() {
@@ -170,6 +180,7 @@ impl Assembler {
         Properties::check(header.properties, limits)
             .map_err(|error| Exception::new(ReplyCode::SyntaxError, error.to_string(), method))?;
         if header.body_size == 0 {
+            self.before = Some((self.state, self.held.len()));
             self.state = State::Method;
             return content(method, &self.held, header.properties, &[]);
         }
@@ -198,6 +209,7 @@ impl Assembler {
             self.state = State::Body(Collecting { left, ..collecting });
             return Ok(Step::More);
         }
+        self.before = Some((self.state, self.held.len()));
         self.state = State::Method;
         // A body in one frame is handed on from where it lies.
         let whole_in_one = self.held.len() == body;

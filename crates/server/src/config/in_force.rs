@@ -269,8 +269,15 @@ fn backends(sheet: &mut Sheet, backends: &BackendOptions) {
     let http = &backends.http;
     let key = |name: &str| format!("auth_http.{name}");
     sheet.put(key("http_method"), if http.posts { "post" } else { "get" });
-    let path = Some(http.user_path.as_str()).filter(|path| !path.is_empty());
-    sheet.maybe(key("user_path"), path.map(without_password));
+    for (name, path) in [
+        ("user_path", &http.user_path),
+        ("vhost_path", &http.vhost_path),
+        ("resource_path", &http.resource_path),
+        ("topic_path", &http.topic_path),
+    ] {
+        let path = Some(path.as_str()).filter(|path| !path.is_empty());
+        sheet.maybe(key(name), path.map(without_password));
+    }
     sheet.put(key("request_timeout"), http.request_timeout.as_millis());
     sheet.put(key("connection_timeout"), http.connection_timeout.as_millis());
     sheet.path(key("ssl_options.cacertfile"), &http.trust.authorities);

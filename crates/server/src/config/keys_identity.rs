@@ -19,7 +19,7 @@ const BACKENDS: &[&str] = &[
     "rabbit_auth_backend_cache",
 ];
 const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
-const RIGHTS: &str = "HTTP services and directories are asked about passwords only in this version; who may do what the catalog says \
+const RIGHTS: &str = "directories are asked about passwords only in this version; who may do what the catalog says \
                       (auth_backends.NUMBER.authz = internal)";
 const OPTION: &str =
     "this option is not part of this version, and logins must not be less guarded than they were told to be";
@@ -68,9 +68,9 @@ pub const IDENTITY: &[(&str, Rule)] = &[
     // A service asked over HTTP
     ("auth_http.http_method", Sets(backends::method)),
     ("auth_http.user_path", Sets(backends::user_path)),
-    ("auth_http.vhost_path", Only(&[], RIGHTS)),
-    ("auth_http.resource_path", Only(&[], RIGHTS)),
-    ("auth_http.topic_path", Only(&[], RIGHTS)),
+    ("auth_http.vhost_path", Sets(backends::vhost_path)),
+    ("auth_http.resource_path", Sets(backends::resource_path)),
+    ("auth_http.topic_path", Sets(backends::topic_path)),
     ("auth_http.request_timeout", Sets(backends::request_timeout)),
     ("auth_http.connection_timeout", Sets(backends::connection_timeout)),
     (

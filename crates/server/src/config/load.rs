@@ -415,7 +415,7 @@ mod tests {
             "ssl_options.password = x",
             "auth_backends.1 = amqp",
             "auth_backends.1.authn = dummy",
-            "auth_http.vhost_path = http://h/vhost",
+            "auth_ldap.group_lookup_base = dc=x",
             "auth_http.ssl_options.verify = verify_none",
             "auth_ldap.queries.tags = x",
             "auth_ldap.dn_lookup_bind = as_user",
@@ -503,9 +503,19 @@ mod tests {
         for (name, backend) in [("http", http), ("ldap", ldap), ("cache", cache)] {
             let text = format!("auth_backends.1.authn = {name}\nauth_backends.1.authz = internal");
             assert_eq!(links(&text), Ok(vec![link(backend, internal)]));
-            let alone = links(&format!("auth_backends.1 = {name}")).unwrap_err();
+        }
+        for (text, backend) in [("http", http), ("cache\nauth_cache.cached_backend = http", cache)] {
+            assert_eq!(links(&format!("auth_backends.1 = {text}")), Ok(vec![link(backend, backend)]));
+        }
+        assert_eq!(
+            links("auth_backends.1.authn = internal\nauth_backends.1.authz = http"),
+            Ok(vec![link(internal, http)])
+        );
+        for text in ["ldap", "cache\nauth_cache.cached_backend = ldap"] {
+            let alone = links(&format!("auth_backends.1 = {text}")).unwrap_err();
             assert!(alone.contains("auth_backends.1.authz = internal"), "{alone}");
         }
+        assert!(links("auth_backends.1.authn = oauth2\nauth_backends.1.authz = http").is_err());
         assert!(links("auth_backends.1.authn = oauth2").is_err());
         assert!(links("auth_backends.1.authn = internal\nauth_backends.1.authz = oauth2").is_err());
         let said = config(

@@ -94,12 +94,31 @@ pub fn method(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-pub fn user_path(config: &mut Config, setting: &Setting) -> Checked {
-    let path = &setting.value;
-    if !path.starts_with("https://") && !path.starts_with("http://") {
+fn address(setting: &Setting) -> Checked<String> {
+    let address = &setting.value;
+    if !address.starts_with("https://") && !address.starts_with("http://") {
         return Err("an address that begins with https:// (or http://, which trusts the network)");
     }
-    config.identity.backends.http.user_path = path.clone();
+    Ok(address.clone())
+}
+
+pub fn user_path(config: &mut Config, setting: &Setting) -> Checked {
+    config.identity.backends.http.user_path = address(setting)?;
+    Ok(())
+}
+
+pub fn vhost_path(config: &mut Config, setting: &Setting) -> Checked {
+    config.identity.backends.http.vhost_path = address(setting)?;
+    Ok(())
+}
+
+pub fn resource_path(config: &mut Config, setting: &Setting) -> Checked {
+    config.identity.backends.http.resource_path = address(setting)?;
+    Ok(())
+}
+
+pub fn topic_path(config: &mut Config, setting: &Setting) -> Checked {
+    config.identity.backends.http.topic_path = address(setting)?;
     Ok(())
 }
 

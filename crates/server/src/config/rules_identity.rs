@@ -35,22 +35,24 @@ impl IdentityOptions {
                 // RabbitMQ: one of the two is not enough.
                 _ => return Err(format!("auth_backends.{number}: set both .authn and .authz")),
             };
-            let checks_passwords =
-                matches!(link.authenticates, Backend::Http | Backend::Ldap | Backend::Cache);
-            if checks_passwords && link.authorizes != Backend::Internal {
+            let cached = self.backends.cache.of == Some(Backend::Ldap);
+            if link.authorizes == Backend::Ldap || cached && link.authorizes == Backend::Cache {
                 return Err(format!(
-                    "auth_backends.{number}: HTTP services and directories are asked about passwords only in this version. \
-                     Set auth_backends.{number}.authn to this backend and auth_backends.{number}.authz = internal"
+                    "auth_backends.{number}: directories are asked about passwords only. What they say about permissions is asked by queries \
+                     that RabbitMQ has in advanced.config, and without them everybody would be permitted everything. \
+                     Set auth_backends.{number}.authn to this backend and auth_backends.{number}.authz = internal (or http)"
                 ));
             }
-            if link.authorizes != link.authenticates && link.authorizes != Backend::Internal {
+            let (by, of) = (link.authenticates == Backend::OAuth2, link.authorizes == Backend::OAuth2);
+            if by != of && link.authorizes != Backend::Internal {
                 return Err(format!(
-                    "auth_backends.{number}.authz must be internal, or the same as .authn: there is no token without a login by token"
+                    "auth_backends.{number}.authz must be internal, or the same as .authn: tokens are rights and logins at the same time"
                 ));
             }
             links.push(link);
         }
-        let alone = links.iter().all(|link| link.authenticates == Backend::Internal);
+        let internal = |link: &Link| [link.authenticates, link.authorizes] == [Backend::Internal; 2];
+        let alone = links.iter().all(internal);
         Ok(if alone { Vec::new() } else { links })
     }
 }

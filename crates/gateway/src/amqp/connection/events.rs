@@ -2,7 +2,7 @@
 
 use super::Name;
 use super::heartbeat::Millis;
-use super::open::{Failure, Open};
+use super::open::{Asking, Failure, Open};
 use super::output::Output;
 use crate::amqp::channel::{Context, State};
 use broker::pressure::Reason;
@@ -122,6 +122,7 @@ impl Open {
                     self.close_request = Some(exception);
                 }
                 Event::Login(found) => self.shown_again(found, out),
+                Event::Permitted => self.asking = Asking::Answered,
             }
         }
     }

@@ -34,6 +34,8 @@ pub struct Greeting {
     mechanism: Mechanism,
     /// Who wants to come in, while others decide about it.
     asked: Option<String>,
+    /// The virtual host that they want, while others decide about it.
+    entering: Option<String>,
     /// What came and left before it was open.
     pub(super) traffic: Traffic,
     /// How TLS secures the connection, if it does.
@@ -101,6 +103,7 @@ impl Greeting {
             session: None,
             mechanism: Mechanism::Plain,
             asked: None,
+            entering: None,
             traffic: Traffic::default(),
             security,
             refused: false,
@@ -111,7 +114,7 @@ impl Greeting {
 
     /// True if bytes may be fed.
     pub fn wants_input(&self) -> bool {
-        !self.silent && self.asked.is_none()
+        !self.silent && self.asked.is_none() && self.entering.is_none()
     }
 
     /// When it has lasted long enough.
@@ -145,10 +148,12 @@ impl Greeting {
                     self.authenticate(&credentials, hall, outbox, &name, now, out);
                 }
                 Event::Open { vhost } => {
-                    self.admit(&vhost, hall, outbox, &name, now, out);
-                    if let Some(mut open) = self.opened(outbox, &name, now) {
-                        open.alarm = hall.broker.alarm();
-                        return (taken, Step::Open(Box::new(open)));
+                    self.entering = Some(vhost);
+                    if self.must_ask(hall, outbox) {
+                        return (taken, Step::Stay);
+                    }
+                    if let Some(open) = self.let_in(hall, outbox, &name, now, out) {
+                        return (taken, Step::Open(open));
                     }
                 }
                 Event::WrongProtocol(header) => {
@@ -243,6 +248,37 @@ impl Greeting {
                 }
             }
         }
+    }
+
+    /// True if somebody else must say first whether the user may enter the virtual host. Then [`Event::Permitted`] comes.
+    ///
+    /// [`Event::Permitted`]: HallEvent::Permitted
+    fn must_ask(&self, hall: &Hall, outbox: &Arc<Outbox>) -> bool {
+        let (Some(user), Some(vhost)) = (&self.user, &self.entering) else {
+            return false;
+        };
+        let Some(rights) = &user.rights else {
+            return false;
+        };
+        let outbox = outbox.clone();
+        !user.enters(&hall.broker.view(), vhost)
+            && rights.ask(Box::new(move || outbox.send(HallEvent::Permitted)))
+    }
+
+    /// Opens the virtual host, now that it is known whether the user may enter it.
+    pub fn let_in(
+        &mut self,
+        hall: &Hall,
+        outbox: &Arc<Outbox>,
+        name: &Name,
+        now: Millis,
+        out: &mut Output,
+    ) -> Option<Box<Open>> {
+        let vhost = self.entering.take()?;
+        self.admit(&vhost, hall, outbox, name, now, out);
+        let mut open = self.opened(outbox, name, now)?;
+        open.alarm = hall.broker.alarm();
+        Some(Box::new(open))
     }
 
     fn admit(

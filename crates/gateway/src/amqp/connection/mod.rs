@@ -231,12 +231,19 @@ impl Core {
             (Stage::Open(open), _) => open.events(events, out),
             (_, Some(remains)) => remains.events(events),
             (Stage::Greeting(greeting), None) => {
+                let mut opened = None;
                 for event in events.drain(..) {
                     match event {
                         Event::Close(reason) => greeting.close(reason, now, out),
                         Event::Login(found) => greeting.answered(found, &self.hall, &self.name, now, out),
+                        Event::Permitted => {
+                            opened = greeting.let_in(&self.hall, &self.outbox, &self.name, now, out);
+                        }
                         _ => {}
                     }
+                }
+                if let Some(open) = opened {
+                    self.stage = Stage::Open(open);
                 }
             }
             _ => events.clear(),

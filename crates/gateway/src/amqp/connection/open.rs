@@ -51,6 +51,8 @@ pub struct Open {
     pub(super) departures: Departures,
     /// A `basic.get` that waits for the disk. Nothing else is processed meanwhile: frames keep their order.
     pub(super) getting: Option<Box<Waiting>>,
+    /// Whether rights are being asked for.
+    pub(super) asking: Asking,
     pub(super) alarm: Option<AlarmReason>,
     /// It published during an alarm: nothing is read until the alarm is over.
     pub(super) blocked: bool,
@@ -72,6 +74,18 @@ pub struct Open {
     pub(super) now: Millis,
     /// It published since somebody asked.
     pub(super) published: bool,
+}
+
+/// Whether somebody else must say what the user may, before frames are processed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// The next frame waits for the answer.
+    Waiting,
+    /// The answer is there for the next frame.
+    Answered,
 }
 
 /// Who waits for the answer to a `basic.get`.
@@ -120,6 +134,7 @@ impl Open {
             ready: VecDeque::new(),
             departures: Departures::default(),
             getting: None,
+            asking: Asking::Nobody,
             alarm: None,
             blocked: false,
             pressure: None,
@@ -175,6 +190,7 @@ impl Open {
         !self.blocked
             && self.pressure.is_none()
             && self.getting.is_none()
+            && self.asking != Asking::Waiting
             && self.finishing.is_none()
             && self.held_replies <= HELD_REPLIES
             && !self.is_tired()
@@ -196,10 +212,14 @@ impl Open {
                 (0, None) => {}
                 (taken, None) => {
                     at += taken;
+                    self.went_on();
                     continue;
                 }
                 (taken, Some((channel, exception))) => {
                     at += taken;
+                    if self.asking == Asking::Waiting {
+                        return (at, None);
+                    }
                     if let Some(failure) = self.fail(channel, exception, out, name) {
                         return (at, Some(failure));
                     }
@@ -209,8 +229,12 @@ impl Open {
             match next_frame(&bytes[at..], self.tuning.frame_max) {
                 Ok(None) => break,
                 Ok(Some((frame, length))) => {
-                    at += length;
                     let failed = self.frame(&frame, out).err();
+                    if failed.is_some() && self.must_ask() {
+                        return (at, None);
+                    }
+                    at += length;
+                    self.went_on();
                     let failure = failed.and_then(|exception| self.fail(frame.channel, exception, out, name));
                     if failure.is_some() {
                         return (at, failure);
@@ -230,6 +254,27 @@ impl Open {
             }
         }
         (at, None)
+    }
+
+    /// After a refusal: true if it is none yet, because whoever knows the user's rights is being asked. The frame is fed again then.
+    #[cold]
+    fn must_ask(&mut self) -> bool {
+        if self.asking != Asking::Waiting {
+            self.asking = match self.session.must_ask() {
+                true => Asking::Waiting,
+                false => Asking::Nobody,
+            };
+        }
+        self.asking == Asking::Waiting
+    }
+
+    /// Frames were processed: an answer that was waited for has served its purpose.
+    #[inline]
+    fn went_on(&mut self) {
+        if self.asking == Asking::Answered {
+            self.asking = Asking::Nobody;
+            self.session.settle();
+        }
     }
 
     /// The hot way in: as many whole publishes on one channel as there are. Says how many bytes it took.
@@ -262,6 +307,9 @@ impl Open {
             if let Err(exception) = channel.publish(&publish, &mut cx) {
                 channel.count_published(count);
                 self.sizes.show(&self.shown.sizes);
+                if self.must_ask() {
+                    taken -= length;
+                }
                 return (taken, Some((number, exception)));
             }
             count += 1;
@@ -419,11 +467,13 @@ impl Open {
             return Ok(());
         };
         let mut assembler = std::mem::take(&mut channel.assembler);
+        let mut whole = false;
         let result = match assembler.feed(frame, &self.limits) {
             Ok(Step::More) => Ok(()),
             Ok(Step::Method(method)) => self.channel_method(number, &method, out),
             Ok(Step::Content(content)) => match content.method {
                 Method::BasicPublish(it) => {
+                    whole = true;
                     let publish = protocol::amqp::Publish {
                         channel: number,
                         exchange: it.exchange,
@@ -443,6 +493,9 @@ impl Open {
             },
             Ok(Step::Refused(exception)) | Err(exception) => Err(exception),
         };
+        if whole && result.is_err() && self.must_ask() {
+            assembler.take_back();
+        }
         if let Some(Some(channel)) = self.channels.get_mut(number as usize)
             && channel.state == State::Open
         {
