@@ -30,5 +30,22 @@ class Authority:
         openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", str(days), "-extfile", extensions, "-out", certificate)
         return certificate, secret
 
+    def guard(self, key: Path, passphrase: str) -> Path:
+        """The same key, guarded."""
+        guarded = key.with_suffix(".guarded")
+        openssl("pkcs8", "-topk8", "-v2", "aes-256-cbc", "-in", key, "-out", guarded, "-passout", f"pass:{passphrase}")
+        return guarded
+
+    def revoke(self, list_file: Path, *certificates: Path, days: int = 30) -> None:
+        """Writes a list of the certificates that count no more."""
+        database = self.directory / "revoked.txt"
+        database.touch()
+        settings = self.directory / "revoked.conf"
+        settings.write_text(f"[ca]\ndefault_ca=here\n[here]\ndatabase={database}\ndefault_md=sha256\n")
+        authority = ["-config", settings, "-cert", self.certificate, "-keyfile", self.key]
+        for certificate in certificates:
+            openssl("ca", *authority, "-revoke", certificate)
+        openssl("ca", *authority, "-gencrl", "-crldays", str(days), "-out", list_file)
+
     def server(self, name: str = "server", **options) -> tuple[Path, Path]:
         return self.issue(name, "/CN=localhost", "DNS:localhost,IP:127.0.0.1", **options)

@@ -228,12 +228,55 @@ def test_versions_and_ciphers_are_the_ones_that_were_chosen(secured, authority):
         ({"ssl_options.fail_if_no_peer_cert": "true"}, ["needs ssl_options.verify = verify_peer"]),
         ({"ssl_options.ciphers.1": "DHE-RSA-AES256-SHA"}, ["names no cipher suite that is spoken here"]),
         ({"ssl_options.versions.1": "tlsv1"}, ["ssl_options.versions.1", "tlsv1.2, tlsv1.3"]),
-        ({"ssl_options.crl_check": "true"}, ["ssl_options.crl_check is refused"]),
+        ({"ssl_options.crl_check": "true"}, ["ssl_options.crl_check needs ssl_options.verify = verify_peer"]),
+        ({"ssl_options.crl_check": "peer", "ssl_options.verify": "verify_peer"}, ["ssl_options.crl_check needs lists", "ssl_options.crl_sources.1 = dir"]),
+        ({"ssl_options.crl_check": "true", "ssl_options.verify": "verify_peer", "ssl_options.crl_sources.1": "dir", "ssl_options.crl_sources.1.path": "/nowhere"}, ["ssl_options.crl_sources /nowhere cannot be read"]),
+        ({"ssl_options.crl_sources.1": "http"}, ["ssl_options.crl_sources.1", "not fetched over HTTP"]),
         ({"ssl_options.verify": "maybe"}, ["verify_peer, verify_none"]),
     ],
 )
 def test_wrong_options_are_named_at_start(secured, settings, words):
     refuses_to_start(secured(settings, start=False), *words)
+
+
+def test_a_passphrase_opens_the_key(secured, authority):
+    _, key = authority.server("guarded")
+    settings = {"ssl_options.certfile": str(authority.directory / "guarded.pem"), "ssl_options.keyfile": str(authority.guard(key, "pass phrase"))}
+    one = secured(settings | {"ssl_options.password": "pass phrase"})
+    assert roundtrip(pika_at(one, context(authority)), [b"x"]) == [b"x"]
+    assert "pass phrase" not in one.log_text()
+    refuses_to_start(secured(settings, start=False), "is guarded by a passphrase: set ssl_options.password")
+    refuses_to_start(secured(settings | {"ssl_options.password": "wrong"}, start=False), "cannot be opened with ssl_options.password")
+
+
+def test_revoked_certificates_come_in_no_more(secured, authority, tmp_path):
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    good, bad = authority.issue("good", "/CN=guest"), authority.issue("bad", "/CN=guest")
+    authority.revoke(lists / "made.r0")
+    one = secured({"ssl_options.verify": "verify_peer", "ssl_options.fail_if_no_peer_cert": "true", "ssl_options.crl_check": "true", "ssl_options.crl_sources.1": "dir", "ssl_options.crl_sources.1.path": str(lists)})
+    for certificate in (good, bad):
+        pika_at(one, context(authority, certificate)).close()
+    # The next handshake looks at the new list.
+    authority.revoke(lists / "made.new", bad[0])
+    (lists / "made.new").rename(lists / "made.r0")
+    pika_at(one, context(authority, good)).close()
+    with pytest.raises((pika.exceptions.AMQPError, OSError)):
+        pika_at(one, context(authority, bad))
+    said(one, "revoked")
+
+
+@pytest.mark.parametrize(("check", "comes_in"), [("true", False), ("peer", False), ("best_effort", True)])
+def test_without_a_list_of_its_authority_a_certificate_is_unknown(secured, authority, tmp_path, check, comes_in):
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    Authority(lists.parent, "stranger").revoke(lists / "other.pem")
+    one = secured({"ssl_options.verify": "verify_peer", "ssl_options.crl_check": check, "ssl_options.crl_sources.1": "dir", "ssl_options.crl_sources.1.path": str(lists)})
+    certificate = authority.issue("good", "/CN=guest")
+    if comes_in:
+        return pika_at(one, context(authority, certificate)).close()
+    with pytest.raises((pika.exceptions.AMQPError, OSError)):
+        pika_at(one, context(authority, certificate))
 
 
 def test_a_key_of_another_certificate_is_named_at_start(secured, authority):

@@ -37,7 +37,7 @@ pub trait Authority: Send + Sync {
 }
 
 /// What becomes of asking about rights; called once, on any thread, when it is known.
-pub type Known = Box<dyn FnOnce() + Send>;
+pub type Known = Box<dyn FnOnce() + Send + Sync>;
 
 /// What somebody may do, by an authority's word. Asked often; must not wait. An authority that would have to ask somebody else
 /// first says no and notes the question; whoever was refused calls [`Rights::ask`] and, if that is true, tries again later.

@@ -23,9 +23,17 @@ pub enum Deed {
     /// Enter the virtual host.
     Enter,
     /// Do this to an object of this name.
-    Object { verb: Verb, kind: ObjectKind, name: String },
+    Object {
+        verb: Verb,
+        kind: ObjectKind,
+        name: String,
+    },
     /// Do this with this routing key of a topic exchange.
-    Key { verb: Verb, exchange: String, key: Vec<u8> },
+    Key {
+        verb: Verb,
+        exchange: String,
+        key: Vec<u8>,
+    },
 }
 
 /// What is asked: about a virtual host, and perhaps something in it.
@@ -230,7 +238,10 @@ impl fmt::Display for Question {
             Deed::Object { verb, kind, name } => write!(f, "{verb} on {kind} '{name}' in vhost '{vhost}'"),
             Deed::Key { verb, exchange, key } => {
                 let key = String::from_utf8_lossy(key);
-                write!(f, "{verb} with key '{key}' on exchange '{exchange}' in vhost '{vhost}'")
+                write!(
+                    f,
+                    "{verb} with key '{key}' on exchange '{exchange}' in vhost '{vhost}'"
+                )
             }
         }
     }
@@ -280,7 +291,10 @@ mod tests {
     #[test]
     fn what_is_permitted_is_asked_for_once_and_refusals_until_the_operation_is_decided() {
         let (rights, teller) = rights();
-        assert!(!reads(&rights, "good") && !reads(&rights, "bad"), "nobody has been asked");
+        assert!(
+            !reads(&rights, "good") && !reads(&rights, "bad"),
+            "nobody has been asked"
+        );
         assert!(asks(&rights));
         assert!(reads(&rights, "good") && !reads(&rights, "bad"));
         rights.settle();
@@ -290,7 +304,10 @@ mod tests {
         let mut asked = teller.0.lock().unwrap().clone();
         asked.sort();
         let bad = "read on queue 'bad' in vhost '/'".to_owned();
-        assert_eq!(asked, [bad.clone(), bad, "read on queue 'good' in vhost '/'".to_owned()]);
+        assert_eq!(
+            asked,
+            [bad.clone(), bad, "read on queue 'good' in vhost '/'".to_owned()]
+        );
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! What is kept says nothing about a password: its key is a code of name and password under a key that lives as long as the process.
 
-use crate::chain::Backend;
 use crate::asked_rights::{Deed, Person, Question};
+use crate::chain::Backend;
 use crate::denied::Denied;
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
@@ -132,11 +132,15 @@ impl Asked for (&Person, &Question) {
         match &question.deed {
             Deed::Enter => say(person.peer.to_string().as_bytes()),
             Deed::Object { verb, kind, name } => {
-                [verb.to_string(), kind.to_string()].iter().for_each(|part| say(part.as_bytes()));
+                [verb.to_string(), kind.to_string()]
+                    .iter()
+                    .for_each(|part| say(part.as_bytes()));
                 say(name.as_bytes());
             }
             Deed::Key { verb, exchange, key } => {
-                [&verb.to_string(), "topic", exchange].iter().for_each(|part| say(part.as_bytes()));
+                [&verb.to_string(), "topic", exchange]
+                    .iter()
+                    .for_each(|part| say(part.as_bytes()));
                 say(key);
             }
         }

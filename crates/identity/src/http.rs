@@ -121,25 +121,51 @@ impl HttpService {
                 fields.push(("ip", &ip));
                 ("vhost_path", &settings.vhost_path)
             }
-            Deed::Object { verb: of, kind: what, name } => {
+            Deed::Object {
+                verb: of,
+                kind: what,
+                name,
+            } => {
                 (verb, kind) = (words(of), what.to_string());
-                fields.extend([("resource", kind.as_str()), ("name", name), ("permission", verb.as_str())]);
+                fields.extend([
+                    ("resource", kind.as_str()),
+                    ("name", name),
+                    ("permission", verb.as_str()),
+                ]);
                 ("resource_path", &settings.resource_path)
             }
-            Deed::Key { verb: of, exchange, key } => {
+            Deed::Key {
+                verb: of,
+                exchange,
+                key,
+            } => {
                 let key = std::str::from_utf8(key).map_err(|_| {
-                    Denied::Refused("the routing key is not UTF-8, which a service can't be asked about".into())
+                    Denied::Refused(
+                        "the routing key is not UTF-8, which a service can't be asked about".into(),
+                    )
                 })?;
                 verb = words(of);
-                fields.extend([("resource", "topic"), ("name", exchange), ("permission", verb.as_str())]);
-                fields.extend([("routing_key", key), ("variable_map.username", name), ("variable_map.vhost", vhost)]);
+                fields.extend([
+                    ("resource", "topic"),
+                    ("name", exchange),
+                    ("permission", verb.as_str()),
+                ]);
+                fields.extend([
+                    ("routing_key", key),
+                    ("variable_map.username", name),
+                    ("variable_map.vhost", vhost),
+                ]);
                 ("topic_path", &settings.topic_path)
             }
         };
         let tags = self.ask(key, address, fields)?;
         match tags.is_empty() {
             true => Ok(()),
-            false => Err(unanswered(key, address, "answers a question about a permission with tags")),
+            false => Err(unanswered(
+                key,
+                address,
+                "answers a question about a permission with tags",
+            )),
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`Door`] (where to listen), [`Listener`] (accepting), [`Arrival`] and [`Guest`] (from a connection to a socket),
 //! `proxy` (for whom a load balancer connects), [`Socket`], [`Stream`], `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
-//! runs), [`expiry`] (how long they last), `ciphers`, [`certificate`] and `der` (who a client's certificate says it is).
+//! runs), `passphrase` (keys that one guards), `revocation` (certificates that count no more), [`expiry`] (how long they last), `ciphers`, [`certificate`] and `der` (who a client's certificate says it is).
 
 mod arrival;
 pub mod certificate;
@@ -16,7 +16,9 @@ mod door;
 pub mod expiry;
 mod listener;
 mod local_socket;
+mod passphrase;
 mod proxy;
+mod revocation;
 mod secured;
 mod socket;
 mod start_error;
@@ -29,7 +31,9 @@ pub use arrival::{Arrival, Guest, Security};
 pub use certificate::{Certificate, LoginFrom, SanType};
 pub use door::{Door, Opened, Place};
 pub use listener::{Listener, SocketOptions};
+pub use passphrase::Passphrase;
 pub use proxy::{Network, Proxies};
+pub use revocation::{Revocation, RevocationCheck};
 pub use socket::Socket;
 pub use start_error::StartError;
 pub use stream::{Parked, Stream};

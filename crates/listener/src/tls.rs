@@ -1,6 +1,6 @@
 //! Certificates and keys of a door, read when it opens and again when their files change.
 
-use crate::{TlsOptions, Version, ciphers};
+use crate::{RevocationCheck, TlsOptions, Version, ciphers, passphrase};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -91,10 +91,13 @@ impl Tls {
 }
 
 fn stamps(options: &TlsOptions) -> Vec<Stamp> {
+    let lists = options.revocation.files(options.section).unwrap_or_default();
     [&options.certificate, &options.key, &options.authorities]
         .into_iter()
+        .map(Option::as_ref)
+        .chain(lists.iter().map(Some))
         .map(|path| {
-            let found = std::fs::metadata(path.as_ref()?).ok()?;
+            let found = std::fs::metadata(path?).ok()?;
             Some((found.modified().ok()?, found.len()))
         })
         .collect()
@@ -158,14 +161,33 @@ fn identity(options: &TlsOptions) -> Result<(Vec<CertificateDer<'static>>, Priva
         .ok_or_else(|| missing("certfile"))?;
     let key = options.key.as_deref().ok_or_else(|| missing("keyfile"))?;
     let certificates = certificates(certificate, section, "certfile")?;
-    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
-        rustls::pki_types::pem::Error::NoItemsFound => format!(
-            "{section}.keyfile {} has no private key in PEM that can be used; one with a passphrase must be decrypted first (openssl pkey)",
-            key.display()
+    Ok((certificates, private_key(key, options)?))
+}
+
+fn private_key(path: &Path, options: &TlsOptions) -> Result<PrivateKeyDer<'static>, String> {
+    let section = options.section;
+    let wrong = |why: &str| format!("{section}.keyfile {} {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, section, "keyfile", &error))?;
+    match &options.passphrase {
+        Some(passphrase) => {
+            if let Some(opened) = passphrase.open(&text) {
+                return opened
+                    .map_err(|why| wrong(&format!("cannot be opened with {section}.password: {why}")));
+            }
+        }
+        None if passphrase::guarded(&text).is_some() => {
+            return Err(wrong(&format!(
+                "is guarded by a passphrase: set {section}.password"
+            )));
+        }
+        None => {}
+    }
+    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| match error {
+        rustls::pki_types::pem::Error::NoItemsFound => wrong(
+            "has no private key in PEM that can be used; one with a passphrase must be in PKCS#8 (openssl pkcs8 -topk8)",
         ),
-        error => unreadable(key, section, "keyfile", &error),
-    })?;
-    Ok((certificates, key))
+        error => unreadable(path, section, "keyfile", &error),
+    })
 }
 
 fn certificates(path: &Path, section: &str, name: &str) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -200,6 +222,11 @@ fn verifier(
                 "{section}.fail_if_no_peer_cert = true needs {section}.verify = verify_peer"
             ));
         }
+        if options.revocation.check != RevocationCheck::No {
+            return Err(format!(
+                "{section}.crl_check needs {section}.verify = verify_peer"
+            ));
+        }
         return Ok(None);
     }
     let path = options.authorities.as_deref().ok_or_else(|| {
@@ -213,7 +240,8 @@ fn verifier(
             .add(certificate)
             .map_err(|error| unreadable(path, section, "cacertfile", &error))?;
     }
-    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let mut builder = options.revocation.tell(builder, section)?;
     if !options.fail_if_no_peer_cert {
         builder = builder.allow_unauthenticated();
     }

@@ -1,5 +1,6 @@
 //! How TLS is spoken at a door: RabbitMQ's `ssl_options`.
 
+use crate::{Passphrase, Revocation};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,12 +22,16 @@ pub struct TlsOptions {
     pub certificate: Option<PathBuf>,
     /// Its private key, in PEM.
     pub key: Option<PathBuf>,
+    /// What opens the key, if something guards it.
+    pub passphrase: Option<Passphrase>,
     /// The authorities whose clients are trusted, in PEM.
     pub authorities: Option<PathBuf>,
     /// Clients are asked for a certificate, and a wrong one is refused (`verify_peer`).
     pub verify_peer: bool,
     /// Clients without a certificate are refused.
     pub fail_if_no_peer_cert: bool,
+    /// Which of their certificates count no more.
+    pub revocation: Revocation,
     /// How many authorities may stand between a client's certificate and the root.
     pub depth: usize,
     /// The versions that are spoken; empty is all.
@@ -48,9 +53,11 @@ impl TlsOptions {
             section,
             certificate: None,
             key: None,
+            passphrase: None,
             authorities: None,
             verify_peer: false,
             fail_if_no_peer_cert: false,
+            revocation: Revocation::default(),
             // Erlang's default since its version 26, which RabbitMQ 4 runs on.
             depth: 10,
             versions: Vec::new(),

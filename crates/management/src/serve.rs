@@ -424,6 +424,7 @@ impl Listening {
                         handler,
                         parts,
                         query,
+                        reads: true,
                     };
                     errand.run(hall, asker.clone()?, headers, &[])
                 })

@@ -5,7 +5,7 @@
 use super::keys::{self, Rule};
 use super::rules_backends::BackendOptions;
 use super::{Config, ConsoleStream, IdentityOptions, Level, Listener, LogFormat, Setting, Watermark};
-use listener::{LoginFrom, SanType, TlsOptions, Version};
+use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use management::SettingInForce;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Debug, Display};
@@ -317,6 +317,7 @@ fn tls(sheet: &mut Sheet, section: &str, options: &TlsOptions) {
     let key = |name: &str| format!("{section}.{name}");
     sheet.path(key("certfile"), &options.certificate);
     sheet.path(key("keyfile"), &options.key);
+    sheet.maybe(key("password"), options.passphrase.as_ref().map(|_| MASK));
     sheet.path(key("cacertfile"), &options.authorities);
     sheet.put(
         key("verify"),
@@ -328,6 +329,17 @@ fn tls(sheet: &mut Sheet, section: &str, options: &TlsOptions) {
     );
     sheet.put(key("fail_if_no_peer_cert"), options.fail_if_no_peer_cert);
     sheet.put(key("depth"), options.depth);
+    if section == "ssl_options" {
+        let check = match options.revocation.check {
+            RevocationCheck::No => "false",
+            RevocationCheck::Chain => "true",
+            RevocationCheck::Peer => "peer",
+            RevocationCheck::BestEffort => "best_effort",
+        };
+        sheet.put(key("crl_check"), check);
+        let paths = options.revocation.directories.iter().map(|path| path.display());
+        sheet.list(key("crl_sources"), paths, NONE);
+    }
     let versions = options.versions.iter().map(|version| match version {
         Version::Tls12 => "tlsv1.2",
         Version::Tls13 => "tlsv1.3",

@@ -409,10 +409,9 @@ mod tests {
     #[test]
     fn what_would_leave_the_node_less_guarded_is_refused() {
         for text in [
-            "ssl_options.crl_check = true",
+            "ssl_options.crl_sources.1.timeout = 5",
             "ssl_options.psk_identity = x",
             "management.ssl.crl_check = true",
-            "ssl_options.password = x",
             "auth_backends.1 = amqp",
             "auth_backends.1.authn = dummy",
             "auth_ldap.group_lookup_base = dc=x",
@@ -505,7 +504,10 @@ mod tests {
             assert_eq!(links(&text), Ok(vec![link(backend, internal)]));
         }
         for (text, backend) in [("http", http), ("cache\nauth_cache.cached_backend = http", cache)] {
-            assert_eq!(links(&format!("auth_backends.1 = {text}")), Ok(vec![link(backend, backend)]));
+            assert_eq!(
+                links(&format!("auth_backends.1 = {text}")),
+                Ok(vec![link(backend, backend)])
+            );
         }
         assert_eq!(
             links("auth_backends.1.authn = internal\nauth_backends.1.authz = http"),

@@ -43,7 +43,10 @@ impl IdentityOptions {
                      Set auth_backends.{number}.authn to this backend and auth_backends.{number}.authz = internal (or http)"
                 ));
             }
-            let (by, of) = (link.authenticates == Backend::OAuth2, link.authorizes == Backend::OAuth2);
+            let (by, of) = (
+                link.authenticates == Backend::OAuth2,
+                link.authorizes == Backend::OAuth2,
+            );
             if by != of && link.authorizes != Backend::Internal {
                 return Err(format!(
                     "auth_backends.{number}.authz must be internal, or the same as .authn: tokens are rights and logins at the same time"

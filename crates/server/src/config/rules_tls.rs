@@ -3,7 +3,7 @@
 use super::rules::{Checked, boolean, number, only_none};
 use super::units::whole;
 use super::{Config, Listener, Setting};
-use listener::{LoginFrom, SanType, TlsOptions, Version};
+use listener::{LoginFrom, Passphrase, RevocationCheck, SanType, TlsOptions, Version};
 use std::time::Duration;
 
 /// The options that a key belongs to.
@@ -100,6 +100,42 @@ pub fn honor_cipher_order(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn reuse_sessions(config: &mut Config, setting: &Setting) -> Checked {
     options(config, setting).reuse_sessions = boolean(setting)?;
+    Ok(())
+}
+
+pub fn password(config: &mut Config, setting: &Setting) -> Checked {
+    if setting.value.starts_with("encrypted:") {
+        return Err("the passphrase itself: those that RabbitMQ has encrypted are not understood");
+    }
+    options(config, setting).passphrase = Some(Passphrase::new(setting.value.clone()));
+    Ok(())
+}
+
+pub fn crl_check(config: &mut Config, setting: &Setting) -> Checked {
+    options(config, setting).revocation.check = match setting.value.as_str() {
+        "true" => RevocationCheck::Chain,
+        "false" => RevocationCheck::No,
+        "peer" => RevocationCheck::Peer,
+        "best_effort" => RevocationCheck::BestEffort,
+        _ => return Err("true, false, peer, best_effort"),
+    };
+    Ok(())
+}
+
+pub fn crl_source(_: &mut Config, setting: &Setting) -> Checked {
+    match setting.value.as_str() {
+        // Its path says where.
+        "dir" => Ok(()),
+        _ => Err("dir: lists are read from a directory, and not fetched over HTTP"),
+    }
+}
+
+pub fn crl_path(config: &mut Config, setting: &Setting) -> Checked {
+    if setting.value.is_empty() {
+        return Err("the path of a directory");
+    }
+    let directories = &mut options(config, setting).revocation.directories;
+    directories.push((&setting.value).into());
     Ok(())
 }
 
