@@ -11,6 +11,7 @@ use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox};
 use crate::pager::{Page, PartBytes, Shelves};
 use crate::queues::Queue;
+use crate::worker::{Jobs, Mailbox, Worker};
 use catalog::{Envelope, Exchange, View};
 use model::properties::{Properties, with_headers};
 use model::table::Value;
@@ -20,10 +21,8 @@ use model::{
 use queue::fifo::{DeadLetterTo, DropReason, Request};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
-use std::thread::JoinHandle;
 
 /// A block is handed to its queues when it is this large, in bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
@@ -52,26 +51,12 @@ enum Job {
     Publish(Letters),
     /// Confirms have come.
     Look,
-    Stop,
 }
 
 /// The thread, and the way to it.
+#[derive(Default)]
 pub struct DeadLetters {
-    jobs: Sender<Job>,
-    /// Until the thread starts.
-    waiting: Mutex<Option<Receiver<Job>>>,
-    thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
-}
-
-impl Default for DeadLetters {
-    fn default() -> Self {
-        let (jobs, waiting) = channel();
-        Self {
-            jobs,
-            waiting: Mutex::new(Some(waiting)),
-            thread: OnceLock::new(),
-        }
-    }
+    worker: Worker<Job>,
 }
 
 impl DeadLetters {
@@ -80,10 +65,7 @@ impl DeadLetters {
     /// # Errors
     /// The thread cannot be started.
     pub fn start(&self, broker: &Arc<Broker>, shelves: Shelves) -> std::io::Result<()> {
-        let Some(jobs) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return Ok(());
-        };
-        let waker = Waker::from(Arc::new(Bell(self.jobs.clone())));
+        let waker = Waker::from(Arc::new(Bell(self.worker.mailbox())));
         let mut office = Office {
             broker: Arc::downgrade(broker),
             shelves,
@@ -93,36 +75,26 @@ impl DeadLetters {
             next: 1,
             logged: HashSet::new(),
         };
-        let thread = std::thread::Builder::new()
-            .name("dead-letters".into())
-            .spawn(move || office.run(&jobs))?;
-        let _ = self.thread.set(Mutex::new(Some(thread)));
-        Ok(())
+        self.worker.start("dead-letters", move |jobs| office.run(jobs))
     }
 
-    /// Has these published.
+    /// Has these published. Once the node is closing nobody does: what is durable comes back at the next start.
     pub fn send(&self, letters: Letters) {
-        // Once the node is closing nobody publishes: what is durable comes back at the next start.
-        let _ = self.jobs.send(Job::Publish(letters));
+        self.worker.send(Job::Publish(letters));
     }
 
     /// Ends the thread.
     pub fn stop(&self) {
-        let _ = self.jobs.send(Job::Stop);
-        let thread = self.thread.get();
-        let thread = thread.and_then(|it| it.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!(area = "queue", "the dead letters' thread ended by a defect");
-        }
+        self.worker.stop();
     }
 }
 
 /// Wakes the thread when confirms are in its outbox.
-struct Bell(Sender<Job>);
+struct Bell(Mailbox<Job>);
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        let _ = self.0.send(Job::Look);
+        self.0.send(Job::Look);
     }
 }
 
@@ -166,14 +138,13 @@ struct Batch {
 }
 
 impl Office {
-    fn run(&mut self, jobs: &Receiver<Job>) {
+    fn run(&mut self, jobs: Jobs<Job>) {
         // The first look leaves the waker behind.
         self.look();
-        while let Ok(job) = jobs.recv() {
+        for job in jobs {
             match job {
                 Job::Publish(letters) => self.publish(letters),
                 Job::Look => self.look(),
-                Job::Stop => return,
             }
         }
     }

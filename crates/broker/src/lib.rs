@@ -73,6 +73,7 @@ pub mod sight;
 mod survey;
 mod tally;
 mod topology;
+mod worker;
 
 pub use access::LoginRefusal;
 pub use administer::{Administrator, Permissions, THE_NODE};

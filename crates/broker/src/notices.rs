@@ -4,16 +4,15 @@
 //! Notices are at most once, as RabbitMQ's are: beyond a limit they are dropped, and the log says how many.
 
 use crate::broker::Broker;
+use crate::worker::{Jobs, Worker};
 use catalog::Envelope;
 use model::BlockBuilder;
 use queue::fifo::Request;
 use smallvec::SmallVec;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError, Weak,
+    Arc, Weak,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
-use std::thread::JoinHandle;
 
 /// How much may wait to be published, in bytes.
 const WAITING_BYTES: usize = 16 * 1024 * 1024;
@@ -39,18 +38,11 @@ impl Notice {
     }
 }
 
-enum Job {
-    Publish(Notice),
-    Stop,
-}
-
 /// The thread, and the way to it.
+#[derive(Default)]
 pub struct Notices {
-    jobs: Sender<Job>,
-    /// Until the thread starts.
-    waiting: Mutex<Option<Receiver<Job>>>,
+    worker: Worker<Notice>,
     counts: Arc<Counts>,
-    thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
 }
 
 #[derive(Default)]
@@ -61,33 +53,15 @@ struct Counts {
     lost: AtomicU64,
 }
 
-impl Default for Notices {
-    fn default() -> Self {
-        let (jobs, waiting) = channel();
-        Self {
-            jobs,
-            waiting: Mutex::new(Some(waiting)),
-            counts: Arc::default(),
-            thread: OnceLock::new(),
-        }
-    }
-}
-
 impl Notices {
     /// Starts the thread.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(&self, broker: &Arc<Broker>) -> std::io::Result<()> {
-        let Some(jobs) = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return Ok(());
-        };
         let (broker, counts) = (Arc::downgrade(broker), self.counts.clone());
-        let thread = std::thread::Builder::new()
-            .name("notices".into())
-            .spawn(move || run(&broker, &counts, &jobs))?;
-        let _ = self.thread.set(Mutex::new(Some(thread)));
-        Ok(())
+        self.worker
+            .start("notices", move |notices| run(&broker, &counts, notices))
     }
 
     /// Has this published, unless too much waits already.
@@ -98,23 +72,17 @@ impl Notices {
             self.counts.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // Once the node is closing nobody publishes.
-        let _ = self.jobs.send(Job::Publish(notice));
+        self.worker.send(notice);
     }
 
     /// Publishes what waits and ends the thread.
     pub fn stop(&self) {
-        let _ = self.jobs.send(Job::Stop);
-        let thread = self.thread.get();
-        let thread = thread.and_then(|it| it.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!(area = "notices", "the notices' thread ended by a defect");
-        }
+        self.worker.stop();
     }
 }
 
-fn run(broker: &Weak<Broker>, counts: &Counts, jobs: &Receiver<Job>) {
-    while let Ok(Job::Publish(notice)) = jobs.recv() {
+fn run(broker: &Weak<Broker>, counts: &Counts, notices: Jobs<Notice>) {
+    for notice in notices {
         counts.bytes.fetch_sub(notice.bytes(), Ordering::Relaxed);
         if let Some(broker) = broker.upgrade() {
             publish(&broker, &notice);

@@ -8,11 +8,11 @@ use crate::broker::Broker;
 use crate::journal::entry;
 use crate::queues::Queue;
 use crate::topology::Deletion;
+use crate::worker::{Jobs, Worker};
 use model::{Block, QueueId, Seq, Timestamp};
 use queue::fifo::{Place, Record, Request, Stored};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
 use storage::{Log, Position, Segments};
 
 /// Where bytes are read.
@@ -40,8 +40,8 @@ pub enum Job {
     },
     /// These entries are not needed any more.
     Free { queue: QueueId, places: Vec<Place> },
-    /// Entries were freed: see whether a file is worth rewriting.
-    RewriteSparse { queue: Arc<Queue> },
+    /// The same, and then see whether a file is worth rewriting.
+    FreeAndRewrite { queue: Arc<Queue>, places: Vec<Place> },
     /// The queue is deleted: so are its segments.
     Remove { queue: QueueId },
     /// Delete a queue that has many bindings, some of these at a time. What is left when the node closes, stays.
@@ -55,8 +55,6 @@ pub enum Job {
     Checkpoint { queue: Arc<Queue>, before: Position },
     /// Tell when everything sent before is done.
     Report { done: Sender<()> },
-    /// End the thread.
-    Stop,
     /// The same for the catalog.
     CheckpointCatalog { broker: Weak<Broker> },
     /// The same for what a deduplication exchange remembers.
@@ -83,9 +81,8 @@ pub enum PartBytes {
 
 /// The two threads.
 pub struct Pager {
-    reads: Sender<Job>,
-    writes: Sender<Job>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    reads: Worker<Job>,
+    writes: Worker<Job>,
 }
 
 /// What the threads work on.
@@ -98,22 +95,16 @@ pub struct Shelves {
 }
 
 impl Pager {
-    /// Starts the threads. They end with [`Pager::stop`], or when the pager is dropped and everything sent before is done.
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
     pub fn start(shelves: Shelves) -> std::io::Result<Self> {
-        let (reads, read_jobs) = channel();
-        let (writes, write_jobs) = channel();
+        let (reads, writes) = (Worker::default(), Worker::default());
         let reading = shelves.clone();
-        let reader = std::thread::Builder::new()
-            .name("page-reader".into())
-            .spawn(move || reading.read(&read_jobs))?;
-        let writer = std::thread::Builder::new()
-            .name("page-writer".into())
-            .spawn(move || shelves.write(&write_jobs))?;
-        Ok(Self {
-            reads,
-            writes,
-            threads: Mutex::new(vec![reader, writer]),
-        })
+        reads.start("page-reader", move |jobs| reading.read(jobs))?;
+        writes.start("page-writer", move |jobs| shelves.write(jobs))?;
+        Ok(Self { reads, writes })
     }
 
     /// Hands over a job. After `stop` it is dropped: the node is closing.
@@ -123,7 +114,7 @@ impl Pager {
         } else {
             &self.writes
         };
-        let _ = to.send(job);
+        to.send(job);
     }
 
     /// Waits until everything is written that was sent before.
@@ -136,29 +127,24 @@ impl Pager {
 
     /// Has the threads finish what was sent before, and waits for them.
     pub fn stop(&self) {
-        let _ = self.reads.send(Job::Stop);
-        let _ = self.writes.send(Job::Stop);
-        for thread in std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner)) {
-            if thread.join().is_err() {
-                tracing::error!(area = "storage", "a pager thread ended by a defect");
-            }
-        }
+        self.reads.stop();
+        self.writes.stop();
     }
 }
 
 impl Shelves {
-    fn read(&self, jobs: &Receiver<Job>) {
-        while let Ok(job) = jobs.recv() {
+    fn read(&self, jobs: Jobs<Job>) {
+        for job in jobs {
             let Job::Load { queue, first, at } = job else {
-                return;
+                continue;
             };
             let block = at.and_then(|at| self.block(&queue, at));
             queue.submit(Request::Loaded { first, block });
         }
     }
 
-    fn write(&self, jobs: &Receiver<Job>) {
-        while let Ok(job) = jobs.recv() {
+    fn write(&self, jobs: Jobs<Job>) {
+        for job in jobs {
             match job {
                 Job::Store {
                     queue,
@@ -168,12 +154,11 @@ impl Shelves {
                     self.store(&queue, &pieces, durable);
                     self.rewrite_sparse(&queue);
                 }
-                Job::Free { queue, places } => {
-                    for place in places {
-                        self.segments.free(queue.0, stored_place(place));
-                    }
+                Job::Free { queue, places } => self.free(queue, places),
+                Job::FreeAndRewrite { queue, places } => {
+                    self.free(queue.id, places);
+                    self.rewrite_sparse(&queue);
                 }
-                Job::RewriteSparse { queue } => self.rewrite_sparse(&queue),
                 Job::Remove { queue } => {
                     if let Err(error) = self.segments.remove(queue.0) {
                         tracing::warn!(
@@ -206,7 +191,8 @@ impl Shelves {
                         broker.restate_cache(cache);
                     }
                 }
-                Job::Load { .. } | Job::Stop => return,
+                // The reader's.
+                Job::Load { .. } => {}
             }
         }
     }
@@ -248,6 +234,12 @@ impl Shelves {
             tracing::error!(area = "storage", "{queue:?} cannot be paged out: {error}");
         }
         queue.submit(Request::Stored { pieces: stored });
+    }
+
+    fn free(&self, queue: QueueId, places: Vec<Place>) {
+        for place in places {
+            self.segments.free(queue.0, stored_place(place));
+        }
     }
 
     /// Has the queue move what little is left of a file, so that the file goes: a stuck message doesn't keep its neighbours' space.

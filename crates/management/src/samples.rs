@@ -92,9 +92,7 @@ impl Samples {
             self.set_depth(id, Some((&queue.vhost, depth)));
             let mut row = [0; 10];
             row[..2].copy_from_slice(&depth);
-            for (at, (_, count)) in row[QUEUE_COUNTS..].iter_mut().zip(queue.counts().named()) {
-                *at = count;
-            }
+            row[QUEUE_COUNTS..].copy_from_slice(&queue.counts().numbers());
             self.times.queue(id, &queue, known, self.now);
             let before = if known { row } else { [0; 10] };
             record(&mut self.queues, id, self.now, &row, &before, self.held);
@@ -157,7 +155,7 @@ impl Samples {
             for channel in connection.channels() {
                 let key = channel_key(connection, &channel);
                 channels.insert(key);
-                let row = channel.counts.named().map(|(_, count)| count);
+                let row = channel.counts.numbers();
                 if row.iter().any(|count| *count > 0) {
                     record(&mut self.channels, key, self.now, &row, &[0; KINDS], self.held);
                 }

@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::VHOST_BYTES;
 use crate::users;
-use broker::sight::Totals;
+use broker::sight::ChannelCounts;
 use broker::{Metadata, Permissions, Vhost};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -181,7 +181,7 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
         sampled(VHOST_BYTES + 1),
         &[VHOST_BYTES + 1],
     );
-    let counts: Vec<_> = Totals::NAMES.into_iter().zip((2..).map(sampled)).collect();
+    let counts: Vec<_> = ChannelCounts::NAMES.into_iter().zip((2..).map(sampled)).collect();
     if let Some(stats) = message_stats(&rates, &counts, 2) {
         row.insert("message_stats".into(), stats);
     }

@@ -250,7 +250,7 @@ fn connection_figures(call: &Call<'_>, connection: &Connection) -> Value {
         "channels": channels.len(),
         "messages_unacknowledged": sum(|it| it.unacked()),
         "messages_unconfirmed": sum(|it| it.unconfirmed()),
-        "published": sum(|it| it.counts.publish.get()),
+        "published": sum(|it| it.counts.messages.publish.get()),
         "log_sync": times(&call.hall.broker.work().sync),
     })
 }

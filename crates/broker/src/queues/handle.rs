@@ -14,7 +14,7 @@ use crate::node::Node;
 use crate::outbox::{ChannelId, Outbox};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Reason};
-use crate::sight::{Consumer, Latencies, Probe, QueueCounts};
+use crate::sight::{Consumer, Latencies, MessageCounts, Probe};
 use model::{ConsumerId, Index, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
 use std::sync::{
@@ -42,7 +42,7 @@ pub struct Queue {
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     status: Counters,
-    counts: QueueCounts,
+    counts: MessageCounts,
     probe: Probe,
     /// Nobody who watches queues has to be told of the next turn.
     touched: AtomicBool,
@@ -152,7 +152,7 @@ impl Queue {
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
             status: Counters::default(),
-            counts: QueueCounts::default(),
+            counts: MessageCounts::default(),
             probe: Probe::default(),
             touched: AtomicBool::new(!node.touched.is_watched()),
             looked_at: AtomicU64::new(0),
@@ -215,7 +215,7 @@ impl Queue {
     }
 
     /// What happened in it since the start.
-    pub fn counts(&self) -> &QueueCounts {
+    pub fn counts(&self) -> &MessageCounts {
         &self.counts
     }
 

@@ -1,6 +1,6 @@
 //! A channel, as operators see it.
 
-use super::{Connection, Consumer, Count};
+use super::{ChannelCounts, Connection, Consumer, Count};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A channel of a connection.
@@ -9,7 +9,7 @@ pub struct Channel {
     /// AMQP's channel number.
     pub number: u16,
     /// What was published, delivered and so on since it was opened.
-    pub counts: MessageCounts,
+    pub counts: ChannelCounts,
     /// The prefetch of each consumer that starts now; 0 is no limit.
     pub prefetch: Count,
     /// The prefetch of all its consumers together; 0 is no limit.
@@ -31,58 +31,12 @@ pub struct Channel {
     consumers: Mutex<Vec<Arc<Consumer>>>,
 }
 
-/// How many messages there were of each kind; RabbitMQ's `message_stats`.
-#[derive(Debug, Default)]
-pub struct MessageCounts {
-    /// Published, whether or not anybody took them.
-    pub publish: Count,
-    /// Confirmed to the publisher.
-    pub confirm: Count,
-    /// Sent back, because they were mandatory and nobody took them.
-    pub return_unroutable: Count,
-    /// Dropped, because nobody took them.
-    pub drop_unroutable: Count,
-    /// Delivered to consumers that acknowledge.
-    pub deliver: Count,
-    /// Delivered to consumers that don't.
-    pub deliver_no_ack: Count,
-    /// Fetched, to be acknowledged.
-    pub get: Count,
-    /// Fetched for good.
-    pub get_no_ack: Count,
-    /// Fetches that found nothing.
-    pub get_empty: Count,
-    /// Acknowledged. What was rejected does not count.
-    pub ack: Count,
-    /// Of those delivered and fetched: for another time.
-    pub redeliver: Count,
-}
-
-impl MessageCounts {
-    /// RabbitMQ's names and the numbers, in the order of the fields.
-    pub fn named(&self) -> [(&'static str, u64); 11] {
-        [
-            ("publish", self.publish.get()),
-            ("confirm", self.confirm.get()),
-            ("return_unroutable", self.return_unroutable.get()),
-            ("drop_unroutable", self.drop_unroutable.get()),
-            ("deliver", self.deliver.get()),
-            ("deliver_no_ack", self.deliver_no_ack.get()),
-            ("get", self.get.get()),
-            ("get_no_ack", self.get_no_ack.get()),
-            ("get_empty", self.get_empty.get()),
-            ("ack", self.ack.get()),
-            ("redeliver", self.redeliver.get()),
-        ]
-    }
-}
-
 impl Channel {
     /// A channel that was just opened.
     pub(super) fn new(number: u16) -> Self {
         Self {
             number,
-            counts: MessageCounts::default(),
+            counts: ChannelCounts::default(),
             prefetch: Count::default(),
             global_prefetch: Count::default(),
             settled: Count::default(),
@@ -98,7 +52,7 @@ impl Channel {
 
     /// Messages that the client has and has not settled.
     pub fn unacked(&self) -> u64 {
-        let handed = self.counts.deliver.get() + self.counts.get.get();
+        let handed = self.counts.messages.deliver.get() + self.counts.messages.get.get();
         handed.saturating_sub(self.settled.get() + self.acks_uncommitted.get())
     }
 

@@ -1,16 +1,13 @@
 //! What connections and channels did that are gone, by virtual host: without it, totals would fall when somebody leaves.
 
-use super::{Channel, Connection, SizeCounts};
+use super::{Channel, ChannelCounts, Connection, KINDS, SizeCounts};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// How many kinds of messages a channel counts.
-pub const KINDS: usize = 11;
 
 /// A virtual host's numbers since the start of the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// In the order of [`super::MessageCounts::named`].
+    /// In the order of [`ChannelCounts::NAMES`].
     pub messages: [u64; KINDS],
     /// Publishes that were to be confirmed.
     pub to_confirm: u64,
@@ -23,29 +20,14 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// RabbitMQ's names of `messages`.
-    pub const NAMES: [&'static str; KINDS] = [
-        "publish",
-        "confirm",
-        "return_unroutable",
-        "drop_unroutable",
-        "deliver",
-        "deliver_no_ack",
-        "get",
-        "get_no_ack",
-        "get_empty",
-        "ack",
-        "redeliver",
-    ];
-
     /// RabbitMQ's names and the numbers.
     pub fn named(&self) -> [(&'static str, u64); KINDS] {
-        std::array::from_fn(|at| (Self::NAMES[at], self.messages[at]))
+        std::array::from_fn(|at| (ChannelCounts::NAMES[at], self.messages[at]))
     }
 
     /// Adds a channel's.
     pub fn add_channel(&mut self, channel: &Channel) {
-        for (sum, (_, count)) in self.messages.iter_mut().zip(channel.counts.named()) {
+        for (sum, count) in self.messages.iter_mut().zip(channel.counts.numbers()) {
             *sum += count;
         }
         self.to_confirm += channel.to_confirm.get();

@@ -160,7 +160,7 @@ impl<'a> Collector<'a> {
         let (mut channels, mut publishers) = (0_usize, 0_u64);
         for channel in connections.iter().flat_map(|connection| connection.channels()) {
             channels += 1;
-            publishers += u64::from(channel.counts.publish.get() > 0);
+            publishers += u64::from(channel.counts.messages.publish.get() > 0);
         }
         let (mut queues, mut consumers) = (0_usize, 0);
         self.broker.queues().for_each(|queue| {
@@ -235,7 +235,7 @@ impl<'a> Collector<'a> {
             );
             consumers += status.consumers;
             add(&mut more, holdings(&status));
-            add(&mut delivery, queue.counts().named().map(|(_, count)| count));
+            add(&mut delivery, queue.counts().numbers());
         });
         self.single(QUEUE_COARSE, coarse.map(Number::Whole), "");
         self.single(QUEUE_CONSUMERS, [consumers.into()], "");
@@ -325,7 +325,7 @@ impl<'a> Collector<'a> {
             self.many(QUEUE, &rows.collect());
         }
         if delivery {
-            let numbers = |queue: &Queue| queue.counts().named().map(|(_, count)| Number::Whole(count));
+            let numbers = |queue: &Queue| queue.counts().numbers().map(Number::Whole);
             let rows = rows
                 .clone()
                 .map(|(labels, _, queue)| (labels.clone(), numbers(queue)));
@@ -412,7 +412,7 @@ impl<'a> Collector<'a> {
             self.many(CHANNEL, &rows.collect());
         }
         if exchange || queue {
-            let counts = |channel: &Channel| channel.counts.named().map(|(_, count)| Number::Whole(count));
+            let counts = |channel: &Channel| channel.counts.numbers().map(Number::Whole);
             let rows: Rows<KINDS> = rows.map(|(labels, channel)| (labels, counts(channel))).collect();
             let chosen = CHANNEL_COUNTS.into_iter().enumerate();
             for (at, metric) in chosen.filter(|(at, _)| if *at < 4 { exchange } else { queue }) {

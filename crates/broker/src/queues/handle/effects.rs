@@ -149,9 +149,8 @@ impl Queue {
                 });
             }
             Effect::Release { places } => {
-                let (id, queue) = (self.id, self.clone());
-                actions.jobs.push(Job::Free { queue: id, places });
-                actions.jobs.push(Job::RewriteSparse { queue });
+                let queue = self.clone();
+                actions.jobs.push(Job::FreeAndRewrite { queue, places });
             }
             Effect::Forget { .. } => {}
             Effect::Unused => actions.unused = true,

@@ -151,7 +151,7 @@ impl Channel {
 
     /// Says that a get found nothing.
     pub fn got_nothing(&mut self, out: &mut Vec<u8>) {
-        self.shown.counts.get_empty.add(1);
+        self.shown.counts.messages.get_empty.add(1);
         self.write(out, &BasicGetEmpty {});
     }
 
@@ -170,15 +170,19 @@ impl Channel {
         let delivery_tag = self.next_tag;
         self.next_tag += 1;
         if no_ack {
-            self.shown.counts.get_no_ack.add(1);
+            self.shown.counts.messages.get_no_ack.add(1);
         } else {
             let holder = self.holders.getter(queue);
             self.unacked.push(delivery_tag, holder, seq, 1);
             self.holders.add(holder, 1);
             self.time_get(holder, queue, delivery_tag, cx);
-            self.shown.counts.get.add(1);
+            self.shown.counts.messages.get.add(1);
         }
-        self.shown.counts.redeliver.add(delivery.redelivered.into());
+        self.shown
+            .counts
+            .messages
+            .redeliver
+            .add(delivery.redelivered.into());
         let message = delivery.block.message((seq - delivery.base) as usize);
         if self.shown.connection().is_traced() {
             let (number, redelivered) = (self.id.number, delivery.redelivered);

@@ -103,7 +103,7 @@ impl Channel {
                 break;
             }
         }
-        let counts = &self.shown.counts;
+        let counts = &self.shown.counts.messages;
         match self.consumers[at].no_ack {
             true => counts.deliver_no_ack.add(written),
             false => counts.deliver.add(written),

@@ -85,7 +85,7 @@ impl Channel {
 
     /// So many messages were published.
     pub fn count_published(&mut self, count: u64) {
-        self.shown.counts.publish.add(count);
+        self.shown.counts.messages.publish.add(count);
         if let Some(confirms) = &self.confirms {
             self.shown.to_confirm.set(confirms.next() - 1);
         }

@@ -111,7 +111,7 @@ impl Channel {
                 let count = seqs.count();
                 shown.settled.add(count);
                 if verdict == Verdict::Accept {
-                    shown.counts.ack.add(count);
+                    shown.counts.messages.ack.add(count);
                 }
                 holders.settle(holder, count, |holder| {
                     if holder.consumer.is_some() {
