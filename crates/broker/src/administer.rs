@@ -151,7 +151,7 @@ impl<'a> Administrator<'a> {
         self.change(|reply| Request::DeleteUser { name, reply })?;
         self.broker
             .close_sessions(&format!("user '{user}' is deleted"), |session| {
-                session.user().name == user
+                *session.user().name == *user
             });
         Ok(())
     }

@@ -31,11 +31,13 @@ const QUEUE_MEMORY: (usize, usize) = (16 * 1024 * 1024, 256 * 1024);
 
 /// One node.
 pub struct Broker {
+    /// In front: the catalog's trees are deep types, and the compiler, which looks through all of this wherever a thread is given
+    /// a part of it, reaches them soonest from here.
+    topology: Topology,
     options: Options,
     node: Arc<Node>,
     log_events: crate::node::LogEvents,
     queues: Arc<Registry>,
-    topology: Topology,
     alarms: Alarms,
     service: Service,
     replies: Replies,

@@ -320,7 +320,7 @@ impl Session {
         Asker {
             outbox: self.outbox().clone(),
             channel,
-            user: self.user_name().clone(),
+            user: self.user().name.clone(),
         }
     }
 

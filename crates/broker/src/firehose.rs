@@ -118,10 +118,10 @@ pub(crate) fn published<'q>(
         .with("vhost", session.vhost())
         .with("connection", name)
         .with("channel", i32::from(channel))
-        .with("user", session.user().name.as_str())
+        .with("user", &*session.user().name)
         .with("routed_queues", queues.map(Value::from).collect::<Vec<_>>());
     broker.send_traced(
-        session.shared_vhost(),
+        session.vhost_name(),
         [b"publish", publish.exchange],
         &headers,
         publish.body,
@@ -153,7 +153,7 @@ pub(crate) fn delivered(
         .with("vhost", &*connection.vhost)
         .with("connection", connection.name.as_str())
         .with("channel", i32::from(channel))
-        .with("user", connection.user.as_str());
+        .with("user", &*connection.user);
     broker.send_traced(
         &connection.vhost,
         [b"deliver", queue.as_bytes()],

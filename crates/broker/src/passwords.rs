@@ -167,7 +167,7 @@ mod tests {
         let (found, thread) = ask("wrong");
         assert_eq!(found.unwrap_err(), LoginRefusal::Credentials);
         assert!(thread.starts_with("passwords-"));
-        assert_eq!(ask("secret").0.unwrap().name, "jane");
+        assert_eq!(&*ask("secret").0.unwrap().name, "jane");
         assert!(!broker.takes_time(&attempt("secret")) && broker.takes_time(&attempt("wrong")));
         // A new password ends that.
         let hash = broker.hash_password(b"secret").unwrap();

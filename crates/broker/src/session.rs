@@ -23,7 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 #[derive(Clone, Debug)]
 pub struct User {
     /// The name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its tags, such as `administrator`.
     pub tags: Vec<String>,
     /// What it may do by its authority's word; `None` leaves it to the catalog's permissions.
@@ -32,7 +32,7 @@ pub struct User {
 
 impl User {
     /// A user of the catalog without tags.
-    pub fn named(name: impl Into<String>) -> Self {
+    pub fn named(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
             tags: Vec::new(),
@@ -77,8 +77,6 @@ impl std::fmt::Display for OpenRefusal {
 pub struct Session {
     id: ConnectionId,
     user: User,
-    /// The user's name, to be passed on.
-    user_name: Arc<str>,
     vhost: Arc<str>,
     outbox: Arc<Outbox>,
     broker: Arc<Broker>,
@@ -114,7 +112,7 @@ impl Broker {
         if view.vhost(vhost).is_some() && !user.enters(&view, vhost) {
             return Err(OpenRefusal::NoAccess {
                 vhost: vhost.into(),
-                user: user.name,
+                user: user.name.to_string(),
             });
         }
         self.open_session(user, vhost, outbox, false)
@@ -149,7 +147,6 @@ impl Broker {
         let closed = AtomicBool::new(false);
         let session = Session {
             id,
-            user_name: user.name.as_str().into(),
             rights: RwLock::new(user.rights.clone()),
             user,
             vhost: vhost.into(),
@@ -208,7 +205,7 @@ impl Session {
         if let Some(limit) = catalog::Quota::is_reached(limit, open) {
             of_user.channels.fetch_sub(1, Ordering::AcqRel);
             return Err(Refusal::ChannelLimit {
-                user: self.user.name.clone(),
+                user: self.user.name.to_string(),
                 limit,
             });
         }
@@ -252,10 +249,6 @@ impl Session {
         &self.user
     }
 
-    pub(crate) fn user_name(&self) -> &Arc<str> {
-        &self.user_name
-    }
-
     /// The virtual host.
     pub fn vhost(&self) -> &str {
         &self.vhost
@@ -289,10 +282,6 @@ impl Session {
     /// Whether what it sends and receives is copied.
     pub(crate) fn traced(&self) -> &Traced {
         &self.traced
-    }
-
-    pub(crate) fn shared_vhost(&self) -> &Arc<str> {
-        &self.vhost
     }
 
     /// A channel's way into the hall for messages.
@@ -336,7 +325,7 @@ impl Session {
             return false;
         }
         let attempt = Attempt {
-            user: self.user.name.clone(),
+            user: self.user.name.to_string(),
             password: Some(password.to_vec()),
             peer,
         };
@@ -412,7 +401,7 @@ impl Session {
             key: String::from_utf8_lossy(key).into_owned(),
             exchange: exchange.name.to_string(),
             vhost: self.vhost.to_string(),
-            user: self.user.name.clone(),
+            user: self.user.name.to_string(),
         })
     }
 
@@ -430,7 +419,7 @@ impl Session {
             kind,
             name: name.into(),
             vhost: self.vhost.as_ref().into(),
-            user: self.user.name.clone(),
+            user: self.user.name.to_string(),
         }
     }
 

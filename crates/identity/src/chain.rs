@@ -275,7 +275,7 @@ impl Oracle for Judge {
 /// A user of another's, with the rights that the catalog gives: it must know the user.
 fn catalogued(broker: &Arc<Broker>, user: User, attempt: &Attempt) -> Result<User, LoginRefusal> {
     let named = Attempt {
-        user: user.name,
+        user: user.name.to_string(),
         password: None,
         peer: attempt.peer,
     };

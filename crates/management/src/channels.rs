@@ -89,7 +89,7 @@ fn member(call: &Call<'_>, found: &Found, path: &str) -> Option<Value> {
         "name" => found.name().into(),
         "number" => channel.number.into(),
         "vhost" => (*connection.vhost).into(),
-        "user" => connection.user.as_str().into(),
+        "user" => (*connection.user).into(),
         "consumer_count" => channel.consumer_count().into(),
         "messages_unacknowledged" => channel.unacked().into(),
         "messages_unconfirmed" => channel.unconfirmed().into(),
@@ -139,8 +139,8 @@ fn row(call: &Call<'_>, connection: &Connection, channel: &Arc<Channel>) -> Map<
     put("number", channel.number.into());
     put("node", call.hall.options.node.as_str().into());
     put("vhost", (*connection.vhost).into());
-    put("user", connection.user.as_str().into());
-    put("user_who_performed_action", connection.user.as_str().into());
+    put("user", (*connection.user).into());
+    put("user_who_performed_action", (*connection.user).into());
     put("connection_details", details(connection));
     put("state", connection.state().of_channel().into());
     put("held_ms", held_ms(call, connection).into());

@@ -48,7 +48,7 @@ pub fn visible(call: &Call<'_>) -> Vec<Arc<Connection>> {
     connections.retain(|connection| {
         (call.is_monitor() || connection.user == call.user.name)
             && vhost.is_none_or(|vhost| *connection.vhost == *vhost)
-            && user.is_none_or(|user| connection.user == user)
+            && user.is_none_or(|user| *connection.user == *user)
     });
     connections
 }
@@ -82,7 +82,7 @@ fn member(call: &Call<'_>, connection: &Connection, path: &str) -> Option<Value>
     Some(match path {
         "name" => connection.name.as_str().into(),
         "vhost" => (*connection.vhost).into(),
-        "user" => connection.user.as_str().into(),
+        "user" => (*connection.user).into(),
         "state" => connection.state().name().into(),
         "channels" => connection.channel_count().into(),
         "recv_oct" => connection.received_bytes.get().into(),
@@ -135,7 +135,7 @@ pub fn may_see(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
 /// # Errors
 /// What belongs to this user is neither the asker's nor is the asker an administrator.
 fn may_touch(call: &Call<'_>, user: &str) -> Result<(), Refusal> {
-    if call.has_tag("administrator") || call.user.name == user {
+    if call.has_tag("administrator") || *call.user.name == *user {
         return Ok(());
     }
     Err(Refusal::not_authorised("User not authorised to access object"))
@@ -173,8 +173,8 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     put("type", "network".into());
     put("protocol", connection.protocol.into());
     put("state", connection.state().name().into());
-    put("user", connection.user.as_str().into());
-    put("user_who_performed_action", connection.user.as_str().into());
+    put("user", (*connection.user).into());
+    put("user_who_performed_action", (*connection.user).into());
     put("vhost", (*connection.vhost).into());
     put("auth_mechanism", connection.mechanism.into());
     put("connected_at", connection.connected_at_ms.into());

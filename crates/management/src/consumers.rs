@@ -70,7 +70,7 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
             "node": call.hall.options.node,
             "peer_host": connection.peer.ip().to_canonical().to_string(),
             "peer_port": connection.peer.port(),
-            "user": connection.user,
+            "user": &*connection.user,
         },
     })
 }

@@ -183,7 +183,7 @@ fn is_of_the_server(name: &str) -> bool {
 
 fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {
     // Who imports may do everything in the virtual hosts that come; an operator may anyhow, and is no user.
-    let asker = (!call.operator).then_some(call.user.name.as_str());
+    let asker = (!call.operator).then_some(&*call.user.name);
     import(&call.administrator(), call.body, None, asker).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
 }

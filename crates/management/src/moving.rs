@@ -206,7 +206,7 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
     let ended = work.run(&mut outcome, &mut scan);
     tracing::info!(
         area = "management",
-        user = call.user.name,
+        user = &*call.user.name,
         vhost = call.part("vhost"),
         queue = call.part("name"),
         refused = outcome.refused,

@@ -112,7 +112,7 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
 }
 
 fn whoami(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let (name, tags) = (&call.user.name, &call.user.tags);
+    let (name, tags) = (&*call.user.name, &call.user.tags);
     Ok(Reply::json(
         &json!({"name": name, "tags": tags, "is_internal_user": true}),
     ))

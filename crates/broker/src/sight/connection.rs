@@ -91,7 +91,7 @@ pub struct Connection {
     /// How the user logged in.
     pub mechanism: &'static str,
     /// Who logged in.
-    pub user: String,
+    pub user: Arc<str>,
     /// The virtual host.
     pub vhost: Arc<str>,
     /// The agreed number of channels; 0 is no limit.
@@ -136,7 +136,7 @@ impl Connection {
             protocol: card.protocol,
             mechanism: card.mechanism,
             user: session.user().name.clone(),
-            vhost: session.shared_vhost().clone(),
+            vhost: session.vhost_name().clone(),
             channel_max: card.channel_max,
             frame_max: card.frame_max,
             heartbeat_s: card.heartbeat_s,

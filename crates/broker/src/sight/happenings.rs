@@ -8,8 +8,8 @@ impl Connection {
     pub(crate) fn opened(&self) -> Happening {
         self.about("connection.created")
             .with("vhost", &*self.vhost)
-            .with("user", self.user.as_str())
-            .with("user_who_performed_action", self.user.as_str())
+            .with("user", &*self.user)
+            .with("user_who_performed_action", &*self.user)
             .with("protocol", self.protocol)
             .with("auth_mechanism", self.mechanism)
             .with("host", self.local.ip().to_string())
@@ -49,16 +49,16 @@ impl Channel {
             .with("name", format!("{} ({})", connection.name, self.number))
             .with("connection", connection.id.to_string())
             .with("number", i64::from(self.number))
-            .with("user", connection.user.as_str())
+            .with("user", &*connection.user)
             .with("vhost", &*connection.vhost)
-            .with("user_who_performed_action", connection.user.as_str())
+            .with("user_who_performed_action", &*connection.user)
     }
 
     pub(super) fn closed(&self, connection: &Connection) -> Happening {
         Happening::new("channel.closed")
             .with("pid", connection.channel_pid(self.number))
             .with("consumer_count", self.consumer_count() as i64)
-            .with("user_who_performed_action", connection.user.as_str())
+            .with("user_who_performed_action", &*connection.user)
     }
 }
 
@@ -81,6 +81,6 @@ impl Consumer {
             .with("channel", self.connection.channel_pid(self.channel))
             .with("queue", &*self.queue)
             .with("vhost", &*self.vhost)
-            .with("user_who_performed_action", self.connection.user.as_str())
+            .with("user_who_performed_action", &*self.connection.user)
     }
 }

@@ -79,7 +79,7 @@ fn a_good_token_names_its_user_tags_and_rights() {
     let oauth2 = OAuth2::open(issuer.settings()).unwrap();
     let user = oauth2.user(&issuer.sign(&header(), &claims()), false).unwrap();
     assert_eq!(
-        (user.name.as_str(), &user.tags[..]),
+        (&*user.name, &user.tags[..]),
         ("jane", &["management".to_owned()][..])
     );
     let rights = user.rights.unwrap();
@@ -178,7 +178,7 @@ fn scopes_come_in_many_forms() {
         .user(&issuer.sign(&json!({"alg": "ES256"}), &claims), false)
         .unwrap();
     assert_eq!(
-        (user.name.as_str(), &user.tags[..]),
+        (&*user.name, &user.tags[..]),
         ("Jane Doe", &["administrator".to_owned()][..])
     );
     let rights = user.rights.unwrap();
@@ -222,8 +222,8 @@ fn a_server_is_asked_for_its_keys_when_a_token_names_one_and_not_for_each_that_i
         oauth2.user(&token, false).unwrap_err(),
         Refused::UnknownKey("two".into())
     );
-    assert_eq!(oauth2.user(&token, true).unwrap().name, "jane");
-    assert_eq!(oauth2.user(&token, false).unwrap().name, "jane");
+    assert_eq!(&*oauth2.user(&token, true).unwrap().name, "jane");
+    assert_eq!(&*oauth2.user(&token, false).unwrap().name, "jane");
     serving.join().unwrap();
     let made_up = issuer.sign(&json!({"alg": "ES256", "kid": "three"}), &claims());
     assert_eq!(

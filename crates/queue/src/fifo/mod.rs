@@ -157,7 +157,7 @@ impl<E: Ends> Fifo<E> {
     pub fn status(&self) -> Status {
         let sums = self.contents.sums();
         let unacked =
-            sums.live - self.dispatch.ready - self.dispatch.leaving_count + self.dispatch.taken.count();
+            sums.live - self.dispatch.ready - self.dispatch.leaving.count() + self.dispatch.taken.count();
         Status {
             ready: self.dispatch.ready,
             unacked,

@@ -4,7 +4,7 @@
 //! expiration. Those stand in a line of spans, one for all messages that came in the same millisecond; only a message whose
 //! deadline is before an earlier message's takes a place of its own, in a heap.
 
-use crate::fifo::dispatch::Returned;
+use crate::fifo::dispatch::SeqSet;
 use crate::fifo::record::Expiry;
 use model::Seq;
 use std::cmp::Reverse;
@@ -26,7 +26,7 @@ pub(crate) struct Expiries {
     /// The heap is looked through when it reaches this length.
     full: usize,
     /// Their deadline has passed, but somebody holds them, or their dead letters have not arrived: they expire if they come back.
-    late: Returned,
+    late: SeqSet,
 }
 
 impl Default for Expiries {
@@ -36,7 +36,7 @@ impl Default for Expiries {
             line: VecDeque::new(),
             heap: BinaryHeap::new(),
             full: STALE,
-            late: Returned::default(),
+            late: SeqSet::default(),
         }
     }
 }

@@ -5,13 +5,13 @@
 
 mod consumer;
 mod lines;
-mod returned;
 mod ring;
+mod seq_set;
 
 pub(crate) use consumer::Consumer;
 pub(crate) use lines::Lines;
-pub(crate) use returned::Returned;
 pub(crate) use ring::{Ring, Span};
+pub(crate) use seq_set::SeqSet;
 
 use super::Ends;
 use model::Seq;
@@ -22,15 +22,13 @@ pub(crate) struct Dispatch<E: Ends> {
     /// No message from here on was ever handed out.
     pub cursor: Seq,
     /// Ready messages before the cursor.
-    pub returned: Returned,
+    pub returned: SeqSet,
     /// Live messages on their way to a dead-letter exchange, on either side of the cursor.
-    pub leaving: Returned,
-    /// How many those are.
-    pub leaving_count: u64,
+    pub leaving: SeqSet,
     /// The sum of their bodies' lengths.
     pub leaving_bytes: u64,
     /// Those among them that an operator has.
-    pub taken: Returned,
+    pub taken: SeqSet,
     /// The sum of their bodies' lengths.
     pub taken_bytes: u64,
     /// How many messages are ready.
@@ -65,11 +63,10 @@ impl<E: Ends> Dispatch<E> {
         ring.set_single(single_active);
         Self {
             cursor: 1,
-            returned: Returned::default(),
-            leaving: Returned::default(),
-            leaving_count: 0,
+            returned: SeqSet::default(),
+            leaving: SeqSet::default(),
             leaving_bytes: 0,
-            taken: Returned::default(),
+            taken: SeqSet::default(),
             taken_bytes: 0,
             ready: 0,
             ready_bytes: 0,
@@ -114,16 +111,14 @@ impl<E: Ends> Dispatch<E> {
     /// Live messages that are neither ready nor held go to a dead-letter exchange, with so much in their bodies.
     pub(crate) fn leave(&mut self, first: Seq, last: Seq, bytes: u64) {
         self.leaving.insert(first, last);
-        self.leaving_count += last + 1 - first;
         self.leaving_bytes += bytes;
     }
 
     /// They have arrived, or never will.
     pub(crate) fn left(&mut self, first: Seq, last: Seq, bytes: u64) {
         self.leaving.remove(first, last);
-        self.leaving_count -= last + 1 - first;
         // As with what is ready: estimates may differ from what was added.
-        self.leaving_bytes = match self.leaving_count {
+        self.leaving_bytes = match self.leaving.count() {
             0 => 0,
             _ => self.leaving_bytes.saturating_sub(bytes),
         };
@@ -168,7 +163,7 @@ impl<E: Ends> Dispatch<E> {
         self.returned.clear();
         self.leaving.clear();
         self.taken.clear();
-        (self.leaving_count, self.leaving_bytes, self.taken_bytes) = (0, 0, 0);
+        (self.leaving_bytes, self.taken_bytes) = (0, 0);
         self.ready = 0;
         self.ready_bytes = 0;
     }

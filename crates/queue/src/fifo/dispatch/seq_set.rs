@@ -6,18 +6,20 @@ use std::collections::BTreeMap;
 
 /// A set of numbers as disjoint, inclusive spans; first by last.
 #[derive(Debug, Default)]
-pub(crate) struct Returned {
+pub(crate) struct SeqSet {
     spans: BTreeMap<Seq, Seq>,
+    /// How many numbers are in it: asked after each turn.
+    count: u64,
 }
 
-impl Returned {
+impl SeqSet {
     pub(crate) fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
     /// How many numbers are in it.
     pub(crate) fn count(&self) -> u64 {
-        self.spans().map(|(first, last)| last + 1 - first).sum()
+        self.count
     }
 
     /// All spans, ascending.
@@ -32,6 +34,7 @@ impl Returned {
 
     /// Adds numbers none of which are in the set.
     pub(crate) fn insert(&mut self, mut first: Seq, mut last: Seq) {
+        self.count += last + 1 - first;
         if let Some((before, end)) = self
             .spans
             .range(..first)
@@ -59,6 +62,7 @@ impl Returned {
             else {
                 return;
             };
+            self.count -= to + 1 - from;
             self.spans.remove(&start);
             if start < from {
                 self.spans.insert(start, from - 1);
@@ -107,6 +111,7 @@ impl Returned {
 
     pub(crate) fn clear(&mut self) {
         self.spans.clear();
+        self.count = 0;
     }
 }
 
@@ -119,24 +124,25 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_like_a_set(steps in prop::collection::vec((any::<bool>(), 1u64..60, 0u64..10), 0..60)) {
-            let mut returned = Returned::default();
+            let mut set = SeqSet::default();
             let mut naive = BTreeSet::new();
             for (add, first, more) in steps {
                 let last = first + more;
                 if add {
                     let mut absent = Vec::new();
-                    returned.others(first, last, |a, b| absent.push((a, b)));
+                    set.others(first, last, |a, b| absent.push((a, b)));
                     let flat: Vec<Seq> = absent.iter().flat_map(|(a, b)| *a..=*b).collect();
                     prop_assert_eq!(&flat, &(first..=last).filter(|n| !naive.contains(n)).collect::<Vec<_>>());
                     for (a, b) in absent {
-                        returned.insert(a, b);
+                        set.insert(a, b);
                     }
                     naive.extend(first..=last);
                 } else {
-                    returned.remove(first, last);
+                    set.remove(first, last);
                     naive.retain(|n| !(first..=last).contains(n));
                 }
-                let flat: Vec<Seq> = returned.spans.iter().flat_map(|(a, b)| *a..=*b).collect();
+                prop_assert_eq!(set.count(), naive.len() as u64);
+                let flat: Vec<Seq> = set.spans.iter().flat_map(|(a, b)| *a..=*b).collect();
                 prop_assert_eq!(&flat, &naive.iter().copied().collect::<Vec<_>>());
             }
         }
