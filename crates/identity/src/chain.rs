@@ -200,7 +200,7 @@ impl Asked {
             }
         }
         let person = Person {
-            name: user.name.clone(),
+            name: user.name.to_string(),
             tags: user.tags.clone(),
             peer: attempt.peer,
         };
