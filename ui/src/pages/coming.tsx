@@ -11,7 +11,10 @@ const ROWS: { there: string; here: ComponentChildren }[] = [
   { there: "Connections, Channels", here: <><a href="#/connections">Connections</a>, <a href="#/channels">Channels</a>; "Force Close" is "Close" on a connection's page</> },
   { there: "Exchanges, Add a new exchange", here: <><a href="#/exchanges">Exchanges</a>, New exchange</> },
   { there: "Queues and Streams, Add a new queue", here: <><a href="#/queues">Queues</a>, New queue; arguments are written one a line</> },
-  { there: "A queue's page: Publish message, Get messages, Purge, Delete", here: "the same, on a queue's page" },
+  { there: "A queue's page: Publish message, Get messages, Purge, Delete", here: "the same, on a queue's page; Messages in the queue shows them without consuming or marking any" },
+  { there: "A queue's page: Move messages (needs the shovel plugin)", here: "Move, copy, replay or delete, on a queue's page" },
+  { there: "Overview, Churn statistics; Ports and contexts", here: <><a href="#/">Overview</a>: Comings and goings; Listens on</> },
+  { there: "Top processes (a plugin)", here: <><a href="#/node">Node</a>, Memory by use; what holds a queue or a connection back stands on its page</> },
   { there: "Admin, Users", here: <a href="#/users">Users</a> },
   { there: "Admin, Virtual Hosts", here: <a href="#/vhosts">Virtual hosts</a> },
   { there: "Admin, Policies; Operator policies", here: <><a href="#/policies">Policies</a>, both, with a preview of what a pattern takes hold of</> },
@@ -20,6 +23,8 @@ const ROWS: { there: string; here: ComponentChildren }[] = [
   { there: "Admin, Feature Flags; Deprecated Features", here: "nothing: there are no flags to enable" },
   { there: "The choice of a virtual host, above on the right", here: "the same place" },
   { there: "Refresh every 5 seconds, above on the right", here: "in the menu under your name; the mark on the left says how old the figures are" },
+  { there: "Columns that are chosen with +/-", here: "as many as the window has room for" },
+  { there: "Federation, Shovel, Streams (plugins); a page for super streams", here: "nothing yet" },
 ];
 
 export function Coming() {
