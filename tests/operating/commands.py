@@ -250,6 +250,14 @@ SERIES: list[Command] = [
         rabbitmq-diagnostics check_if_node_is_quorum_critical
         rabbitmq-diagnostics check_local_alarms
         rabbitmq-plugins is_enabled rabbitmq_zork
+        rabbitmq-diagnostics cipher_suites --format zork
+        rabbitmq-diagnostics discover_peers
+        rabbitmq-diagnostics enable_auth_attempt_source_tracking
+        rabbitmq-diagnostics disable_auth_attempt_source_tracking
+        rabbitmq-diagnostics reset_node_auth_attempt_metrics
         """
     ),
+    *lines("rabbitmq-diagnostics cipher_suites\nrabbitmq-diagnostics cipher_suites --all --format erlang\nrabbitmq-diagnostics cipher_suites --format map", "code"),
+    *lines("rabbitmq-diagnostics os_env\nrabbitmq-diagnostics command_line_arguments", "code"),
+    *lines("rabbitmq-diagnostics cipher_suites --formatter json", "shape"),
 ]

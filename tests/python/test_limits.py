@@ -56,6 +56,14 @@ def test_a_virtual_host_has_no_more_queues_than_it_may(api, place):
     assert api.get(f"/vhost-limits/{place}").json == []
 
 
+def test_what_delayed_exchanges_keep_counts_for_no_limit(api, place):
+    assert api.put(f"/exchanges/{place}/later", {"type": "x-delayed-message", "arguments": {"x-delayed-type": "fanout"}}).status == 201
+    assert api.put(f"/vhost-limits/{place}/max-queues", {"value": 1}).status == 204
+    assert api.put(f"/queues/{place}/one", {}).status == 201
+    assert api.put(f"/queues/{place}/two", {}).status == 400
+    assert [queue["name"] for queue in api.get(f"/queues/{place}").json] == ["one"]
+
+
 def test_users_and_virtual_hosts_have_no_more_connections_than_they_may(api, place):
     with enter(place):
         for kind, text in [

@@ -283,3 +283,31 @@ def test_health_checks(api):
     assert api.get(f"/health/checks/port-listener/{open_port}").json == {"port": open_port, "status": "ok"}
     assert api.get("/health/checks/port-listener/x").json == {"error": "bad_request", "reason": "Invalid port"}
     assert api.get("/health/checks/certificate-expiration/1/x").json["reason"] == "Time unit not recognised. Supported units: days, weeks, months, years."
+
+
+def test_what_is_published_here_counts_for_the_virtual_host(api, vhost):
+    assert api.put(f"/permissions/{q(vhost)}/guest", {"configure": ".*", "write": ".*", "read": ".*"}).status in (201, 204)
+    assert api.put(f"/queues/{q(vhost)}/here", {}).status == 201
+    for key in ("here", "nowhere"):
+        sent = {"properties": {}, "routing_key": key, "payload": "text", "payload_encoding": "string"}
+        assert api.post(f"/exchanges/{q(vhost)}/amq.default/publish", sent).json == {"routed": key == "here"}
+    names = ("publish", "confirm", "return_unroutable")
+    until(lambda: [api.get(f"/vhosts/{q(vhost)}").json.get("message_stats", {}).get(name) for name in names], lambda counts: counts == [2, 2, 1])
+
+
+def test_logins_are_told_apart_by_source_once_somebody_wants_it(api, user):
+    node = q(api.get("/overview").json["node"])
+    mine = user("management")
+    sources = f"/auth/attempts/{node}/source"
+
+    def counted():
+        return [(row["remote_address"], row["protocol"], row["auth_attempts"], row["auth_attempts_failed"]) for row in api.get(sources).json if row["username"].endswith(".management")]
+
+    assert mine.get("/whoami").status == 200 and counted() == []
+    assert api.put("/leveret/login-sources", {"tracked": True}).status == 204
+    assert mine.get("/whoami").status == 200
+    address, protocol, attempts, failed = counted()[-1]
+    assert (protocol, attempts, failed) == ("http", 1, 0)
+    assert api.put("/leveret/login-sources", {"tracked": False}).status == 204
+    assert mine.get("/whoami").status == 200 and counted()[-1] == (address, protocol, 1, 0)
+    assert api.delete(sources).status == 204 and counted() == []

@@ -154,6 +154,13 @@ def test_the_detailed_page_has_the_families_and_virtual_hosts_that_are_asked_for
     assert set(page("/metrics/detailed")) <= {"rabbitmq_build_info", "rabbitmq_identity_info", "leveret_metrics_left_out"}
 
 
+def test_the_parts_of_the_memory_are_on_a_page_of_their_own():
+    samples = page("/metrics/memory-breakdown")
+    parts = {name: value(samples, name) for name in samples if name.startswith("rabbitmq_memory_")}
+    assert len(parts) == 26 and set(samples) - set(parts) == {"rabbitmq_build_info", "rabbitmq_identity_info"}
+    assert parts["rabbitmq_memory_code_module_bytes"] > 1_000_000 and parts["rabbitmq_memory_other_system_bytes"] > 0
+
+
 def test_names_of_queues_cannot_break_the_page(channel, name):
     evil = name + '"} 5 rabbitmq_up 1\\'
     channel.queue_declare(evil, exclusive=True)

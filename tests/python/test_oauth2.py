@@ -198,6 +198,8 @@ def test_the_catalog_may_have_the_permissions(guarded, issuer):
         connection.channel().queue_declare("q")
     with pytest.raises(pika.exceptions.ProbableAuthenticationError):
         login(one, issuer.token(sub="nobody"))
+    status, who = api(one, f"Bearer {issuer.token(sub='guest', scope='rabbitmq.tag:monitoring')}")
+    assert (status, who["name"], sorted(who["tags"])) == (200, "guest", ["administrator", "monitoring"])
 
 
 def test_settings_without_which_nothing_works_are_named(guarded):

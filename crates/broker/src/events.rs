@@ -59,7 +59,8 @@ impl Broker {
     /// Tells those who watch of a login.
     pub fn login_attempted(&self, attempt: &LoginAttempt<'_>) {
         let counts = self.sight().login_attempts();
-        counts.record(LoginDoor::Amqp, attempt.refused.is_none());
+        let (from, user) = (attempt.peer.ip(), attempt.user);
+        counts.record(LoginDoor::Amqp, from, user, attempt.refused.is_none());
         self.happened(|| {
             let key = match attempt.refused {
                 None => "user.authentication.success",

@@ -104,6 +104,11 @@ pub fn delayed_exchange(queue: &str) -> Option<&str> {
     after(&DELAYS, queue)
 }
 
+/// What the names begin with of all that exchanges keep for themselves.
+pub(crate) fn hidden_names() -> [&'static str; 2] {
+    [&DELAYS, &SEEN].map(|prefix| std::str::from_utf8(prefix).unwrap_or_default())
+}
+
 /// True for the names of queues that exchanges keep for themselves.
 pub fn is_hidden(queue: &str) -> bool {
     queue.len() >= DELAYS.len()

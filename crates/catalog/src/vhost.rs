@@ -9,6 +9,7 @@ use imbl::{OrdMap, OrdSet};
 use model::QueueId;
 use model::table::{Table, Value};
 use smallvec::SmallVec;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A virtual host. Cloning shares everything.
@@ -113,9 +114,16 @@ impl Vhost {
         self.exchanges.len()
     }
 
-    /// How many queues there are.
+    /// How many queues clients have: what exchanges keep for themselves counts for nobody's limit.
     pub fn queue_count(&self) -> usize {
-        self.queues.len()
+        let kept = crate::queue::hidden_names();
+        let kept = kept.map(|prefix| {
+            let from = self
+                .queues
+                .range::<_, str>((Bound::Included(prefix), Bound::Unbounded));
+            from.take_while(|(name, _)| name.starts_with(prefix)).count()
+        });
+        self.queues.len() - kept.iter().sum::<usize>()
     }
 
     /// How many bindings there are, those of the default exchange not counted.

@@ -16,6 +16,7 @@ mod node;
 mod parameters;
 mod plugins;
 mod policies;
+mod process;
 mod queues;
 mod topics;
 mod upkeep;
@@ -48,6 +49,7 @@ pub const ALL: &[&[Command]] = &[
     flags::COMMANDS,
     inspect::COMMANDS,
     facts::COMMANDS,
+    process::COMMANDS,
     queues::COMMANDS,
     messages::COMMANDS,
     connections::COMMANDS,

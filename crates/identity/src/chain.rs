@@ -163,8 +163,8 @@ impl Asked {
                     Err(Refused::UnknownKey(_)) if !may_wait => return Found::MustWait,
                     Err(refused) => Err(LoginRefusal::Authority(refused.to_string())),
                     Ok(user) if link.authorizes == Backend::Internal => {
-                        // Everything but the name is the catalog's.
-                        catalogued(broker, User::named(user.name), attempt)
+                        // The name and the tags are the token's, the permissions the catalog's.
+                        catalogued(broker, user, attempt)
                     }
                     Ok(user) => Ok(user),
                 },

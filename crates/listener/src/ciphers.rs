@@ -83,6 +83,11 @@ pub fn names() -> Vec<&'static str> {
     SUITES.iter().map(|(name, ..)| *name).collect()
 }
 
+/// All suites that are spoken: names and parts.
+pub fn suites() -> impl Iterator<Item = (&'static str, Parts)> {
+    SUITES.iter().map(|row| (row.0, parts_of(row)))
+}
+
 /// Those of `all` that `names` allow, in the order of `names`.
 pub(crate) fn chosen(names: &[String], all: &[SupportedCipherSuite]) -> Vec<SupportedCipherSuite> {
     let named = |name: &String| {
@@ -95,11 +100,15 @@ pub(crate) fn chosen(names: &[String], all: &[SupportedCipherSuite]) -> Vec<Supp
 /// The parts of a suite that was agreed on.
 pub(crate) fn parts(suite: SupportedCipherSuite) -> Parts {
     let known = SUITES.iter().find(|(.., known)| *known == suite.suite());
-    known.map_or_else(Parts::default, |(_, key_exchange, cipher, _)| Parts {
+    known.map_or_else(Parts::default, parts_of)
+}
+
+fn parts_of((_, key_exchange, cipher, _): &Row) -> Parts {
+    Parts {
         key_exchange,
         cipher,
         hash: "aead",
-    })
+    }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
         .ok_or(Refusal::Anonymous)?;
     let found = broker.authenticate(&name, &password, address);
     let counts = broker.sight().login_attempts();
-    counts.record(LoginDoor::Http, found.is_ok());
+    counts.record(LoginDoor::Http, address, &name, found.is_ok());
     let user = found.map_err(|refusal| {
         tracing::warn!(area = "management", peer = %address, "HTTP access denied: user {name:?}: {refusal}");
         Refusal::Credentials

@@ -182,12 +182,9 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     put("channel_max", connection.channel_max.into());
     put("frame_max", connection.frame_max.into());
     put("timeout", connection.heartbeat_s.into());
-    put("host", connection.local.ip().to_canonical().to_string().into());
+    put("host", connection.host().into());
     put("port", connection.local.port().into());
-    put(
-        "peer_host",
-        connection.peer.ip().to_canonical().to_string().into(),
-    );
+    put("peer_host", connection.peer_host().into());
     put("peer_port", connection.peer.port().into());
     let properties = connection.client_properties();
     let named = properties.get("connection_name").and_then(|name| name.as_str());
@@ -224,7 +221,7 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
 pub fn details(connection: &Connection) -> Value {
     json!({
         "name": connection.name,
-        "peer_host": connection.peer.ip().to_canonical().to_string(),
+        "peer_host": connection.peer_host(),
         "peer_port": connection.peer.port(),
     })
 }

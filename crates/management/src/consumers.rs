@@ -68,7 +68,7 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
             "number": consumer.channel,
             "connection_name": connection.name,
             "node": call.hall.options.node,
-            "peer_host": connection.peer.ip().to_canonical().to_string(),
+            "peer_host": connection.peer_host(),
             "peer_port": connection.peer.port(),
             "user": &*connection.user,
         },

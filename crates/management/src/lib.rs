@@ -51,6 +51,7 @@ mod overview;
 mod parameters;
 mod permissions;
 mod policies;
+mod process;
 mod properties_key;
 mod query;
 mod queues;

@@ -1,6 +1,6 @@
 //! What the process's memory is used for, as far as that is known, under the names by which RabbitMQ tells it.
 
-use crate::call::Hall;
+use broker::Broker;
 use serde_json::{Map, Value};
 
 /// RabbitMQ's names for what an Erlang node has and this one has not, or has and cannot tell apart.
@@ -41,16 +41,16 @@ pub struct Share {
 }
 
 impl Share {
-    /// As it is now. Queues say what they hold after each turn, so nobody is asked.
-    pub fn of(hall: &Hall) -> Self {
+    /// As it is now, with so many bytes in samples. Queues say what they hold after each turn, so nobody is asked.
+    pub fn of(broker: &Broker, samples: u64) -> Self {
         let mut queues = 0;
-        hall.broker
+        broker
             .queues()
             .for_each(|queue| queues += queue.status().memory as u64);
         Self {
-            total: hall.broker.status().memory,
+            total: broker.status().memory,
             queues,
-            samples: hall.sampler.samples().bytes(),
+            samples,
             code: mapped(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()),
         }
     }

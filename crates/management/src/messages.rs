@@ -107,6 +107,10 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
         })?;
         awaited -= 1;
     }
+    if let Some(vhost) = call.view.vhost(call.part("vhost")) {
+        let sight = call.hall.broker.sight();
+        sight.published(&vhost.name, payload.len(), taken.is_lost(), refused);
+    }
     if refused {
         return Err(Refusal::bad_request("rejected"));
     }

@@ -46,6 +46,10 @@ pub const ROUTES: &[Route] = &[
             ("DELETE", Right::Administrator, forget_attempts),
         ],
     },
+    Route {
+        path: "/leveret/login-sources",
+        verbs: &[("PUT", Right::Administrator, track_sources)],
+    },
 ];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -76,7 +80,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {
     here(call)?;
-    let share = Share::of(call.hall);
+    let share = Share::of(&call.hall.broker, call.hall.sampler.samples().bytes());
     let mut shown = share.named();
     shown.insert("strategy".into(), "rss".into());
     let total = json!({"erlang": share.total, "rss": share.total, "allocated": share.total});
@@ -87,7 +91,7 @@ fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// In hundredths, each rounded up as RabbitMQ does.
 fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
     here(call)?;
-    let share = Share::of(call.hall);
+    let share = Share::of(&call.hall.broker, call.hall.sampler.samples().bytes());
     let total = share.total.max(1);
     let mut shown = share.named();
     for value in shown.values_mut() {
@@ -137,10 +141,29 @@ const SIZES: [&str; 9] = [
     "above 100MB",
 ];
 
-/// RabbitMQ tells addresses and names only if it was told to keep them; nobody keeps them here.
+/// As in RabbitMQ there are addresses and names only once somebody has asked to have them kept.
 fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
     here(call)?;
-    Ok(Reply::json(&json!([])))
+    let counts = call.hall.broker.sight().login_attempts().by_source().into_iter();
+    let rows = counts.map(|(source, succeeded, failed)| {
+        json!({
+            "remote_address": source.address.to_string(),
+            "username": source.user,
+            "protocol": source.door.name(),
+            "auth_attempts": succeeded + failed,
+            "auth_attempts_failed": failed,
+            "auth_attempts_succeeded": succeeded,
+        })
+    });
+    Ok(Reply::json(&rows.collect()))
+}
+
+fn track_sources(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let body = call.json()?;
+    crate::messages::need(&body, &["tracked"])?;
+    let attempts = call.hall.broker.sight().login_attempts();
+    attempts.track(crate::arguments::boolean(&body, "tracked")?);
+    Ok(Reply::empty(204))
 }
 
 fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -8,7 +8,7 @@ use crate::text::decode;
 use crate::{
     bindings, browsing, channels, configuration, connections, consumers, definitions, events, exchanges,
     health, limits, log_tail, messages, moving, nodes, openapi, overview, parameters, permissions, policies,
-    queues, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    process, queues, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -32,6 +32,7 @@ pub const ROUTES: &[&[Route]] = &[
     permissions::ROUTES,
     topic_permissions::ROUTES,
     policies::ROUTES,
+    process::ROUTES,
     parameters::ROUTES,
     limits::ROUTES,
     exchanges::ROUTES,

@@ -124,6 +124,17 @@ pub struct Connection {
     traced: Traced,
 }
 
+/// What stands for an address of clients on this machine that came by a socket in the file system.
+pub const UNIX: &str = "unix";
+
+/// One end of a connection whose end here is `local`: its port is 0 for sockets in the file system, and no other's.
+fn host(end: SocketAddr, local: SocketAddr) -> String {
+    match local.port() {
+        0 => UNIX.to_owned(),
+        _ => end.ip().to_canonical().to_string(),
+    }
+}
+
 impl Connection {
     pub(crate) fn new(session: &Session, connected_at_ms: u64, card: Card) -> Self {
         let mut client_properties = Vec::new();
@@ -155,6 +166,16 @@ impl Connection {
             broker: Arc::downgrade(session.broker()),
             traced: session.traced().clone(),
         }
+    }
+
+    /// The client's address. A socket in the file system has none, only a number by which it is told from others.
+    pub fn peer_host(&self) -> String {
+        host(self.peer, self.local)
+    }
+
+    /// Ours.
+    pub fn host(&self) -> String {
+        host(self.local, self.local)
     }
 
     /// What the client says about itself.

@@ -23,11 +23,11 @@ mod totals;
 mod touched;
 mod work;
 
-pub use attempts::{LoginAttempts, LoginDoor};
+pub use attempts::{LoginAttempts, LoginDoor, LoginSource};
 pub use buried::Buried;
 pub use channel::{Channel, ChannelSeat};
 pub use churn::Churn;
-pub use connection::{Card, Connection, State};
+pub use connection::{Card, Connection, State, UNIX};
 pub use consumer::{Consumer, ConsumerCard};
 pub use count::Count;
 pub(crate) use exchange::Ledger;

@@ -40,6 +40,12 @@ impl Registry {
         totals
     }
 
+    /// A message was published that came by no connection; see [`Totals::add_publish`].
+    pub fn published(&self, vhost: &Arc<str>, bytes: usize, lost: bool, refused: bool) {
+        self.gone
+            .change(vhost, |totals| totals.add_publish(bytes, lost, refused));
+    }
+
     /// What was published to exchanges.
     pub fn exchanges(&self) -> &Exchanges {
         &self.exchanges

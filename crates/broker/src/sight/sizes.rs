@@ -42,6 +42,13 @@ impl MessageSizes {
 }
 
 impl SizeCounts {
+    /// Adds a body of so many bytes.
+    pub fn add_one(&mut self, bytes: usize) {
+        let class = SIZE_BOUNDS.iter().position(|most| bytes <= *most);
+        self.classes[class.unwrap_or(CLASSES - 1)] += 1;
+        self.bytes += bytes as u64;
+    }
+
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
         for (sum, count) in self.classes.iter_mut().zip(other.classes) {

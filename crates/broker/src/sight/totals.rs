@@ -25,6 +25,23 @@ impl Totals {
         std::array::from_fn(|at| (ChannelCounts::NAMES[at], self.messages[at]))
     }
 
+    /// Adds a message that came by no connection: an operator's, which is confirmed unless a queue refused it, and given back if no
+    /// queue got it.
+    pub fn add_publish(&mut self, bytes: usize, lost: bool, refused: bool) {
+        let kinds = [
+            ("publish", true),
+            ("return_unroutable", lost),
+            ("confirm", !refused),
+        ];
+        for (name, _) in kinds.into_iter().filter(|(_, happened)| *happened) {
+            if let Some(at) = ChannelCounts::NAMES.iter().position(|known| *known == name) {
+                self.messages[at] += 1;
+            }
+        }
+        self.to_confirm += 1;
+        self.sizes.add_one(bytes);
+    }
+
     /// Adds a channel's.
     pub fn add_channel(&mut self, channel: &Channel) {
         for (sum, count) in self.messages.iter_mut().zip(channel.counts.numbers()) {

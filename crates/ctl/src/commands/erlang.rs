@@ -235,6 +235,27 @@ pub const COMMANDS: &[Command] = &[
         no_quorum_queue,
     ),
     refused(
+        DIAGNOSTICS,
+        "erlang_version",
+        "",
+        "Shows the version of the runtime",
+        runtime,
+    ),
+    refused(
+        QUEUES,
+        "grow_to_count",
+        "<node count> <all | even>",
+        "Adds replicas until there are so many",
+        not_in_cluster,
+    ),
+    refused(
+        QUEUES,
+        "transfer_leadership",
+        "<queue> <node>",
+        "Moves the leader of a quorum queue",
+        no_quorum_queue,
+    ),
+    refused(
         STREAMS,
         "stream_status",
         "<stream>",

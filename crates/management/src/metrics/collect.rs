@@ -162,11 +162,12 @@ impl<'a> Collector<'a> {
             channels += 1;
             publishers += u64::from(channel.counts.messages.publish.get() > 0);
         }
-        let (mut queues, mut consumers) = (0_usize, 0);
-        self.broker.queues().for_each(|queue| {
-            queues += 1;
-            consumers += queue.status().consumers;
-        });
+        let mut consumers = 0;
+        self.broker
+            .queues()
+            .for_each(|queue| consumers += queue.status().consumers);
+        // Not those that exchanges keep for themselves.
+        let queues: usize = self.broker.view().vhosts().map(|vhost| vhost.queue_count()).sum();
         let values = [
             connections.len().into(),
             channels.into(),

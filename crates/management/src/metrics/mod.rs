@@ -3,6 +3,7 @@
 mod collect;
 mod door;
 mod family;
+mod memory;
 mod node;
 mod ours;
 mod page;

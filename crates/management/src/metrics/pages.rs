@@ -8,7 +8,7 @@ use broker::Broker;
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// `aggregated`, `per-object` or `detailed`.
+    /// `aggregated`, `per-object`, `detailed` or `memory-breakdown`.
     pub endpoint: Endpoint,
     /// The families; all if there are none.
     pub families: Vec<String>,
@@ -28,6 +28,8 @@ pub enum Endpoint {
     PerObject,
     /// The same, of some families, under names of their own.
     Detailed,
+    /// What the memory is used for, and nothing else.
+    Memory,
 }
 
 impl Endpoint {
@@ -37,6 +39,7 @@ impl Endpoint {
             Self::Aggregated => "aggregated",
             Self::PerObject => "per-object",
             Self::Detailed => "detailed",
+            Self::Memory => "memory-breakdown",
         }
     }
 }
@@ -49,6 +52,7 @@ impl Wanted {
             "/metrics" | "/metrics/" => Endpoint::Aggregated,
             "/metrics/per-object" => Endpoint::PerObject,
             "/metrics/detailed" => Endpoint::Detailed,
+            "/metrics/memory-breakdown" => Endpoint::Memory,
             _ => return None,
         };
         let all = |name: &str| query.all(name).map(str::to_owned).collect();
@@ -86,6 +90,10 @@ impl Wanted {
 pub fn write(broker: &Broker, node: &super::Identity, wanted: &Wanted, limit: usize) -> Vec<u8> {
     let mut collector = Collector::new(broker, wanted, limit, Page::default());
     collector.identity(node);
+    if wanted.endpoint == Endpoint::Memory {
+        collector.memory();
+        return collector.page.into_bytes();
+    }
     collector.node();
     if wanted.endpoint == Endpoint::Aggregated {
         collector.sums();

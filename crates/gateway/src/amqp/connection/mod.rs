@@ -22,6 +22,7 @@ pub use heartbeat::Millis;
 pub use output::Output;
 
 use crate::options::Options;
+use broker::sight::UNIX;
 use broker::{Broker, Event, Outbox};
 use closing::{Closing, Remains};
 use greeting::Greeting;
@@ -55,7 +56,11 @@ pub struct Name {
 
 impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} -> {}", self.peer, self.local)
+        match self.local.port() {
+            // No port of the network: a socket in the file system.
+            0 => write!(f, "{UNIX}:{} -> {UNIX}", self.peer.port()),
+            _ => write!(f, "{} -> {}", self.peer, self.local),
+        }
     }
 }
 
