@@ -78,6 +78,30 @@ fn after_publish(frames: &[Vec<u8>]) -> Vec<String> {
 }
 
 #[test]
+fn the_frame_that_makes_a_message_whole_may_be_taken_back_and_fed_again() {
+    let limits = Limits::default();
+    for body in [&b""[..], b"in one", b"a body of several frames"] {
+        let bytes = published(body, 20);
+        let mut assembler = Assembler::new();
+        let mut rest = &bytes[..];
+        let mut seen = Vec::new();
+        while let Some((_, used)) = next_frame(rest, 0).unwrap() {
+            let (one, behind) = rest.split_at(used);
+            seen = feed_all(&mut assembler, one, &limits);
+            if behind.is_empty() {
+                assembler.take_back();
+                assert!(!assembler.is_idle());
+                assert_eq!(feed_all(&mut assembler, one, &limits), seen);
+            }
+            rest = behind;
+        }
+        assert_eq!(seen.len(), 1);
+        assert!(assembler.is_idle() && seen[0].ends_with(std::str::from_utf8(body).unwrap()));
+        assert_eq!(feed_all(&mut assembler, &bytes, &limits), seen);
+    }
+}
+
+#[test]
 fn contents_come_whole_however_they_are_cut() {
     for frame_max in [0, 9, 12, 4096] {
         let mut bytes = published(b"hello", frame_max);
