@@ -41,7 +41,8 @@ class Authority:
         database = self.directory / "revoked.txt"
         database.touch()
         settings = self.directory / "revoked.conf"
-        settings.write_text(f"[ca]\ndefault_ca=here\n[here]\ndatabase={database}\ndefault_md=sha256\n")
+        settings.write_text(f"[ca]\ndefault_ca=here\n[here]\ndatabase={database}\ndefault_md=sha256\ncrlnumber={self.directory / 'revoked.number'}\ncrl_extensions=more\n[more]\nauthorityKeyIdentifier=keyid:always\n")
+        (self.directory / "revoked.number").write_text("01\n")
         authority = ["-config", settings, "-cert", self.certificate, "-keyfile", self.key]
         for certificate in certificates:
             openssl("ca", *authority, "-revoke", certificate)

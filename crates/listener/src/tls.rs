@@ -6,7 +6,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
     DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
@@ -245,9 +245,12 @@ fn verifier(
     if !options.fail_if_no_peer_cert {
         builder = builder.allow_unauthenticated();
     }
-    let inner = builder
-        .build()
-        .map_err(|error| unreadable(path, section, "cacertfile", &error))?;
+    let inner = builder.build().map_err(|error| match error {
+        VerifierBuilderError::InvalidCrl(why) => format!(
+            "{section}.crl_sources: a list of revoked certificates cannot be used: {why:?} (it must be of version 2, with a number)"
+        ),
+        error => unreadable(path, section, "cacertfile", &error),
+    })?;
     Ok(Some(Arc::new(Shallow {
         inner,
         depth: options.depth,

@@ -635,14 +635,14 @@ mod tests {
 
     #[test]
     fn every_mistake_is_reported() {
-        let errors = loaded("hearbeat = 1\nframe_max = x\n\nssl_options.crl_check = x").unwrap_err();
+        let errors = loaded("hearbeat = 1\nframe_max = x\n\nssl_options.psk_identity = x").unwrap_err();
         assert_eq!(errors.len(), 3);
         assert_eq!(
             errors[0],
             "l.conf:1: unknown key hearbeat; did you mean heartbeat?"
         );
         assert!(
-            errors[2].starts_with("l.conf:4: ssl_options.crl_check is refused: "),
+            errors[2].starts_with("l.conf:4: ssl_options.psk_identity is refused: "),
             "{}",
             errors[2]
         );
