@@ -154,7 +154,7 @@ fn mistakes_in_the_configuration_are_told_before_anything_starts() {
     let scratch = TempDir::new().unwrap();
     fs::write(
         scratch.path().join("l.conf"),
-        "heartbeat = 5\nhearbeat = 6\nssl_options.crl_check = true\n",
+        "heartbeat = 5\nhearbeat = 6\nssl_options.psk_identity = x\n",
     )
     .unwrap();
     let output = leveret(&scratch, &["server", "--config", "l.conf"])
@@ -167,7 +167,7 @@ fn mistakes_in_the_configuration_are_told_before_anything_starts() {
         "{text}"
     );
     assert!(
-        text.contains("l.conf:3: ssl_options.crl_check is refused: "),
+        text.contains("l.conf:3: ssl_options.psk_identity is refused: "),
         "{text}"
     );
     assert!(!scratch.path().join("var").exists());
