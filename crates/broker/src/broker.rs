@@ -82,6 +82,7 @@ impl Broker {
             _lock: recovered.lock,
         });
         broker.node.belongs_to(&broker);
+        broker.topology.finish_deletions();
         if broker.options.create_defaults {
             broker.create_defaults()?;
         }

@@ -44,7 +44,8 @@ pub enum Job {
     FreeAndRewrite { queue: Arc<Queue>, places: Vec<Place> },
     /// The queue is deleted: so are its segments.
     Remove { queue: QueueId },
-    /// Delete a queue that has many bindings, some of these at a time. What is left when the node closes, stays.
+    /// Delete a queue that has many bindings, some of these at a time. What is left when the node closes is
+    /// left to the next start.
     DeleteInParts {
         broker: Weak<Broker>,
         deletion: Deletion,

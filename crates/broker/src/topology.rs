@@ -271,7 +271,7 @@ impl Topology {
     }
 
     /// Deletes a queue with many bindings: some of these at a time, so that nobody who asks the catalog waits long. Gives back
-    /// what is left to do. A crash in between leaves the queue with fewer bindings; nobody was told that it is gone.
+    /// what is left to do. If the node ends in between, the next start does the rest.
     pub fn delete_a_part(&self, deletion: Deletion) -> Option<Deletion> {
         let (id, at_most) = (deletion.queue, BINDINGS_PART);
         let cleared = self.decide(None, |reply| Request::ClearBindings { id, at_most, reply });
@@ -304,6 +304,22 @@ impl Topology {
         });
         relief.relieve();
         None
+    }
+
+    /// Deletes the queues whose deletion the node's last end came into. Nobody waits for that any more, and nobody must find a
+    /// queue that lacks some of its bindings.
+    pub fn finish_deletions(&self) {
+        for id in self.view().doomed_queues() {
+            match self.decide(None, |reply| Request::DeleteQueue { id, reply }) {
+                Ok(_) => tracing::info!(
+                    area = "catalog",
+                    "queue {id} is deleted: its deletion had begun when the node ended"
+                ),
+                Err(refusal) => {
+                    tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+                }
+            }
+        }
     }
 
     /// Makes the default virtual host and user.
@@ -557,5 +573,36 @@ mod tests {
         assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
         broker.close();
         assert_eq!(told(), 1);
+    }
+
+    #[test]
+    fn a_deletion_that_the_end_of_the_node_came_into_is_finished_by_the_next_start() {
+        for checkpoint in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let broker = Broker::open(Options::new(dir.path())).unwrap();
+            let session = session(&broker);
+            declare_bound(&session, 150);
+            let deletion = Deletion {
+                queue: broker.view().queues("/").next().unwrap().id,
+                asker: Asker {
+                    outbox: Arc::new(Outbox::new()),
+                    channel: CHANNEL,
+                    user: "guest".into(),
+                },
+                ticket: Ticket(7),
+                relief: Arc::default(),
+            };
+            assert!(broker.topology().delete_a_part(deletion).is_some());
+            if checkpoint {
+                broker.topology().checkpoint();
+            }
+            session.close();
+            broker.close();
+            drop((session, broker));
+            let broker = Broker::open(Options::new(dir.path())).unwrap();
+            assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
+            assert_eq!(broker.view().doomed_queues().count(), 0);
+            broker.close();
+        }
     }
 }

@@ -49,6 +49,8 @@ pub enum Record {
     ExchangeDeleted { vhost: Name, name: Name, durable: bool },
     /// A queue exists.
     QueueDeclared(Arc<Queue>),
+    /// A queue is being deleted, some of its bindings at a time, and will be gone whatever happens.
+    QueueDoomed { id: QueueId, durable: bool },
     /// A queue is gone.
     QueueDeleted { id: QueueId, durable: bool },
     /// A binding exists.
@@ -108,6 +110,7 @@ impl Record {
         match self {
             Self::ExchangeDeclared { durable, .. }
             | Self::ExchangeDeleted { durable, .. }
+            | Self::QueueDoomed { durable, .. }
             | Self::QueueDeleted { durable, .. }
             | Self::Bound { durable, .. }
             | Self::Unbound { durable, .. } => *durable,

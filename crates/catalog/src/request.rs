@@ -153,8 +153,8 @@ pub enum Request<R> {
     },
     /// A connection is gone: its exclusive queues are deleted.
     CloseConnection { connection: ConnectionId, reply: R },
-    /// Take away so many bindings of a queue that is about to be deleted, so that no turn is long. Answered with
-    /// `Answer::Cleared`.
+    /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
+    /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize, reply: R },
     /// Begin to write everything durable down again, so that the journal can be cut before `Record::SnapshotStarted`.
     /// Answered with `Answer::Snapshot`. One at a time.

@@ -6,7 +6,7 @@ use crate::{
     AuthRefusal, Binding, Exchange, ExchangeKind, Name, Permission, Queue, QueueSettings, Quota,
     TopicPermission, User, Verb, Vhost,
 };
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use model::QueueId;
 use model::table::Value;
 use smallvec::SmallVec;
@@ -25,6 +25,8 @@ pub struct View {
     /// Limits of users that have some.
     pub(crate) user_quotas: OrdMap<Name, Quota>,
     pub(crate) globals: OrdMap<Name, Value>,
+    /// Queues that are being deleted, some of their bindings at a time.
+    pub(crate) doomed: OrdSet<QueueId>,
 }
 
 impl View {
@@ -61,6 +63,11 @@ impl View {
     /// All queues of a virtual host, by name.
     pub fn queues(&self, vhost: &str) -> impl Iterator<Item = &Arc<Queue>> {
         self.vhost(vhost).into_iter().flat_map(|vhost| vhost.queues())
+    }
+
+    /// Queues whose deletion has begun and is to be finished, by id: a node that ended in between must not serve them again.
+    pub fn doomed_queues(&self) -> impl Iterator<Item = QueueId> {
+        self.doomed.iter().copied()
     }
 
     /// All bindings of a virtual host, by destination. The bindings of the default exchange, which follow from the

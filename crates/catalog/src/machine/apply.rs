@@ -74,6 +74,9 @@ impl<R> Catalog<R> {
                 }
             }
             Record::QueueDeclared(queue) => self.take_queue(queue),
+            Record::QueueDoomed { id, .. } => {
+                self.view.doomed.insert(*id);
+            }
             Record::QueueDeleted { id, .. } => self.take_queue_deleted(*id),
             Record::Bound {
                 vhost,
@@ -241,6 +244,7 @@ impl<R> Catalog<R> {
 
     fn forget_queue(&mut self, queue: &Queue) {
         self.queues.remove(&queue.id);
+        self.view.doomed.remove(&queue.id);
         let Some(owner) = queue.owner else { return };
         if let Some(owned) = self.exclusive.get_mut(&owner) {
             owned.remove(&queue.id);

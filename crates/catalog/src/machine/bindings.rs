@@ -99,7 +99,8 @@ impl<R> Catalog<R> {
         Ok(Answer::Done)
     }
 
-    /// Unbinds a queue from up to so many exchanges; nothing if there is no such queue.
+    /// Begins the deletion of a queue, or goes on with it: takes away up to so many of its bindings; nothing if there is no such
+    /// queue.
     pub(super) fn clear_bindings(
         &mut self,
         id: QueueId,
@@ -109,6 +110,10 @@ impl<R> Catalog<R> {
         let Some((vhost, name)) = self.queues.get(&id).cloned() else {
             return Ok(Answer::Cleared(0));
         };
+        if !self.view.doomed.contains(&id) {
+            let durable = self.survives_restart(&vhost, &name);
+            self.record(Record::QueueDoomed { id, durable }, turn);
+        }
         let destination = Destination::Queue(name);
         let some = self.vhost(&vhost)?.incoming(&destination).take(at_most);
         let some: Vec<Arc<Binding>> = some.cloned().collect();

@@ -124,10 +124,7 @@ impl<R> Catalog<R> {
     /// Removes a queue. Returns the auto-delete exchanges that lost a binding by that.
     pub(super) fn remove_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Option<(Name, Vec<Name>)> {
         let (vhost, name) = self.queues.get(&id).cloned()?;
-        let durable = self
-            .view
-            .queue(&vhost, &name)
-            .is_some_and(|queue| queue.survives_restart());
+        let durable = self.survives_restart(&vhost, &name);
         let candidates = self.auto_delete_sources(&vhost, &Destination::Queue(name.clone()));
         self.record(Record::QueueDeleted { id, durable }, turn);
         turn.effects.push(Effect::QueueDeleted {
@@ -136,6 +133,11 @@ impl<R> Catalog<R> {
             name,
         });
         Some((vhost, candidates))
+    }
+
+    pub(super) fn survives_restart(&self, vhost: &str, name: &str) -> bool {
+        let queue = self.view.queue(vhost, name);
+        queue.is_some_and(|queue| queue.survives_restart())
     }
 
     pub(super) fn close_connection(

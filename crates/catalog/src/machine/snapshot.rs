@@ -68,6 +68,12 @@ impl View {
             of: QuotaOf::User(name.clone()),
             quota: *quota,
         });
+        let doomed = self.vhosts().flat_map(|vhost| vhost.queues());
+        let doomed = doomed.filter(|queue| queue.survives_restart() && self.doomed.contains(&queue.id));
+        let doomed = doomed.map(|queue| Record::QueueDoomed {
+            id: queue.id,
+            durable: true,
+        });
         let globals = self.globals().map(|(name, value)| Record::GlobalSet {
             name: name.clone(),
             value: Some(value.clone()),
@@ -78,6 +84,7 @@ impl View {
             .chain(vhosts)
             .chain(permissions)
             .chain(topics)
+            .chain(doomed)
     }
 }
 

@@ -36,6 +36,7 @@ mod tag {
     pub const VHOST_DESCRIBED: u8 = 21;
     pub const TOPIC_PERMISSION_SET: u8 = 22;
     pub const TOPIC_PERMISSIONS_CLEARED: u8 = 23;
+    pub const QUEUE_DOOMED: u8 = 24;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -97,6 +98,10 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
                 .into_iter()
                 .for_each(|flag| out.byte(flag.into()));
             out.table(&queue.arguments);
+        }
+        Record::QueueDoomed { id, durable } => {
+            out.tag(tag::QUEUE_DOOMED).number(id.0);
+            out.byte((*durable).into());
         }
         Record::QueueDeleted { id, durable } => {
             out.tag(tag::QUEUE_DELETED).number(id.0);
@@ -281,6 +286,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
             durable: reader.flag()?,
         },
         tag::QUEUE_DECLARED => reader.queue()?,
+        tag::QUEUE_DOOMED => Record::QueueDoomed {
+            id: QueueId(reader.number()?),
+            durable: reader.flag()?,
+        },
         tag::QUEUE_DELETED => Record::QueueDeleted {
             id: QueueId(reader.number()?),
             durable: reader.flag()?,
