@@ -7,6 +7,7 @@ pub mod error;
 mod in_force;
 pub mod keys;
 mod keys_identity;
+mod keys_pages;
 mod load;
 mod rules;
 mod rules_backends;

@@ -5,9 +5,8 @@
 //! authentication backends), it is refused.
 
 use super::keys_identity::IDENTITY;
+use super::keys_pages::PAGES;
 use super::rules::{self, Checked};
-use super::rules_management as management;
-use super::rules_prometheus as prometheus;
 use super::rules_tls as tls;
 use super::syntax::Key;
 use super::{Config, Setting};
@@ -32,10 +31,10 @@ pub enum Rule {
 
 use Rule::{Among, NoEffect, Only, Part, Sets};
 
-const TLS: &str = "this option of TLS is not part of this version, and a node must not be less guarded than it was told to be";
-const CURVES: &str = "the curves are ours to choose, and are all good ones";
-const RENEGOTIATION: &str = "no session is ever renegotiated";
-const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
+pub(super) const TLS: &str = "this option of TLS is not part of this version, and a node must not be less guarded than it was told to be";
+pub(super) const CURVES: &str = "the curves are ours to choose, and are all good ones";
+pub(super) const RENEGOTIATION: &str = "no session is ever renegotiated";
+pub(super) const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
 const PEM_CACHE: &str = "files are read again as soon as they change";
 const TLS_LOG: &str = "failed handshakes are logged with their reason at the level of errors";
 const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
@@ -347,114 +346,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("mnesia_table_loading_retry_timeout", Part("clusters")),
     ("prevent_startup_if_node_was_reset", Part("clusters")),
     ("aws.prefer_imdsv2", Part("clusters")),
-    // Management, metrics, other protocols, plugins
-    ("management.listener", Sets(management::listener)),
-    ("management.tcp.port", Sets(management::port)),
-    ("management.tcp.ip", Sets(management::ip)),
-    ("management.listener.port", Sets(management::port)),
-    ("management.listener.ip", Sets(management::ip)),
-    ("management.listener.ssl", Sets(tls::management_listener)),
-    ("management.ssl.port", Sets(tls::management_port)),
-    ("management.ssl.ip", Sets(tls::management_ip)),
-    ("management.ssl.certfile", Sets(tls::certificate)),
-    ("management.ssl.keyfile", Sets(tls::key)),
-    ("management.ssl.cacertfile", Sets(tls::authorities)),
-    ("management.ssl.verify", Sets(tls::verify)),
-    (
-        "management.ssl.fail_if_no_peer_cert",
-        Sets(tls::fail_if_no_peer_cert),
-    ),
-    ("management.ssl.depth", Sets(tls::depth)),
-    ("management.ssl.versions.*", Sets(tls::version)),
-    ("management.ssl.ciphers.*", Sets(tls::cipher)),
-    ("management.ssl.honor_cipher_order", Sets(tls::honor_cipher_order)),
-    ("management.ssl.honor_ecc_order", NoEffect(CURVES)),
-    ("management.ssl.reuse_sessions", Sets(tls::reuse_sessions)),
-    ("management.ssl.client_renegotiation", NoEffect(RENEGOTIATION)),
-    ("management.ssl.secure_renegotiate", NoEffect(RENEGOTIATION)),
-    ("management.ssl.dhfile", NoEffect(DIFFIE)),
-    ("management.ssl.password", Sets(tls::password)),
-    ("management.ssl.crl_check", Only(&["false"], TLS)),
-    ("management.listener.ssl_opts.certfile", Sets(tls::certificate)),
-    ("management.listener.ssl_opts.keyfile", Sets(tls::key)),
-    ("management.listener.ssl_opts.cacertfile", Sets(tls::authorities)),
-    ("management.listener.ssl_opts.verify", Sets(tls::verify)),
-    (
-        "management.listener.ssl_opts.fail_if_no_peer_cert",
-        Sets(tls::fail_if_no_peer_cert),
-    ),
-    ("management.listener.ssl_opts.depth", Sets(tls::depth)),
-    ("management.listener.ssl_opts.versions.*", Sets(tls::version)),
-    ("management.listener.ssl_opts.ciphers.*", Sets(tls::cipher)),
-    (
-        "management.listener.ssl_opts.honor_cipher_order",
-        Sets(tls::honor_cipher_order),
-    ),
-    ("management.listener.ssl_opts.honor_ecc_order", NoEffect(CURVES)),
-    (
-        "management.listener.ssl_opts.reuse_sessions",
-        Sets(tls::reuse_sessions),
-    ),
-    (
-        "management.listener.ssl_opts.client_renegotiation",
-        NoEffect(RENEGOTIATION),
-    ),
-    (
-        "management.listener.ssl_opts.secure_renegotiate",
-        NoEffect(RENEGOTIATION),
-    ),
-    ("management.listener.ssl_opts.dhfile", NoEffect(DIFFIE)),
-    ("management.listener.ssl_opts.password", Sets(tls::password)),
-    ("management.listener.ssl_opts.crl_check", Only(&["false"], TLS)),
-    ("management.listener.ssl_opts.**", Only(&[], TLS)),
-    ("management.http.max_body_size", Sets(management::body_limit)),
-    ("management.cors.allow_origins", Sets(management::no_origins)),
-    ("management.cors.allow_origins.*", Sets(management::allow_origin)),
-    ("management.web_socket", Sets(management::web_socket)),
-    ("management.cors.max_age", Sets(management::origins_max_age)),
-    ("management.disable_stats", Sets(management::disable_stats)),
-    ("management.enable_queue_totals", Sets(management::queue_totals)),
-    ("management.**", Part("this setting of the HTTP API")),
-    ("management_agent.**", Part("this setting of the HTTP API")),
-    ("http_dispatch.**", Part("authentication of its own for HTTP")),
-    (
-        "collect_statistics",
-        NoEffect("numbers are there anyhow, and are read when somebody asks"),
-    ),
-    (
-        "collect_statistics_interval",
-        NoEffect("numbers are there anyhow, and are read when somebody asks"),
-    ),
-    ("prometheus.listener", Sets(prometheus::listener)),
-    ("prometheus.tcp.port", Sets(prometheus::port)),
-    ("prometheus.tcp.ip", Sets(prometheus::ip)),
-    (
-        "prometheus.return_per_object_metrics",
-        Sets(prometheus::per_object),
-    ),
-    ("prometheus.object_limit", Sets(prometheus::object_limit)),
-    ("prometheus.ssl.port", Sets(tls::prometheus_port)),
-    ("prometheus.ssl.ip", Sets(tls::prometheus_ip)),
-    ("prometheus.ssl.certfile", Sets(tls::certificate)),
-    ("prometheus.ssl.keyfile", Sets(tls::key)),
-    ("prometheus.ssl.cacertfile", Sets(tls::authorities)),
-    ("prometheus.ssl.verify", Sets(tls::verify)),
-    (
-        "prometheus.ssl.fail_if_no_peer_cert",
-        Sets(tls::fail_if_no_peer_cert),
-    ),
-    ("prometheus.ssl.depth", Sets(tls::depth)),
-    ("prometheus.ssl.versions.*", Sets(tls::version)),
-    ("prometheus.ssl.ciphers.*", Sets(tls::cipher)),
-    ("prometheus.ssl.honor_cipher_order", Sets(tls::honor_cipher_order)),
-    ("prometheus.ssl.honor_ecc_order", NoEffect(CURVES)),
-    ("prometheus.ssl.reuse_sessions", Sets(tls::reuse_sessions)),
-    ("prometheus.ssl.client_renegotiation", NoEffect(RENEGOTIATION)),
-    ("prometheus.ssl.secure_renegotiate", NoEffect(RENEGOTIATION)),
-    ("prometheus.ssl.dhfile", NoEffect(DIFFIE)),
-    ("prometheus.ssl.password", Sets(tls::password)),
-    ("prometheus.ssl.crl_check", Only(&["false"], TLS)),
-    ("prometheus.**", Part("this setting of the metrics page")),
+    // Other protocols, plugins
     ("stream.**", Part("streams")),
     ("mqtt.**", Part("MQTT")),
     ("web_mqtt.**", Part("MQTT")),
@@ -477,9 +369,9 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("product.*", NoEffect("the product is Leveret")),
 ];
 
-/// All keys, those about who decides about logins too.
+/// All keys, also those about who decides about logins, and those of the pages.
 fn all() -> impl Iterator<Item = &'static (&'static str, Rule)> {
-    KEYS.iter().chain(IDENTITY)
+    KEYS.iter().chain(PAGES).chain(IDENTITY)
 }
 
 /// The rule of a key, if anybody knows the key.
