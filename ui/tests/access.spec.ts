@@ -2,11 +2,31 @@
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
-import { api, expect, fresh, test, visit } from "./broker";
+import { Client } from "./amqp";
+import { api, enc, expect, fresh, test, visit } from "./broker";
 import type { Page } from "@playwright/test";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "channels", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq"];
+const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "connections/CLIENT", "channels", "channels/CLIENT (1)", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq"];
+
+/** Visits each page, those of a queue and of a client that are there included. */
+async function eachPage(page: Page, look: (address: string) => Promise<void>): Promise<void> {
+  const name = fresh("page");
+  await api("PUT", `/queues/%2F/${name}`, { durable: false, auto_delete: false, arguments: { "x-max-length": 5 } });
+  const client = await Client.open(name);
+  try {
+    const all = await api<{ name: string; user_provided_name: string }[]>("GET", "/connections");
+    const address = all.find((one) => one.user_provided_name === name)?.name ?? "";
+    for (const pattern of PAGES) {
+      await visit(page, pattern.replace("QUEUE", name).replace(/CLIENT.*/, (client) => enc(client.replace("CLIENT", address))));
+      await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+      await look(pattern);
+    }
+  } finally {
+    client.close();
+    await api("DELETE", `/queues/%2F/${name}`);
+  }
+}
 
 interface Violation {
   id: string;
@@ -22,16 +42,12 @@ async function violations(page: Page): Promise<string[]> {
 
 test("axe finds nothing serious on any page, light or dark", async ({ inside: page }) => {
   test.setTimeout(150_000);
-  const name = fresh("axe");
-  await api("PUT", `/queues/%2F/${name}`, { durable: false, auto_delete: false, arguments: { "x-max-length": 5 } });
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    for (const address of PAGES) {
-      await visit(page, address.replace("QUEUE", name));
-      await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+    await eachPage(page, async (address) => {
       await expect(page.locator("main [aria-busy]")).toHaveCount(0);
       expect(await violations(page), `${colorScheme} ${address}`).toEqual([]);
-    }
+    });
     await visit(page, "queues");
     await page.getByRole("button", { name: "New queue" }).click();
     expect(await violations(page), `${colorScheme} dialog`).toEqual([]);
@@ -40,7 +56,6 @@ test("axe finds nothing serious on any page, light or dark", async ({ inside: pa
   await page.locator("summary", { hasText: "guest" }).click();
   await page.getByRole("button", { name: "Log out" }).click();
   expect(await violations(page), "log-in").toEqual([]);
-  await api("DELETE", `/queues/%2F/${name}`);
 });
 
 test("the pages are used by keyboard alone", async ({ inside: page }) => {
@@ -56,12 +71,10 @@ test("the pages are used by keyboard alone", async ({ inside: page }) => {
 
 test("on a phone the pages fit, and the menu opens", async ({ inside: page }) => {
   await page.setViewportSize({ width: 360, height: 740 });
-  for (const address of PAGES.filter((page) => !page.includes("QUEUE"))) {
-    await visit(page, address);
-    await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await eachPage(page, async (address) => {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(wide, `${address} is wider than the screen`).toBeLessThanOrEqual(0);
-  }
+  });
   await page.getByRole("button", { name: "Menu" }).click();
   await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Exchanges" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Exchanges");
