@@ -121,6 +121,8 @@ fn fuzz_targets() -> Result<(), String> {
         "--target-dir",
         "target/fuzz",
         "--all-targets",
+        // Their lock file is a second one, which a change of dependencies easily leaves behind.
+        "--locked",
     ])
 }
 
