@@ -47,11 +47,19 @@ impl<E: Ends> Fifo<E> {
         if let Some(run) = self.contents.run(slot).filter(wanted) {
             let (from, last) = (run.first, run.end - 1);
             let at_home = run.home.source() == Some((ticket.source, ticket.base));
-            let estimate = (!run.sizes.are_exact()).then(|| self.ready_bytes_of(from, last));
+            let estimate = (!run.sizes.are_exact()).then(|| self.bytes_by_standing(from, last));
             if block.is_some_and(|block| self.contents.attach(slot, block, ticket.base)) {
                 if let Some(before) = estimate {
-                    let after = self.ready_bytes_of(from, last);
-                    self.dispatch.ready_bytes = (self.dispatch.ready_bytes + after).saturating_sub(before);
+                    let after = self.bytes_by_standing(from, last);
+                    let dispatch = &mut self.dispatch;
+                    let sums = [
+                        &mut dispatch.ready_bytes,
+                        &mut dispatch.leaving_bytes,
+                        &mut dispatch.taken_bytes,
+                    ];
+                    for (sum, (before, after)) in sums.into_iter().zip(before.into_iter().zip(after)) {
+                        *sum = (*sum + after).saturating_sub(before);
+                    }
                 }
             } else if at_home {
                 self.drop_unreadable(from, last, outcome);
@@ -115,13 +123,19 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// The bytes of ready bodies in `first..=last`.
-    fn ready_bytes_of(&self, first: Seq, last: Seq) -> u64 {
-        let mut bytes = 0;
-        self.dispatch.ready_within(first, last, |from, to| {
-            self.contents
-                .live_spans(from, to, |run, start, stop| bytes += run.body_bytes(start, stop));
-        });
-        bytes
+    /// The bytes of bodies in `first..=last`: of what is ready, of what leaves, and of what of that an operator has.
+    fn bytes_by_standing(&self, first: Seq, last: Seq) -> [u64; 3] {
+        let (mut ready, mut leaving, mut taken) = (0, 0, 0);
+        let bytes = |from, to| self.contents.bytes_of(from, to);
+        self.dispatch
+            .ready_within(first, last, |from, to| ready += bytes(from, to));
+        self.dispatch
+            .leaving_within(first, last, |from, to| leaving += bytes(from, to));
+        let mut at = first;
+        while let Some((from, to)) = self.dispatch.taken.overlap(at, last) {
+            taken += bytes(from, to);
+            at = to + 1;
+        }
+        [ready, leaving, taken]
     }
 }

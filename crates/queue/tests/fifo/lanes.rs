@@ -168,9 +168,10 @@ impl Naive {
         }
     }
 
-    fn look_at(&mut self, events: Vec<Event>) -> Vec<Event> {
+    /// What these events gave to somebody.
+    fn gone_by(&mut self, events: &[Event]) -> BTreeSet<Rank> {
         let mut all = BTreeSet::new();
-        for event in &events {
+        for event in events {
             match event {
                 Event::Delivered(id, delivery) => {
                     let no_ack = self.consumers[&id.0];
@@ -183,6 +184,11 @@ impl Naive {
                 _ => {}
             }
         }
+        all
+    }
+
+    fn look_at(&mut self, events: Vec<Event>) -> Vec<Event> {
+        let all = self.gone_by(&events);
         let best: BTreeSet<Rank> = self.ready.iter().take(all.len()).copied().collect();
         assert_eq!(all, best, "the best of {:?} should have gone", self.ready);
         self.ready.retain(|rank| !all.contains(rank));
@@ -305,13 +311,7 @@ impl Naive {
 
     /// As [`Naive::look_at`] while messages of other holders are on their way to be settled.
     fn look_at_unfinished(&mut self, events: Vec<Event>) {
-        let mut all = BTreeSet::new();
-        for event in &events {
-            if let Event::Delivered(id, delivery) = event {
-                let no_ack = self.consumers[&id.0];
-                self.went(delivery, no_ack, Some(id.0), &mut all);
-            }
-        }
+        let all = self.gone_by(&events);
         let best: BTreeSet<Rank> = self.ready.iter().take(all.len()).copied().collect();
         assert_eq!(all, best);
         self.ready.retain(|rank| !all.contains(rank));
