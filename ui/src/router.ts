@@ -75,5 +75,7 @@ export function show(changes: Record<string, string | null>, silently = false): 
     place.set(read());
   } else {
     location.hash = address;
+    // Not only once the browser tells it: what is changed next, by a timer perhaps, goes on from here.
+    place.set(read());
   }
 }
