@@ -13,7 +13,12 @@ use model::{Block, QueueId, Seq, Timestamp};
 use queue::fifo::{Place, Record, Request, Stored};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Instant;
 use storage::{Log, Position, Segments};
+
+/// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
+const REST: u32 = 3;
 
 /// Where bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,11 +174,13 @@ impl Shelves {
                     }
                 }
                 Job::DeleteInParts { broker, deletion } => {
-                    // What else is to be written comes between two parts.
-                    if let Some(there) = broker.upgrade()
-                        && let Some(deletion) = there.topology().delete_a_part(deletion)
-                    {
+                    let Some(there) = broker.upgrade() else { continue };
+                    let began = Instant::now();
+                    if let Some(deletion) = there.topology().delete_a_part(deletion) {
+                        // What else is to be written comes between two parts.
                         there.node().pager.send(Job::DeleteInParts { broker, deletion });
+                        drop(there);
+                        thread::park_timeout(began.elapsed() * REST);
                     }
                 }
                 Job::Turn { queue } => queue.turn_mail(),

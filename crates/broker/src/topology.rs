@@ -276,13 +276,7 @@ impl Topology {
         let (id, at_most) = (deletion.queue, BINDINGS_PART);
         let cleared = self.decide(None, |reply| Request::ClearBindings { id, at_most, reply });
         let outcome = match cleared {
-            Ok(done) if done.value == Answer::Cleared(at_most) => match self.node.log.sync() {
-                // No faster than the disk: who publishes and binds meanwhile needs the processor and the log as well.
-                Ok(()) => return Some(deletion),
-                Err(error) => Err(Refusal::Internal {
-                    reason: error.to_string(),
-                }),
-            },
+            Ok(done) if done.value == Answer::Cleared(at_most) => return Some(deletion),
             Ok(_) => self.decide(None, |reply| Request::DeleteQueue { id, reply }),
             Err(refusal) => Err(refusal),
         };

@@ -62,7 +62,7 @@ pub enum Record {
         arguments: Table,
         durable: bool,
     },
-    /// A binding is gone.
+    /// A binding is gone. One of a doomed queue is not `durable`, whatever it was: the queue's end takes it along.
     Unbound {
         vhost: Name,
         source: Name,

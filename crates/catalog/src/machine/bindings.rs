@@ -94,13 +94,14 @@ impl<R> Catalog<R> {
             at.queue(name)
                 .map_or(Ok(()), |queue| queue.check_owner(wanted.connection))?;
         }
-        self.record(unbound(vhost, &binding), turn);
+        self.record(unbound(vhost, &binding, binding.durable), turn);
         self.delete_unused(vhost, vec![binding.source.clone()], turn);
         Ok(Answer::Done)
     }
 
     /// Begins the deletion of a queue, or goes on with it: takes away up to so many of its bindings; nothing if there is no such
-    /// queue.
+    /// queue. That the queue is doomed is journaled, which bindings are gone already is not: the queue's end takes along all
+    /// that a replay still finds.
     pub(super) fn clear_bindings(
         &mut self,
         id: QueueId,
@@ -121,7 +122,7 @@ impl<R> Catalog<R> {
         // Those of one source stand side by side.
         sources.dedup();
         for binding in &some {
-            self.record(unbound(&vhost, binding), turn);
+            self.record(unbound(&vhost, binding, false), turn);
         }
         self.delete_unused(&vhost, sources, turn);
         Ok(Answer::Cleared(some.len()))
@@ -147,14 +148,14 @@ impl<R> Catalog<R> {
     }
 }
 
-fn unbound(vhost: &Name, binding: &Binding) -> Record {
+fn unbound(vhost: &Name, binding: &Binding, durable: bool) -> Record {
     Record::Unbound {
         vhost: vhost.clone(),
         source: binding.source.clone(),
         destination: binding.destination.clone(),
         routing_key: binding.routing_key.clone(),
         arguments: binding.arguments.clone(),
-        durable: binding.durable,
+        durable,
     }
 }
 

@@ -23,7 +23,7 @@ const COMING_AND_GOING: u16 = 2;
 /// After an error a connection is opened anew, after a pause; so often in a row.
 const PAUSE: Duration = Duration::from_millis(200);
 const PATIENCE: u32 = 10;
-/// How long after a deletion the next queue is filled, in nanoseconds.
+/// How long after a deletion the next queue is filled, and after that it is deleted, in nanoseconds.
 const CALM_NS: u64 = 100_000_000;
 /// How often a waiting worker looks whether it should stop.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -186,6 +186,7 @@ impl Worker {
             if let Err(failure) = self.fill_queue(true) {
                 return Some(Err(failure));
             }
+            sleep_until(clock::now() + CALM_NS, &job)?;
         }
         let free = clock::now();
         let mut due = turns.next(free)?;
