@@ -6,7 +6,8 @@ import { Rows, type Column } from "../parts/listing";
 import { useApi } from "../poll";
 import { href, place, show } from "../router";
 import { isAdministrator } from "../session";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useTyped } from "../typed";
+import { useRef, useState } from "preact/hooks";
 
 export interface LogLine {
   at: number;
@@ -109,14 +110,7 @@ export function Logs({ audit }: { audit: boolean }) {
 }
 
 function Filter({ audit, areas, query }: { audit: boolean; areas: string[]; query: URLSearchParams }) {
-  const given = query.get("text") ?? "";
-  const [text, setText] = useState(given);
-  useLayoutEffect(() => setText(given), [given]);
-  useEffect(() => {
-    if (text === given) return;
-    const timer = setTimeout(() => show({ text }, true), 250);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const [text, setText] = useTyped("text");
   const choice = (label: string, name: string, options: [string, string][]) => (
     <select aria-label={label} value={query.get(name) ?? ""} onChange={(event) => show({ [name]: event.currentTarget.value })}>
       {options.map(([value, words]) => (

@@ -1,6 +1,6 @@
 // The firehose of a virtual host: on, off, and a look at what passes while it passes.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, call, enc, stillIn } from "../api";
 import { listen } from "../events";
 import { bytes, count, exchangeName } from "../format";
@@ -10,6 +10,7 @@ import { Choice, Text } from "../parts/form";
 import { attempt } from "../parts/notices";
 import { useApi } from "../poll";
 import { place, show } from "../router";
+import { useTyped } from "../typed";
 import { vhost } from "../vhost";
 import { Time } from "./logs";
 import { MessageView, type Message } from "./messages";
@@ -105,14 +106,8 @@ export function Trace() {
 
 /** A text of the filter, which stands in the address. */
 function Asked({ name, label, hint }: { name: string; label: string; hint: string }) {
-  const given = place.use().query.get(name) ?? "";
-  const [text, setText] = useState(given);
-  useLayoutEffect(() => setText(given), [given]);
-  useEffect(() => {
-    if (text === given) return;
-    const timer = setTimeout(() => show({ [name]: text }, true), 400);
-    return () => clearTimeout(timer);
-  }, [text]);
+  // Each look at something else has a queue of its own at the broker: not one a letter.
+  const [text, setText] = useTyped(name, {}, 400);
   return <Text label={label} value={text} onChange={setText} hint={hint} />;
 }
 

@@ -2,9 +2,10 @@
 // shown stands in the address, so it can be bookmarked, and "back" goes back.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { useApi } from "../poll";
 import { place, show } from "../router";
+import { useTyped } from "../typed";
 import { Waiting } from "./bits";
 import { count } from "../format";
 
@@ -61,7 +62,7 @@ export function Listing<T>({ path, what, columns, id, members, empty, initial }:
   const page: Page<T> | undefined = Array.isArray(value) ? { items: value, page: 1, page_count: 1, filtered_count: value.length, total_count: value.length } : value;
   return (
     <div class="listing">
-      <Filter what={what} filter={filter} regex={query.get("regex") === "true"} />
+      <Filter what={what} regex={query.get("regex") === "true"} />
       {page === undefined ? (
         <Waiting answer={answer} what={what} />
       ) : page.items.length === 0 ? (
@@ -74,14 +75,8 @@ export function Listing<T>({ path, what, columns, id, members, empty, initial }:
   );
 }
 
-function Filter({ what, filter, regex }: { what: string; filter: string; regex: boolean }) {
-  const [text, setText] = useState(filter);
-  useLayoutEffect(() => setText(filter), [filter]);
-  useEffect(() => {
-    if (text === filter) return;
-    const timer = setTimeout(() => show({ name: text, page: null }, true), 250);
-    return () => clearTimeout(timer);
-  }, [text]);
+function Filter({ what, regex }: { what: string; regex: boolean }) {
+  const [text, setText] = useTyped("name", { page: null });
   return (
     <div class="filter">
       <input type="search" aria-label={`Filter ${what} by name`} placeholder="Filter by name" value={text} onInput={(event) => setText(event.currentTarget.value)} />
