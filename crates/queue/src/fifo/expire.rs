@@ -32,8 +32,11 @@ impl<E: Ends> Fifo<E> {
             self.discard(&going, DropReason::Expired, outcome);
             self.end_waiting(outcome);
         }
-        if again && self.dispatch.ready > 0 {
+        // What stands behind the gone, too: a consumer may have waited for one of them to be read back.
+        if again || !going.is_empty() {
             self.deliver(outcome);
+        }
+        if again {
             self.overflow(outcome);
         }
         if self.unused_at_ms <= now.0 {

@@ -303,7 +303,7 @@ impl<E: Ends> Machine for Fifo<E> {
                 let mut taken = Ranges::new();
                 self.take_away(&seqs, &mut taken);
                 outcome.effects.push(Effect::Reply(reply, Answer::Taken(taken)));
-                self.end_waiting(outcome);
+                self.deliver(outcome);
             }
             Request::PutBack { seqs } => self.put_back(&seqs, outcome),
             Request::Remove { seqs } => self.remove_taken(&seqs, outcome),

@@ -4,7 +4,8 @@ use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Overflow, Queue
 use model::{Ranges, Seq, Timestamp};
 
 impl<E: Ends> Fifo<E> {
-    /// Drops the oldest ready messages until the limits are kept. Only ready messages count, as in RabbitMQ.
+    /// Drops the oldest ready messages until the limits are kept. Only ready messages count, as in RabbitMQ. A consumer may have
+    /// waited for one of them to be read back, with the next one in memory: that goes out.
     pub(super) fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
         // Which of several lanes has to give is not for one of them to say.
         if self.settings.overflow != Overflow::DropHead || self.dispatch.is_closed() {
@@ -14,17 +15,17 @@ impl<E: Ends> Fifo<E> {
             .settings
             .max_length
             .map_or(0, |limit| self.dispatch.ready.saturating_sub(limit));
+        let mut dropped = 0;
         if excess > 0 {
-            self.drop_ready(excess, u64::MAX, DropReason::MaxLength, outcome);
+            dropped += self.drop_ready(excess, u64::MAX, DropReason::MaxLength, outcome);
         }
         let limit = self.settings.max_length_bytes.unwrap_or(u64::MAX);
         if self.dispatch.ready_bytes > limit {
-            self.drop_ready(
-                u64::MAX,
-                self.dispatch.ready_bytes - limit,
-                DropReason::MaxLength,
-                outcome,
-            );
+            let bytes = self.dispatch.ready_bytes - limit;
+            dropped += self.drop_ready(u64::MAX, bytes, DropReason::MaxLength, outcome);
+        }
+        if dropped > 0 {
+            self.deliver(outcome);
         }
     }
 

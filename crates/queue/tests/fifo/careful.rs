@@ -410,10 +410,13 @@ impl Careful {
         for id in choked {
             self.consumers.get_mut(&id).unwrap().choked = true;
         }
-        // What went are the oldest that were ready.
-        let oldest: Vec<Seq> = self.ready.iter().take(went.len()).copied().collect();
-        assert_eq!(went.keys().copied().collect::<Vec<_>>(), oldest);
-        for (seq, no_ack) in went {
+        // What went are the oldest that were ready; once some had to be dropped, the oldest that were left.
+        while let Some((seq, no_ack)) = went.first_key_value().map(|(seq, no_ack)| (*seq, *no_ack)) {
+            if self.ready.first() != Some(&seq) {
+                self.overflow();
+                assert_eq!(self.ready.first(), Some(&seq));
+            }
+            went.remove(&seq);
             self.ready.remove(&seq);
             if no_ack {
                 self.known.remove(&seq);

@@ -38,6 +38,22 @@ fn publish(world: &mut World, first: u64, priorities: &[u8]) -> Vec<Event> {
     })
 }
 
+fn consume(prefetch: u32) -> Request<Plain> {
+    let settings = ConsumerSettings {
+        no_ack: false,
+        exclusive: false,
+        prefetch,
+        priority: 0,
+        window: 1 << 20,
+    };
+    Request::Consume {
+        consumer: ConsumerId(1),
+        outlet: (),
+        settings,
+        reply: 0,
+    }
+}
+
 fn dead(events: &[Event]) -> Vec<(DropReason, Vec<u64>)> {
     let letters = events.iter().filter_map(|event| match event {
         Event::DeadLettered(reason, numbers) => Some((*reason, numbers.clone())),
@@ -177,19 +193,30 @@ fn a_time_to_live_of_zero_passes_messages_of_all_priorities_to_a_waiting_consume
         ..sorted()
     };
     let mut world = World::new(settings);
-    world.handle(Request::Consume {
-        consumer: ConsumerId(1),
-        outlet: (),
-        settings: ConsumerSettings {
-            no_ack: false,
-            exclusive: false,
-            prefetch: 2,
-            priority: 0,
-            window: 1 << 20,
-        },
-        reply: 0,
-    });
+    world.handle(consume(2));
     publish(&mut world, 1, &[0, 9, 5]);
     let status = world.fifo.status();
     assert_eq!((status.ready, status.unacked), (0, 2));
+}
+
+#[test]
+fn a_lower_priority_goes_out_when_the_higher_message_that_waited_for_the_disk_has_to_go() {
+    let settings = QueueSettings {
+        max_length: Some(2),
+        dead_letter: None,
+        ..sorted()
+    };
+    let mut world = World::new(settings);
+    world.handle(Request::Shrink { memory: 0 });
+    publish(&mut world, 1, &[9]);
+    publish(&mut world, 2, &[9]);
+    world.handle(consume(10));
+    assert_eq!(world.loads.len(), 1, "the second one is being read back");
+    let events = publish(&mut world, 3, &[0, 0]);
+    let delivered = events.iter().filter_map(|event| match event {
+        Event::Delivered(_, delivery) => Some(delivery.seqs.count()),
+        _ => None,
+    });
+    assert_eq!(delivered.sum::<u64>(), 2);
+    assert_eq!(world.fifo.status().ready, 0);
 }

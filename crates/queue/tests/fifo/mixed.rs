@@ -182,14 +182,16 @@ impl Naive {
                 _ => {}
             }
         }
-        let ready: Vec<Known> = self
-            .known
-            .iter()
-            .filter(|it| it.state == State::Ready)
-            .cloned()
-            .collect();
+        let is_ready = |it: &&Known| it.state == State::Ready;
+        let mut ready: Vec<Known> = self.known.iter().filter(is_ready).cloned().collect();
+        let rank = |number| self.known.iter().find(|it| it.rank.1 == number).map(|it| it.rank);
+        all.sort_by_key(|(number, ..)| rank(*number));
         let mut went: Vec<Known> = Vec::new();
         for (number, seq, by, returns) in all {
+            // The best may have waited for the disk until it had to be dropped.
+            if self.ready().first().is_some_and(|best| best.1 != number) {
+                self.overflow();
+            }
             let counts = self.settings.delivery_limit.is_some() || self.settings.retry_delay.is_some();
             let it = self.known.iter_mut().find(|it| it.rank.1 == number);
             let it = it.unwrap_or_else(|| panic!("{number} is gone, but was delivered"));
@@ -199,15 +201,20 @@ impl Naive {
             went.push(it.clone());
         }
         self.handed += went.len() as u64;
+        ready.retain(|it| self.known.iter().any(|known| known.rank == it.rank));
         self.check_order(ready, &went);
         self.check_consumers(&events);
+        self.overflow();
+        self.compare();
+    }
+
+    fn overflow(&mut self) {
         while let Some(limit) = self.settings.max_length
             && self.ready().len() as u64 > limit
         {
             let head = self.ready()[0];
             self.known.retain(|it| it.rank != head);
         }
-        self.compare();
     }
 
     /// The best went first, or of fair groups the first of each.

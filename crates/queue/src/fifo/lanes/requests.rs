@@ -96,9 +96,14 @@ impl<E: Ends> Lanes<E> {
             }
         }
         self.serve(outcome);
+        let before = self.ready;
         self.overflow(outcome);
         // A time to live of zero: what nobody took at once is gone.
         self.due(now, outcome);
+        if self.ready < before {
+            // What a consumer waited for, to be read back, may be among the gone: then others have waited behind it.
+            self.serve(outcome);
+        }
     }
 
     /// Has the lanes carry out what is due.
