@@ -6,10 +6,10 @@ use crate::access::Right;
 use crate::arguments::{self, boolean, text};
 use crate::bindings::kind;
 use crate::call::{Call, Hall, queues_of};
+use crate::grants::Grant;
 use crate::json;
 use crate::limits;
 use crate::parameters;
-use crate::permissions;
 use crate::policies;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -72,11 +72,11 @@ fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
         ("global_parameters", globals.into()),
         (
             "topic_permissions",
-            view.topic_permissions().map(topic_permissions::row).collect(),
+            view.topic_permissions().map(Grant::row).collect(),
         ),
         ("users", view.users().map(|user| users::row(view, user)).collect()),
         ("vhosts", vhosts.iter().map(named).collect()),
-        ("permissions", view.permissions().map(permissions::row).collect()),
+        ("permissions", view.permissions().map(Grant::row).collect()),
     ] {
         document.insert(name.into(), value);
     }

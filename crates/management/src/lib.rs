@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` tells it), [`origins`] (pages of other sites), `gzip`, then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions`, `topic_permissions`, `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions`,
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions`,
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it, `timing` and `times` keep how long messages took; `events` tells what a page looks at as it changes; `log_tail` has the last lines of the log, `configuration` what is in force; `metrics` is
@@ -29,6 +29,7 @@ mod desk;
 mod events;
 mod exchanges;
 mod filter;
+mod grants;
 mod gzip;
 mod health;
 mod history;

@@ -7,7 +7,7 @@ use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::{self, real_name};
 use crate::json;
 use crate::queues;
-use crate::refusal::{Refusal, missing_keys};
+use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::routes::Route;
 use base64::Engine;
@@ -46,19 +46,6 @@ const STRINGS: [&str; 10] = [
     "app_id",
     "cluster_id",
 ];
-
-/// Refuses a body that lacks one of these members.
-pub fn need(body: &Map<String, Value>, names: &[&str]) -> Result<(), Refusal> {
-    let missing: Vec<&str> = names
-        .iter()
-        .copied()
-        .filter(|name| !body.contains_key(*name))
-        .collect();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(Refusal::bad_request(missing_keys(&missing))),
-    }
-}
 
 fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;

@@ -160,7 +160,7 @@ fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn track_sources(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
-    crate::messages::need(&body, &["tracked"])?;
+    crate::refusal::need(&body, &["tracked"])?;
     let attempts = call.hall.broker.sight().login_attempts();
     attempts.track(crate::arguments::boolean(&body, "tracked")?);
     Ok(Reply::empty(204))

@@ -5,7 +5,7 @@ use crate::arguments;
 use crate::call::Call;
 use crate::json;
 use crate::listing::{List, object};
-use crate::refusal::{Refusal, missing_keys};
+use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::routes::Route;
 use broker::{Administrator, Applied, Policy, PolicyKind, PutPolicy, is_for_clusters, term};
@@ -77,15 +77,9 @@ fn one(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
 
 fn put(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
     let body = call.json()?;
-    let missing: Vec<&str> = ["pattern", "definition"]
-        .into_iter()
-        .filter(|name| !body.contains_key(*name))
-        .collect();
     let vhost = call.view.vhost(call.part("vhost"));
     let vhost = vhost.ok_or_else(|| Refusal::Missing("vhost_not_found".into()))?;
-    if !missing.is_empty() {
-        return Err(Refusal::bad_request(missing_keys(&missing)));
-    }
+    need(&body, &["pattern", "definition"])?;
     let name = call.part("name");
     let known = vhost.policies().get(kind, name).is_some();
     make(&call.administrator(), &vhost.name, kind, name, &body)?;

@@ -1,7 +1,7 @@
 //! Why a request was refused, in RabbitMQ's words and status codes.
 
 use broker::RefusalKind;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A refusal: a status and, mostly, RabbitMQ's `{"error": …, "reason": …}`.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +106,36 @@ impl From<broker::Refusal> for Refusal {
     fn from(refusal: broker::Refusal) -> Self {
         Self::of_broker(&refusal)
     }
+}
+
+/// Refuses a body that lacks one of these members.
+///
+/// # Errors
+/// All that it lacks, in RabbitMQ's words.
+pub fn need(body: &Map<String, Value>, names: &[&str]) -> Result<(), Refusal> {
+    let lacks = |name: &&str| !body.contains_key(*name);
+    let missing: Vec<&str> = names.iter().copied().filter(lacks).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal::bad_request(missing_keys(&missing))),
+    }
+}
+
+/// The texts that a body must have under these names.
+///
+/// # Errors
+/// All that it lacks, in RabbitMQ's words, or the first that is no text.
+pub fn needed_texts<'a, const N: usize>(
+    body: &'a Map<String, Value>,
+    names: [&str; N],
+) -> Result<[&'a str; N], Refusal> {
+    need(body, &names)?;
+    let mut texts = [""; N];
+    for (text, name) in texts.iter_mut().zip(names) {
+        let found = body.get(name).and_then(Value::as_str);
+        *text = found.ok_or_else(|| Refusal::bad_request(format!("{name} is not text")))?;
+    }
+    Ok(texts)
 }
 
 /// RabbitMQ's word for members that a body lacks: Erlang's terms, broken into lines as Erlang prints them.
