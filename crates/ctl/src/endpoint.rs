@@ -122,10 +122,12 @@ pub fn socket(data_dir: &Path) -> PathBuf {
     data_dir.join("admin").join("socket")
 }
 
-/// The data directory of a package, or `./var` as of a node that was started without one.
+/// The data directory of a package, or `./var` as of a node that was started without one. The folder counts, not the socket in it:
+/// that goes with its node, and whoever means a node that is down must not meet another.
 fn default_dir() -> PathBuf {
     let near = Path::new("var");
-    match socket(near).exists() || !socket(Path::new(PACKAGED)).exists() {
+    let has_node = |data_dir| socket(data_dir).parent().is_some_and(Path::exists);
+    match has_node(near) || !has_node(Path::new(PACKAGED)) {
         true => near.into(),
         false => PACKAGED.into(),
     }

@@ -3,10 +3,10 @@
 //! RabbitMQ lets in whoever can read the node's Erlang cookie; here the mode of a folder and of a socket in it say the same. The
 //! socket is there without the port of the HTTP API too.
 
+use listener::{Door, Listener, SocketOptions, StartError};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// The folder of the socket below the data directory: nobody else may enter it, so nobody reaches a socket that is not closed yet.
@@ -19,23 +19,24 @@ pub fn path(data_dir: &Path) -> PathBuf {
     data_dir.join(FOLDER).join(NAME)
 }
 
-/// Listens on the admin socket. One that a killed node left is replaced: the data directory is locked, so nobody listens there.
+/// Listens on the admin socket. Must be called inside the runtime that will accept.
 ///
 /// # Errors
-/// The socket cannot be made; its path may be longer than the system takes (108 bytes on Linux).
-pub fn listen(path: &Path) -> io::Result<UnixListener> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+/// [`StartError::Local`]: the socket cannot be made; its path may be longer than the system takes (107 bytes on Linux).
+pub fn listen(path: &Path) -> Result<Listener, StartError> {
+    make_folder(path).map_err(|error| StartError::Local {
+        path: path.to_owned(),
+        error,
+    })?;
+    Listener::open(Door::local(path.to_owned(), 0o600), &SocketOptions::default())
+}
+
+fn make_folder(socket: &Path) -> io::Result<()> {
+    let Some(folder) = socket.parent() else {
+        return Ok(());
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
 #[cfg(test)]
@@ -45,8 +46,16 @@ mod tests {
 
     #[test]
     fn only_its_owner_reaches_the_socket_and_a_stale_one_is_replaced() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
+        let _inside = runtime.enter();
         let dir = tempfile::tempdir().unwrap();
         let path = path(dir.path());
+        make_folder(&path).unwrap();
+        // As a node that was killed leaves it.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         for _ in 0..2 {
             let listener = listen(&path).unwrap();
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -9,12 +9,10 @@ use crate::serve::{Doors, serve};
 use crate::trace;
 use broker::Broker;
 use listener::{Listener, Opened, SocketOptions, StartError};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::UnixListener;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
 
 /// How many requests are worked on at a time; others wait. It bounds the processors and the memory that the API takes.
@@ -43,14 +41,12 @@ impl Management {
             .thread_name("http")
             .build()
             .map_err(StartError::Thread)?;
-        let http = {
+        let (http, admin) = {
             let _inside = runtime.enter();
             let open = |door: &listener::Door| Listener::open(door.clone(), &SocketOptions::default());
-            options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?
-        };
-        let admin = match &options.admin_socket {
-            Some(path) => Some(listen_locally(&runtime, path)?),
-            None => None,
+            let http = options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+            let admin = options.admin_socket.as_deref().map(admin_socket::listen);
+            (http, admin.transpose()?)
         };
         let doors: Vec<Opened> = http.iter().map(Listener::opened).collect();
         let named = doors.iter().map(|door| Named::new(["http", "https"], door));
@@ -103,13 +99,4 @@ impl std::fmt::Debug for Management {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "HTTP API on {:?}", self.doors)
     }
-}
-
-fn listen_locally(runtime: &Runtime, path: &Path) -> Result<UnixListener, StartError> {
-    let _inside = runtime.enter();
-    let listener = admin_socket::listen(path).and_then(UnixListener::from_std);
-    listener.map_err(|error| StartError::Local {
-        path: path.to_owned(),
-        error,
-    })
 }

@@ -20,12 +20,10 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use listener::{Arrival, Guest, Listener};
+use listener::{Arrival, Guest, Listener, Socket};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long a client may take to send the head of a request.
@@ -40,8 +38,6 @@ const TRACE_PACE: Duration = Duration::from_secs(1);
 const CONNECTIONS: usize = 1024;
 /// How often something is tried again because somebody else was asked about rights: each time they are asked about all that was met.
 const ROUNDS: usize = 16;
-/// How long nothing is accepted after the system refused (mostly: too many open files).
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// Tells that the API stops.
 type Stop = watch::Receiver<bool>;
@@ -54,10 +50,19 @@ pub struct Doors {
     /// The ports for HTTP.
     pub http: Vec<Listener>,
     /// The admin socket.
-    pub admin: Option<UnixListener>,
+    pub admin: Option<Listener>,
 }
 
-/// Who came in by a door for HTTP.
+/// Who comes in by a door.
+#[derive(Clone, Copy)]
+enum Entry {
+    /// Somebody on the network.
+    Http,
+    /// The node's operator.
+    Admin,
+}
+
+/// Who came in.
 struct Visitor {
     peer: Peer,
     /// `None` at the admin socket.
@@ -79,80 +84,57 @@ pub async fn serve(doors: Doors, hall: Arc<Hall>, mut stop: watch::Receiver<bool
         hall,
         stop: stop.clone(),
     };
-    for listener in doors.http {
-        tokio::spawn(admit_network(listener, house.clone()));
-    }
-    if let Some(admin) = doors.admin {
-        tokio::spawn(admit_machine(admin, house));
+    let http = doors.http.into_iter().map(|listener| (listener, Entry::Http));
+    let admin = doors.admin.into_iter().map(|listener| (listener, Entry::Admin));
+    for (listener, entry) in http.chain(admin) {
+        tokio::spawn(admit(listener, entry, house.clone()));
     }
     // The sender is gone if the API is.
     let _ = stop.changed().await;
 }
 
-async fn admit_network(listener: Listener, mut house: House) {
+async fn admit(listener: Listener, entry: Entry, mut house: House) {
     while let Ok(seat) = house.seats.clone().acquire_owned().await {
         tokio::select! {
-            arrival = listener.next() => { tokio::spawn(welcome(arrival, house.clone(), seat)); }
+            arrival = listener.next() => { tokio::spawn(welcome(arrival, entry, house.clone(), seat)); }
             _ = house.stop.changed() => return,
         }
     }
 }
 
-async fn welcome(arrival: Arrival, house: House, seat: OwnedSemaphorePermit) {
+async fn welcome(arrival: Arrival, entry: Entry, house: House, seat: OwnedSemaphorePermit) {
     let peer = arrival.peer();
-    match arrival.enter().await {
-        Ok(guest) => {
-            let who = Visitor {
-                peer: Peer::Network(guest.peer),
-                ends: Some(Ends {
-                    peer: guest.peer,
-                    local: guest.local,
-                    security: guest.security,
-                }),
-            };
-            connection(guest.socket, who, house.hall, house.stop, seat).await;
-        }
+    let guest = match arrival.enter().await {
+        Ok(guest) => guest,
         Err(error) => {
-            tracing::debug!(area = "management", %peer, "an HTTP connection did not begin: {error}")
+            tracing::debug!(area = "management", %peer, "an HTTP connection did not begin: {error}");
+            return;
         }
-    }
+    };
+    let who = match entry {
+        Entry::Http => Visitor {
+            peer: Peer::Network(guest.peer),
+            ends: Some(Ends {
+                peer: guest.peer,
+                local: guest.local,
+                security: guest.security,
+            }),
+        },
+        Entry::Admin => Visitor {
+            peer: Peer::Operator,
+            ends: None,
+        },
+    };
+    connection(guest.socket, who, house.hall, house.stop, seat).await;
 }
 
-async fn admit_machine(listener: UnixListener, mut house: House) {
-    while let Ok(seat) = house.seats.clone().acquire_owned().await {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = house.stop.changed() => return,
-        };
-        match accepted {
-            Ok((socket, _)) => {
-                let (hall, stop) = (house.hall.clone(), house.stop.clone());
-                let who = Visitor {
-                    peer: Peer::Operator,
-                    ends: None,
-                };
-                tokio::spawn(connection(socket, who, hall, stop, seat));
-            }
-            Err(error) => {
-                tracing::warn!(
-                    area = "management",
-                    "an HTTP connection was not accepted: {error}"
-                );
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn connection<S>(
-    socket: S,
+async fn connection(
+    socket: Socket,
     who: Visitor,
     hall: Arc<Hall>,
     mut stop: watch::Receiver<bool>,
     _seat: OwnedSemaphorePermit,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let peer = who.peer;
     let told = stop.clone();
     let service = service_fn(move |request| {
