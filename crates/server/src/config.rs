@@ -9,6 +9,7 @@ pub mod keys;
 mod keys_identity;
 mod keys_pages;
 mod load;
+mod log_options;
 mod rules;
 mod rules_backends;
 mod rules_identity;
@@ -19,16 +20,16 @@ pub mod sources;
 pub mod syntax;
 pub mod units;
 
-use crate::logs::Rotation;
 use gateway::Mechanism;
 use listener::{LoginFrom, SanType, TlsOptions};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use error::{ConfigError, Origin};
 pub use in_force::in_force;
 pub use load::{Loaded, load};
+pub use log_options::{ConsoleStream, Level, LogFormat, LogOptions};
 pub use rules_identity::IdentityOptions;
 pub use sources::Setting;
 
@@ -148,6 +149,26 @@ impl ManagementOptions {
     }
 }
 
+impl Default for ManagementOptions {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            port: 15672,
+            port_is_secured: false,
+            tls_port: None,
+            tls_ip: None,
+            ip: None,
+            required: false,
+            tls: TlsOptions::new("management.ssl"),
+            body_limit: 10_485_760,
+            origins: management::Origins::default(),
+            web_socket: true,
+            disable_stats: false,
+            enable_queue_totals: false,
+        }
+    }
+}
+
 /// The page for Prometheus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrometheusOptions {
@@ -181,6 +202,22 @@ impl PrometheusOptions {
         let wanted = self.required || tls.is_none();
         let both = wanted.then_some(port).into_iter().chain(tls);
         both.filter(|_| self.enabled).collect()
+    }
+}
+
+impl Default for PrometheusOptions {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            port: 15692,
+            tls_port: None,
+            tls_ip: None,
+            tls: TlsOptions::new("prometheus.ssl"),
+            ip: None,
+            required: false,
+            per_object: false,
+            object_limit: 10_000,
+        }
     }
 }
 
@@ -239,6 +276,21 @@ pub struct Defaults {
     pub read: String,
 }
 
+impl Default for Defaults {
+    /// RabbitMQ's.
+    fn default() -> Self {
+        Self {
+            user: "guest".to_owned(),
+            password: "guest".to_owned(),
+            vhost: "/".to_owned(),
+            tags: vec!["administrator".to_owned()],
+            configure: ".*".to_owned(),
+            write: ".*".to_owned(),
+            read: ".*".to_owned(),
+        }
+    }
+}
+
 impl std::fmt::Debug for Defaults {
     /// Everything but the password, which must never reach a log.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -269,79 +321,6 @@ impl Watermark {
     }
 }
 
-/// How much is logged, and where to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogOptions {
-    pub console: bool,
-    pub console_stream: ConsoleStream,
-    pub console_level: Level,
-    pub console_format: LogFormat,
-    /// `log.exchange`: lines are messages too.
-    pub exchange: bool,
-    pub exchange_level: Level,
-    pub exchange_format: LogFormat,
-    /// A path, relative to `dir`; `None` logs to no file.
-    pub file: Option<PathBuf>,
-    pub file_level: Level,
-    pub file_format: LogFormat,
-    /// `log.file.rotation.*`.
-    pub rotation: Rotation,
-    /// `None` is `logs` in the data directory.
-    pub dir: Option<PathBuf>,
-    /// Categories with a level of their own.
-    pub categories: BTreeMap<String, Level>,
-}
-
-impl LogOptions {
-    /// The level of the output that writes most.
-    pub fn most_talkative(&self) -> Level {
-        let outputs = [
-            (self.console, self.console_level),
-            (self.file.is_some(), self.file_level),
-            (self.exchange, self.exchange_level),
-        ];
-        let open = outputs.into_iter().filter(|(open, _)| *open);
-        open.map(|(_, level)| level).min().unwrap_or(Level::None)
-    }
-
-    /// Where the log goes, for people.
-    pub fn files(&self, data_dir: &Path) -> Vec<String> {
-        let dir = self.dir.clone().unwrap_or_else(|| data_dir.join("logs"));
-        let file = self
-            .file
-            .as_ref()
-            .map(|file| dir.join(file).display().to_string());
-        let console = self.console.then(|| match self.console_stream {
-            ConsoleStream::Stdout => "<stdout>".to_owned(),
-            ConsoleStream::Stderr => "<stderr>".to_owned(),
-        });
-        file.into_iter().chain(console).collect()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsoleStream {
-    Stdout,
-    Stderr,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    Text,
-    Json,
-}
-
-/// How important an event must be to be logged. RabbitMQ's `notice` is the same as `warning` here (no event of ours
-/// lies between), and `critical`, `alert` and `emergency` are the same as `error`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    Debug,
-    Info,
-    Warning,
-    Error,
-    None,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -358,15 +337,7 @@ impl Default for Config {
             tcp: listener::SocketOptions::default(),
             limits: model::Limits::default(),
             heartbeat_s: 60,
-            defaults: Defaults {
-                user: "guest".to_owned(),
-                password: "guest".to_owned(),
-                vhost: "/".to_owned(),
-                tags: vec!["administrator".to_owned()],
-                configure: ".*".to_owned(),
-                write: ".*".to_owned(),
-                read: ".*".to_owned(),
-            },
+            defaults: Defaults::default(),
             loopback_users: vec!["guest".to_owned()],
             identity: IdentityOptions::default(),
             auth_mechanisms: BTreeMap::new(),
@@ -380,47 +351,9 @@ impl Default for Config {
             memory_watermark: Watermark::Relative(0.6),
             total_memory: None,
             disk_free_limit: Watermark::Absolute(50_000_000),
-            log: LogOptions {
-                console: true,
-                console_stream: ConsoleStream::Stdout,
-                console_level: Level::Info,
-                console_format: LogFormat::Text,
-                exchange: false,
-                exchange_level: Level::Info,
-                exchange_format: LogFormat::Text,
-                file: None,
-                file_level: Level::Info,
-                file_format: LogFormat::Text,
-                rotation: Rotation::default(),
-                dir: None,
-                categories: BTreeMap::new(),
-            },
-            management: ManagementOptions {
-                enabled: true,
-                port: 15672,
-                port_is_secured: false,
-                tls_port: None,
-                tls_ip: None,
-                ip: None,
-                required: false,
-                tls: TlsOptions::new("management.ssl"),
-                body_limit: 10_485_760,
-                origins: management::Origins::default(),
-                web_socket: true,
-                disable_stats: false,
-                enable_queue_totals: false,
-            },
-            prometheus: PrometheusOptions {
-                enabled: true,
-                port: 15692,
-                tls_port: None,
-                tls_ip: None,
-                tls: TlsOptions::new("prometheus.ssl"),
-                ip: None,
-                required: false,
-                per_object: false,
-                object_limit: 10_000,
-            },
+            log: LogOptions::default(),
+            management: ManagementOptions::default(),
+            prometheus: PrometheusOptions::default(),
             load_definitions: None,
             files: Vec::new(),
         }

@@ -1,0 +1,108 @@
+//! `log.*`: what is logged, how, and where to.
+
+use crate::logs::Rotation;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How much is logged, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogOptions {
+    /// `log.console`: lines go to the process's own output.
+    pub console: bool,
+    /// `log.console.stdio`.
+    pub console_stream: ConsoleStream,
+    /// `log.console.level`.
+    pub console_level: Level,
+    /// `log.console.formatter`.
+    pub console_format: LogFormat,
+    /// `log.exchange`: lines are messages too.
+    pub exchange: bool,
+    /// `log.exchange.level`.
+    pub exchange_level: Level,
+    /// `log.exchange.formatter`.
+    pub exchange_format: LogFormat,
+    /// `log.file`: a path, relative to `dir`; `None` logs to no file.
+    pub file: Option<PathBuf>,
+    /// `log.file.level`.
+    pub file_level: Level,
+    /// `log.file.formatter`.
+    pub file_format: LogFormat,
+    /// `log.file.rotation.*`.
+    pub rotation: Rotation,
+    /// `log.dir`; `None` is `logs` in the data directory.
+    pub dir: Option<PathBuf>,
+    /// `log.CATEGORY.level`: categories with a level of their own.
+    pub categories: BTreeMap<String, Level>,
+}
+
+impl LogOptions {
+    /// The level of the output that writes most.
+    pub fn most_talkative(&self) -> Level {
+        let outputs = [
+            (self.console, self.console_level),
+            (self.file.is_some(), self.file_level),
+            (self.exchange, self.exchange_level),
+        ];
+        let open = outputs.into_iter().filter(|(open, _)| *open);
+        open.map(|(_, level)| level).min().unwrap_or(Level::None)
+    }
+
+    /// Where the log goes, for people.
+    pub fn files(&self, data_dir: &Path) -> Vec<String> {
+        let dir = self.dir.clone().unwrap_or_else(|| data_dir.join("logs"));
+        let file = self
+            .file
+            .as_ref()
+            .map(|file| dir.join(file).display().to_string());
+        let console = self.console.then(|| match self.console_stream {
+            ConsoleStream::Stdout => "<stdout>".to_owned(),
+            ConsoleStream::Stderr => "<stderr>".to_owned(),
+        });
+        file.into_iter().chain(console).collect()
+    }
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            console: true,
+            console_stream: ConsoleStream::Stdout,
+            console_level: Level::Info,
+            console_format: LogFormat::Text,
+            exchange: false,
+            exchange_level: Level::Info,
+            exchange_format: LogFormat::Text,
+            file: None,
+            file_level: Level::Info,
+            file_format: LogFormat::Text,
+            rotation: Rotation::default(),
+            dir: None,
+            categories: BTreeMap::new(),
+        }
+    }
+}
+
+/// Where the console is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleStream {
+    Stdout,
+    Stderr,
+}
+
+/// How a line of log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// How important an event must be to be logged. RabbitMQ's `notice` is the same as `warning` here (no event of ours
+/// lies between), and `critical`, `alert` and `emergency` are the same as `error`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Debug,
+    Info,
+    Warning,
+    Error,
+    None,
+}
