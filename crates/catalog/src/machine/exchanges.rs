@@ -20,6 +20,37 @@ pub(super) struct Wanted {
     pub(super) arguments: Table,
 }
 
+/// Refuses a kind that its arguments do not complete.
+fn check_choice(kind: ExchangeKind, arguments: &Table) -> Result<(), Refusal> {
+    let invalid = |text| Refusal::InvalidExchange { text };
+    let choice = match kind {
+        ExchangeKind::Delayed => delayed_kind(arguments).ok_or_else(|| {
+            invalid("Invalid argument, 'x-delayed-type' must be an existing exchange type".into())
+        })?,
+        kind => kind,
+    };
+    if choice == ExchangeKind::ConsistentHash {
+        HashOn::new(arguments).map_err(invalid)?;
+    }
+    Ok(())
+}
+
+/// The queue that an exchange of this kind keeps for itself, with its arguments.
+fn own_queue(
+    kind: ExchangeKind,
+    exchange: &str,
+    arguments: &Table,
+) -> Result<Option<(String, Table)>, Refusal> {
+    Ok(match kind {
+        ExchangeKind::Delayed => Some((delays_name(exchange), Table::new())),
+        ExchangeKind::Deduplication => {
+            Cache::new(arguments).map_err(|text| Refusal::InvalidExchange { text })?;
+            Some((seen_name(exchange), arguments.clone()))
+        }
+        _ => None,
+    })
+}
+
 impl<R> Catalog<R> {
     /// Checks in RabbitMQ's order: what exists, reserved prefix, arguments. The rest is in [`crate::Request::check`].
     pub(super) fn declare_exchange(
@@ -61,23 +92,8 @@ impl<R> Catalog<R> {
         }
         check_length(&name)?;
         arguments::check_exchange(&arguments, &name, vhost)?;
-        let choice = match kind {
-            ExchangeKind::Delayed => delayed_kind(&arguments).ok_or_else(|| Refusal::InvalidExchange {
-                text: "Invalid argument, 'x-delayed-type' must be an existing exchange type".into(),
-            })?,
-            kind => kind,
-        };
-        if choice == ExchangeKind::ConsistentHash {
-            HashOn::new(&arguments).map_err(|text| Refusal::InvalidExchange { text })?;
-        }
-        let own = match kind {
-            ExchangeKind::Delayed => Some((delays_name(&name), Table::new())),
-            ExchangeKind::Deduplication => {
-                Cache::new(&arguments).map_err(|text| Refusal::InvalidExchange { text })?;
-                Some((seen_name(&name), arguments.clone()))
-            }
-            _ => None,
-        };
+        check_choice(kind, &arguments)?;
+        let own = own_queue(kind, &name, &arguments)?;
         let record = Record::ExchangeDeclared {
             vhost: vhost.clone(),
             name: name.into(),
