@@ -1,8 +1,13 @@
 //! Who a certificate says its owner is, in RabbitMQ's words (`rabbit_cert_info`).
 
-use crate::der::{self, Der};
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use x509_parser::asn1_rs::{Any, Tag};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+use x509_parser::x509::X509Name;
 
 /// What is told of a certificate. Its signatures were checked by the TLS library; this only reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,34 +74,30 @@ const ATTRIBUTES: [(&str, &str); 17] = [
     ("1.2.840.113549.1.9.1", "EMAILADDRESS"),
 ];
 const COMMON_NAME: &str = "2.5.4.3";
-const ALTERNATIVE_NAMES: &str = "2.5.29.17";
 
 impl Certificate {
     /// Reads a certificate in DER. `None` if it is none.
     pub fn parse(certificate: &[u8]) -> Option<Self> {
-        let mut outer = Der(Der(certificate).expect(der::SEQUENCE)?);
-        let mut body = Der(outer.expect(der::SEQUENCE)?);
-        body.optional(0xa0); // the version
-        let serial_number = hexadecimal(body.expect(der::INTEGER)?);
-        body.expect(der::SEQUENCE)?; // the signature's algorithm
-        let issuer = body.expect(der::SEQUENCE)?;
-        let mut validity = Der(body.expect(der::SEQUENCE)?);
-        let (from, until) = (time(validity.next()?), time(validity.next()?));
-        let subject = body.expect(der::SEQUENCE)?;
-        body.expect(der::SEQUENCE)?; // the public key
-        body.optional(0x81); // two unique identifiers that nobody uses
-        body.optional(0x82);
-        let extensions = body.optional(0xa3);
+        let (_, found) = X509Certificate::from_der(certificate).ok()?;
+        let validity = found.validity();
+        let alternative = found.subject_alternative_name().ok().flatten();
         Some(Self {
-            subject: distinguished_name(subject),
-            issuer: distinguished_name(issuer),
-            validity: format!("{from} - {until}"),
-            serial_number,
-            common_names: attributes(subject)
+            subject: distinguished_name(found.subject()),
+            issuer: distinguished_name(found.issuer()),
+            validity: format!("{} - {}", moment(validity.not_before), moment(validity.not_after)),
+            serial_number: hexadecimal(found.raw_serial()),
+            common_names: attributes(found.subject())
                 .filter(|(_, oid, _)| oid == COMMON_NAME)
                 .map(|(_, _, value)| value)
                 .collect(),
-            alternative_names: extensions.map(alternative_names).unwrap_or_default(),
+            alternative_names: alternative.map_or_else(Vec::new, |names| {
+                names
+                    .value
+                    .general_names
+                    .iter()
+                    .filter_map(alternative_name)
+                    .collect()
+            }),
         })
     }
 
@@ -115,22 +116,14 @@ impl Certificate {
 }
 
 /// All attributes of a name: the number of the part that they are in, their type, their value.
-fn attributes(name: &[u8]) -> impl Iterator<Item = (usize, String, String)> {
-    let mut parts = Der(name);
-    let parts = std::iter::from_fn(move || parts.expect(der::SET)).enumerate();
-    parts.flat_map(|(number, part)| {
-        let mut part = Der(part);
-        let values = std::iter::from_fn(move || part.expect(der::SEQUENCE));
-        values.filter_map(move |value| {
-            let mut value = Der(value);
-            let oid = der::dotted(value.expect(der::OID)?);
-            let (tag, contents) = value.next()?;
-            Some((number, oid, text(tag, contents)))
-        })
+fn attributes(name: &X509Name<'_>) -> impl Iterator<Item = (usize, String, String)> {
+    name.iter_rdn().enumerate().flat_map(|(number, part)| {
+        part.iter()
+            .map(move |it| (number, it.attr_type().to_id_string(), text(it.attr_value())))
     })
 }
 
-fn distinguished_name(name: &[u8]) -> String {
+fn distinguished_name(name: &X509Name<'_>) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (number, oid, value) in attributes(name) {
         let known = ATTRIBUTES.iter().find(|(known, _)| *known == oid);
@@ -169,14 +162,15 @@ fn escaped(value: &str) -> String {
 }
 
 /// ASN.1's many ways to write text.
-fn text(tag: u8, bytes: &[u8]) -> String {
-    match tag {
-        // UTF8String, PrintableString, IA5String, NumericString, VisibleString
-        0x0c | 0x13 | 0x16 | 0x12 | 0x1a => String::from_utf8_lossy(bytes).into_owned(),
+fn text(value: &Any<'_>) -> String {
+    let bytes = value.data;
+    match value.tag() {
+        Tag::Utf8String | Tag::PrintableString | Tag::Ia5String | Tag::NumericString | Tag::VisibleString => {
+            lossy(bytes)
+        }
         // TeletexString, which the world takes for Latin-1
-        0x14 => bytes.iter().copied().map(char::from).collect(),
-        // BMPString
-        0x1e => {
+        Tag::T61String => bytes.iter().copied().map(char::from).collect(),
+        Tag::BmpString => {
             let units = bytes
                 .chunks_exact(2)
                 .map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
@@ -184,8 +178,7 @@ fn text(tag: u8, bytes: &[u8]) -> String {
                 .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
                 .collect()
         }
-        // UniversalString
-        0x1c => bytes
+        Tag::UniversalString => bytes
             .chunks_exact(4)
             .map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
             .map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
@@ -194,65 +187,44 @@ fn text(tag: u8, bytes: &[u8]) -> String {
     }
 }
 
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `UTCTime` has two digits for the year, which end in 2049 (RFC 5280), `GeneralizedTime` four.
-fn time((tag, bytes): (u8, &[u8])) -> String {
-    let digits = String::from_utf8_lossy(bytes).into_owned();
-    let long = match tag {
-        0x17 if digits.as_str() < "50" => format!("20{digits}"),
-        0x17 => format!("19{digits}"),
-        _ => digits,
-    };
-    let part = |from: usize, to: usize| long.get(from..to);
-    match (
-        part(0, 4),
-        part(4, 6),
-        part(6, 8),
-        part(8, 10),
-        part(10, 12),
-        part(12, 14),
-    ) {
-        (Some(year), Some(month), Some(day), Some(hour), Some(minute), Some(second)) => {
-            format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z")
-        }
-        _ => long,
-    }
+/// A moment in UTC as `2026-01-31T09:05:00Z`, the form in which RabbitMQ shows those of certificates.
+pub(crate) fn moment(moment: ASN1Time) -> String {
+    let (date, time) = (moment.to_datetime().date(), moment.to_datetime().time());
+    let (year, month, day) = date.to_calendar_date();
+    let (hour, minute, second) = time.as_hms();
+    let month = u8::from(month);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-fn alternative_names(extensions: &[u8]) -> Vec<(SanType, String)> {
-    let mut list = Der(Der(extensions).expect(der::SEQUENCE).unwrap_or_default());
-    let contents = std::iter::from_fn(|| list.expect(der::SEQUENCE)).find_map(|extension| {
-        let mut extension = Der(extension);
-        let oid = extension.expect(der::OID)?;
-        extension.optional(der::BOOLEAN);
-        (der::dotted(oid) == ALTERNATIVE_NAMES).then(|| extension.expect(der::OCTETS))?
-    });
-    let mut names = Der(Der(contents.unwrap_or_default())
-        .expect(der::SEQUENCE)
-        .unwrap_or_default());
-    let mut found = Vec::new();
-    while let Some((tag, value)) = names.next() {
-        let plain = || String::from_utf8_lossy(value).into_owned();
-        match tag {
-            0xa0 => found.extend(other_name(value).map(|name| (SanType::OtherName, name))),
-            0x81 => found.push((SanType::Email, plain())),
-            0x82 => found.push((SanType::Dns, plain())),
-            0x86 => found.push((SanType::Uri, plain())),
-            0x87 => found.extend(address(value).map(|address| (SanType::Ip, address))),
-            _ => {}
-        }
-    }
-    found
+/// A name of the kinds that a user may have.
+fn alternative_name(name: &GeneralName<'_>) -> Option<(SanType, String)> {
+    Some(match name {
+        GeneralName::OtherName(_, value) => (SanType::OtherName, other_name(value)?),
+        GeneralName::RFC822Name(name) => (SanType::Email, (*name).to_owned()),
+        GeneralName::DNSName(name) => (SanType::Dns, (*name).to_owned()),
+        GeneralName::URI(name) => (SanType::Uri, (*name).to_owned()),
+        GeneralName::IPAddress(value) => (SanType::Ip, address(value)?),
+        // Letters that the kind forbids: it keeps its place, so that the names after it keep theirs.
+        GeneralName::Invalid(Tag(1), value) => (SanType::Email, lossy(value)),
+        GeneralName::Invalid(Tag(2), value) => (SanType::Dns, lossy(value)),
+        GeneralName::Invalid(Tag(6), value) => (SanType::Uri, lossy(value)),
+        _ => return None,
+    })
 }
 
+/// The text behind the type of an `otherName`, which has a tag of its own around it.
 fn other_name(value: &[u8]) -> Option<String> {
-    let mut parts = Der(value);
-    parts.expect(der::OID)?;
-    let (tag, contents) = Der(parts.expect(0xa0)?).next()?;
-    Some(text(tag, contents))
+    let (_, outer) = Any::from_der(value).ok()?;
+    let (_, inner) = Any::from_der(outer.data).ok()?;
+    Some(text(&inner))
 }
 
 fn address(value: &[u8]) -> Option<String> {
@@ -327,17 +299,29 @@ mod tests {
     }
 
     #[test]
+    fn a_name_with_forbidden_letters_keeps_its_place() {
+        let names =
+            |bytes: &[u8]| alternative_name(&GeneralName::try_from(Any::from_der(bytes).unwrap().1).unwrap());
+        assert_eq!(
+            names(&[0x82, 2, b'a', 0xff]),
+            Some((SanType::Dns, "a\u{fffd}".into()))
+        );
+        assert_eq!(names(&[0x87, 3, 1, 2, 3]), None);
+    }
+
+    #[test]
     fn other_names_and_old_texts_are_read() {
-        let other = [
-            0x06, 0x03, 0x2a, 3, 4, 0xa0, 0x06, 0x0c, 4, b'j', b'a', b'n', b'e',
-        ];
+        let other = [0xa0, 0x06, 0x0c, 4, b'j', b'a', b'n', b'e'];
         assert_eq!(other_name(&other).as_deref(), Some("jane"));
-        assert_eq!(text(0x14, &[b'a', 0xe4]), "aä");
-        assert_eq!(text(0x1e, &[0, b'a', 0x20, 0xac]), "a€");
-        assert_eq!(text(0x1c, &[0, 1, 0xf4, 0x30]), "\u{1f430}");
-        assert_eq!(text(0x02, &[1]), "#01");
+        for (value, shown) in [
+            (&[0x14, 2, b'a', 0xe4][..], "aä"),
+            (&[0x1e, 4, 0, b'a', 0x20, 0xac], "a€"),
+            (&[0x1c, 4, 0, 1, 0xf4, 0x30], "\u{1f430}"),
+            (&[0x02, 1, 1], "#01"),
+        ] {
+            assert_eq!(text(&Any::from_der(value).unwrap().1), shown);
+        }
         assert_eq!(escaped("#a\"b"), "\\#a\\\"b");
-        assert_eq!(time((0x17, b"500101000000Z")), "1950-01-01T00:00:00Z");
     }
 
     proptest! {

@@ -1,12 +1,11 @@
 //! Which certificates of a file end soon, for the health check that looks at them.
 
-use crate::Certificate;
+use crate::{Certificate, certificate};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-const DAY_S: u64 = 86_400;
+use x509_parser::time::ASN1Time;
 
 /// The ends of the certificates in a file that are over within this time, as RabbitMQ writes them (`2027-01-31 9:05:00`, in UTC), and a
 /// sentence for each that cannot be read or has not begun. The file is read now: what matters is what the next start will find.
@@ -51,46 +50,11 @@ fn shown(moment: &str) -> String {
 
 /// Seconds since 1970 in UTC as `2027-01-31T09:05:00Z`; years after 9999 as its last second, which no certificate survives.
 pub fn moment(unix_s: u64) -> String {
-    const LAST: u64 = 253_402_300_799;
-    let unix_s = unix_s.min(LAST);
-    let (mut days, second) = (unix_s / DAY_S, unix_s % DAY_S);
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let mut year = 1970;
-    loop {
-        let length = 365 + u64::from(leap(year));
-        if days < length {
-            break;
-        }
-        days -= length;
-        year += 1;
-    }
-    let months = [
-        31,
-        28 + u64::from(leap(year)),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
-    let mut month = 1;
-    for length in months {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!(
-        "{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z",
-        days + 1
-    )
+    const LAST: &str = "9999-12-31T23:59:59Z";
+    let moment = i64::try_from(unix_s).ok().map(ASN1Time::from_timestamp);
+    moment
+        .and_then(Result::ok)
+        .map_or_else(|| LAST.to_owned(), certificate::moment)
 }
 
 #[cfg(test)]
@@ -111,7 +75,7 @@ mod tests {
     #[test]
     fn a_certificate_is_named_if_it_ends_within_the_time() {
         let lasting = file(2020, 4000);
-        let decade = Duration::from_secs(3650 * DAY_S);
+        let decade = Duration::from_secs(3650 * 86_400);
         assert!(ending_within(lasting.path(), decade).is_empty());
         assert_eq!(
             ending_within(lasting.path(), Duration::from_secs(u64::MAX)),

@@ -6,12 +6,11 @@
 //!
 //! Reading order: [`Door`] (where to listen), [`Listener`] (accepting), [`Arrival`] and [`Guest`] (from a connection to a socket),
 //! `proxy` (for whom a load balancer connects), [`Socket`], [`Stream`], `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
-//! runs), `passphrase` (keys that one guards), `revocation` (certificates that count no more), [`expiry`] (how long they last), `ciphers`, [`certificate`] and `der` (who a client's certificate says it is).
+//! runs), `passphrase` (keys that one guards), `revocation` (certificates that count no more), [`expiry`] (how long they last), `ciphers`, [`certificate`] (who a client's certificate says it is).
 
 mod arrival;
 pub mod certificate;
 pub mod ciphers;
-mod der;
 mod door;
 pub mod expiry;
 mod listener;

@@ -10,6 +10,9 @@ const FILES: usize = 1_024;
 /// No longer list is read, in bytes.
 const LONGEST: u64 = 64 * 1024 * 1024;
 
+/// How a list in DER begins, and no text does.
+const SEQUENCE: u8 = 0x30;
+
 /// Which certificates of clients are looked for in the lists (`crl_check`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RevocationCheck {
@@ -106,7 +109,7 @@ fn read(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, Strin
         return Err(format!("it is longer than {LONGEST} bytes"));
     }
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    if bytes.first() == Some(&crate::der::SEQUENCE) {
+    if bytes.first() == Some(&SEQUENCE) {
         return Ok(vec![bytes.into()]);
     }
     let found: Result<Vec<_>, PemError> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
