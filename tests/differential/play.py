@@ -240,6 +240,11 @@ class Stage:
         sent = spec.BasicProperties(**{name: self.given(value) for name, value in properties.items()})
         wire.publish(self.number, self.given(exchange), self.given(key), body, sent, mandatory=mandatory, immediate=immediate)
 
+    def fill(self, queue: str, count: int, **properties) -> None:
+        """Publishes messages straight to a queue; their bodies are their numbers, from 0."""
+        for number in range(count):
+            self.publish("", queue, str(number), **properties)
+
     def confirm_select(self, nowait=False):
         if nowait:
             return self.ready().send(self.number, spec.Confirm.Select(nowait=True))

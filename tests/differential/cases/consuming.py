@@ -8,8 +8,7 @@ from ..form import Typed
 
 def fill(t, count: int, queue="~q", **arguments) -> None:
     t.queue(queue, arguments=arguments or None)
-    for number in range(count):
-        t.publish("", queue, f"{number}")
+    t.fill(queue, count)
     t.sync(queue)
 
 
@@ -216,8 +215,7 @@ def _(t):
     stages = [t.channel(number) for number in (2, 3, 4)]
     for stage in stages:
         stage.consume("~q", "c", no_ack=True)
-    for number in range(6):
-        t.publish("", "~q", f"{number}")
+    t.fill("~q", 6)
         t.sync("~q")
     for stage in stages:
         stage.deliveries(2)
@@ -255,8 +253,7 @@ def _(t):
     high.consume("~q", "high", arguments={"x-priority": 5})
     top.qos(1)
     top.consume("~q", "top", arguments={"x-priority": 10})
-    for number in range(5):
-        t.publish("", "~q", f"{number}")
+    t.fill("~q", 5)
         t.sync("~q")
     top.deliveries(1)
     high.deliveries(2)
@@ -298,8 +295,7 @@ def _(t):
     first.qos(1)
     first.consume("~q", "first")
     second.consume("~q", "second")
-    for number in range(4):
-        t.publish("", "~q", f"{number}")
+    t.fill("~q", 4)
     first.deliveries(1)
     second.no_deliveries("~q")
     first.cancel("first")

@@ -33,8 +33,7 @@ def _(t):
 @case("acknowledgements in a transaction")
 def _(t):
     t.queue("~q")
-    for number in range(4):
-        t.publish("", "~q", f"{number}")
+    t.fill("~q", 4)
     t.tx_select()
     for _ in range(4):
         t.get("~q")
@@ -162,8 +161,7 @@ def _(t):
 @case("a transaction's consumer goes on while nothing is committed")
 def _(t):
     t.queue("~q")
-    for number in range(4):
-        t.publish("", "~q", f"{number}")
+    t.fill("~q", 4)
     t.tx_select()
     t.qos(2)
     t.consume("~q")

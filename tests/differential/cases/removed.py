@@ -88,8 +88,7 @@ def _(t):
 @case("x-queue-mode: a lazy queue keeps order, counts and redeliveries")
 def _(t):
     t.queue("~q", arguments={"x-queue-mode": "lazy"})
-    for number in range(4):
-        t.publish("", "~q", str(number), delivery_mode=2)
+    t.fill("~q", 4, delivery_mode=2)
     t.counts("~q")
     t.consume("~q")
     tags = t.deliveries(4)
@@ -169,8 +168,7 @@ def _(t):
 @case("global prefetch: one limit for all consumers of the channel")
 def _(t):
     t.queue("~q")
-    for number in range(6):
-        t.publish("", "~q", str(number))
+    t.fill("~q", 6)
     t.qos(3, whole_channel=True)
     t.consume("~q", "a")
     t.deliveries(3)
@@ -184,8 +182,7 @@ def _(t):
 @case("global prefetch: a limit of the channel and one of each consumer")
 def _(t):
     t.queue("~q")
-    for number in range(6):
-        t.publish("", "~q", str(number))
+    t.fill("~q", 6)
     t.qos(2)
     t.qos(3, whole_channel=True)
     t.consume("~q", "a")
@@ -201,8 +198,7 @@ def _(t):
 @case("global prefetch: set and taken off while there are consumers")
 def _(t):
     t.queue("~q")
-    for number in range(4):
-        t.publish("", "~q", str(number))
+    t.fill("~q", 4)
     t.qos(1, whole_channel=True)
     t.consume("~q", "a")
     t.deliveries(1)
@@ -215,8 +211,7 @@ def _(t):
 @case("global prefetch: what basic.get took doesn't count")
 def _(t):
     t.queue("~q")
-    for number in range(3):
-        t.publish("", "~q", str(number))
+    t.fill("~q", 3)
     t.qos(1, whole_channel=True)
     t.get("~q")
     t.consume("~q", "a")
@@ -227,8 +222,7 @@ def _(t):
 @case("global prefetch: each channel has its own")
 def _(t):
     t.queue("~q")
-    for number in range(4):
-        t.publish("", "~q", str(number))
+    t.fill("~q", 4)
     t.qos(1, whole_channel=True)
     t.consume("~q", "a")
     t.deliveries(1)
@@ -242,8 +236,7 @@ def _(t):
 @case("global prefetch: a consumer without acknowledgements doesn't count")
 def _(t):
     t.queue("~q")
-    for number in range(3):
-        t.publish("", "~q", str(number))
+    t.fill("~q", 3)
     t.qos(1, whole_channel=True)
     t.consume("~q", "a", no_ack=True)
     t.deliveries(3)

@@ -84,8 +84,7 @@ for key, arguments in KEYS.items():
 @case("dead letters of nack with multiple keep their order")
 def _(t):
     dead(t)
-    for number in range(3):
-        t.publish("", "~q", f"{number}")
+    t.fill("~q", 3)
     for _ in range(3):
         t.get("~q")
     t.nack(3, multiple=True, requeue=False)
