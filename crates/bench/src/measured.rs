@@ -32,6 +32,7 @@ pub struct Measured {
     pub phases: Vec<MeasuredPhase>,
 }
 
+/// What the broker says of itself at login.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Server {
@@ -39,12 +40,13 @@ pub struct Server {
     pub version: String,
 }
 
+/// One line of the run. Counts are those of the interval alone, latencies microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Interval {
     pub from_unix_us: u64,
     pub to_unix_us: u64,
-    /// At its end.
+    /// Since the start of the run, at the interval's end.
     pub elapsed_s: f64,
     pub published: u64,
     pub consumed: u64,
@@ -53,6 +55,7 @@ pub struct Interval {
     pub confirm_latency: Option<Latency>,
 }
 
+/// The whole run. Latencies are microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Total {
@@ -60,11 +63,14 @@ pub struct Total {
     pub published: u64,
     pub consumed: u64,
     pub confirmed: u64,
+    /// From when a message was due, unless the run counts from when it was sent.
     pub latency: Option<Latency>,
+    /// From when it was sent: what a generator that waits for the broker would see.
     pub latency_sent: Option<Latency>,
     pub confirm_latency: Option<Latency>,
 }
 
+/// What came, beside what was sent: numbers of messages.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Verify {
@@ -75,14 +81,17 @@ pub struct Verify {
     pub out_of_order: u64,
 }
 
+/// Objects that came and went.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Churn {
+    /// The kind of churn, as the command line names it.
     pub what: String,
     pub operations: BTreeMap<String, crate::results::Operation>,
     pub errors: u64,
 }
 
+/// One phase of several. Rates are messages a second.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MeasuredPhase {

@@ -102,11 +102,14 @@ impl Background {
 
 /// What the load did in a span of time.
 pub struct Span {
+    /// What happened in it.
     pub recorder: Recorder,
+    /// How long it was, all its parts together.
     pub time: Duration,
 }
 
 impl Span {
+    /// None yet.
     pub fn new() -> Self {
         Self {
             recorder: Recorder::new(),
@@ -114,6 +117,7 @@ impl Span {
         }
     }
 
+    /// One part more.
     pub fn add(&mut self, recorder: &Recorder, time: Duration) {
         self.recorder.merge(recorder);
         self.time += time;
@@ -147,6 +151,7 @@ pub struct Spans {
 }
 
 impl Spans {
+    /// None yet; `deletions` says whether queues with bindings will be deleted.
     pub fn new(deletions: bool) -> Self {
         Self {
             before: Span::new(),
@@ -155,6 +160,7 @@ impl Spans {
         }
     }
 
+    /// In the words of the JSON's `background`.
     pub fn json(&self) -> Value {
         serde_json::json!({
             "baseline": self.before.json(), "during": self.during.json(),

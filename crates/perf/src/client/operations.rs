@@ -12,9 +12,11 @@ use protocol::amqp::{LongStr, Method, RawTable, encode};
 /// A queue as the broker describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
+    /// The name, which the broker may have made up.
     pub name: String,
     /// Messages that are ready.
     pub messages: u32,
+    /// Consumers of all channels.
     pub consumers: u32,
 }
 
@@ -51,6 +53,7 @@ impl Client {
             .map(|declared| declared.messages.into())
     }
 
+    /// Binds a queue to an exchange.
     pub fn bind_queue(
         &mut self,
         channel: u16,
@@ -67,6 +70,7 @@ impl Client {
         self.call(channel, &bind, answered!(QueueBindOk))
     }
 
+    /// Takes a binding away; it is no error if there is none.
     pub fn unbind_queue(
         &mut self,
         channel: u16,
@@ -107,10 +111,12 @@ impl Client {
         )
     }
 
+    /// Declares an exchange, or looks at one if `declare.passive`.
     pub fn declare_exchange(&mut self, channel: u16, declare: &ExchangeDeclare<'_>) -> Result<(), Failure> {
         self.call(channel, declare, answered!(ExchangeDeclareOk))
     }
 
+    /// Deletes an exchange with its bindings.
     pub fn delete_exchange(&mut self, channel: u16, exchange: &str) -> Result<(), Failure> {
         self.call(
             channel,
@@ -122,6 +128,7 @@ impl Client {
         )
     }
 
+    /// Has publishes on the channel confirmed from now on.
     pub fn confirm_select(&mut self, channel: u16) -> Result<(), Failure> {
         self.call(
             channel,
@@ -130,10 +137,12 @@ impl Client {
         )
     }
 
+    /// Has publishes and acknowledgements on the channel wait for a commit from now on.
     pub fn tx_select(&mut self, channel: u16) -> Result<(), Failure> {
         self.call(channel, &TxSelect {}, answered!(TxSelectOk))
     }
 
+    /// Limits what later consumers of the channel (`global`: all of them together) hold unacknowledged; 0 for no limit.
     pub fn qos(&mut self, channel: u16, prefetch_count: u16, global: bool) -> Result<(), Failure> {
         let qos = BasicQos {
             prefetch_size: 0,

@@ -39,6 +39,7 @@ impl Summary {
 }
 
 impl Meter {
+    /// A value that goes up and down.
     pub fn gauge(name: impl Into<String>, value: f64) -> Self {
         Self {
             name: name.into(),
@@ -49,6 +50,7 @@ impl Meter {
         }
     }
 
+    /// A value that only grows; its name gets `_total`.
     pub fn counter(name: impl Into<String>, value: f64) -> Self {
         Self {
             suffix: "_total",
@@ -57,6 +59,7 @@ impl Meter {
         }
     }
 
+    /// Quantiles of what was recorded; its name gets `_seconds` if they are times.
     pub fn summary(name: impl Into<String>, help: &'static str, summary: Summary) -> Self {
         let suffix = if summary.time { "_seconds" } else { "" };
         Self {
@@ -67,10 +70,12 @@ impl Meter {
         }
     }
 
+    /// The same with what stands behind its name, and with its line of help.
     pub fn with_help(self, suffix: &'static str, help: &'static str) -> Self {
         Self { suffix, help, ..self }
     }
 
+    /// The same with one label more.
     pub fn with_label(mut self, key: &str, value: &str) -> Self {
         self.labels.push((key.into(), value.into()));
         self
