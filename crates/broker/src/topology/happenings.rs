@@ -107,7 +107,7 @@ fn happening(record: &Record, before: &View) -> Option<Happening> {
     })
 }
 
-/// What is said about users, virtual hosts, and many objects at once.
+/// What is said about users, virtual hosts, parameters and policies.
 fn ruled(record: &Record, before: &View) -> Option<Happening> {
     Some(match record {
         Record::UserPut { name, password, tags } => {
@@ -120,6 +120,45 @@ fn ruled(record: &Record, before: &View) -> Option<Happening> {
             tagged(key, name, tags)
         }
         Record::UserDeleted { name } => Happening::new("user.deleted").with("name", &**name),
+        Record::VhostDescribed { vhost, metadata } => {
+            let tags = metadata.tags.iter().map(|tag| Value::from(tag.as_str()));
+            Happening::new("vhost.updated")
+                .with("name", &**vhost)
+                .with("description", metadata.description.as_str())
+                .with("tags", Value::Array(tags.collect()))
+        }
+        Record::QuotaSet { of, quota } => limited(of, quota),
+        Record::GlobalSet { name, value } => match value {
+            Some(value) => Happening::new("parameter.set")
+                .with("name", &**name)
+                .with("value", value.clone()),
+            None => Happening::new("parameter.cleared").with("name", &**name),
+        },
+        Record::PolicyPut(policy) => {
+            let key = match policy.kind {
+                PolicyKind::User => "policy.set",
+                PolicyKind::Operator => "operator.policy.set",
+            };
+            named(key, &policy.name, &policy.vhost)
+                .with("pattern", policy.pattern.source())
+                .with("apply-to", policy.apply_to.name())
+                .with("priority", policy.priority)
+                .with("definition", shown(&policy.definition))
+        }
+        Record::PolicyDeleted { vhost, kind, name } => {
+            let key = match kind {
+                PolicyKind::User => "policy.cleared",
+                PolicyKind::Operator => "operator.policy.cleared",
+            };
+            named(key, name, vhost)
+        }
+        other => return granted(other),
+    })
+}
+
+/// What is said about permissions.
+fn granted(record: &Record) -> Option<Happening> {
+    Some(match record {
         Record::PermissionsSet {
             user,
             vhost,
@@ -135,20 +174,6 @@ fn ruled(record: &Record, before: &View) -> Option<Happening> {
         Record::PermissionsCleared { user, vhost } => Happening::new("permission.deleted")
             .with("user", &**user)
             .with("vhost", &**vhost),
-        Record::VhostDescribed { vhost, metadata } => {
-            let tags = metadata.tags.iter().map(|tag| Value::from(tag.as_str()));
-            Happening::new("vhost.updated")
-                .with("name", &**vhost)
-                .with("description", metadata.description.as_str())
-                .with("tags", Value::Array(tags.collect()))
-        }
-        Record::QuotaSet { of, quota } => limited(of, quota),
-        Record::GlobalSet { name, value } => match value {
-            Some(value) => Happening::new("parameter.set")
-                .with("name", &**name)
-                .with("value", value.clone()),
-            None => Happening::new("parameter.cleared").with("name", &**name),
-        },
         Record::TopicPermissionSet(topic) => Happening::new("topic.permission.created")
             .with("user", &*topic.user)
             .with("vhost", &*topic.vhost)
@@ -167,24 +192,6 @@ fn ruled(record: &Record, before: &View) -> Option<Happening> {
                 Some(exchange) => happening.with("exchange", &**exchange),
                 None => happening,
             }
-        }
-        Record::PolicyPut(policy) => {
-            let key = match policy.kind {
-                PolicyKind::User => "policy.set",
-                PolicyKind::Operator => "operator.policy.set",
-            };
-            named(key, &policy.name, &policy.vhost)
-                .with("pattern", policy.pattern.source())
-                .with("apply-to", policy.apply_to.name())
-                .with("priority", policy.priority)
-                .with("definition", shown(&policy.definition))
-        }
-        Record::PolicyDeleted { vhost, kind, name } => {
-            let key = match kind {
-                PolicyKind::User => "policy.cleared",
-                PolicyKind::Operator => "operator.policy.cleared",
-            };
-            named(key, name, vhost)
         }
         _ => return None,
     })

@@ -24,10 +24,10 @@ pub(in crate::queues) struct Actions {
 }
 
 impl Queue {
-    /// Something leaves the queue for a client.
-    fn count_handed(&self, delivery: &Delivery, no_ack: bool, how: &Count) {
+    /// Something leaves the queue for a client; `counts` are those of what is acknowledged and of what is not.
+    fn count_handed(&self, delivery: &Delivery, no_ack: bool, counts: [&Count; 2]) {
         let count = delivery.seqs.count();
-        how.add(count);
+        counts[usize::from(no_ack)].add(count);
         self.probe
             .delivered(&delivery.seqs, no_ack, || self.node.micros());
         if delivery.redelivered {
@@ -37,17 +37,12 @@ impl Queue {
 
     /// A get has its answer.
     fn count_answer(&self, reply: &Reply, answer: &Answer) {
+        let counts = &self.counts;
         match answer {
             Answer::Got { delivery, .. } => {
-                let counts = &self.counts;
-                let how = if reply.no_ack {
-                    &counts.get_no_ack
-                } else {
-                    &counts.get
-                };
-                self.count_handed(delivery, reply.no_ack, how);
+                self.count_handed(delivery, reply.no_ack, [&counts.get, &counts.get_no_ack]);
             }
-            Answer::Empty => self.counts.get_empty.add(1),
+            Answer::Empty => counts.get_empty.add(1),
             _ => {}
         }
     }
@@ -65,35 +60,24 @@ impl Queue {
                 consumer,
                 delivery,
             } => {
-                let counts = &self.counts;
-                let how = if outlet.no_ack {
-                    &counts.deliver_no_ack
-                } else {
-                    &counts.deliver
+                let counts = [&self.counts.deliver, &self.counts.deliver_no_ack];
+                self.count_handed(&delivery, outlet.no_ack, counts);
+                let event = Event::Deliver {
+                    channel: outlet.channel,
+                    consumer,
+                    delivery,
                 };
-                self.count_handed(&delivery, outlet.no_ack, how);
-                actions.woken.push(
-                    outlet.outbox,
-                    Event::Deliver {
-                        channel: outlet.channel,
-                        consumer,
-                        delivery,
-                    },
-                );
+                actions.woken.push(outlet.outbox, event);
             }
             Effect::Confirm(receipt) => {
                 receipt.note_confirmed(|| self.node.micros());
-                let event = Event::Confirm {
-                    channel: receipt.channel,
-                    numbers: receipt.numbers,
-                };
+                let (channel, numbers) = (receipt.channel, receipt.numbers);
+                let event = Event::Confirm { channel, numbers };
                 actions.woken.push(receipt.outbox, event);
             }
             Effect::Reject(receipt) => {
-                let event = Event::Reject {
-                    channel: receipt.channel,
-                    numbers: receipt.numbers,
-                };
+                let (channel, numbers) = (receipt.channel, receipt.numbers);
+                let event = Event::Reject { channel, numbers };
                 actions.woken.push(receipt.outbox, event);
             }
             Effect::DeadLetter {
@@ -101,53 +85,36 @@ impl Queue {
                 to,
                 reason,
                 pieces,
-            } => {
-                let pages = pieces.into_iter().map(|piece| page(piece, journal)).collect();
-                actions.letters.push(Letters {
-                    queue: self.clone(),
-                    ticket,
-                    to,
-                    reason,
-                    pages,
-                });
-            }
+            } => actions.letters.push(Letters {
+                queue: self.clone(),
+                ticket,
+                to,
+                reason,
+                pages: pages(pieces, journal),
+            }),
             Effect::Reply(reply, answer) => {
                 self.count_answer(&reply, &answer);
                 if let Some(answer) = answered(&reply, answer) {
-                    actions.woken.push(
-                        reply.outbox,
-                        Event::Answer {
-                            channel: reply.channel,
-                            answer,
-                        },
-                    );
+                    let channel = reply.channel;
+                    actions
+                        .woken
+                        .push(reply.outbox, Event::Answer { channel, answer });
                 }
             }
             Effect::CancelConsumer { outlet, consumer } => {
-                actions.woken.push(
-                    outlet.outbox,
-                    Event::ConsumerCancelled {
-                        channel: outlet.channel,
-                        consumer,
-                    },
-                );
+                let channel = outlet.channel;
+                let event = Event::ConsumerCancelled { channel, consumer };
+                actions.woken.push(outlet.outbox, event);
             }
             Effect::Load { first, source } => {
-                let at = locate(source, journal);
-                actions.jobs.push(Job::Load {
-                    queue: self.clone(),
-                    first,
-                    at,
-                });
+                let (queue, at) = (self.clone(), locate(source, journal));
+                actions.jobs.push(Job::Load { queue, first, at });
             }
-            Effect::Store { pieces, durable } => {
-                let pieces = pieces.into_iter().map(|piece| page(piece, journal)).collect();
-                actions.jobs.push(Job::Store {
-                    queue: self.clone(),
-                    pieces,
-                    durable,
-                });
-            }
+            Effect::Store { pieces, durable } => actions.jobs.push(Job::Store {
+                queue: self.clone(),
+                pieces: pages(pieces, journal),
+                durable,
+            }),
             Effect::Release { places } => {
                 let queue = self.clone();
                 actions.jobs.push(Job::FreeAndRewrite { queue, places });
@@ -224,7 +191,11 @@ pub(in crate::queues) fn locate(source: Source, journal: &QueueJournal) -> Optio
     }
 }
 
-/// Says for each part of a piece where its bytes are, in words that the pager can do without the journal.
+/// Says where the bytes of these pieces are, in words that the pager can do without the journal.
+fn pages(pieces: Vec<Piece>, journal: &QueueJournal) -> Vec<Page> {
+    pieces.into_iter().map(|piece| page(piece, journal)).collect()
+}
+
 fn page(piece: Piece, journal: &QueueJournal) -> Page {
     let part = |part: Part| {
         let bytes = match part.bytes {

@@ -15,61 +15,51 @@ impl<E: Ends> Lanes<E> {
         match request {
             Request::Enqueue { block, receipt } => self.enqueue(now, block, receipt, outcome),
             Request::DeadLettered { ticket, unread } => {
-                self.in_lane(lane_of(ticket), outcome, |lane, outcome| {
-                    lane.handle(now, Request::DeadLettered { ticket, unread }, outcome);
-                });
+                let request = Request::DeadLettered { ticket, unread };
+                self.ask(lane_of(ticket), now, request, outcome);
             }
             Request::Settle {
                 consumer,
                 seqs,
                 disposal,
-            } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
-                let part = Request::Settle {
-                    consumer,
-                    seqs,
-                    disposal,
-                };
-                lane.handle(now, part, outcome);
+            } => self.ask_parts(&seqs, now, outcome, |seqs| Request::Settle {
+                consumer,
+                seqs,
+                disposal,
             }),
             Request::Return {
                 consumer,
                 seqs,
                 failed,
-            } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
-                let part = Request::Return {
-                    consumer,
-                    seqs,
-                    failed,
-                };
-                lane.handle(now, part, outcome);
+            } => self.ask_parts(&seqs, now, outcome, |seqs| Request::Return {
+                consumer,
+                seqs,
+                failed,
             }),
             Request::TakeOut { seqs, reply } => {
                 let mut taken = Ranges::new();
                 self.each_part(&seqs, outcome, |lane, seqs, _| lane.take_away(&seqs, &mut taken));
                 outcome.effects.push(Effect::Reply(reply, Answer::Taken(taken)));
             }
-            Request::PutBack { seqs } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
-                lane.handle(now, Request::PutBack { seqs }, outcome);
-            }),
-            Request::Remove { seqs } => self.each_part(&seqs, outcome, |lane, seqs, outcome| {
-                lane.handle(now, Request::Remove { seqs }, outcome);
-            }),
-            Request::Loaded { first, block } => self.in_lane(lane_of(first), outcome, |lane, outcome| {
-                lane.handle(now, Request::Loaded { first, block }, outcome);
-            }),
+            Request::PutBack { seqs } => {
+                self.ask_parts(&seqs, now, outcome, |seqs| Request::PutBack { seqs });
+            }
+            Request::Remove { seqs } => {
+                self.ask_parts(&seqs, now, outcome, |seqs| Request::Remove { seqs });
+            }
+            Request::Loaded { first, block } => {
+                self.ask(lane_of(first), now, Request::Loaded { first, block }, outcome);
+            }
             Request::Stored { pieces } => {
                 if let Some(id) = self.stores.pop_front() {
-                    self.in_lane(id, outcome, |lane, outcome| {
-                        lane.handle(now, Request::Stored { pieces }, outcome);
-                    });
+                    self.ask(id, now, Request::Stored { pieces }, outcome);
                 }
             }
             Request::Purge { reply } => self.purge(reply, outcome),
             Request::Configure { settings } => {
                 self.settings = (*settings).clone();
-                self.each_lane(outcome, |lane, outcome| {
-                    let settings = settings.clone();
-                    lane.handle(now, Request::Configure { settings }, outcome);
+                self.ask_all(now, outcome, || Request::Configure {
+                    settings: settings.clone(),
                 });
             }
             Request::Shrink { memory } => {
@@ -78,23 +68,22 @@ impl<E: Ends> Lanes<E> {
             }
             Request::Checkpoint { before } => {
                 self.begin_checkpoint();
-                self.each_lane(outcome, |lane, outcome| {
-                    lane.handle(now, Request::Checkpoint { before }, outcome);
-                });
+                self.ask_all(now, outcome, || Request::Checkpoint { before });
             }
-            Request::Compact { segment } => self.each_lane(outcome, |lane, outcome| {
-                lane.handle(now, Request::Compact { segment }, outcome);
-            }),
+            Request::Compact { segment } => self.ask_all(now, outcome, || Request::Compact { segment }),
             // Consumers and gets are where the hand is; so is the end of the queue.
             request => {
-                self.in_lane(self.hand, outcome, |lane, outcome| {
-                    lane.handle(now, request, outcome)
-                });
+                self.ask(self.hand, now, request, outcome);
                 if self.lanes.get(&self.hand).is_some_and(|lane| lane.retired) {
                     return self.end();
                 }
             }
         }
+        self.go_on(now, outcome);
+    }
+
+    /// Hands out what somebody takes, then drops what nobody did and what is too much.
+    fn go_on(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         self.serve(outcome);
         let before = self.ready;
         self.overflow(outcome);
@@ -118,9 +107,7 @@ impl<E: Ends> Lanes<E> {
             .map(|(_, id)| *id)
             .collect();
         for id in due {
-            self.in_lane(id, outcome, |lane, outcome| {
-                lane.handle(now, Request::Tick, outcome)
-            });
+            self.ask(id, now, Request::Tick, outcome);
         }
     }
 
@@ -157,10 +144,8 @@ impl<E: Ends> Lanes<E> {
         let recorded = outcome.records.len();
         for (id, block) in self.settings.sorting.sort(&block) {
             self.open(id, outcome);
-            self.in_lane(id, outcome, |lane, outcome| {
-                let receipt = None;
-                lane.handle(now, Request::Enqueue { block, receipt }, outcome);
-            });
+            let receipt = None;
+            self.ask(id, now, Request::Enqueue { block, receipt }, outcome);
         }
         if let Some(receipt) = receipt {
             match outcome.records.len() > recorded {
@@ -330,6 +315,29 @@ impl<E: Ends> Lanes<E> {
         self.each_lane(outcome, |lane, outcome| {
             lane.shrink(memory, outcome);
             lane.give_back(outcome);
+        });
+    }
+
+    /// Asks something of one lane.
+    fn ask(&mut self, id: LaneId, now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
+        self.in_lane(id, outcome, |lane, outcome| lane.handle(now, request, outcome));
+    }
+
+    /// Asks something of all lanes.
+    fn ask_all(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>, request: impl Fn() -> Request<E>) {
+        self.each_lane(outcome, |lane, outcome| lane.handle(now, request(), outcome));
+    }
+
+    /// Asks something of each lane for its part of the numbers.
+    fn ask_parts(
+        &mut self,
+        seqs: &Ranges,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+        request: impl Fn(Ranges) -> Request<E>,
+    ) {
+        self.each_part(seqs, outcome, |lane, seqs, outcome| {
+            lane.handle(now, request(seqs), outcome);
         });
     }
 
