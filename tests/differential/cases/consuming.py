@@ -215,7 +215,8 @@ def _(t):
     stages = [t.channel(number) for number in (2, 3, 4)]
     for stage in stages:
         stage.consume("~q", "c", no_ack=True)
-    t.fill("~q", 6)
+    for number in range(6):
+        t.publish("", "~q", f"{number}")
         t.sync("~q")
     for stage in stages:
         stage.deliveries(2)
@@ -253,7 +254,8 @@ def _(t):
     high.consume("~q", "high", arguments={"x-priority": 5})
     top.qos(1)
     top.consume("~q", "top", arguments={"x-priority": 10})
-    t.fill("~q", 5)
+    for number in range(5):
+        t.publish("", "~q", f"{number}")
         t.sync("~q")
     top.deliveries(1)
     high.deliveries(2)
@@ -295,7 +297,8 @@ def _(t):
     first.qos(1)
     first.consume("~q", "first")
     second.consume("~q", "second")
-    t.fill("~q", 4)
+    for number in range(4):
+        t.publish("", "~q", f"{number}")
     first.deliveries(1)
     second.no_deliveries("~q")
     first.cancel("first")
