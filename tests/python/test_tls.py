@@ -1,5 +1,6 @@
 """TLS: who is served, with which certificate, under which name; what wrong certificates get."""
 
+import http.client
 import json
 import shutil
 import signal
@@ -231,6 +232,7 @@ def test_versions_and_ciphers_are_the_ones_that_were_chosen(secured, authority):
         ({"ssl_options.crl_check": "true"}, ["ssl_options.crl_check needs ssl_options.verify = verify_peer"]),
         ({"ssl_options.crl_check": "peer", "ssl_options.verify": "verify_peer"}, ["ssl_options.crl_check needs lists", "ssl_options.crl_sources.1 = dir"]),
         ({"ssl_options.crl_check": "true", "ssl_options.verify": "verify_peer", "ssl_options.crl_sources.1": "dir", "ssl_options.crl_sources.1.path": "/nowhere"}, ["ssl_options.crl_sources /nowhere cannot be read"]),
+        ({"management.ssl.port": "0", "management.ssl.crl_check": "true"}, ["management.ssl.crl_check needs management.ssl.certfile"]),
         ({"ssl_options.crl_sources.1": "http"}, ["ssl_options.crl_sources.1", "not fetched over HTTP"]),
         ({"ssl_options.verify": "maybe"}, ["verify_peer, verify_none"]),
     ],
@@ -277,6 +279,45 @@ def test_without_a_list_of_its_authority_a_certificate_is_unknown(secured, autho
         return pika_at(one, context(authority, certificate)).close()
     with pytest.raises((pika.exceptions.AMQPError, OSError)):
         pika_at(one, context(authority, certificate))
+
+
+def over_http(port, authority, certificate, path):
+    """The status that a door of HTTP answers with."""
+    line = http.client.HTTPSConnection("localhost", port, timeout=10, context=context(authority, certificate))
+    login = {"Authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
+    wishes = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Protocol": "amqp"}
+    try:
+        line.request("GET", path, headers=wishes if path == "/ws/amqp" else login)
+        return line.getresponse().status
+    finally:
+        line.close()
+
+
+@pytest.mark.parametrize(("section", "path", "status"), [("management.ssl", "/api/whoami", 200), ("management.ssl", "/ws/amqp", 101), ("management.listener.ssl_opts", "/api/whoami", 200), ("prometheus.ssl", "/metrics", 200)])
+def test_revoked_certificates_come_in_no_more_by_other_doors(secured, authority, tmp_path, section, path, status):
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    good, bad = authority.issue("good", "/CN=jane"), authority.issue("bad", "/CN=joan")
+    authority.revoke(lists / "made.r0")
+    pem, key = authority.server("door")
+    port = free_port()
+    kept = ("certfile", pem), ("keyfile", key), ("cacertfile", authority.certificate), ("verify", "verify_peer"), ("fail_if_no_peer_cert", "true"), ("crl_check", "peer")
+    settings = {f"{section}.{name}": str(value) for name, value in kept}
+    address = {"management.listener.ssl": "true", "management.listener.port": str(port), "management.listener.ip": "127.0.0.1"} if "listener" in section else {f"{section}.ip": "127.0.0.1", f"{section}.port": str(port)}
+    one = secured(settings | address | {f"{section}.crl_sources.1": "dir", f"{section}.crl_sources.1.path": str(lists)}, start=False)
+    if "listener" in section:
+        for plain in ("management.tcp.port", "management.tcp.ip"):
+            one.settings.pop(plain, None)
+    one.start()
+    for certificate in (good, bad):
+        assert over_http(port, authority, certificate, path) == status
+    authority.revoke(lists / "made.new", bad[0])
+    (lists / "made.new").rename(lists / "made.r0")
+    assert over_http(port, authority, good, path) == status
+    with pytest.raises(OSError):
+        over_http(port, authority, bad, path)
+    # AMQP has no list here, and no say in it.
+    pika_at(one, context(authority)).close()
 
 
 def test_a_key_of_another_certificate_is_named_at_start(secured, authority):

@@ -1,6 +1,6 @@
 //! How TLS is spoken at a door: RabbitMQ's `ssl_options`.
 
-use crate::{Passphrase, Revocation};
+use crate::{Passphrase, Revocation, RevocationCheck};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,5 +66,64 @@ impl TlsOptions {
             reuse_sessions: true,
             handshake_timeout: Duration::from_secs(5),
         }
+    }
+
+    /// What counts at a door that may have these settings of its own: without a certificate here, all of the node's; with one, these,
+    /// where the node's lists of revoked certificates do if there are none here.
+    ///
+    /// # Errors
+    /// These settings look at clients, but would not count: the door would be less guarded than it was told to be.
+    pub fn or_of(&self, node: &Self) -> Result<Self, String> {
+        if self.certificate.is_some() {
+            let mut options = self.clone();
+            if options.revocation.directories.is_empty() {
+                options.revocation.directories.clone_from(&node.revocation.directories);
+            }
+            return Ok(options);
+        }
+        let guards = [
+            ("verify", self.verify_peer),
+            ("fail_if_no_peer_cert", self.fail_if_no_peer_cert),
+            ("crl_check", self.revocation.check != RevocationCheck::No),
+        ];
+        match guards.iter().find(|(_, set)| *set) {
+            Some((name, _)) => Err(format!(
+                "{section}.{name} needs {section}.certfile and {section}.keyfile: without a certificate of its own, this door has all of {}",
+                node.section,
+                section = self.section
+            )),
+            None => Ok(node.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(section: &'static str, directories: &[&str]) -> TlsOptions {
+        let mut options = TlsOptions::new(section);
+        options.certificate = Some("c.pem".into());
+        options.revocation.directories = directories.iter().map(PathBuf::from).collect();
+        options
+    }
+
+    #[test]
+    fn a_door_with_a_certificate_has_its_own_settings_and_its_own_lists_before_the_nodes() {
+        let node = door("ssl_options", &["/node"]);
+        let own = door("management.ssl", &["/own"]);
+        assert_eq!(own.or_of(&node).unwrap(), own);
+        let listless = door("management.ssl", &[]).or_of(&node).unwrap();
+        assert_eq!(listless, door("management.ssl", &["/node"]));
+    }
+
+    #[test]
+    fn a_door_without_a_certificate_has_the_nodes_settings_and_no_guards_of_its_own() {
+        let node = door("ssl_options", &["/node"]);
+        let mut own = TlsOptions::new("prometheus.ssl");
+        assert_eq!(own.or_of(&node).unwrap(), node);
+        own.revocation.check = RevocationCheck::Peer;
+        let refused = own.or_of(&node).unwrap_err();
+        assert!(refused.starts_with("prometheus.ssl.crl_check needs prometheus.ssl.certfile"), "{refused}");
     }
 }

@@ -268,10 +268,9 @@ fn named(
     node: &TlsOptions,
     load: &mut impl FnMut(&TlsOptions) -> Result<Arc<Tls>, StartError>,
 ) -> Result<Vec<Door>, StartError> {
-    let options = if own.certificate.is_some() { own } else { node };
     let door = |(address, secured)| {
         Ok(match secured {
-            true => Door::secured(address, load(options)?),
+            true => Door::secured(address, load(&own.or_of(node).map_err(StartError::Tls)?)?),
             false => Door::plain(address),
         })
     };

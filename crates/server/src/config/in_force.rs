@@ -329,17 +329,15 @@ fn tls(sheet: &mut Sheet, section: &str, options: &TlsOptions) {
     );
     sheet.put(key("fail_if_no_peer_cert"), options.fail_if_no_peer_cert);
     sheet.put(key("depth"), options.depth);
-    if section == "ssl_options" {
-        let check = match options.revocation.check {
-            RevocationCheck::No => "false",
-            RevocationCheck::Chain => "true",
-            RevocationCheck::Peer => "peer",
-            RevocationCheck::BestEffort => "best_effort",
-        };
-        sheet.put(key("crl_check"), check);
-        let paths = options.revocation.directories.iter().map(|path| path.display());
-        sheet.list(key("crl_sources"), paths, NONE);
-    }
+    let check = match options.revocation.check {
+        RevocationCheck::No => "false",
+        RevocationCheck::Chain => "true",
+        RevocationCheck::Peer => "peer",
+        RevocationCheck::BestEffort => "best_effort",
+    };
+    sheet.put(key("crl_check"), check);
+    let paths = options.revocation.directories.iter().map(|path| path.display());
+    sheet.list(key("crl_sources"), paths, NONE);
     let versions = options.versions.iter().map(|version| match version {
         Version::Tls12 => "tlsv1.2",
         Version::Tls13 => "tlsv1.3",

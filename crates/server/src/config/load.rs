@@ -411,7 +411,8 @@ mod tests {
         for text in [
             "ssl_options.crl_sources.1.timeout = 5",
             "ssl_options.psk_identity = x",
-            "management.ssl.crl_check = true",
+            "management.ssl.crl_sources.1.timeout = 5",
+            "prometheus.ssl.crl_sources.1.timeout = 5",
             "auth_backends.1 = amqp",
             "auth_backends.1.authn = dummy",
             "auth_ldap.group_lookup_base = dc=x",
@@ -433,6 +434,22 @@ mod tests {
         ] {
             config(text);
         }
+    }
+
+    #[test]
+    fn each_door_looks_at_lists_of_its_own() {
+        let said = config(
+            "ssl_options.crl_check = peer\nmanagement.ssl.crl_check = true\nmanagement.ssl.crl_sources.1 = dir\n\
+             management.ssl.crl_sources.1.path = /m\nprometheus.ssl.crl_check = best_effort\nprometheus.ssl.crl_sources.a.path = /p\n",
+        );
+        let found = [&said.tls, &said.management.tls, &said.prometheus.tls].map(|it| it.revocation.check);
+        use listener::RevocationCheck::{BestEffort, Chain, Peer};
+        assert_eq!(found, [Peer, Chain, BestEffort]);
+        assert_eq!(said.management.tls.revocation.directories, [Path::new("/m")]);
+        assert_eq!(said.prometheus.tls.revocation.directories, [Path::new("/p")]);
+        let older = config("management.listener.ssl_opts.crl_check = peer\nmanagement.listener.ssl_opts.crl_sources.1.path = /m\n");
+        assert_eq!(older.management.tls.revocation.check, Peer);
+        assert_eq!(older.management.tls.revocation.directories, [Path::new("/m")]);
     }
 
     #[test]
