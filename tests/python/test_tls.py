@@ -303,11 +303,10 @@ def test_revoked_certificates_come_in_no_more_by_other_doors(secured, authority,
     port = free_port()
     kept = ("certfile", pem), ("keyfile", key), ("cacertfile", authority.certificate), ("verify", "verify_peer"), ("fail_if_no_peer_cert", "true"), ("crl_check", "peer")
     settings = {f"{section}.{name}": str(value) for name, value in kept}
-    address = {"management.listener.ssl": "true", "management.listener.port": str(port), "management.listener.ip": "127.0.0.1"} if "listener" in section else {f"{section}.ip": "127.0.0.1", f"{section}.port": str(port)}
+    address = {"management.listener.ssl": "true", "management.listener.port": str(port)} if "listener" in section else {f"{section}.ip": "127.0.0.1", f"{section}.port": str(port)}
     one = secured(settings | address | {f"{section}.crl_sources.1": "dir", f"{section}.crl_sources.1.path": str(lists)}, start=False)
     if "listener" in section:
-        for plain in ("management.tcp.port", "management.tcp.ip"):
-            one.settings.pop(plain, None)
+        one.http_port = port
     one.start()
     for certificate in (good, bad):
         assert over_http(port, authority, certificate, path) == status

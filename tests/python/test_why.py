@@ -2,6 +2,7 @@
 
 import time
 
+import pika
 import pytest
 
 from api import Api, q
@@ -53,7 +54,10 @@ def test_a_full_prefetch_waits_for_acknowledgements(api, connection, channel, qu
 
 
 def test_the_oldest_message_has_an_age(api, channel, queue):
-    channel.basic_publish("", queue, b"hello")
+    channel.basic_publish("", queue, b"hello", pika.BasicProperties(timestamp=1_700_000_000))
+    head = lambda: api.get(f"/queues/%2F/{queue}").json["head_message_timestamp"]
+    assert until(head, lambda found: found is not None) == 1700000000
+    assert value(page("/metrics/per-object"), "rabbitmq_queue_head_message_timestamp", queue=queue) == 1700000000
     age = lambda: api.get(f"/queues/%2F/{queue}").json["oldest_message_age_ms"]
     first = until(age, lambda found: found is not None)
     later = until(age, lambda found: found >= first + 200)

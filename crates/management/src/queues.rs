@@ -92,6 +92,7 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
         "memory" => status().memory.into(),
         "state" => "running".into(),
         "oldest_message_age_ms" => crate::why::age_ms(call, &status()).into(),
+        "head_message_timestamp" => status().head_timestamp.into(),
         other => {
             let sum = sums(&status()).into_iter().find(|(name, _)| *name == other);
             return sum.map_or_else(|| stats_member(call, queue, other), |(_, sum)| Some(sum.into()));
@@ -189,7 +190,6 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
             "single_active_consumer_tag",
             tag_of(&|consumer| active == Some(consumer.id)),
         ),
-        ("head_message_timestamp", Value::Null),
     ] {
         map.insert(name.into(), value);
     }
@@ -295,7 +295,9 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     for (name, value) in known.into_iter().chain(sums(&status)) {
         map.insert(name.into(), value.into());
     }
-    // When the first ready message came; RabbitMQ's head_message_timestamp is what its publisher wrote.
+    // What the publisher of the first message wrote, which may be anything.
+    map.insert("head_message_timestamp".into(), status.head_timestamp.into());
+    // When the first ready message came.
     map.insert(
         "oldest_message_age_ms".into(),
         crate::why::age_ms(call, &status).into(),

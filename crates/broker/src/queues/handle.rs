@@ -89,6 +89,9 @@ pub struct Status {
     pub paged_bytes: u64,
     /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
     pub oldest_ms: u64,
+    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch, if that message was in memory; as of
+    /// when somebody looked at the queues that were turned.
+    pub head_timestamp: Option<u64>,
     /// The only consumer that is served, where one at a time is.
     pub active: Option<ConsumerId>,
 }
@@ -132,6 +135,8 @@ struct Counters {
     next_seq: AtomicU64,
     paged: AtomicU64,
     oldest_ms: AtomicU64,
+    /// One more than the timestamp, or 0.
+    head_timestamp: AtomicU64,
     /// An id, or 0.
     active: AtomicU64,
     ready: AtomicU64,
@@ -197,6 +202,7 @@ impl Queue {
                 .saturating_sub(self.first_seq),
             paged: self.status.paged.load(Ordering::Relaxed),
             oldest_ms: self.status.oldest_ms.load(Ordering::Relaxed),
+            head_timestamp: self.status.head_timestamp.load(Ordering::Relaxed).checked_sub(1),
             active: match self.status.active.load(Ordering::Relaxed) {
                 0 => None,
                 id => Some(ConsumerId(id)),
@@ -220,9 +226,21 @@ impl Queue {
     }
 
     /// From now on the next turn is told to whoever watches queues. Returns whether this was called before.
-    pub(crate) fn look(&self) -> bool {
+    pub(crate) fn look(self: &Arc<Self>) -> bool {
         self.touched.store(false, Ordering::SeqCst);
+        self.look_at_head();
         self.looked_at.swap(self.node.now().0, Ordering::Relaxed) > 0
+    }
+
+    /// Turns don't look at what the first message says of itself, so it is done here. A queue that is being turned has its look next time.
+    fn look_at_head(self: &Arc<Self>) {
+        let Ok(host) = self.host.try_lock() else {
+            return self.touch();
+        };
+        let head = host.machine.head_timestamp();
+        let known = head.map_or(0, |timestamp| timestamp.saturating_add(1));
+        self.status.head_timestamp.store(known, Ordering::Relaxed);
+        self.finish(host, Actions::default());
     }
 
     /// Since when it has not been turned, in milliseconds since the Unix epoch, as exactly as somebody watches it. `None` if it was turned

@@ -2,7 +2,7 @@
 
 use super::family::{
     ALARMS, CHANNEL, CHANNEL_COUNTS, CHURN, CONNECTION, CONNECTION_COARSE, EXCHANGE, GLOBAL, GLOBAL_QUEUES,
-    LOG, Metric, NODE, NODE_COARSE, QUEUE, QUEUE_COARSE, QUEUE_CONSUMERS, QUEUE_DELIVERY, TOTALS,
+    LOG, Metric, NODE, NODE_COARSE, QUEUE, QUEUE_COARSE, QUEUE_CONSUMERS, QUEUE_DELIVERY, QUEUE_HEAD, TOTALS,
 };
 use super::page::{Number, Page, Type, labels};
 use super::pages::{Endpoint, Wanted};
@@ -11,6 +11,7 @@ use broker::Broker;
 use broker::queues::{Queue, Status};
 use broker::sight::{Channel, Connection, KINDS, Totals};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Puts together one page.
 pub struct Collector<'a> {
@@ -324,6 +325,7 @@ impl<'a> Collector<'a> {
                 .clone()
                 .map(|(labels, status, _)| (labels.clone(), details(status)));
             self.many(QUEUE, &rows.collect());
+            self.heads(&queues);
         }
         if delivery {
             let numbers = |queue: &Queue| queue.counts().numbers().map(Number::Whole);
@@ -345,6 +347,16 @@ impl<'a> Collector<'a> {
             .map(|(labels, _, queue)| (labels, queue))
             .collect();
         self.own_queues(&queues);
+    }
+
+    /// Of queues whose first message says when it was made; as in RabbitMQ, no sum of those is told.
+    fn heads(&mut self, queues: &[(String, Status, Arc<Queue>)]) {
+        self.begin(QUEUE_HEAD);
+        for (labels, status, _) in queues {
+            if let Some(timestamp) = status.head_timestamp {
+                self.page.labelled(labels, timestamp);
+            }
+        }
     }
 
     /// Each connection.

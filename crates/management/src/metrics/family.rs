@@ -146,6 +146,13 @@ pub const QUEUE: [Metric; 13] = [
     ("queue_messages_paged_out", Gauge, "Messages paged out to disk"),
 ];
 
+/// What the first message of a queue says of itself.
+pub const QUEUE_HEAD: Metric = (
+    "queue_head_message_timestamp",
+    Gauge,
+    "Timestamp of the first message in the queue, if any",
+);
+
 /// What happened in a queue, in the order of its counts.
 pub const QUEUE_DELIVERY: [Metric; 8] = [
     (

@@ -6,6 +6,7 @@
 
 use super::{Bytes, Ends, Fifo};
 use model::Seq;
+use model::properties::Properties;
 
 /// How many runs one look passes at the most, tombstones included.
 const RUNS: usize = 4096;
@@ -169,6 +170,22 @@ impl<E: Ends> Fifo<E> {
             Some((from, _)) => (Standing::Held, from - 1),
             None => (Standing::Held, last),
         }
+    }
+
+    /// What the publisher wrote as the time of the first message (`timestamp`, in seconds since the Unix epoch): of the first ready one or
+    /// of the first that a consumer holds, whichever says less, as in RabbitMQ. `None` if they say nothing, or are not in memory.
+    pub(super) fn head_timestamp(&self) -> Option<u64> {
+        let first = self.contents.first_live(0, Seq::MAX);
+        let first = first.map(|(slot, seq, _)| (slot, seq));
+        let ready = (self.dispatch.ready > 0).then(|| self.first_ready()).flatten();
+        let heads = [first, ready].into_iter().flatten();
+        heads.filter_map(|(slot, seq)| self.timestamp(slot, seq)).min()
+    }
+
+    fn timestamp(&self, slot: usize, seq: Seq) -> Option<u64> {
+        let memory = self.contents.run(slot)?.memory.as_ref()?;
+        let message = memory.block.message((seq - memory.base) as usize);
+        Properties::new(message.properties).timestamp()
     }
 
     /// The number of the first of the last `count` messages before `before`; less are counted off `count`. A bounded piece of

@@ -184,14 +184,20 @@ impl<E: Ends> Fifo<E> {
         if self.dispatch.ready == 0 {
             return 0;
         }
+        let first = self.first_ready();
+        let memory = first.and_then(|(slot, _)| self.contents.run(slot)?.memory.as_ref());
+        memory.map_or(0, |memory| memory.block.received().0)
+    }
+
+    /// The slot and the number of the first ready message, of a queue that has some.
+    fn first_ready(&self) -> Option<(usize, Seq)> {
         let (from, last) = self
             .dispatch
             .returned
             .first()
             .unwrap_or((self.dispatch.cursor, Seq::MAX));
-        let first = self.contents.first_live(from, last);
-        let memory = first.and_then(|(slot, ..)| self.contents.run(slot)?.memory.as_ref());
-        memory.map_or(0, |memory| memory.block.received().0)
+        let (slot, seq, _) = self.contents.first_live(from, last)?;
+        Some((slot, seq))
     }
 
     /// The number that its next record will have.

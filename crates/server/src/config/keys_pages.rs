@@ -35,7 +35,7 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("management.ssl.crl_check", Sets(tls::crl_check)),
     ("management.ssl.crl_sources.*", Sets(tls::crl_source)),
     ("management.ssl.crl_sources.*.path", Sets(tls::crl_path)),
-    ("management.ssl.crl_sources.**", Only(&[], TLS)),
+    ("management.ssl.crl_sources.*.*", Only(&[], TLS)),
     ("management.listener.ssl_opts.certfile", Sets(tls::certificate)),
     ("management.listener.ssl_opts.keyfile", Sets(tls::key)),
     ("management.listener.ssl_opts.cacertfile", Sets(tls::authorities)),
@@ -67,8 +67,14 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("management.listener.ssl_opts.dhfile", NoEffect(DIFFIE)),
     ("management.listener.ssl_opts.password", Sets(tls::password)),
     ("management.listener.ssl_opts.crl_check", Sets(tls::crl_check)),
-    ("management.listener.ssl_opts.crl_sources.*", Sets(tls::crl_source)),
-    ("management.listener.ssl_opts.crl_sources.*.path", Sets(tls::crl_path)),
+    (
+        "management.listener.ssl_opts.crl_sources.*",
+        Sets(tls::crl_source),
+    ),
+    (
+        "management.listener.ssl_opts.crl_sources.*.path",
+        Sets(tls::crl_path),
+    ),
     ("management.listener.ssl_opts.**", Only(&[], TLS)),
     ("management.http.max_body_size", Sets(management::body_limit)),
     ("management.cors.allow_origins", Sets(management::no_origins)),
@@ -119,6 +125,6 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("prometheus.ssl.crl_check", Sets(tls::crl_check)),
     ("prometheus.ssl.crl_sources.*", Sets(tls::crl_source)),
     ("prometheus.ssl.crl_sources.*.path", Sets(tls::crl_path)),
-    ("prometheus.ssl.crl_sources.**", Only(&[], TLS)),
+    ("prometheus.ssl.crl_sources.*.*", Only(&[], TLS)),
     ("prometheus.**", Part("this setting of the metrics page")),
 ];

@@ -447,7 +447,9 @@ mod tests {
         assert_eq!(found, [Peer, Chain, BestEffort]);
         assert_eq!(said.management.tls.revocation.directories, [Path::new("/m")]);
         assert_eq!(said.prometheus.tls.revocation.directories, [Path::new("/p")]);
-        let older = config("management.listener.ssl_opts.crl_check = peer\nmanagement.listener.ssl_opts.crl_sources.1.path = /m\n");
+        let older = config(
+            "management.listener.ssl_opts.crl_check = peer\nmanagement.listener.ssl_opts.crl_sources.1.path = /m\n",
+        );
         assert_eq!(older.management.tls.revocation.check, Peer);
         assert_eq!(older.management.tls.revocation.directories, [Path::new("/m")]);
     }

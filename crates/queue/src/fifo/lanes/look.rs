@@ -1,8 +1,8 @@
 //! Looking at all lanes: the highest first, as a queue with priorities hands them out.
 
-use super::{Classic, Lanes, first_of, lane_of};
+use super::{Classic, Lanes, Sorting, first_of, lane_of};
 use crate::fifo::look::Sight;
-use crate::fifo::{Ends, Glance};
+use crate::fifo::{Ends, Fifo, Glance};
 use model::Seq;
 
 impl<E: Ends> Classic<E> {
@@ -25,6 +25,21 @@ impl<E: Ends> Classic<E> {
         match self {
             Self::Plain(fifo) => Some(fifo.back(before.unwrap_or(Seq::MAX), &mut count)),
             Self::Sorted(lanes) => lanes.back(before, count),
+        }
+    }
+
+    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch: RabbitMQ's `head_message_timestamp`,
+    /// which in a queue with priorities is that of the highest priority of which there are messages. `None` if it wrote nothing, or the
+    /// message is not in memory.
+    pub fn head_timestamp(&self) -> Option<u64> {
+        let lanes = match self {
+            Self::Plain(fifo) => return fifo.head_timestamp(),
+            Self::Sorted(lanes) => lanes,
+        };
+        let mut held = lanes.lanes.values().rev().filter(|lane| lane.contents.live() > 0);
+        match lanes.settings.sorting {
+            Sorting::Priority(_) => held.next()?.head_timestamp(),
+            _ => held.filter_map(Fifo::head_timestamp).min(),
         }
     }
 
