@@ -77,7 +77,10 @@ impl TlsOptions {
         if self.certificate.is_some() {
             let mut options = self.clone();
             if options.revocation.directories.is_empty() {
-                options.revocation.directories.clone_from(&node.revocation.directories);
+                options
+                    .revocation
+                    .directories
+                    .clone_from(&node.revocation.directories);
             }
             return Ok(options);
         }
@@ -124,6 +127,9 @@ mod tests {
         assert_eq!(own.or_of(&node).unwrap(), node);
         own.revocation.check = RevocationCheck::Peer;
         let refused = own.or_of(&node).unwrap_err();
-        assert!(refused.starts_with("prometheus.ssl.crl_check needs prometheus.ssl.certfile"), "{refused}");
+        assert!(
+            refused.starts_with("prometheus.ssl.crl_check needs prometheus.ssl.certfile"),
+            "{refused}"
+        );
     }
 }

@@ -193,6 +193,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     ] {
         map.insert(name.into(), value);
     }
+    map.entry("head_message_timestamp").or_insert(Value::Null);
     Ok(object(&call.query, Value::Object(map)))
 }
 
@@ -295,8 +296,10 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     for (name, value) in known.into_iter().chain(sums(&status)) {
         map.insert(name.into(), value.into());
     }
-    // What the publisher of the first message wrote, which may be anything.
-    map.insert("head_message_timestamp".into(), status.head_timestamp.into());
+    // What the publisher of the first message wrote, which may be anything. As in RabbitMQ, rows of lists have it only if there is one.
+    if let Some(timestamp) = status.head_timestamp {
+        map.insert("head_message_timestamp".into(), timestamp.into());
+    }
     // When the first ready message came.
     map.insert(
         "oldest_message_age_ms".into(),
