@@ -7,6 +7,8 @@ import stat
 import pytest
 
 from api import Api
+from test_events import Watcher
+from test_management_clients import until
 from test_process import at, broker, kept, persist, pytestmark, refuses_to_start  # noqa: F401 - a fixture and a mark
 from wire import Closed, Wire, spec
 
@@ -15,6 +17,22 @@ def api_of(one):
     api = Api()
     api.root = f"http://127.0.0.1:{one.http_port}"
     return api
+
+
+def test_events_name_the_socket_that_somebody_came_by(broker, tmp_path):  # noqa: F811
+    path = tmp_path / "amqp"
+    one = broker({"listeners.unix.default": str(path), "event_exchange.vhost": "/"}).start()
+    watcher = Watcher(one)
+    with Wire(where=str(path)) as wire:
+        wire.open()
+        login = watcher.next("user.authentication.success")
+    assert login["peer_host"] == "unix" and login["connection_name"].startswith("unix:")
+    watcher.connection.close()
+
+
+def refused_logins(one):
+    """The lines of the log about them."""
+    return "\n".join(line for line in one.log_text().splitlines() if "login refused" in line)
 
 
 def test_clients_of_this_machine_come_by_a_socket_in_the_file_system(broker, tmp_path):  # noqa: F811
@@ -36,6 +54,8 @@ def test_clients_of_this_machine_come_by_a_socket_in_the_file_system(broker, tmp
     assert (str(path), 0, "amqp") in {(door["ip_address"], door["port"], door["protocol"]) for door in doors}
     with Wire(where=str(path)) as wire, pytest.raises((Closed, AssertionError)):
         wire.open(response="\0guest\0wrong")
+    assert until(lambda: "unix:" in refused_logins(one))
+    assert "127.0.0.1" not in refused_logins(one)
     # A killed node leaves its socket, and the next start replaces it; a node that stops takes it away.
     one.kill()
     assert path.exists()

@@ -123,3 +123,27 @@ def test_totals_survive_who_made_them(api, name):
     assert vhost["recv_oct"] > 0 and vhost["send_oct"] > 0
     bytes_of = api.get("/vhosts/%2F?data_rates_age=60&data_rates_incr=5").json["recv_oct_details"]
     assert len(bytes_of["samples"]) == 13
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"),
+    [
+        ("ack_requeue_true", {"get": 2, "get_no_ack": 0, "get_empty": 1, "redeliver": 0, "ack": 0}),
+        ("ack_requeue_false", {"get": 0, "get_no_ack": 2, "get_empty": 1, "redeliver": 0, "ack": 0}),
+        ("reject_requeue_false", {"get": 2, "get_no_ack": 0, "get_empty": 1, "redeliver": 0, "ack": 0}),
+    ],
+)
+def test_what_the_api_gets_counts_for_the_virtual_host(api, name, mode, wanted):
+    api.put(f"/vhosts/{name}", {})
+    try:
+        api.put(f"/queues/{name}/q", {})
+        for _ in range(2):
+            api.post(f"/exchanges/{name}/amq.default/publish", {"properties": {}, "routing_key": "q", "payload": "x", "payload_encoding": "string"})
+        got = api.post(f"/queues/{name}/q/get", {"count": 5, "ackmode": mode, "encoding": "auto"}).json
+        assert [message["payload"] for message in got] == ["x", "x"]
+        look = lambda: counts(api.get(f"/vhosts/{name}").json, *wanted)
+        assert until(look, lambda found: found == wanted) == wanted
+        left = until(lambda: api.get(f"/queues/{name}/q").json.get("messages"), lambda found: found == (2 if mode == "ack_requeue_true" else 0))
+        assert left == (2 if mode == "ack_requeue_true" else 0)
+    finally:
+        api.delete(f"/vhosts/{name}")

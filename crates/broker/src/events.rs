@@ -7,7 +7,7 @@ use crate::broker::Broker;
 use crate::declare::DeclareExchange;
 use crate::notices::Notice;
 use crate::options::OpenError;
-use crate::sight::LoginDoor;
+use crate::sight::{LoginDoor, host};
 use model::Timestamp;
 use model::properties::PropertiesBuilder;
 use model::table::{Table, Value};
@@ -51,6 +51,8 @@ pub struct LoginAttempt<'a> {
     pub connection: &'a str,
     /// The client's end.
     pub peer: SocketAddr,
+    /// The node's end.
+    pub local: SocketAddr,
     /// Why it was refused, if it was.
     pub refused: Option<&'a dyn Display>,
 }
@@ -71,7 +73,7 @@ impl Broker {
                 .with("auth_mechanism", attempt.mechanism)
                 .with("connection_name", attempt.connection)
                 .with("connection_type", "network")
-                .with("peer_host", attempt.peer.ip().to_string())
+                .with("peer_host", host(attempt.peer, attempt.local))
                 .with("peer_port", i64::from(attempt.peer.port()));
             match attempt.refused {
                 None => happening,

@@ -3,7 +3,7 @@
 use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use broker::sight::LoginDoor;
+use broker::sight::{LoginDoor, UNIX};
 use broker::{Broker, User, View};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -91,7 +91,11 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
     let counts = broker.sight().login_attempts();
     counts.record(LoginDoor::Http, address, &name, found.is_ok());
     let user = found.map_err(|refusal| {
-        tracing::warn!(area = "management", peer = %address, "HTTP access denied: user {name:?}: {refusal}");
+        let peer = match peer {
+            Peer::Operator => UNIX.to_owned(),
+            Peer::Network(address) => address.ip().to_string(),
+        };
+        tracing::warn!(area = "management", %peer, "HTTP access denied: user {name:?}: {refusal}");
         Refusal::Credentials
     })?;
     Ok(Asker {

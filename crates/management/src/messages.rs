@@ -225,11 +225,21 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     let asked = Asked::of(&call.json()?)?;
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let desk = Desk::open(call)?;
+    // As in RabbitMQ, these are gone from the queue as they come; whoever has them rejected gets them first.
+    let no_ack = asked.mode == Mode::Take(Disposal::Accepted);
+    let vhost = call.vhost()?.name.clone();
+    let sight = call.hall.broker.sight();
     let mut held = Held::shown();
     let mut shown = Vec::new();
     let mut bytes = 0;
     while (shown.len() as u64) < asked.count && bytes < BODIES {
-        let Some((delivery, remaining, queue)) = next(&desk, call.part("name"), false)? else {
+        let found = next(&desk, call.part("name"), no_ack)?;
+        sight.got(
+            &vhost,
+            no_ack,
+            found.as_ref().map(|(delivery, ..)| delivery.redelivered),
+        );
+        let Some((delivery, remaining, queue)) = found else {
             break;
         };
         let (Some(seq), queue) = (delivery.seqs.first(), queue) else {
@@ -245,6 +255,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
             call.hall.broker.limits(),
         ));
         match asked.mode {
+            Mode::Take(Disposal::Accepted) => {}
             Mode::Take(disposal) => queue.settle(None, Ranges::one(seq), disposal),
             Mode::Keep => held.hold(&queue, seq),
         }

@@ -128,7 +128,7 @@ pub struct Connection {
 pub const UNIX: &str = "unix";
 
 /// One end of a connection whose end here is `local`: its port is 0 for sockets in the file system, and no other's.
-fn host(end: SocketAddr, local: SocketAddr) -> String {
+pub(crate) fn host(end: SocketAddr, local: SocketAddr) -> String {
     match local.port() {
         0 => UNIX.to_owned(),
         _ => end.ip().to_canonical().to_string(),

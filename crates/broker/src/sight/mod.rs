@@ -27,6 +27,7 @@ pub use attempts::{LoginAttempts, LoginDoor, LoginSource};
 pub use buried::Buried;
 pub use channel::{Channel, ChannelSeat};
 pub use churn::Churn;
+pub(crate) use connection::host;
 pub use connection::{Card, Connection, State, UNIX};
 pub use consumer::{Consumer, ConsumerCard};
 pub use count::Count;

@@ -46,6 +46,11 @@ impl Registry {
             .change(vhost, |totals| totals.add_publish(bytes, lost, refused));
     }
 
+    /// Somebody asked a queue for a message, by no connection; see [`Totals::add_get`].
+    pub fn got(&self, vhost: &Arc<str>, no_ack: bool, found: Option<bool>) {
+        self.gone.change(vhost, |totals| totals.add_get(no_ack, found));
+    }
+
     /// What was published to exchanges.
     pub fn exchanges(&self) -> &Exchanges {
         &self.exchanges

@@ -33,13 +33,27 @@ impl Totals {
             ("return_unroutable", lost),
             ("confirm", !refused),
         ];
+        self.add_kinds(kinds);
+        self.to_confirm += 1;
+        self.sizes.add_one(bytes);
+    }
+
+    /// Adds a get that came by no connection. `found` is a message, and whether it had been delivered before.
+    pub fn add_get(&mut self, no_ack: bool, found: Option<bool>) {
+        self.add_kinds([
+            ("get", found.is_some() && !no_ack),
+            ("get_no_ack", found.is_some() && no_ack),
+            ("get_empty", found.is_none()),
+            ("redeliver", found == Some(true)),
+        ]);
+    }
+
+    fn add_kinds<const N: usize>(&mut self, kinds: [(&str, bool); N]) {
         for (name, _) in kinds.into_iter().filter(|(_, happened)| *happened) {
             if let Some(at) = ChannelCounts::NAMES.iter().position(|known| *known == name) {
                 self.messages[at] += 1;
             }
         }
-        self.to_confirm += 1;
-        self.sizes.add_one(bytes);
     }
 
     /// Adds a channel's.

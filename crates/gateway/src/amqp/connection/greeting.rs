@@ -230,6 +230,7 @@ impl Greeting {
             mechanism: self.mechanism.name(),
             connection: &name.to_string(),
             peer: name.peer,
+            local: name.local,
             refused: found.as_ref().err().map(|refusal| refusal as _),
         });
         match found {
