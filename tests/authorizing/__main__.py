@@ -17,10 +17,10 @@ import os
 import re
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 from harness.broker import Broker
+from harness.listed import listed
 
 from .endpoints import COLUMNS, Matrix, Row, lets_in, rows
 from .grants import Grants
@@ -58,16 +58,6 @@ def read_amqp() -> dict[str, str]:
     return {name: needs for name, _, needs in lines}
 
 
-def listed() -> dict[str, str]:
-    """Each line that may differ, with its reason."""
-    found: dict[str, str] = {}
-    for group in tomllib.loads((HERE / "differences.toml").read_text()).get("differs", []):
-        for line in group["lines"]:
-            assert line not in found, f"differences.toml lists {line!r} twice"
-            found[line] = group["reason"]
-    return found
-
-
 def row_differences(row: Row, ours: dict[str, str], recorded: dict[str, dict[str, str]]) -> list[str]:
     if row.right is not None:
         wrong = [column for column in COLUMNS if ours[column] != "-" and (ours[column] not in ("401", "404")) != lets_in(row.right, column)]
@@ -84,7 +74,7 @@ def row_differences(row: Row, ours: dict[str, str], recorded: dict[str, dict[str
 
 class Tally:
     def __init__(self) -> None:
-        self.known, self.seen, self.failures = listed(), set(), 0
+        self.known, self.seen, self.failures = listed(HERE / "differences.toml"), set(), 0
 
     def see(self, name: str, lines: list[str]) -> None:
         self.seen.update(lines)

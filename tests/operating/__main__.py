@@ -19,10 +19,10 @@ import os
 import shlex
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 from harness.broker import Broker
+from harness.listed import listed
 
 from . import calls, commands
 from .play import Http, Place, Tools, name_steps
@@ -31,16 +31,6 @@ from .shapes import differences
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded"
 TOOLS = ["rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-plugins", "rabbitmq-upgrade"]
-
-
-def listed() -> dict[str, str]:
-    """Each line that may differ, with its reason."""
-    found: dict[str, str] = {}
-    for group in tomllib.loads((HERE / "differences.toml").read_text()).get("differs", []):
-        for line in group["lines"]:
-            assert line not in found, f"differences.toml lists {line!r} twice"
-            found[line] = group["reason"]
-    return found
 
 
 def call_differences(call: calls.Call, name: str, theirs: dict, ours: dict) -> list[str]:
@@ -127,7 +117,7 @@ def settle(vanished: set[str]) -> None:
 
 
 def compare(binary: str, is_shown: bool, is_settled: bool) -> int:
-    known, seen, failures = listed(), set(), 0
+    known, seen, failures = listed(HERE / "differences.toml"), set(), 0
     answers = play_own(binary)
     for kind, steps in (("http", calls.SERIES), ("tools", commands.SERIES)):
         recorded = json.loads((RECORDED / f"{kind}.json").read_text())

@@ -7,6 +7,7 @@ import uuid
 import pika
 import pytest
 
+from api import Api, q
 from wire import address, connected
 
 
@@ -89,6 +90,20 @@ def queue(channel, name):
     cleaner = connect()
     cleaner.channel().queue_delete(name)
     cleaner.close()
+
+
+@pytest.fixture
+def api():
+    """The HTTP API, as an administrator sees it."""
+    return Api()
+
+
+@pytest.fixture
+def vhost(api, name):
+    """A virtual host that leaves no trace."""
+    assert api.put(f"/vhosts/{q(name)}").status == 201
+    yield name
+    assert api.delete(f"/vhosts/{q(name)}").status in (204, 404)
 
 
 @pytest.fixture

@@ -10,14 +10,6 @@ from conftest import connect
 pytestmark = pytest.mark.leveret_only("RabbitMQ has them in quorum queues only")
 
 
-@pytest.fixture
-def channel():
-    opened = connect()
-    channel = opened.channel()
-    yield channel
-    opened.close()
-
-
 def until(channel, condition, seconds=10):
     end = time.monotonic() + seconds
     while not condition():

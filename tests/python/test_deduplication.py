@@ -9,12 +9,9 @@ pytestmark = pytest.mark.leveret_only("RabbitMQ needs a plugin")
 
 
 @pytest.fixture
-def channel():
-    opened = connect()
-    channel = opened.channel()
+def channel(channel):
     channel.confirm_delivery()
-    yield channel
-    opened.close()
+    return channel
 
 
 def publish(channel, exchange, key, body, same=None, **headers):

@@ -5,13 +5,8 @@ import time
 import pika
 import pytest
 
-from api import Api, q
+from api import q
 from conftest import connect
-
-
-@pytest.fixture
-def api():
-    return Api()
 
 
 @pytest.fixture

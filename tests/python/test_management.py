@@ -11,18 +11,6 @@ TAGS = ["management", "policymaker", "monitoring", "administrator"]
 
 
 @pytest.fixture
-def api():
-    return Api()
-
-
-@pytest.fixture
-def vhost(api, name):
-    assert api.put(f"/vhosts/{q(name)}").status == 201
-    yield name
-    assert api.delete(f"/vhosts/{q(name)}").status in (204, 404)
-
-
-@pytest.fixture
 def user(api, name):
     """Makes users by their tags; each is called NAME.TAG and has the password `p`."""
     made = []

@@ -10,11 +10,6 @@ from conftest import connect
 
 
 @pytest.fixture
-def api():
-    return Api()
-
-
-@pytest.fixture
 def named(name):
     """A connection whose application gave it a name."""
     opened = connect(client_properties={"connection_name": name})

@@ -16,11 +16,6 @@ BINARY = os.environ.get("LEVERET_BINARY")
 
 
 @pytest.fixture
-def api():
-    return Api()
-
-
-@pytest.fixture
 def vhost(api, name):
     yield name
     assert api.delete(f"/vhosts/{q(name)}").status == 204

@@ -11,18 +11,6 @@ ACCESS_REFUSED = {"error": "not_authorised", "reason": "Access refused."}
 
 
 @pytest.fixture
-def api():
-    return Api()
-
-
-@pytest.fixture
-def vhost(api, name):
-    assert api.put(f"/vhosts/{q(name)}").status == 201
-    yield name
-    assert api.delete(f"/vhosts/{q(name)}").status == 204
-
-
-@pytest.fixture
 def held(api, vhost):
     """The path of a durable queue called `q`."""
     assert api.put(f"/queues/{q(vhost)}/q", {"durable": True}).status == 201

@@ -4,14 +4,8 @@ import time
 
 import pytest
 
-from api import Api, q
 from conftest import connect
 from test_management_clients import until
-
-
-@pytest.fixture
-def api():
-    return Api()
 
 
 def counts(row, *names):

@@ -12,11 +12,6 @@ from test_process import broker  # noqa: F401 - a fixture
 pytestmark = pytest.mark.leveret_only("RabbitMQ has no description of its API, and lets pages of other sites change what they like")
 
 
-@pytest.fixture
-def api():
-    return Api()
-
-
 EVIL = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
 
 

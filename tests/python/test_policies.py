@@ -2,13 +2,8 @@
 
 import pytest
 
-from api import Api, q
+from api import q
 from test_expiry import ready, until
-
-
-@pytest.fixture
-def api():
-    return Api()
 
 
 @pytest.fixture

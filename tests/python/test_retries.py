@@ -10,14 +10,6 @@ from conftest import connect, control
 pytestmark = pytest.mark.leveret_only("RabbitMQ has them in quorum queues only")
 
 
-@pytest.fixture
-def channel():
-    opened = connect()
-    channel = opened.channel()
-    yield channel
-    opened.close()
-
-
 def fetch(channel, queue, seconds=5):
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -6,16 +6,10 @@ import pika
 import pytest
 
 from api import Api, q
-from conftest import connect
 from test_management_clients import until
 from test_metrics import page, value
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ has no such answers")
-
-
-@pytest.fixture
-def api():
-    return Api()
 
 
 def why(api, queue):
