@@ -4,7 +4,7 @@
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
 //! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that is asked for.
 //!
-//! Reading order: [`options`] and [`management`] (starting and stopping), `admin_socket` and `serve` (sockets and the budget of threads), [`call`]
+//! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` tells it), [`origins`] (pages of other sites), `gzip`, then the objects:
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions`,
 //! `health`; `desk` (a
@@ -64,6 +64,7 @@ mod sampler;
 mod samples;
 mod selection;
 mod serve;
+mod served;
 mod tap;
 mod text;
 mod times;

@@ -4,6 +4,7 @@ use super::collect::Identity;
 use super::pages::{self, Wanted};
 use crate::gzip;
 use crate::query::Query;
+use crate::served::{self, Served};
 use broker::Broker;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -11,12 +12,10 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use listener::{Arrival, Door, Listener, Opened, SocketOptions, StartError};
+use listener::{Arrival, Door, Listener, Opened, StartError};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
 
 /// How many pages are written at a time; others wait.
@@ -46,8 +45,7 @@ pub struct MetricsOptions {
 /// The door for Prometheus. It closes when dropped.
 pub struct Metrics {
     doors: Vec<Opened>,
-    stop: watch::Sender<bool>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    _served: Served,
 }
 
 struct Shared {
@@ -63,20 +61,12 @@ impl Metrics {
     /// # Errors
     /// An address cannot be listened on, or a thread cannot be started.
     pub fn start(broker: Arc<Broker>, options: MetricsOptions) -> Result<Self, StartError> {
-        let runtime = Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .max_blocking_threads(PAGES)
-            .thread_name("metrics")
-            .build()
-            .map_err(StartError::Thread)?;
+        let runtime = served::runtime("metrics", PAGES)?;
         let listeners = {
             let _inside = runtime.enter();
-            let open = |door: &Door| Listener::open(door.clone(), &SocketOptions::default());
-            options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?
+            served::open(&options.doors)?
         };
         let doors = listeners.iter().map(Listener::opened).collect();
-        let (stop, stopped) = watch::channel(false);
         let shared = Arc::new(Shared {
             identity: Identity {
                 node: options.node,
@@ -87,33 +77,18 @@ impl Metrics {
             per_object: options.per_object,
             object_limit: options.object_limit,
         });
-        let thread = std::thread::Builder::new()
-            .name("metrics".into())
-            .spawn(move || {
-                runtime.block_on(serve(listeners, shared, stopped));
-                runtime.shutdown_timeout(GRACE);
-            })
-            .map_err(StartError::Thread)?;
+        let served = Served::start("metrics", runtime, GRACE, |stopped| {
+            serve(listeners, shared, stopped)
+        })?;
         Ok(Self {
             doors,
-            stop,
-            thread: Mutex::new(Some(thread)),
+            _served: served,
         })
     }
 
     /// Where it listens.
     pub fn doors(&self) -> &[Opened] {
         &self.doors
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
     }
 }
 
