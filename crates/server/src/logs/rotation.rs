@@ -1,6 +1,6 @@
 //! When a log file is full: RabbitMQ's `log.file.rotation.*`.
 
-use super::clock::date;
+use super::clock::civil;
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
@@ -67,11 +67,11 @@ impl Moment {
             Self::Weekly { day, hour } => (second + 4 * DAY + 7 * DAY - day * DAY - hour * HOUR) / (7 * DAY),
             Self::Monthly { day, hour } => {
                 let shifted = second + DAY - hour * HOUR;
-                let (year, month, today) = date(shifted / DAY - 1);
-                let (_, _, tomorrow) = date(shifted / DAY);
+                let today = civil(shifted - DAY);
                 // Where the month is shorter, its last day is the day.
-                let reached = today >= day || tomorrow == 1;
-                year * 12 + month + u64::from(reached)
+                let reached = u64::from(today.day().unsigned_abs()) >= day || today.day() == today.days_in_month();
+                let month = i64::from(today.year()) * 12 + i64::from(today.month());
+                month.unsigned_abs() + u64::from(reached)
             }
         }
     }
