@@ -6,6 +6,7 @@
 mod happenings;
 mod journal;
 mod policies;
+mod queue_settings;
 
 use crate::caches::{self, CacheJournal, journal_of};
 use crate::ends::Ends;
@@ -23,9 +24,7 @@ use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Ref
 use happenings::Watch;
 use journal::CatalogJournal;
 use model::QueueId;
-use queue::fifo::{
-    Classic, DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Request as QueueRequest, Sorting,
-};
+use queue::fifo::{Classic, Request as QueueRequest};
 use queue::seen::Seen;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{
@@ -33,6 +32,8 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 use storage::JournalId;
+
+pub use queue_settings::queue_settings;
 
 /// How many facts a snapshot of the catalog writes at a time: some hundred kilobytes, during which others wait.
 const SNAPSHOT_PART: usize = 1000;
@@ -162,6 +163,8 @@ impl Topology {
         self.turn(asker, actor, permit, request)
     }
 
+    /// Turns the catalog for one request: decides, carries out, publishes the view. What others may wait for, queues that end and what
+    /// is told of the change, comes once the catalog is free again.
     fn turn(
         &self,
         asker: Option<Asker>,
@@ -190,24 +193,7 @@ impl Topology {
         host.handle(self.node.now(), request);
         host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
-            Effect::Reply(..) | Effect::ExchangeDeleted { .. } => {}
-            Effect::QueueCreated(created, _) if created.seen_by_exchange().is_some() => {
-                self.create_cache(&created)
-            }
-            Effect::QueueCreated(created, settings) => {
-                self.create_queue(&created, &settings);
-                self.count(|churn| &churn.queues_created);
-            }
-            Effect::QueueDeleted { id, .. } if self.node.caches.remove(id) => {
-                self.node.log.forget(journal_of(id));
-            }
-            Effect::QueueDeleted { id, vhost, name } => {
-                gone.extend(self.registry.remove(id));
-                self.count(|churn| &churn.queues_deleted);
-                if let Some(watch) = &mut journal.watch {
-                    watch.queue_deleted(&vhost, &name);
-                }
-            }
+            effect => gone.extend(self.carry_out(effect, journal)),
         });
         host.journal.wait_for_earlier();
         let durable = host.journal.ticket.take();
@@ -222,10 +208,8 @@ impl Topology {
         drop(host);
         drop(old);
         if let (Some(broker), Some(watch)) = (broker, watch) {
-            watch
-                .into_happenings()
-                .into_iter()
-                .for_each(|it| broker.happened(|| it));
+            let happenings = watch.into_happenings();
+            happenings.into_iter().for_each(|it| broker.happened(|| it));
         }
         gone.into_iter().for_each(|queue| self.drop_queue(&queue));
         let took = self.node.micros().saturating_sub(began);
@@ -235,6 +219,33 @@ impl Topology {
             None => Err(Refusal::Internal {
                 reason: "the catalog gave no answer".into(),
             }),
+        }
+    }
+
+    /// Does what the catalog ordered. Returns a queue that ends.
+    fn carry_out(&self, effect: Effect<u64>, journal: &mut CatalogJournal) -> Option<Arc<Queue>> {
+        match effect {
+            Effect::Reply(..) | Effect::ExchangeDeleted { .. } => None,
+            Effect::QueueCreated(created, _) if created.seen_by_exchange().is_some() => {
+                self.create_cache(&created);
+                None
+            }
+            Effect::QueueCreated(created, settings) => {
+                self.create_queue(&created, &settings);
+                self.count(|churn| &churn.queues_created);
+                None
+            }
+            Effect::QueueDeleted { id, .. } if self.node.caches.remove(id) => {
+                self.node.log.forget(journal_of(id));
+                None
+            }
+            Effect::QueueDeleted { id, vhost, name } => {
+                self.count(|churn| &churn.queues_deleted);
+                if let Some(watch) = &mut journal.watch {
+                    watch.queue_deleted(&vhost, &name);
+                }
+                self.registry.remove(id)
+            }
         }
     }
 }
@@ -404,58 +415,6 @@ impl Topology {
         self.node.log.forget(JournalId(queue.id.0));
         self.node.pager.send(Job::Remove { queue: queue.id });
     }
-}
-
-/// A priority queue with one priority is none, as in RabbitMQ.
-fn sorting(settings: &catalog::QueueSettings) -> Sorting {
-    match (&settings.fair_key, settings.max_priority) {
-        (Some(key), _) => Sorting::FairKey(key.clone()),
-        (None, 0) => Sorting::Arrival,
-        (None, highest) => Sorting::Priority(highest),
-    }
-}
-
-/// The queue machine's settings from what the catalog keeps and makes of it.
-pub fn queue_settings(known: &catalog::Queue, effective: &catalog::QueueSettings) -> QueueSettings {
-    QueueSettings {
-        durable: known.survives_restart(),
-        auto_delete: known.auto_delete,
-        single_active: effective.single_active,
-        sorting: sorting(effective),
-        max_length: effective.max_length,
-        max_length_bytes: effective.max_length_bytes,
-        overflow: match effective.overflow {
-            catalog::Overflow::DropHead => Overflow::DropHead,
-            catalog::Overflow::RejectPublish => Overflow::Reject,
-            catalog::Overflow::RejectPublishDeadLetter => Overflow::RejectAndDeadLetter,
-        },
-        delivery_limit: effective.delivery_limit.map(|limit| match limit {
-            ..0 => DeliveryLimit::Unlimited,
-            limit => DeliveryLimit::Returns(u32::try_from(limit).unwrap_or(u32::MAX)),
-        }),
-        retry_delay: effective.retry_delay,
-        deduplicates: effective.deduplicates,
-        message_ttl_ms: effective.message_ttl_ms,
-        expires_ms: effective.expires_ms,
-        delays: known.delayed_exchange().is_some(),
-        dead_letter: leads_to(known, effective),
-    }
-}
-
-/// Where messages go that leave the queue otherwise than to consumers.
-fn leads_to(known: &catalog::Queue, effective: &catalog::QueueSettings) -> Option<Arc<DeadLetterTo>> {
-    if let Some(exchange) = known.delayed_exchange() {
-        return Some(Arc::new(DeadLetterTo {
-            exchange: exchange.into(),
-            routing_key: None,
-        }));
-    }
-    effective.dead_letter_exchange.as_ref().map(|exchange| {
-        Arc::new(DeadLetterTo {
-            exchange: exchange.clone(),
-            routing_key: effective.dead_letter_routing_key.clone(),
-        })
-    })
 }
 
 /// What operators are told how long it takes.

@@ -69,7 +69,8 @@ impl Moment {
                 let shifted = second + DAY - hour * HOUR;
                 let today = civil(shifted - DAY);
                 // Where the month is shorter, its last day is the day.
-                let reached = u64::from(today.day().unsigned_abs()) >= day || today.day() == today.days_in_month();
+                let reached =
+                    u64::from(today.day().unsigned_abs()) >= day || today.day() == today.days_in_month();
                 let month = i64::from(today.year()) * 12 + i64::from(today.month());
                 month.unsigned_abs() + u64::from(reached)
             }
