@@ -8,7 +8,8 @@ import pytest
 from api import Api, q
 from conftest import connect
 from test_browsing import bodies, browse, whole
-from test_management_objects import api, got, held, publish, vhost  # noqa: F401 - fixtures
+from test_management_objects import got, held, publish  # noqa: F401 - a fixture
+from waiting import until
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ has no such answers")
 
@@ -105,20 +106,13 @@ def test_dead_letters_are_selected_by_where_they_died_and_replayed(api, vhost, h
         publish(api, vhost, key=name, payload=f"from {name}")
         assert len(got(api, f"{q(vhost)}/{name}", ackmode="reject_requeue_false").json) == 1
     publish(api, vhost, payload="never died")
-    wait_until(lambda: len(bodies(browse(api, held))) == 3)
+    until(lambda: len(bodies(browse(api, held))) == 3)
     answer = act(api, held, "move", origin=True, filter={"header.x-death.0.queue": "a"})
     assert (answer["moved"], answer["without_origin"]) == (1, 0)
     assert bodies(browse(api, f"{q(vhost)}/a")) == ["from a"]
     answer = act(api, held, "move", origin=True)
     assert (answer["moved"], answer["without_origin"]) == (1, 1)
     assert bodies(browse(api, held)) == ["never died"]
-
-
-def wait_until(holds):
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_consumer_and_a_mover_share_the_messages_and_none_is_lost_or_twice(api, vhost, held, other):  # noqa: F811

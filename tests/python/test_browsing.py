@@ -8,7 +8,7 @@ import pytest
 
 from conftest import connect
 from api import Api, q
-from test_management_objects import api, got, held, publish, vhost  # noqa: F401 - fixtures
+from test_management_objects import got, held, publish  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ has no such answers")
 

@@ -1,12 +1,12 @@
 """Consumers, acknowledgements, prefetch, get, cancel."""
 
-import time
 
 import pika
 import pytest
 from pika import spec
 
 from conftest import connect
+from waiting import until
 from wire import B, CAPABILITIES, Q, Wire, connected
 
 
@@ -153,10 +153,7 @@ def test_a_dropped_connection_requeues(queue):
         dropped.expect(B.Deliver)
         dropped.read_content()
     dropped.close()
-    deadline = time.monotonic() + 10
-    while channel.queue_declare(queue, passive=True).method.message_count < 5:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: channel.queue_declare(queue, passive=True).method.message_count == 5)
     got = [channel.basic_get(queue, auto_ack=True) for _ in range(5)]
     assert [(body, method.redelivered) for method, _, body in got] == [(str(n).encode(), True) for n in range(5)]
     publisher.close()
@@ -420,8 +417,6 @@ def test_a_slow_consumer_does_not_stall_its_connections_other_channel(name, queu
         clogged.call(1, B.Consume(queue=flood, consumer_tag="slow", no_ack=True), B.ConsumeOk)
         publish_confirmed(publisher, flood, 400)
         clogged.send(2, B.Nack(0, True, True))
-        deadline = time.monotonic() + 5
-        while publisher.call(1, Q.Declare(queue=queue, passive=True), Q.DeclareOk).message_count < 10:
-            assert time.monotonic() < deadline, "the nack on the other channel was not taken"
-            time.sleep(0.01)
+        ready = lambda: publisher.call(1, Q.Declare(queue=queue, passive=True), Q.DeclareOk).message_count  # noqa: E731
+        until(lambda: ready() == 10, what="the nack on the other channel was not taken")
         publisher.call(1, Q.Delete(queue=flood), Q.DeleteOk)

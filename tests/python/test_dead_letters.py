@@ -5,7 +5,8 @@ import time
 import pika
 import pytest
 from conftest import connect, control
-from test_expiry import bodies, outcomes, own, ready, until
+from test_expiry import bodies, outcomes, own, ready
+from waiting import until
 
 
 @pytest.fixture
@@ -232,7 +233,7 @@ def test_many_dead_letters_keep_their_order(channel, name, graves):
     wanted = [b"%d" % number + b"x" * (number % 700) for number in range(2000)]
     for body in wanted:
         channel.basic_publish("", queue, body)
-    until(lambda: ready(channel, graves) == 2000, 15)
+    until(lambda: ready(channel, graves) == 2000)
     assert bodies(channel, graves) == wanted
 
 

@@ -6,7 +6,7 @@ import pika
 import pytest
 
 from conftest import connect, control
-from test_expiry import until
+from waiting import until
 
 pytestmark = pytest.mark.leveret_only("this exchange type is a plugin there")
 

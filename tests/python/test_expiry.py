@@ -6,15 +6,7 @@ import pika
 import pytest
 
 from test_queues import missing
-
-
-def until(condition, seconds=5.0):
-    """Asks again and again until the condition holds."""
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-    return value
+from waiting import until
 
 
 def ready(channel, queue) -> int:

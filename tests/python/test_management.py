@@ -4,7 +4,7 @@ import pika
 import pytest
 
 from api import Api, q
-from test_management_clients import until
+from waiting import until
 
 NOT_FOUND = {"error": "Object Not Found", "reason": "Not Found"}
 TAGS = ["management", "policymaker", "monitoring", "administrator"]

@@ -7,6 +7,7 @@ import pytest
 
 from api import Api, q
 from conftest import connect
+from waiting import until
 
 
 @pytest.fixture
@@ -16,14 +17,6 @@ def named(name):
     yield opened
     if opened.is_open:
         opened.close()
-
-
-def until(look, wanted=bool, patience=15):
-    """What `look` finds once `wanted` says yes: RabbitMQ's figures are up to five seconds old."""
-    end = time.monotonic() + patience
-    while not wanted(found := look()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found
 
 
 def row_of(api, name):

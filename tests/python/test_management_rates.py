@@ -5,7 +5,7 @@ import time
 import pytest
 
 from conftest import connect
-from test_management_clients import until
+from waiting import until
 
 
 def counts(row, *names):

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from conftest import connect
-from test_management_clients import until
+from waiting import until
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ serves metrics only with a plugin")
 

@@ -3,7 +3,8 @@
 import pytest
 
 from api import q
-from test_expiry import ready, until
+from test_expiry import ready
+from waiting import until
 
 
 @pytest.fixture

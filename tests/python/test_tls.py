@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from certificates import Authority
 from harness.broker import free_port
 from test_process import BINARY, broker, pytestmark, refuses_to_start  # noqa: F401 - a fixture and a mark
+from waiting import until
 
 
 @pytest.fixture
@@ -76,10 +77,7 @@ def roundtrip(connection, bodies):
 
 def said(one, *words):
     """Waits until the log says all of this."""
-    deadline = time.monotonic() + 10
-    while not all(word in one.log_text() for word in words):
-        assert time.monotonic() < deadline, f"{words} not in:\n{one.log_text()}"
-        time.sleep(0.01)
+    until(one.log_text, lambda text: all(word in text for word in words), what=f"{words} are not in the log")
 
 
 def served(one, tls):

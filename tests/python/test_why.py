@@ -1,13 +1,12 @@
 """Why a queue or a connection is slow, how long messages take, and how old the oldest one is."""
 
-import time
 
 import pika
 import pytest
 
 from api import Api, q
-from test_management_clients import until
 from test_metrics import page, value
+from waiting import until
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ has no such answers")
 
