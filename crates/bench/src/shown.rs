@@ -18,6 +18,15 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// At most so many decimals, and no zeros behind the last one that means something.
+pub fn shortest(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
 /// A time in microseconds as `µs`, `ms` or `s`.
 pub fn time_us(us: f64) -> String {
     match us {

@@ -156,12 +156,7 @@ pub fn plain(value: f64) -> String {
         return shown::number(value);
     }
     let decimals = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
+    shown::shortest(value, decimals)
 }
 
 #[cfg(test)]

@@ -92,12 +92,7 @@ fn digits(value: f64) -> String {
     if value >= 1_000.0 {
         return shown::number(value);
     }
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
+    shown::shortest(value, decimals)
 }
 
 #[cfg(test)]
