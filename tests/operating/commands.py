@@ -257,6 +257,99 @@ SERIES: list[Command] = [
         rabbitmq-diagnostics reset_node_auth_attempt_metrics
         """
     ),
+    # What is for clusters, other queue types and plugins.
+    *lines(
+        """
+        rabbitmqctl deactivate_free_disk_space_monitoring
+        rabbitmqctl activate_free_disk_space_monitoring
+        rabbitmq-diagnostics activate_free_disk_space_monitoring --formatter json
+        rabbitmqctl activate_free_disk_space_monitoring extra
+        rabbitmqctl list_channel_interceptors
+        rabbitmqctl set_channel_interceptor_priorities
+        rabbitmqctl set_channel_interceptor_priorities zork 1
+        rabbitmqctl set_channel_interceptor_priorities zork
+        rabbitmqctl set_channel_interceptor_priorities zork abc
+        rabbitmqctl reconcile_vhosts
+        rabbitmqctl check_if_any_deprecated_features_are_used
+        rabbitmqctl has_reached_target_cluster_size
+        rabbitmqctl reset_stats_db
+        rabbitmqctl reset_stats_db --all
+        rabbitmq-diagnostics certificates
+        rabbitmq-diagnostics certificates --formatter json
+        rabbitmq-diagnostics consume_event_stream --duration abc
+        rabbitmq-diagnostics log_tail_stream -d abc
+        rabbitmq-diagnostics consume_event_stream --duration 1 --pattern ^zork
+        rabbitmq-diagnostics check_if_new_quorum_queue_replicas_have_finished_initial_sync
+        rabbitmq-diagnostics quorum_status zork
+        rabbitmq-queues quorum_status zork --formatter json
+        rabbitmq-diagnostics reclaim_quorum_memory zork
+        rabbitmq-queues peek zork 1
+        rabbitmq-queues peek zork abc
+        rabbitmq-diagnostics stream_status zork
+        rabbitmq-queues stream_status zork --tracking
+        rabbitmq-streams stream_status zork
+        rabbitmq-queues autocomplete quo
+        rabbitmq-diagnostics autocomplete check_if_c
+        rabbitmq-plugins autocomplete dir
+        rabbitmq-queues force_checkpoint
+        rabbitmq-queues force_checkpoint --errors-only --queue-pattern x
+        rabbitmq-queues grow rabbit@zork all
+        rabbitmq-queues grow rabbit@zork zork
+        rabbitmq-queues grow rabbit@zork all --membership zork
+        rabbitmq-queues grow_to_count 1 all
+        rabbitmq-queues grow_to_count 0 all
+        rabbitmq-queues shrink rabbit@zork
+        rabbitmq-queues add_member zork rabbit@zork
+        rabbitmq-queues delete_member zork rabbit@zork
+        rabbitmq-queues transfer_leadership zork rabbit@zork
+        rabbitmq-streams grow rabbit@zork all
+        rabbitmq-streams shrink rabbit@zork
+        rabbitmq-streams transfer_leadership zork rabbit@zork
+        rabbitmq-streams add_replica zork rabbit@zork
+        rabbitmq-streams delete_replica zork rabbit@zork
+        rabbitmq-streams restart_stream zork
+        rabbitmq-streams delete_super_stream zork
+        rabbitmq-streams list_stream_connections
+        rabbitmqctl list_stream_connections --formatter json
+        rabbitmqctl list_stream_connections zork
+        rabbitmq-diagnostics list_stream_consumers
+        rabbitmq-diagnostics list_stream_publishers
+        rabbitmqctl list_stream_consumer_groups
+        rabbitmqctl list_stream_group_consumers
+        rabbitmqctl list_stream_group_consumers --stream zork --reference r
+        rabbitmq-streams activate_stream_consumer --stream zork --reference r
+        rabbitmq-streams activate_stream_consumer
+        rabbitmq-streams list_stream_tracking zork
+        rabbitmq-streams list_stream_tracking zork --all --offset
+        rabbitmq-streams reset_offset --stream zork --reference r
+        rabbitmq-plugins directories --offline --online
+        rabbitmq-plugins set rabbitmq_zork
+        rabbitmqctl hash_password abc --hashing-algorithm zork
+        rabbitmqctl enable_feature_flag -o zork
+        rabbitmqctl close_all_connections --global --limit abc why
+        rabbitmqctl list_user_limits --global
+        rabbitmq-diagnostics memory_breakdown --unit zork
+        rabbitmq-plugins list --offline
+        rabbitmq-plugins is_enabled rabbitmq_zork --offline --online
+        rabbitmq-plugins enable --offline --online rabbitmq_zork
+        """
+    ),
+    *lines(
+        """
+        rabbitmq-diagnostics list_policies_with_classic_queue_mirroring
+        rabbitmq-diagnostics coordinator_status
+        rabbitmq-diagnostics list_network_interfaces
+        rabbitmq-diagnostics log_tail_stream --duration 1
+        rabbitmq-plugins directories
+        rabbitmqctl list_hashes
+        rabbitmqctl join_cluster --disc rabbit@zork
+        rabbitmqctl forget_cluster_node --offline rabbit@zork
+        rabbitmq-diagnostics erlang_version --details
+        rabbitmq-diagnostics runtime_thread_stats --sample-interval abc
+        """,
+        "code",
+    ),
+    *lines("rabbitmq-diagnostics list_network_interfaces --formatter json", "code"),
     *lines("rabbitmq-diagnostics cipher_suites\nrabbitmq-diagnostics cipher_suites --all --format erlang\nrabbitmq-diagnostics cipher_suites --format map", "code"),
     *lines("rabbitmq-diagnostics os_env\nrabbitmq-diagnostics command_line_arguments", "code"),
     *lines("rabbitmq-diagnostics cipher_suites --formatter json", "shape"),

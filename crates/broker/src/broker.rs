@@ -312,12 +312,17 @@ impl Broker {
     /// Looks at memory, disk and what queues hold; called by the monitor.
     pub(crate) fn look_at_resources(&self) {
         let memory = resident_memory() > self.service.memory_high_watermark();
-        let free = recovery::free_space(&self.options.data_dir).unwrap_or(u64::MAX);
-        let disk = free < self.service.disk_free_limit();
         if self.log_events.failure().is_some() {
             self.log_failed();
         }
         let (memory_before, disk_before, _) = self.alarms.on();
+        let disk = match self.service.is_disk_watched() {
+            true => {
+                let free = recovery::free_space(&self.options.data_dir).unwrap_or(u64::MAX);
+                free < self.service.disk_free_limit()
+            }
+            false => disk_before,
+        };
         if self.alarms.set(memory, disk) {
             self.announce_alarm();
         }

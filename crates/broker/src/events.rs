@@ -118,20 +118,31 @@ impl Broker {
     }
 
     /// True if the node is to tell what happens, though perhaps nobody listens.
-    pub(crate) fn has_event_exchange(&self) -> bool {
-        self.options().event_vhost.is_some()
+    pub(crate) fn is_watched(&self) -> bool {
+        self.options().event_vhost.is_some() || self.node().watchers.any()
     }
 
     /// Tells those who watch, if there are any; `happening` is called only then.
     pub(crate) fn happened(&self, happening: impl FnOnce() -> Happening) {
-        let Some(vhost) = &self.options().event_vhost else {
+        let (listening, watched) = (self.event_listeners(), self.node().watchers.any());
+        if listening.is_none() && !watched {
             return;
-        };
-        let view = self.view();
-        let exchange = view.exchange(vhost, EVENT_EXCHANGE);
-        if exchange.is_some_and(|exchange| exchange.binding_count() > 0) {
-            self.tell(vhost, happening());
         }
+        let happening = happening();
+        if watched {
+            self.tell_watchers(&happening);
+        }
+        if let Some(vhost) = listening {
+            self.tell(vhost, happening);
+        }
+    }
+
+    /// The virtual host of the event exchange, if anything is bound to that.
+    fn event_listeners(&self) -> Option<&str> {
+        let vhost = self.options().event_vhost.as_deref()?;
+        let view = self.view();
+        let exchange = view.exchange(vhost, EVENT_EXCHANGE)?;
+        (exchange.binding_count() > 0).then_some(vhost)
     }
 
     fn tell(&self, vhost: &str, happening: Happening) {

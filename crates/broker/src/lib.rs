@@ -30,7 +30,7 @@
 //! [`browse`] looks through a queue, and takes out what operators name. [`broker`] opens and closes; [`recovery`]
 //! replays; [`session`] is a connection as the hall sees it; `topology` declares and binds; `caches` knows what has
 //! passed deduplication exchanges; `notices` publishes what the node itself has to tell (`events`, `firehose`,
-//! `log_exchange`); [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace`
+//! `log_exchange`), `watchers` are told without an exchange; [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace`
 //! to the speed of quick consumers.
 
 pub mod access;
@@ -73,6 +73,7 @@ pub mod sight;
 mod survey;
 mod tally;
 mod topology;
+mod watchers;
 mod worker;
 
 pub use access::LoginRefusal;
@@ -93,6 +94,7 @@ pub use replies::ReplyAddress;
 pub use session::{OpenRefusal, Session, User};
 pub use survey::{NodeStatus, QueueTotals};
 pub use topology::Done;
+pub use watchers::{Occurrence, Watcher};
 
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.

@@ -9,6 +9,7 @@ use crate::pager::Pager;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, fulfil};
 use crate::sight::{Touched, Work};
+use crate::watchers::Watchers;
 use model::{QueueId, Timestamp};
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
@@ -41,6 +42,8 @@ pub struct Node {
     pub dead_letters: DeadLetters,
     /// The thread that publishes what the node has to tell.
     pub notices: Notices,
+    /// Who watches what happens.
+    pub watchers: Watchers,
     /// The thread that turns queues with something due.
     pub clock: Clock,
     /// What deduplication exchanges remember.
@@ -72,6 +75,7 @@ impl Node {
             run: wall_clock().0,
             dead_letters: DeadLetters::default(),
             notices: Notices::default(),
+            watchers: Watchers::default(),
             clock: Clock::default(),
             caches: Caches::default(),
             touched: Touched::default(),

@@ -13,6 +13,7 @@ type Porter = Box<dyn Fn(bool) + Send>;
 pub struct Service {
     memory_high_watermark: AtomicU64,
     disk_free_limit: AtomicU64,
+    disk_unwatched: AtomicBool,
     suspended: AtomicBool,
     drained: AtomicBool,
     porters: Mutex<Vec<Porter>>,
@@ -33,6 +34,7 @@ impl Service {
         Self {
             memory_high_watermark: options.memory_high_watermark.into(),
             disk_free_limit: options.disk_free_limit.into(),
+            disk_unwatched: false.into(),
             suspended: false.into(),
             drained: false.into(),
             porters: Mutex::default(),
@@ -48,6 +50,11 @@ impl Service {
     pub fn disk_free_limit(&self) -> u64 {
         self.disk_free_limit.load(Ordering::Relaxed)
     }
+
+    /// False while free space is not looked at: an alarm that is on stays on, and none is raised.
+    pub fn is_disk_watched(&self) -> bool {
+        !self.disk_unwatched.load(Ordering::Relaxed)
+    }
 }
 
 impl Broker {
@@ -62,6 +69,13 @@ impl Broker {
     /// Sets the free space below which publishers are blocked, in bytes; takes hold at once.
     pub fn set_disk_free_limit(&self, bytes: u64) {
         self.service().disk_free_limit.store(bytes, Ordering::Relaxed);
+        self.look_at_resources();
+    }
+
+    /// Begins or ceases to look at free space, as RabbitMQ's `activate_free_disk_space_monitoring` does: a limit that is set meanwhile
+    /// holds from when it is looked at again.
+    pub fn watch_disk(&self, watched: bool) {
+        self.service().disk_unwatched.store(!watched, Ordering::Relaxed);
         self.look_at_resources();
     }
 
@@ -129,6 +143,26 @@ mod tests {
         assert!(!broker.takes_clients() && broker.is_drained());
         broker.drain(false);
         assert!(broker.takes_clients() && !broker.is_drained());
+        broker.close();
+    }
+
+    #[test]
+    fn free_space_that_is_not_watched_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        broker.watch_disk(false);
+        broker.set_disk_free_limit(u64::MAX);
+        assert!(!broker.status().disk_alarm, "nobody looks");
+        broker.watch_disk(true);
+        assert!(broker.status().disk_alarm, "the limit holds now");
+        broker.watch_disk(false);
+        broker.set_disk_free_limit(0);
+        assert!(
+            broker.status().disk_alarm,
+            "an alarm stays as it is, as in RabbitMQ"
+        );
+        broker.watch_disk(true);
+        assert!(!broker.status().disk_alarm);
         broker.close();
     }
 

@@ -181,11 +181,7 @@ impl Topology {
         let mut answer = None;
         let mut gone = Vec::new();
         let mut old = None;
-        let broker = self
-            .node
-            .broker()
-            .upgrade()
-            .filter(|broker| broker.has_event_exchange());
+        let broker = self.node.broker().upgrade().filter(|broker| broker.is_watched());
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         host.journal.watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
         host.journal.asker = asker;

@@ -26,6 +26,15 @@ pub struct Ask<'a> {
     pub patience: Option<Duration>,
 }
 
+/// What a listener says to an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// More is wanted.
+    GoOn,
+    /// It is enough.
+    Enough,
+}
+
 impl<'a> Ask<'a> {
     /// A word behind the command's name; empty if there are fewer.
     pub fn word(&self, at: usize) -> &'a str {
@@ -90,6 +99,37 @@ impl<'a> Ask<'a> {
             reason,
         };
         http::send(&self.endpoint, &request, self.patience).map_err(|error| self.unreached(&error))
+    }
+
+    /// Listens to an answer that goes on (server-sent events), until `hear` has heard enough or the node ends it. It gets each event's
+    /// kind and document.
+    ///
+    /// # Errors
+    /// The node is not reached or refuses.
+    pub fn listen(&self, path: &str, hear: &mut dyn FnMut(&str, Value) -> Heard) -> Result<(), Failure> {
+        let credentials = self.credentials.as_ref();
+        let path = format!("/api{path}");
+        let request = Request {
+            method: "GET",
+            path: &path,
+            body: None,
+            credentials: credentials.map(|(user, password)| (user.as_str(), password.as_str())),
+            reason: None,
+        };
+        let mut kind = String::new();
+        let answer = http::follow(&self.endpoint, &request, self.patience, &mut |line| {
+            if let Some(name) = line.strip_prefix("event: ") {
+                kind = name.to_owned();
+            } else if let Some(document) = line.strip_prefix("data: ") {
+                let document = serde_json::from_str(document).unwrap_or(Value::Null);
+                return hear(&kind, document) == Heard::GoOn;
+            }
+            true
+        });
+        match answer.map_err(|error| self.unreached(&error))? {
+            None => Ok(()),
+            Some(answer) => self.accepted(&answer).map(drop),
+        }
     }
 
     /// Reads an object or a list; nothing if it is not there.

@@ -140,7 +140,43 @@ pub fn find(name: &str) -> Option<&'static Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line;
     use crate::tool::TOOLS;
+
+    /// Every command of RabbitMQ's tools with its options, recorded from 4.3.6.
+    const RECORDED: &str = include_str!("../../../tests/operating/recorded/commands.txt");
+
+    #[test]
+    fn every_command_of_rabbitmqs_tools_is_known_with_all_of_its_options() {
+        let mut lacking = Vec::new();
+        for row in RECORDED.lines() {
+            let mut words = row.split(' ').map(str::to_owned);
+            let (tool, name) = (words.next().unwrap(), words.next().unwrap());
+            let tool = Tool::called(&tool).unwrap();
+            let Some(command) = of_tool(tool).find(|command| command.name == name) else {
+                lacking.push(row.to_owned());
+                continue;
+            };
+            // Each option by each of its names, with a value if it takes one.
+            let mut given = vec![name];
+            for option in words {
+                let (names, kind) = option.split_once('=').unwrap_or((&option, ""));
+                for name in names.split('|') {
+                    given.push(name.to_owned());
+                    given.extend((kind == "N").then(|| "7".to_owned()));
+                    given.extend((kind == "TEXT").then(|| "text".to_owned()));
+                }
+            }
+            let line = line::parse(&given, Some(command));
+            let known = line.check(&Command {
+                words: (0, 0),
+                ..*command
+            });
+            lacking.extend(known.err().map(|failure| format!("{row}: {}", failure.text)));
+        }
+        assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+        assert!(RECORDED.lines().count() > 250);
+    }
 
     #[test]
     fn each_tool_has_a_command_once_and_each_command_is_described() {

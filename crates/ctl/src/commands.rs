@@ -9,15 +9,21 @@ mod facts;
 mod first;
 mod flags;
 mod inspect;
+mod interceptors;
 mod limits;
 mod lists;
 mod messages;
+mod mirroring;
+mod network;
 mod node;
 mod parameters;
 mod plugins;
 mod policies;
 mod process;
 mod queues;
+mod replicas;
+mod streams;
+mod tails;
 mod topics;
 mod upkeep;
 mod users;
@@ -51,6 +57,12 @@ pub const ALL: &[&[Command]] = &[
     facts::COMMANDS,
     process::COMMANDS,
     queues::COMMANDS,
+    replicas::COMMANDS,
+    streams::COMMANDS,
+    mirroring::COMMANDS,
+    network::COMMANDS,
+    interceptors::COMMANDS,
+    tails::COMMANDS,
     messages::COMMANDS,
     connections::COMMANDS,
     plugins::COMMANDS,

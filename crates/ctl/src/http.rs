@@ -65,6 +65,44 @@ pub fn send(endpoint: &Endpoint, request: &Request<'_>, patience: Option<Duratio
     }
 }
 
+/// Makes a request whose answer goes on, and shows its lines as they come: until `show` answers that it has seen enough, or the node ends
+/// the answer. An answer that is a refusal is returned whole.
+///
+/// # Errors
+/// As [`send`], and when the answer breaks off.
+pub fn follow(
+    endpoint: &Endpoint,
+    request: &Request<'_>,
+    patience: Option<Duration>,
+    show: &mut dyn FnMut(&str) -> bool,
+) -> io::Result<Option<Answer>> {
+    let mut stream = connect(endpoint, patience)?;
+    write(&mut stream, &head(endpoint, request), &[])?;
+    let mut stream = BufReader::new(stream);
+    let head = read_head(&mut stream)?;
+    if head.status != 200 || !head.chunked {
+        return read_body(&mut stream, &head).map(Some);
+    }
+    follow_chunks(&mut stream, show).map(|()| None)
+}
+
+fn follow_chunks(stream: &mut impl BufRead, show: &mut dyn FnMut(&str) -> bool) -> io::Result<()> {
+    let mut waiting = Vec::new();
+    while read_chunk(stream, &mut waiting)? {
+        let end = waiting
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let whole: Vec<u8> = waiting.drain(..end).collect();
+        for line in String::from_utf8_lossy(&whole).lines() {
+            if !show(line) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn write(stream: &mut dyn Stream, head: &[u8], body: &[u8]) -> io::Result<()> {
     stream.write_all(head)?;
     stream.write_all(body)?;
@@ -161,7 +199,19 @@ fn head(endpoint: &Endpoint, request: &Request<'_>) -> Vec<u8> {
     head.into_bytes()
 }
 
+/// What stands before a body.
+struct Head {
+    status: u16,
+    length: Option<u64>,
+    chunked: bool,
+}
+
 fn read(stream: &mut impl BufRead) -> io::Result<Answer> {
+    let head = read_head(stream)?;
+    read_body(stream, &head)
+}
+
+fn read_head(stream: &mut impl BufRead) -> io::Result<Head> {
     let status = line(stream)?;
     let status = status
         .strip_prefix("HTTP/1.")
@@ -180,11 +230,19 @@ fn read(stream: &mut impl BufRead) -> io::Result<Answer> {
             _ => {}
         }
     }
-    let mut body = Vec::new();
+    Ok(Head {
+        status,
+        length,
+        chunked,
+    })
+}
+
+fn read_body(stream: &mut impl BufRead, head: &Head) -> io::Result<Answer> {
+    let (status, mut body) = (head.status, Vec::new());
     if status == 204 || status == 304 {
-    } else if chunked {
-        read_chunks(stream, &mut body)?;
-    } else if let Some(length) = length {
+    } else if head.chunked {
+        while read_chunk(stream, &mut body)? {}
+    } else if let Some(length) = head.length {
         if stream.take(length).read_to_end(&mut body)? as u64 != length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -194,20 +252,20 @@ fn read(stream: &mut impl BufRead) -> io::Result<Answer> {
     Ok(Answer { status, body })
 }
 
-fn read_chunks(stream: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<()> {
-    loop {
-        let size = line(stream)?;
-        let size = size.split(';').next().unwrap_or_default().trim();
-        let size = u64::from_str_radix(size, 16)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a chunk without a size"))?;
-        if size == 0 {
-            return Ok(());
-        }
-        if stream.take(size).read_to_end(body)? as u64 != size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        line(stream)?;
+/// Reads one chunk behind what is there; false if it was the last one.
+fn read_chunk(stream: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<bool> {
+    let size = line(stream)?;
+    let size = size.split(';').next().unwrap_or_default().trim();
+    let size = u64::from_str_radix(size, 16)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a chunk without a size"))?;
+    if size == 0 {
+        return Ok(false);
     }
+    if stream.take(size).read_to_end(body)? as u64 != size {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    line(stream)?;
+    Ok(true)
 }
 
 fn line(stream: &mut impl BufRead) -> io::Result<String> {
@@ -253,6 +311,20 @@ mod tests {
         ] {
             assert!(read(broken).is_err(), "{broken}");
         }
+    }
+
+    #[test]
+    fn lines_that_come_in_pieces_are_shown_whole_until_it_is_enough() {
+        let answer = "4\r\none\n\r\n2\r\ntw\r\n6\r\no\nthre\r\n5\r\ne\nfou\r\n";
+        let mut seen = Vec::new();
+        let outcome = follow_chunks(&mut answer.as_bytes(), &mut |line| {
+            seen.push(line.to_owned());
+            line != "three"
+        });
+        assert!(outcome.is_ok());
+        assert_eq!(seen, ["one", "two", "three"]);
+        let broken = follow_chunks(&mut answer.as_bytes(), &mut |_| true);
+        assert_eq!(broken.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

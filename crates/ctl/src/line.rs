@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use std::collections::BTreeMap;
 
-/// Options that every command takes, as `long|s` and, if a value follows, `=`.
+/// Options that every command takes, as `long|s` and, if a value follows, `=`, or `=#` if that is a whole number.
 pub const GLOBAL: &[&str] = &[
     "node|n=",
     "quiet|q",
@@ -43,6 +43,8 @@ pub struct Line {
     pub words: Vec<String>,
     options: BTreeMap<&'static str, String>,
     unknown: Vec<String>,
+    /// Options whose values are no numbers, with these.
+    wrong: Vec<String>,
 }
 
 /// An option of a list such as [`GLOBAL`].
@@ -51,9 +53,12 @@ struct Known {
     long: &'static str,
     short: Option<&'static str>,
     takes_value: bool,
+    is_number: bool,
 }
 
 fn known(spec: &'static str) -> Known {
+    let is_number = spec.ends_with("=#");
+    let spec = spec.trim_end_matches('#');
     let takes_value = spec.ends_with('=');
     let spec = spec.trim_end_matches('=');
     let (long, short) = match spec.split_once('|') {
@@ -64,6 +69,7 @@ fn known(spec: &'static str) -> Known {
         long,
         short,
         takes_value,
+        is_number,
     }
 }
 
@@ -116,6 +122,9 @@ pub fn parse(given: &[String], command: Option<&Command>) -> Line {
             (true, None) => rest.next().cloned().unwrap_or_default(),
             (_, value) => value.unwrap_or_default().to_owned(),
         };
+        if option.is_number && value.parse::<i64>().is_err() {
+            line.wrong.push(format!("{name} : {value}"));
+        }
         line.options.insert(option.long, value);
     }
     if command.is_some() && !line.words.is_empty() {
@@ -154,18 +163,24 @@ impl Line {
         self.options.contains_key(option)
     }
 
+    /// An option's number, if it was given; see [`Line::check`].
+    pub fn number(&self, option: &str) -> Option<i64> {
+        self.value(option)?.parse().ok()
+    }
+
     /// An option's value, if it was given.
     pub fn value(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }
 
-    /// The words are as many as the command takes, and no option is unknown.
+    /// The words are as many as the command takes, no option is unknown, and numbers are numbers.
     ///
     /// # Errors
     /// What is wrong, with the nearest option to each that is not known.
     pub fn check(&self, command: &Command) -> Result<(), Failure> {
-        if !self.unknown.is_empty() {
-            let lines: Vec<String> = self.unknown.iter().map(|word| unknown(word, command)).collect();
+        if !self.unknown.is_empty() || !self.wrong.is_empty() {
+            let lines = self.unknown.iter().map(|word| unknown(word, command));
+            let lines: Vec<String> = lines.chain(self.wrong.iter().cloned()).collect();
             let text = format!("Invalid options for this command:\n{}", lines.join("\n"));
             return Err(Failure::usage(text));
         }
@@ -238,6 +253,14 @@ mod tests {
         );
         let failure = parsed("list_queues --zork").check(command).unwrap_err();
         assert!(failure.text.ends_with("--zork : "), "{}", failure.text);
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_told_with_the_name_it_was_given_by() {
+        let command = command::find("log_tail").unwrap();
+        assert_eq!(parsed("log_tail -N 7").number("number"), Some(7));
+        let failure = parsed("log_tail -N abc").check(command).unwrap_err();
+        assert!(failure.text.ends_with("\n-N : abc"), "{}", failure.text);
     }
 
     #[test]

@@ -10,13 +10,9 @@ use x509_parser::time::ASN1Time;
 /// The ends of the certificates in a file that are over within this time, as RabbitMQ writes them (`2027-01-31 9:05:00`, in UTC), and a
 /// sentence for each that cannot be read or has not begun. The file is read now: what matters is what the next start will find.
 pub fn ending_within(path: &Path, time: Duration) -> Vec<String> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let certificates = match read {
-        Ok(certificates) if certificates.is_empty() => {
-            return vec!["The certificate file provided does not contain any PEM entry.".into()];
-        }
+    let certificates = match certificates(path) {
         Ok(certificates) => certificates,
-        Err(error) => return vec![format!("the certificate file cannot be read: {error}")],
+        Err(error) => return vec![error],
     };
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -27,6 +23,21 @@ pub fn ending_within(path: &Path, time: Duration) -> Vec<String> {
     certificates
         .filter_map(|certificate| concern(&Certificate::parse(certificate), &now, &then))
         .collect()
+}
+
+/// The certificates in a file, in DER; nothing else of it. The file is read now.
+///
+/// # Errors
+/// A sentence: it cannot be read, or holds none.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(certificates) if certificates.is_empty() => {
+            Err("The certificate file provided does not contain any PEM entry.".into())
+        }
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(format!("the certificate file cannot be read: {error}")),
+    }
 }
 
 /// What is to be said of a certificate. Moments in this form are in the order of their texts.

@@ -6,6 +6,7 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::overheard::{Following, Happenings};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -39,6 +40,10 @@ pub enum Telling {
     Changes(Subscription),
     /// What passes through a virtual host.
     Trace(Wanted),
+    /// What happens on the node.
+    Happenings(Happenings),
+    /// What the node logs.
+    Log(Following),
 }
 
 /// What one listener wants to know.

@@ -37,7 +37,14 @@ pub const ROUTES: &[Route] = &[
 /// The last lines of the log.
 #[derive(Debug, Default)]
 pub struct LogTail {
-    rings: Mutex<[VecDeque<Line>; 2]>,
+    rings: Mutex<Rings>,
+}
+
+/// What is kept: the lines of the log and those of the audit trail, each with its number since the start.
+#[derive(Debug, Default)]
+struct Rings {
+    kept: [VecDeque<(u64, Line)>; 2],
+    written: u64,
 }
 
 /// A line of the log.
@@ -74,52 +81,99 @@ impl LogTail {
         }
         let which = usize::from(line.area == AUDIT);
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let ring = &mut rings[which];
+        rings.written += 1;
+        let number = rings.written;
+        let ring = &mut rings.kept[which];
         if ring.len() == KEPT[which] {
             ring.pop_front();
         }
-        ring.push_back(line);
+        ring.push_back((number, line));
+    }
+
+    /// How many lines were written since the start.
+    pub fn written(&self) -> u64 {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner).written
+    }
+
+    /// The lines after this number that matter as much as `level` or more, in the order in which they were written, and how many are kept no more.
+    /// The number becomes that of the last line.
+    pub fn since(&self, after: &mut u64, level: usize) -> (Vec<Value>, u64) {
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = rings.kept.iter().flatten();
+        let mut lines: Vec<_> = lines.filter(|(number, _)| number > after).collect();
+        lines.sort_unstable_by_key(|(number, _)| *number);
+        let lost = (rings.written - *after).saturating_sub(lines.len() as u64);
+        *after = rings.written;
+        let meant = lines.iter().filter(|(_, line)| line.matters(level));
+        let shown = meant.map(|(_, line)| {
+            let mut shown = line.shown();
+            shown["time"] = line.time().into();
+            shown
+        });
+        (shown.collect(), lost)
     }
 
     fn answer(&self, which: usize, wanted: &Wanted<'_>) -> Value {
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let ring = &rings[which];
-        let areas: BTreeSet<&str> = ring.iter().map(|line| line.area.as_str()).collect();
+        let ring = &rings.kept[which];
+        let areas: BTreeSet<&str> = ring.iter().map(|(_, line)| line.area.as_str()).collect();
         let lines = ring
             .iter()
             .rev()
+            .map(|(_, line)| line)
             .filter(|line| wanted.takes(line))
             .take(wanted.count);
-        let shown = |line: &Line| json!({"at": line.at_ms, "level": line.level, "area": line.area, "text": line.text});
         json!({
-            "lines": lines.map(shown).collect::<Value>(),
+            "lines": lines.map(Line::shown).collect::<Value>(),
             "areas": areas,
             "kept": ring.len(),
             "kept_at_most": KEPT[which],
-            "oldest": ring.front().map(|line| line.at_ms),
+            "oldest": ring.front().map(|(_, line)| line.at_ms),
         })
+    }
+}
+
+impl Line {
+    /// True if the line matters as much as this level, or more.
+    fn matters(&self, level: usize) -> bool {
+        let own = LEVELS.iter().position(|known| *known == self.level);
+        own.is_some_and(|own| own <= level)
+    }
+
+    /// When it was written, as log files have it.
+    fn time(&self) -> String {
+        let moment = listener::expiry::moment(self.at_ms / 1000);
+        let moment = moment.trim_end_matches('Z').replace('T', " ");
+        format!("{moment}.{:03}", self.at_ms % 1000)
+    }
+
+    fn shown(&self) -> Value {
+        json!({"at": self.at_ms, "level": self.level, "area": self.area, "text": self.text})
     }
 }
 
 impl Wanted<'_> {
     fn takes(&self, line: &Line) -> bool {
-        let level = LEVELS.iter().position(|known| *known == line.level);
-        level.is_some_and(|level| level <= self.level)
+        line.matters(self.level)
             && self.area.is_none_or(|area| area == line.area)
             && (self.text.is_empty() || line.text.to_lowercase().contains(&self.text))
+    }
+}
+
+/// A level by its name, all if none is named.
+pub fn level(name: Option<&str>) -> Result<usize, Refusal> {
+    match name {
+        None => Ok(LEVELS.len() - 1),
+        Some(name) => LEVELS
+            .iter()
+            .position(|known| *known == name)
+            .ok_or_else(|| Refusal::bad_request("level is one of error, warning, info, debug")),
     }
 }
 
 fn wanted<'q>(call: &'q Call<'_>) -> Result<Wanted<'q>, Refusal> {
     let query = &call.query;
     let given = |name: &str| query.get(name).filter(|text| !text.is_empty());
-    let level = match given("level") {
-        None => LEVELS.len() - 1,
-        Some(name) => LEVELS
-            .iter()
-            .position(|known| *known == name)
-            .ok_or_else(|| Refusal::bad_request("level is one of error, warning, info, debug"))?,
-    };
     let (usual, most) = TOLD;
     let count = match given("count") {
         None => usual,
@@ -130,7 +184,7 @@ fn wanted<'q>(call: &'q Call<'_>) -> Result<Wanted<'q>, Refusal> {
             .ok_or_else(|| Refusal::bad_request(format!("count is a number from 1 to {most}")))?,
     };
     Ok(Wanted {
-        level,
+        level: level(given("level"))?,
         area: given("area"),
         text: given("text").unwrap_or_default().to_lowercase(),
         count,

@@ -7,8 +7,9 @@ use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
     bindings, browsing, channels, configuration, connections, consumers, definitions, events, exchanges,
-    health, limits, log_tail, messages, moving, nodes, openapi, overview, parameters, permissions, policies,
-    process, queues, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    health, limits, log_tail, messages, moving, network, nodes, openapi, overheard, overview, parameters,
+    permissions, policies, process, queues, times_pages, topic_permissions, trace, upkeep, users, vhosts,
+    why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -54,6 +55,8 @@ pub const ROUTES: &[&[Route]] = &[
     configuration::ROUTES,
     times_pages::ROUTES,
     trace::ROUTES,
+    network::ROUTES,
+    overheard::ROUTES,
 ];
 
 impl Route {
@@ -142,6 +145,7 @@ mod tests {
             .filter_map(|line| {
                 let mut words = line.split(' ');
                 let (verb, path) = (words.next()?, words.next()?);
+                let path = path.split('?').next()?;
                 // What stands in braces is filled in when the row is played.
                 let (route, _) = find(&format!("/api{path}"))?;
                 Some((verb, route.path))

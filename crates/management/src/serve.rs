@@ -12,7 +12,7 @@ use crate::tap::Tap;
 use crate::trace::Wanted;
 use crate::web_socket::{self, Ends};
 use crate::{WebClients, web_ui};
-use broker::Broker;
+use broker::{Broker, User};
 use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -32,7 +32,7 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 const BODY_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a listener of events may take to read those of one turn.
 const EVENT_PATIENCE: Duration = Duration::from_secs(30);
-/// How long there is between two looks at a firehose.
+/// How long there is between two looks at a firehose, at what happens or at the log.
 const TRACE_PACE: Duration = Duration::from_secs(1);
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 1024;
@@ -344,7 +344,7 @@ struct Listening {
 fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
     let seats = match &listening.telling {
         Telling::Changes(_) => &listening.hall.listeners,
-        Telling::Trace(_) => &listening.hall.tracers,
+        _ => &listening.hall.tracers,
     };
     let Ok(seat) = seats.clone().try_acquire_owned() else {
         let words = "as many pages as may be are told what changes; ask for it";
@@ -355,7 +355,7 @@ fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
     let (mut sender, body) = Channel::new(1);
     let (every, later) = match &listening.telling {
         Telling::Changes(subscription) => (subscription.every, subscription.later),
-        Telling::Trace(_) => (TRACE_PACE, false),
+        _ => (TRACE_PACE, false),
     };
     tokio::spawn(async move {
         let _seat = seat;
@@ -413,11 +413,14 @@ impl Listening {
             }
             Telling::Trace(wanted) => {
                 let told = Self::look(&self.hall.broker, asker, wanted, &mut self.tap);
-                told.map_err(|refusal| match refusal {
-                    Refusal::Credentials | Refusal::Anonymous => event("expired", "{}"),
-                    other => event("refused", &other.body().unwrap_or_default().to_string()),
-                })
+                told.map_err(|refusal| last_word(&refusal))
             }
+            Telling::Happenings(happenings) => administrator(&self.hall.broker, asker)
+                .map(|_| happenings.turn())
+                .map_err(|refusal| last_word(&refusal)),
+            Telling::Log(following) => administrator(&self.hall.broker, asker)
+                .map(|_| following.turn(&self.hall.options.log_tail))
+                .map_err(|refusal| last_word(&refusal)),
         }
     }
 
@@ -428,13 +431,27 @@ impl Listening {
         wanted: &Wanted,
         tap: &mut Option<Tap>,
     ) -> Result<String, Refusal> {
-        let user = asker?.user;
-        access::check(&broker.view(), &user, Right::Administrator, None)?;
+        let user = administrator(broker, asker)?;
         let tap = match tap {
             Some(tap) => tap,
             None => tap.insert(Tap::open(broker, user, wanted.clone())?),
         };
         tap.turn()
+    }
+}
+
+/// Whoever listens, if they are an administrator still.
+fn administrator(broker: &Broker, asker: Result<Asker, Refusal>) -> Result<User, Refusal> {
+    let user = asker?.user;
+    access::check(&broker.view(), &user, Right::Administrator, None)?;
+    Ok(user)
+}
+
+/// What a listener is told before an answer ends that went on.
+fn last_word(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Credentials | Refusal::Anonymous => event("expired", "{}"),
+        other => event("refused", &other.body().unwrap_or_default().to_string()),
     }
 }
 

@@ -47,7 +47,10 @@ fn body(call: &Call<'_>, known: &[&str]) -> Result<Map<String, Value>, Refusal> 
 }
 
 fn limits(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let body = body(call, &["memory_high_watermark", "disk_free_limit"])?;
+    let body = body(
+        call,
+        &["memory_high_watermark", "disk_free_limit", "disk_monitoring"],
+    )?;
     let memory = body
         .get("memory_high_watermark")
         .map(|limit| bytes(call, limit, "relative"));
@@ -55,6 +58,7 @@ fn limits(call: &Call<'_>) -> Result<Reply, Refusal> {
         .get("disk_free_limit")
         .map(|limit| bytes(call, limit, "mem_relative"));
     let (memory, disk) = (memory.transpose()?, disk.transpose()?);
+    let watched = flag(&body, "disk_monitoring")?;
     let broker = &call.hall.broker;
     if let Some(bytes) = memory {
         broker.set_memory_high_watermark(bytes);
@@ -72,7 +76,25 @@ fn limits(call: &Call<'_>) -> Result<Reply, Refusal> {
             call.user.name
         );
     }
+    if let Some(watched) = watched {
+        broker.watch_disk(watched);
+        let is = if watched { "looked at" } else { "not looked at" };
+        tracing::info!(
+            area = "management",
+            "free disk space is {is} from now on, by {}",
+            call.user.name
+        );
+    }
     Ok(Reply::empty(204))
+}
+
+/// A member that is true or false, if it is there.
+fn flag(body: &Map<String, Value>, name: &str) -> Result<Option<bool>, Refusal> {
+    match body.get(name) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(_) => Err(Refusal::bad_request(format!("{name} is true or false"))),
+    }
 }
 
 fn log_level(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -88,12 +110,7 @@ fn log_level(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn service(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = body(call, &["suspended", "drained"])?;
-    let flag = |name: &str| match body.get(name) {
-        None => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(_) => Err(Refusal::bad_request(format!("{name} is true or false"))),
-    };
-    let (suspended, drained) = (flag("suspended")?, flag("drained")?);
+    let (suspended, drained) = (flag(&body, "suspended")?, flag(&body, "drained")?);
     let broker = &call.hall.broker;
     if let Some(suspended) = suspended {
         broker.suspend_clients(suspended);

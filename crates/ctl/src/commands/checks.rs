@@ -88,7 +88,7 @@ pub const COMMANDS: &[Command] = &[
         port_connectivity,
     )
     .about("Connects to every port that the node listens on")
-    .options(&["address="])
+    .options(&["address|a="])
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -107,7 +107,7 @@ pub const COMMANDS: &[Command] = &[
         certificates,
     )
     .about("Fails if a certificate of the node expires soon")
-    .options(&["within=", "unit="])
+    .options(&["within=#", "unit="])
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -117,7 +117,7 @@ pub const COMMANDS: &[Command] = &[
         deprecated,
     )
     .about("Fails if features are used that are to go away; there are none")
-    .of(CHECKS),
+    .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(
         Monitoring,
         "check_if_metadata_store_is_initialized",

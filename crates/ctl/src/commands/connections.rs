@@ -23,7 +23,7 @@ pub const COMMANDS: &[Command] = &[
     )
     .about("Closes the connections of a virtual host, or all; their clients are told why")
     .more("--per-connection-delay takes milliseconds, so that not all clients come back at once.")
-    .options(&["limit=", "global", "per-connection-delay="]),
+    .options(&["limit=#", "global", "per-connection-delay=#"]),
     Command::new(Operations, "close_all_user_connections", (2, 2), "<username> <explanation>", close_of_user)
         .about("Closes a user's connections; their clients are told why"),
 ];

@@ -1,15 +1,14 @@
 //! Commands that make sense only for RabbitMQ's runtime, its plugins or its clusters. Each says so in a sentence.
 
-use crate::ask::{Ask, encode};
+use crate::ask::Ask;
 use crate::command::{Command, Run, Section};
-use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE, USAGE};
+use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::output::Output;
 use crate::tool::Tool;
 
 const CTL: &[Tool] = &[Tool::Ctl];
 const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
-const QUEUES: &[Tool] = &[Tool::Queues];
-const STREAMS: &[Tool] = &[Tool::Streams];
+const CTL_OR_DIAGNOSTICS: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
 
 /// A command that is refused.
 const fn refused(
@@ -39,43 +38,54 @@ pub const COMMANDS: &[Command] = &[
         "<expression> [--offline]",
         "Evaluates Elixir",
         runtime,
-    ),
+    )
+    .options(&["offline"]),
     refused(
         CTL,
         "encode",
         "<value> <passphrase>",
         "Encrypts a value of advanced.config",
         advanced_config,
-    ),
+    )
+    .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
         CTL,
         "decode",
         "<value> <passphrase>",
         "Decrypts a value of advanced.config",
         advanced_config,
-    ),
+    )
+    .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
         CTL,
         "encrypt_conf_value",
         "<value> <passphrase>",
         "Encrypts a value of rabbitmq.conf",
         advanced_config,
-    ),
+    )
+    .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
         CTL,
         "decrypt_conf_value",
         "<value> <passphrase>",
         "Decrypts a value of rabbitmq.conf",
         advanced_config,
-    ),
+    )
+    .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
-        CTL,
+        CTL_OR_DIAGNOSTICS,
         "list_ciphers",
         "",
         "Lists ciphers of encode",
         advanced_config,
     ),
-    refused(CTL, "list_hashes", "", "Lists hashes of encode", advanced_config),
+    refused(
+        CTL_OR_DIAGNOSTICS,
+        "list_hashes",
+        "",
+        "Lists hashes of encode",
+        advanced_config,
+    ),
     refused(
         CTL,
         "stop_app",
@@ -106,14 +116,16 @@ pub const COMMANDS: &[Command] = &[
         "<existing_cluster_member>",
         "Joins a cluster",
         cluster,
-    ),
+    )
+    .options(&["disc"]),
     refused(
         CTL,
         "forget_cluster_node",
         "<existing_cluster_member_node>",
         "Removes a node from the cluster",
         not_a_member,
-    ),
+    )
+    .options(&["offline"]),
     refused(
         CTL,
         "rename_cluster_node",
@@ -142,7 +154,8 @@ pub const COMMANDS: &[Command] = &[
         "",
         "Watches the runtime's processes",
         runtime,
-    ),
+    )
+    .options(&["interval|i=#"]),
     refused(
         DIAGNOSTICS,
         "maybe_stuck",
@@ -156,7 +169,8 @@ pub const COMMANDS: &[Command] = &[
         "",
         "Measures threads of the runtime",
         runtime,
-    ),
+    )
+    .options(&["sample-interval|i=#"]),
     refused(
         DIAGNOSTICS,
         "erlang_cookie_hash",
@@ -177,7 +191,8 @@ pub const COMMANDS: &[Command] = &[
         "",
         "Shows how the runtime resolves names",
         runtime,
-    ),
+    )
+    .options(&["offline"]),
     refused(
         DIAGNOSTICS,
         "metadata_store_status",
@@ -186,110 +201,13 @@ pub const COMMANDS: &[Command] = &[
         cluster,
     ),
     refused(
-        QUEUES,
-        "add_member",
-        "<queue> <node>",
-        "Adds a replica of a quorum queue",
-        not_in_cluster,
-    ),
-    refused(
-        QUEUES,
-        "delete_member",
-        "<queue> <node>",
-        "Removes a replica of a quorum queue",
-        not_in_cluster,
-    ),
-    refused(
-        QUEUES,
-        "grow",
-        "<node> <all | even>",
-        "Adds replicas on a node",
-        not_in_cluster,
-    ),
-    refused(
-        QUEUES,
-        "shrink",
-        "<node>",
-        "Removes replicas from a node",
-        not_in_cluster,
-    ),
-    refused(
-        QUEUES,
-        "quorum_status",
-        "<queue>",
-        "Shows the replicas of a quorum queue",
-        no_quorum_queue,
-    ),
-    refused(
-        QUEUES,
-        "reclaim_quorum_memory",
-        "<quorum queue>",
-        "Collects garbage of a quorum queue",
-        no_quorum_queue,
-    ),
-    refused(
-        QUEUES,
-        "peek",
-        "<queue> <position>",
-        "Shows a message of a quorum queue",
-        no_quorum_queue,
-    ),
-    refused(
         DIAGNOSTICS,
         "erlang_version",
         "",
         "Shows the version of the runtime",
         runtime,
-    ),
-    refused(
-        QUEUES,
-        "grow_to_count",
-        "<node count> <all | even>",
-        "Adds replicas until there are so many",
-        not_in_cluster,
-    ),
-    refused(
-        QUEUES,
-        "transfer_leadership",
-        "<queue> <node>",
-        "Moves the leader of a quorum queue",
-        no_quorum_queue,
-    ),
-    refused(
-        STREAMS,
-        "stream_status",
-        "<stream>",
-        "Shows the replicas of a stream",
-        no_stream,
-    ),
-    refused(
-        STREAMS,
-        "restart_stream",
-        "<stream>",
-        "Restarts a stream",
-        no_stream,
-    ),
-    refused(
-        STREAMS,
-        "add_replica",
-        "<stream> <node>",
-        "Adds a replica of a stream",
-        no_stream,
-    ),
-    refused(
-        STREAMS,
-        "delete_replica",
-        "<stream> <node>",
-        "Removes a replica of a stream",
-        no_stream,
-    ),
-    refused(
-        STREAMS,
-        "coordinator_status",
-        "",
-        "Shows the coordinator of streams",
-        no_stream,
-    ),
+    )
+    .options(&["details", "offline"]),
 ];
 
 fn runtime(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -331,6 +249,10 @@ fn cluster(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn not_a_member(ask: &Ask<'_>) -> Result<Output, Failure> {
+    if ask.line.has("offline") {
+        let text = "Error: this command requires the target node to be stopped.";
+        return Err(Failure::plain(USAGE, text));
+    }
     ask.say(format!("Removing node {} from the cluster", ask.word(0)));
     let reason = "{:not_a_cluster_node, ~c\"The node selected is not in the cluster.\"}";
     Err(Failure::error(UNAVAILABLE, reason))
@@ -340,41 +262,6 @@ fn rotation(_: &Ask<'_>) -> Result<Output, Failure> {
     Err(Failure::error(
         UNAVAILABLE,
         "This command does not rotate logs anymore [deprecated]",
-    ))
-}
-
-fn not_in_cluster(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let node = ask.line.words.iter().find(|word| word.contains('@'));
-    let node = node.map_or("named here", String::as_str);
-    Err(Failure {
-        with_usage: true,
-        ..Failure::plain(
-            USAGE,
-            format!("Error: node {node} is not a member of the cluster"),
-        )
-    })
-}
-
-fn no_quorum_queue(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let (queue, vhost) = (ask.word(0), ask.vhost());
-    ask.say(format!("Status of queue {queue} on node {} ...", ask.node()));
-    let path = format!("/queues/{}/{}?columns=name", encode(vhost), encode(queue));
-    let text = match ask.find(&path)? {
-        Some(_) => format!("queue '{queue}' in virtual host '{vhost}' is no quorum queue"),
-        None => format!("queue '{queue}' was not found in virtual host '{vhost}'"),
-    };
-    Err(Failure::plain(BAD_VALUE, text))
-}
-
-fn no_stream(ask: &Ask<'_>) -> Result<Output, Failure> {
-    ask.say(format!(
-        "Status of stream {} on node {} ...",
-        ask.word(0),
-        ask.node()
-    ));
-    Err(Failure::plain(
-        BAD_VALUE,
-        "Object (queue, stream, exchange, etc) was not found",
     ))
 }
 

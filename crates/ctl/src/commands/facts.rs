@@ -3,7 +3,7 @@
 use super::this_node;
 use crate::ask::{Ask, encode};
 use crate::command::{Command, Section::Configuration, Section::Monitoring};
-use crate::failure::{BAD_VALUE, Failure};
+use crate::failure::Failure;
 use crate::output::{Form, Output, Rows};
 use crate::tool::Tool;
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command] = &[
     )
     .about("Shows how many logins were tried, by protocol")
     .options(&["by-source"])
-    .of(DIAGNOSTICS),
+    .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(
         Configuration,
         "reset_node_auth_attempt_metrics",
@@ -124,6 +124,10 @@ fn sizes(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 fn memory(ask: &Ask<'_>) -> Result<Output, Failure> {
     let unit = ask.line.value("unit").unwrap_or("gb");
+    if super::node::in_unit(0, unit).is_none() {
+        let text = "is not supported. Please use one of: bytes, mb, gb";
+        return Err(Failure::usage(format!("\"unit '{unit}' {text}\"")));
+    }
     ask.say(format!("Reporting memory breakdown on node {}...", ask.node()));
     let found = ask.get(&here(ask, "/nodes/NODE/memory")?)?;
     let total = found["memory"]["total"]["rss"].as_u64().unwrap_or(0).max(1);
@@ -134,17 +138,10 @@ fn memory(ask: &Ask<'_>) -> Result<Output, Failure> {
     parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let share = |bytes: u64| (bytes as f64 / total as f64 * 10_000.0).round() / 100.0;
     let line = |(name, bytes): &(&str, u64)| {
-        let text = super::node::in_unit(*bytes, unit)?;
-        Some(format!("{name}: {text} ({:?}%)", share(*bytes)))
+        let text = super::node::in_unit(*bytes, unit).unwrap_or_default();
+        format!("{name}: {text} ({:?}%)", share(*bytes))
     };
-    let lines: Option<Vec<String>> = parts.iter().map(line).collect();
-    let Some(lines) = lines else {
-        let text = "is not supported. Please use one of: bytes, mb, mib, gb, gib";
-        return Err(Failure::argument(
-            BAD_VALUE,
-            format!("Bad argument: unit '{unit}' {text}"),
-        ));
-    };
+    let lines: Vec<String> = parts.iter().map(line).collect();
     let document: Map<String, Value> = parts
         .iter()
         .map(|(name, bytes)| {

@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command] = &[
         autocomplete,
     )
     .about("Lists the commands whose names begin so")
-    .of(&[Tool::Ctl, Tool::Diagnostics, Tool::Plugins]),
+    .of(&[Tool::Ctl, Tool::Diagnostics, Tool::Queues, Tool::Plugins]),
     Command::new(Help, "completions", (1, 1), "<bash | zsh | fish>", shell)
         .about("Writes a script by which a shell completes commands, options and columns")
         .more("    leveret ctl completions bash > /etc/bash_completion.d/leveret"),

@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command] = &[
         enable,
     )
     .about("Turns feature flags on; they are on already")
-    .options(&["opt-in", "experimental"]),
+    .options(&["opt-in|o", "experimental|e"]),
     Command::new(
         Flags,
         "list_deprecated_features",

@@ -31,7 +31,7 @@ pub const COMMANDS: &[Command] = &[
     .of(&[]),
     Command::new(Monitoring, "log_tail", (0, 0), "[--number|-N <number>] [--timeout <timeout>]", log_tail)
         .about("Shows the last lines of the log file, on the node's machine")
-        .options(&["number|N="])
+        .options(&["number|N=#"])
         .of(DIAGNOSTICS),
     Command::new(
         Configuration,
@@ -41,7 +41,7 @@ pub const COMMANDS: &[Command] = &[
         resolve,
     )
     .about("Shows the addresses that a name has on this machine")
-    .options(&["address-family=", "offline"])
+    .options(&["address-family|a=", "offline"])
     .of(DIAGNOSTICS),
     Command::new(Configuration, "tls_versions", (0, 0), "[--timeout <timeout>]", tls_versions)
         .about("Lists the versions of TLS that the node can speak")
@@ -135,9 +135,8 @@ fn figure(name: &str, value: &Value) -> String {
 const TAIL: u64 = 1 << 20;
 
 fn log_tail(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let count = ask.line.value("number").unwrap_or("50");
-    let count: usize = count
-        .parse()
+    let count = ask.line.number("number").unwrap_or(50);
+    let count = usize::try_from(count)
         .map_err(|_| Failure::usage(format!("Invalid options for this command:\n--number : {count}")))?;
     ask.say(format!("Last {count} log lines on node {} ...", ask.node()));
     let node = this_node(ask)?;

@@ -35,7 +35,7 @@ pub const COMMANDS: &[Command] = &[
         unresponsive,
     )
     .about("Lists queues that do not answer; here nothing waits for a queue, so there are none")
-    .options(&["local", "queue-timeout="])
+    .options(&["local", "queue-timeout=#"])
     .of(LISTERS),
     Command::new(
         Monitoring,

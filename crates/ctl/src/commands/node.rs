@@ -120,7 +120,7 @@ fn ping(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 /// A listener in RabbitMQ's words.
-fn listener(object: &Value) -> Value {
+pub fn listener(object: &Value) -> Value {
     let protocol = text(object, "protocol");
     let purpose = match protocol {
         "amqp" => "AMQP 0-9-1",

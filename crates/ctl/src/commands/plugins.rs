@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 const TOOLS: &[Tool] = &[Tool::Plugins];
 
+/// Why nothing is disabled.
+const NOT_OFF: &str = "are not switched off at run time; leave their listeners out of the configuration";
+
 pub const COMMANDS: &[Command] = &[
     Command::new(
         Plugins,
@@ -43,6 +46,26 @@ pub const COMMANDS: &[Command] = &[
     .of(TOOLS),
     Command::new(
         Plugins,
+        "set",
+        (0, 64),
+        "<plugin1> [ <plugin2>] [--offline] [--online]",
+        set,
+    )
+    .about("Succeeds if the plugins are those whose features this broker has, and fails otherwise")
+    .options(&["offline", "online"])
+    .of(TOOLS),
+    Command::new(
+        Plugins,
+        "directories",
+        (0, 0),
+        "[--offline] [--online]",
+        directories,
+    )
+    .about("Says where plugins would be: they are part of this broker, so nowhere")
+    .options(&["offline", "online"])
+    .of(TOOLS),
+    Command::new(
+        Plugins,
         "disable",
         (0, 64),
         "<plugin1>|--all [ <plugin2>] [--offline] [--online]",
@@ -52,6 +75,21 @@ pub const COMMANDS: &[Command] = &[
     .options(&["all", "offline", "online"])
     .of(TOOLS),
 ];
+
+/// Only a node knows what it has: there is no file that could tell without it.
+fn online(ask: &Ask<'_>) -> Result<(), Failure> {
+    match (ask.line.has("offline"), ask.line.has("online")) {
+        (true, true) => {
+            let text = "Bad argument: Cannot set both online and offline";
+            Err(Failure::argument(BAD_VALUE, text))
+        }
+        (true, false) => Err(Failure::error(
+            UNAVAILABLE,
+            "features are part of the broker, and no file lists them: ask a running node, without --offline",
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// The plugins whose features the node has.
 fn enabled(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
@@ -103,6 +141,7 @@ fn missing<'a>(ask: &Ask<'a>, enabled: &[String]) -> Vec<&'a str> {
 }
 
 fn is_enabled(ask: &Ask<'_>) -> Result<Output, Failure> {
+    online(ask)?;
     let (names, node) = (ask.line.words.join(", "), ask.node());
     let several = ask.line.words.len() > 1;
     let plugins = if several { "plugins" } else { "plugin" };
@@ -133,7 +172,51 @@ fn is_enabled(ask: &Ask<'_>) -> Result<Output, Failure> {
     ))
 }
 
+/// The plugins that are asked for are those that there are.
+fn set(ask: &Ask<'_>) -> Result<Output, Failure> {
+    online(ask)?;
+    let words = &ask.line.words;
+    ask.say(format!(
+        "Enabling plugins on node {}:\n{}",
+        ask.node(),
+        words.join("\n")
+    ));
+    let enabled = enabled(ask)?;
+    match missing(ask, &enabled).as_slice() {
+        [] => {}
+        missing => {
+            let text = format!("The following plugins were not found: {}", missing.join(", "));
+            return Err(Failure::error(BAD_VALUE, text));
+        }
+    }
+    match enabled.iter().find(|name| !words.contains(name)) {
+        None => Ok(Output::text("Plugin configuration unchanged.")),
+        Some(other) => Err(Failure::error(
+            BAD_VALUE,
+            format!("the features of {other} {NOT_OFF}"),
+        )),
+    }
+}
+
+fn directories(ask: &Ask<'_>) -> Result<Output, Failure> {
+    online(ask)?;
+    ask.say(format!("Listing plugin directories used by node {}", ask.node()));
+    let node = this_node(ask)?;
+    let program = "part of the program";
+    let value = json!({
+        "plugins_dir": Value::Null, "plugins_expand_dir": Value::Null, "enabled_plugins_file": Value::Null,
+        "node": node["name"],
+    });
+    Ok(Output::Told(
+        format!(
+            "Plugin archives directory: none ({program})\nPlugin expansion directory: none ({program})\nEnabled plugins file: none ({program})"
+        ),
+        value,
+    ))
+}
+
 fn enable(ask: &Ask<'_>) -> Result<Output, Failure> {
+    online(ask)?;
     if ask.line.words.is_empty() && !ask.line.has("all") {
         return Err(Failure::usage("not enough arguments."));
     }
@@ -159,6 +242,7 @@ fn enable(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn disable(ask: &Ask<'_>) -> Result<Output, Failure> {
+    online(ask)?;
     if ask.line.words.is_empty() && !ask.line.has("all") {
         return Err(Failure::usage("not enough arguments."));
     }
@@ -170,9 +254,6 @@ fn disable(ask: &Ask<'_>) -> Result<Output, Failure> {
     let enabled = enabled(ask)?;
     match ask.line.words.iter().find(|word| enabled.contains(word)) {
         None if !ask.line.has("all") => Ok(Output::text("Plugin configuration unchanged.")),
-        _ => Err(Failure::plain(
-            BAD_VALUE,
-            "Error:\nFeatures are not switched off at run time; leave their listeners out of the configuration",
-        )),
+        _ => Err(Failure::plain(BAD_VALUE, format!("Error:\nFeatures {NOT_OFF}"))),
     }
 }

@@ -8,7 +8,7 @@ use crate::output::{Form, Output, Rows};
 use crate::tool::Tool;
 use serde_json::{Value, json};
 
-const OPTIONS: &[&str] = &["priority=", "apply-to="];
+const OPTIONS: &[&str] = &["priority=#", "apply-to="];
 const SETTING: &str =
     "[--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] <name> <pattern> <definition>";
 
@@ -117,7 +117,7 @@ fn stored(ask: &Ask<'_>, kind: &str) -> Result<Value, Failure> {
 }
 
 /// Definitions are shown as JSON text, in every form of output.
-fn rows(list: &Value) -> Rows {
+pub fn rows(list: &Value) -> Rows {
     let columns = ["vhost", "name", "pattern", "apply-to", "definition", "priority"].map(|name| (name, name));
     let mut rows = pick(&columns, list);
     for row in &mut rows.rows {

@@ -1,13 +1,14 @@
 //! What is changed at a running node: limits, the level of the log, whether clients are let in.
 
 use crate::ask::Ask;
-use crate::command::{Command, Section::Configuration, Section::Operations};
+use crate::command::{Command, Section::Configuration, Section::Monitoring, Section::Operations};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
 use crate::output::Output;
 use crate::tool::Tool;
 use serde_json::{Value, json};
 
 const UPGRADE: &[Tool] = &[Tool::Upgrade];
+const BOTH: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
 
 pub const COMMANDS: &[Command] = &[
     Command::new(
@@ -30,6 +31,26 @@ pub const COMMANDS: &[Command] = &[
     .more(
         "Bytes with or without a unit (50MB, 1GiB), or a multiple of the machine's memory: mem_relative 1.5.",
     ),
+    Command::new(
+        Monitoring,
+        "activate_free_disk_space_monitoring",
+        (0, 0),
+        "",
+        watch_disk,
+    )
+    .about("Looks at free disk space again, and raises its alarm when that is short")
+    .options(&["unit="])
+    .of(BOTH),
+    Command::new(
+        Monitoring,
+        "deactivate_free_disk_space_monitoring",
+        (0, 0),
+        "",
+        unwatch_disk,
+    )
+    .about("Looks at free disk space no more, until the next start; an alarm that is on stays on")
+    .options(&["unit="])
+    .of(BOTH),
     Command::new(
         Configuration,
         "set_log_level",
@@ -86,7 +107,10 @@ pub const COMMANDS: &[Command] = &[
         target_size,
     )
     .about("Fails until the cluster has all its nodes; a single node is all")
-    .of(&[Tool::Upgrade, Tool::Diagnostics]),
+    .of(&[Tool::Upgrade, Tool::Ctl, Tool::Diagnostics]),
+    Command::new(Operations, "reset_stats_db", (0, 0), "[--all]", reset_statistics)
+        .about("Does nothing: statistics are kept where they are counted, and no database holds them")
+        .options(&["all"]),
     Command::new(Operations, "force_gc", (0, 0), "[--timeout <timeout>]", force_gc)
         .about("Does nothing: there is no garbage that would be collected"),
     Command::new(
@@ -187,6 +211,27 @@ fn set_disk(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Done)
 }
 
+/// RabbitMQ takes a unit here and has no use for it either.
+fn disk_monitoring(ask: &Ask<'_>, told: &str, watched: bool) -> Result<Output, Failure> {
+    ask.say(format!(
+        "{told} free disk space monitoring on node {}...",
+        ask.node()
+    ));
+    ask.put("/leveret/limits", &json!({"disk_monitoring": watched}))?;
+    Ok(Output::Told(
+        String::new(),
+        json!({"node": ask.node(), "result": "ok"}),
+    ))
+}
+
+fn watch_disk(ask: &Ask<'_>) -> Result<Output, Failure> {
+    disk_monitoring(ask, "[Re-]activating", true)
+}
+
+fn unwatch_disk(ask: &Ask<'_>) -> Result<Output, Failure> {
+    disk_monitoring(ask, "Deactivating", false)
+}
+
 fn set_log_level(ask: &Ask<'_>) -> Result<Output, Failure> {
     let level = ask.word(0);
     if !["debug", "info", "warning", "error", "critical", "none"].contains(&level) {
@@ -268,6 +313,15 @@ fn target_size(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::text(format!(
         "Target cluster size has been reached on node {node}"
     )))
+}
+
+fn reset_statistics(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say(match ask.line.has("all") {
+        true => "Resetting statistics database in all nodes".to_owned(),
+        false => format!("Resetting statistics database on node {}", ask.node()),
+    });
+    alive(ask)?;
+    Ok(Output::Done)
 }
 
 fn force_gc(ask: &Ask<'_>) -> Result<Output, Failure> {

@@ -12,6 +12,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+/// What RabbitMQ hashes passwords with.
+const ALGORITHMS: [&str; 2] = ["rabbit_password_hashing_sha256", "rabbit_password_hashing_sha512"];
+
 pub const COMMANDS: &[Command] = &[
     Command::new(Users, "add_user", (1, 2), "<username> [<password>] [<password_hash> --pre-hashed-password]", add)
         .about("Creates a user, who has no permissions in any virtual host yet")
@@ -32,7 +35,8 @@ pub const COMMANDS: &[Command] = &[
         .about("Replaces a user's tags: administrator, monitoring, policymaker, management, impersonator or others")
         .more("Without a tag the user loses all of them."),
     Command::new(Users, "hash_password", (0, 1), "[<cleartext_password>]", hash)
-        .about("Hashes a password as definitions have it, with a salt of its own"),
+        .about("Hashes a password as definitions have it, with a salt of its own")
+        .options(&["hashing-algorithm="]),
 ];
 
 /// Where a user is.
@@ -153,6 +157,13 @@ fn set_tags(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn hash(ask: &Ask<'_>) -> Result<Output, Failure> {
+    if let Some(name) = ask.line.value("hashing-algorithm") {
+        let text = match ALGORITHMS.contains(&name) {
+            true => "the node hashes as its configuration says (password_hashing_module)".to_owned(),
+            false => format!("unsupported hashing algorithm: {name}"),
+        };
+        return Err(Failure::argument(BAD_VALUE, format!("Bad argument: {text}")));
+    }
     // The password itself does not belong on the screen, though RabbitMQ shows it.
     ask.say("Will hash provided password");
     let password = password(ask, 0).map_err(|_| Failure::error(UNAVAILABLE, "not_enough_args"))?;

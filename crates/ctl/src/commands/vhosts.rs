@@ -10,9 +10,9 @@ use crate::tool::Tool;
 use serde_json::{Map, Value, json};
 
 /// What a virtual host says of itself.
-const METADATA: &[&str] = &["description=", "tags=", "default-queue-type="];
+const METADATA: &[&str] = &["description|d=", "tags=", "default-queue-type="];
 const METADATA_AND_PROTECTION: &[&str] = &[
-    "description=",
+    "description|d=",
     "tags=",
     "default-queue-type=",
     "protected-from-deletion=",
@@ -52,6 +52,8 @@ pub const COMMANDS: &[Command] = &[
         .about("Lets a virtual host be deleted again"),
     Command::new(Vhosts, "restart_vhost", (0, 0), "[--vhost <vhost>] [--timeout <timeout>]", restart)
         .about("Starts a failed virtual host; here they share the node's fate, so it only looks whether it is there"),
+    Command::new(Vhosts, "reconcile_vhosts", (0, 0), "", reconcile)
+        .about("Starts virtual hosts that do not run; here they share the node's fate, so it only looks whether they do"),
     Command::new(Vhosts, "trace_on", (0, 0), "[--vhost <vhost>]", trace_on)
         .about("Copies every message of a virtual host to amq.rabbitmq.trace"),
     Command::new(Vhosts, "trace_off", (0, 0), "[--vhost <vhost>]", trace_off)
@@ -212,6 +214,12 @@ fn restart(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::text(format!(
         "Vhost '{vhost}' is already running on node '{node}'"
     )))
+}
+
+fn reconcile(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say("Will try to initiate virtual host reconciliation on all reachable cluster nodes...");
+    ask.get("/health/checks/virtual-hosts")?;
+    Ok(Output::Done)
 }
 
 fn trace_on(ask: &Ask<'_>) -> Result<Output, Failure> {

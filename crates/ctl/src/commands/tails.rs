@@ -1,0 +1,188 @@
+//! What goes on at a node, as it goes on: events, lines of the log, and the firehose of a virtual host. Each ends after its duration, with
+//! the node, or when nobody reads any more.
+
+use crate::ask::{Ask, Heard, encode};
+use crate::command::{Command, Section::Monitoring};
+use crate::failure::{Failure, UNAVAILABLE};
+use crate::output::Output;
+use crate::tool::Tool;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
+
+pub const COMMANDS: &[Command] = &[
+    Command::new(
+        Monitoring,
+        "consume_event_stream",
+        (0, 0),
+        "[--duration|-d <seconds>] [--pattern <pattern>]",
+        events,
+    )
+    .about("Shows what happens on the node as it happens, a JSON document a line")
+    .more("The pattern is a regular expression for names of events: --pattern '^queue\\.'")
+    .options(&["duration|d=#", "pattern="])
+    .of(DIAGNOSTICS),
+    Command::new(
+        Monitoring,
+        "log_tail_stream",
+        (0, 0),
+        "[--duration|-d <seconds>]",
+        log,
+    )
+    .about("Shows what the node logs as it does")
+    .options(&["duration|d=#"])
+    .of(DIAGNOSTICS),
+    Command::new(
+        Monitoring,
+        "trace_tail",
+        (0, 0),
+        "[--vhost <vhost>] [--key <pattern>] [--user <user>] [--connection <text>] [--truncate <bytes>] [--duration|-d <seconds>]",
+        trace,
+    )
+    .about("Shows the messages that pass through a traced virtual host as they pass, a JSON document a line")
+    .more(
+        "The key is a topic's pattern for publish.EXCHANGE and deliver.QUEUE: --key 'deliver.#'. The virtual host is traced from trace_on to trace_off. \
+         At most 200 messages a second are shown; standard error tells how many passed besides.",
+    )
+    .options(&["key=", "user=", "connection=", "truncate=#", "duration|d=#"])
+    .of(&[]),
+];
+
+/// When a stream ends, and what was said of it.
+struct Tail {
+    ends: Option<(Instant, Duration)>,
+}
+
+impl Tail {
+    fn new(ask: &Ask<'_>) -> Result<Self, Failure> {
+        let ends = match ask.line.number("duration") {
+            None => None,
+            Some(seconds) => {
+                let seconds = u64::try_from(seconds).map_err(|_| {
+                    Failure::usage(format!(
+                        "Invalid options for this command:\n--duration : {seconds}"
+                    ))
+                })?;
+                Some((Instant::now(), Duration::from_secs(seconds)))
+            }
+        };
+        Ok(Self { ends })
+    }
+
+    /// How RabbitMQ says how long it will be.
+    fn say(&self, ask: &Ask<'_>) {
+        let how_long = match self.ends {
+            None => String::new(),
+            Some((_, duration)) => format!(" for {} seconds", duration.as_secs()),
+        };
+        ask.say(format!("Streaming logs from node {}{how_long} ...", ask.node()));
+    }
+
+    /// Listens to the end. `show` tells what an event says, line by line.
+    fn run(
+        &self,
+        ask: &Ask<'_>,
+        path: &str,
+        mut show: impl FnMut(&str, &Value, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<Output, Failure> {
+        let mut out = io::stdout();
+        let mut refused = None;
+        ask.listen(path, &mut |kind, told| {
+            match kind {
+                "turn" => {
+                    let lost = super::number(&told, "lost");
+                    if lost > 0 {
+                        let _ = writeln!(
+                            io::stderr(),
+                            "{lost} more came than were taken, and are not shown"
+                        );
+                    }
+                    let over = |(began, duration): (Instant, Duration)| began.elapsed() >= duration;
+                    if self.ends.is_some_and(over) {
+                        return Heard::Enough;
+                    }
+                }
+                "expired" => refused = Some("whoever asks may no longer".to_owned()),
+                "refused" => refused = Some(crate::ask::reason(&told)),
+                _ => {}
+            }
+            // Whoever read has seen enough.
+            match show(kind, &told, &mut out).and_then(|()| out.flush()) {
+                Ok(()) => Heard::GoOn,
+                Err(_) => Heard::Enough,
+            }
+        })?;
+        match refused {
+            None => Ok(Output::Done),
+            Some(reason) => Err(Failure::error(UNAVAILABLE, format!("the node refuses: {reason}"))),
+        }
+    }
+}
+
+fn events(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let tail = Tail::new(ask)?;
+    let pattern = ask.line.value("pattern").unwrap_or_default();
+    tail.run(
+        ask,
+        &format!("/leveret/happenings?pattern={}", encode(pattern)),
+        |kind, told, out| match kind {
+            "happened" => writeln!(out, "{told}"),
+            _ => Ok(()),
+        },
+    )
+}
+
+fn log(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let tail = Tail::new(ask)?;
+    tail.say(ask);
+    let for_program = matches!(ask.line.value("formatter"), Some("json" | "json_stream"));
+    tail.run(ask, "/leveret/logs/follow", |kind, told, out| match kind {
+        "line" if for_program => writeln!(out, "{told}"),
+        "line" => {
+            let [time, level, area, text] =
+                ["time", "level", "area", "text"].map(|name| super::text(told, name));
+            writeln!(out, "{time} [{level}] {area}: {text}")
+        }
+        _ => Ok(()),
+    })
+}
+
+fn trace(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let tail = Tail::new(ask)?;
+    let mut query: Vec<String> = ["key", "user", "connection", "truncate"]
+        .into_iter()
+        .filter_map(|name| Some(format!("{name}={}", encode(ask.line.value(name)?))))
+        .collect();
+    query.sort_unstable();
+    let path = format!("/leveret/trace/{}?{}", encode(ask.vhost()), query.join("&"));
+    ask.vhost_exists()?;
+    let mut warned = false;
+    tail.run(ask, &path, |kind, told, out| match kind {
+        "trace" => {
+            let messages = told["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+            for message in messages {
+                writeln!(out, "{message}")?;
+            }
+            let passed = super::number(told, "passed");
+            if told["full"] == json!(true) {
+                writeln!(
+                    io::stderr(),
+                    "{passed} passed, of which {} are shown",
+                    messages.len()
+                )?;
+            }
+            Ok(())
+        }
+        "turn" if told["tracing"] == json!(false) && !warned => {
+            warned = true;
+            let vhost = ask.vhost();
+            writeln!(
+                io::stderr(),
+                "virtual host '{vhost}' is not traced: trace_on begins that"
+            )
+        }
+        _ => Ok(()),
+    })
+}

@@ -1,0 +1,166 @@
+//! `/api/leveret/happenings` and `/api/leveret/logs/follow`: what happens on the node and what it logs, as it goes on (server-sent
+//! events; RabbitMQ's `consume_event_stream` and `log_tail_stream`).
+//!
+//! What happens is told whether or not there is an event exchange. Whoever listens sees all virtual hosts and the audit trail, so they
+//! are administrators.
+
+use crate::access::Right;
+use crate::call::Call;
+use crate::events::{Telling, event};
+use crate::json;
+use crate::log_tail::{self, LogTail};
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::routes::Route;
+use broker::{Occurrence, Watcher};
+use regex::{Regex, RegexBuilder};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The longest pattern, in bytes, and what it may take once it is compiled.
+const PATTERN: (usize, usize) = (255, 64 * 1024);
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/leveret/happenings",
+        verbs: &[("GET", Right::Administrator, watch)],
+    },
+    Route {
+        path: "/leveret/logs/follow",
+        verbs: &[("GET", Right::Administrator, follow)],
+    },
+];
+
+/// What one listener hears of what happens.
+#[derive(Clone, Debug)]
+pub struct Happenings {
+    watcher: Arc<Watcher>,
+    pattern: Option<Regex>,
+}
+
+impl PartialEq for Happenings {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.watcher, &other.watcher)
+    }
+}
+
+impl Eq for Happenings {}
+
+/// How far one listener has read the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Following {
+    after: u64,
+    level: usize,
+}
+
+fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let pattern = call.query.get("pattern").filter(|text| !text.is_empty());
+    let wrong = || Refusal::bad_request("pattern is a regular expression for names of events");
+    let pattern = match pattern {
+        Some(text) if text.len() > PATTERN.0 => return Err(wrong()),
+        Some(text) => Some(
+            RegexBuilder::new(text)
+                .size_limit(PATTERN.1)
+                .build()
+                .map_err(|_| wrong())?,
+        ),
+        None => None,
+    };
+    let watcher = call.hall.broker.watch();
+    Ok(telling(Telling::Happenings(Happenings { watcher, pattern })))
+}
+
+fn follow(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let level = log_tail::level(call.query.get("level").filter(|text| !text.is_empty()))?;
+    let after = call.hall.options.log_tail.written();
+    Ok(telling(Telling::Log(Following { after, level })))
+}
+
+fn telling(telling: Telling) -> Reply {
+    Reply {
+        events: Some(telling),
+        ..Reply::empty(200)
+    }
+}
+
+impl Happenings {
+    /// What happened since the last turn, each as an event `happened`; then `turn`.
+    pub fn turn(&self) -> String {
+        let (occurrences, lost) = self.watcher.take();
+        let meant = |it: &&Occurrence| {
+            self.pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.is_match(it.key))
+        };
+        let mut events: String = occurrences
+            .iter()
+            .filter(meant)
+            .map(|it| event("happened", &told(it).to_string()))
+            .collect();
+        events.push_str(&event("turn", &json!({"lost": lost}).to_string()));
+        events
+    }
+}
+
+/// As RabbitMQ's event stream shows it.
+fn told(occurrence: &Occurrence) -> Value {
+    let mut told = json::table(&occurrence.headers);
+    told["event"] = occurrence.key.into();
+    told["timestamp_in_ms"] = occurrence.at_ms.into();
+    told
+}
+
+impl Following {
+    /// What was logged since the last turn, each line as an event `line`; then `turn`.
+    pub fn turn(&mut self, log: &LogTail) -> String {
+        let (lines, lost) = log.since(&mut self.after, self.level);
+        let mut events: String = lines
+            .iter()
+            .map(|line| event("line", &line.to_string()))
+            .collect();
+        events.push_str(&event("turn", &json!({"lost": lost}).to_string()));
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log_tail::Line;
+    use model::table::Table;
+
+    #[test]
+    fn an_event_is_told_with_its_name_and_when() {
+        let occurrence = Occurrence {
+            key: "queue.created",
+            at_ms: 5,
+            headers: Arc::new(Table::new().with("name", "q").with("durable", true)),
+        };
+        assert_eq!(
+            told(&occurrence),
+            json!({"event": "queue.created", "timestamp_in_ms": 5, "name": "q", "durable": true})
+        );
+    }
+
+    #[test]
+    fn lines_are_told_once_in_their_order_with_the_audit_trail_among_them() {
+        let log = LogTail::default();
+        let mut following = Following { after: 0, level: 2 };
+        let line = |area: &str, level, text: &str| Line {
+            at_ms: 1,
+            level,
+            area: area.into(),
+            text: text.into(),
+        };
+        log.push(line("connection", "info", "one"));
+        log.push(line("audit", "info", "two"));
+        log.push(line("connection", "debug", "hidden"));
+        let first = following.turn(&log);
+        assert_eq!(first.matches("event: line").count(), 2, "{first}");
+        assert!(first.find("one") < first.find("two"), "{first}");
+        assert!(first.contains("\"time\":\"1970-01-01 00:00:00.001\""), "{first}");
+        assert_eq!(following.turn(&log), event("turn", "{\"lost\":0}"));
+        (0..2_010).for_each(|_| log.push(line("connection", "info", "flood")));
+        assert!(following.turn(&log).ends_with("data: {\"lost\":10}\n\n"));
+    }
+}
