@@ -131,12 +131,11 @@ fn dump(kind: u16, mut show: impl FnMut(u16, &[u8])) -> io::Result<()> {
     }
 }
 
-/// Takes what begins with its length apart: the parts of a length that makes sense, at steps of four bytes. `head` says how long a part
-/// is, its kind, and where its payload begins.
-fn parts(
-    mut rest: &[u8],
-    head: fn(&[u8]) -> Option<(usize, u16, usize)>,
-) -> impl Iterator<Item = (u16, &[u8])> {
+/// What stands at the beginning of a part: how long that is, its kind, and where its payload begins.
+type PartHead = fn(&[u8]) -> Option<(usize, u16, usize)>;
+
+/// Takes what begins with its length apart: the parts of a length that makes sense, at steps of four bytes.
+fn parts(mut rest: &[u8], head: PartHead) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (length, kind, begin) = head(rest)?;
         let payload = rest.get(begin..length)?;
