@@ -214,9 +214,9 @@ def test_a_directory_is_secured_and_known_by_its_certificate(asking, people, tmp
 def test_what_would_let_others_in_is_refused(broker, asking):  # noqa: F811
     for settings, words in [
         ({"auth_backends.1": "http", "auth_http.user_path": "http://h/user"}, "auth_http.vhost_path must be set"),
-        ({"auth_backends.1": "ldap"}, "auth_backends.1.authz = internal"),
+        ({"auth_backends.1": "ldap"}, "auth_ldap.servers.1 must be set"),
     ]:
         refuses_to_start(broker(settings), words)
     for backend, words in [("http", "auth_http.user_path must be set"), ("ldap", "auth_ldap.servers.1 must be set"), ("cache", "auth_cache.cached_backend must be set")]:
         refuses_to_start(asking(backend, {}, start=False), words)
-    refuses_to_start(asking("ldap", {"auth_ldap.queries.tags": "x"}, start=False), "auth_ldap.queries.tags is refused")
+    refuses_to_start(asking("ldap", {"auth_ldap.queries.tags": "x"}, start=False), "auth_ldap.queries.tags is no query")

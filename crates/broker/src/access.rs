@@ -6,7 +6,7 @@
 
 use crate::broker::Broker;
 use crate::session::User;
-pub use catalog::{ObjectKind, Verb};
+pub use catalog::{ObjectKind, Pattern, Verb};
 use catalog::{PasswordHash, PasswordHashing, User as UserView, View};
 use std::fmt::Debug;
 use std::net::IpAddr;

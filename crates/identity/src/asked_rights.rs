@@ -2,6 +2,7 @@
 //! lasts and nothing is refused (RabbitMQ remembers twelve answers a channel).
 
 use crate::denied::Denied;
+use crate::ldap::Standing;
 use crate::workers::Workers;
 use broker::access::{Known, ObjectKind, Rights, Verb};
 use std::collections::HashSet;
@@ -54,6 +55,18 @@ pub struct Person {
     pub tags: Vec<String>,
     /// Where they come from.
     pub peer: IpAddr,
+    /// Their place in a directory, if one is asked.
+    pub standing: Option<Standing>,
+}
+
+/// A routing key, for servers that are asked in text.
+///
+/// # Errors
+/// It is none.
+pub fn text_of_key(key: &[u8]) -> Result<&str, Denied> {
+    std::str::from_utf8(key).map_err(|_| {
+        Denied::Refused("the routing key is not UTF-8, which a server can't be asked about".into())
+    })
 }
 
 /// Answers questions; may take its time.
@@ -273,6 +286,7 @@ mod tests {
             name: "jane".into(),
             tags: vec![],
             peer: [127, 0, 0, 1].into(),
+            standing: None,
         };
         let workers = Arc::new(Workers::start().unwrap());
         (AskedRights::new(person, teller.clone(), workers), teller)

@@ -2,6 +2,7 @@
 //!
 //! What is kept says nothing about a password: its key is a code of name and password under a key that lives as long as the process.
 
+use crate::admitted::Admitted;
 use crate::asked_rights::{Deed, Person, Question};
 use crate::chain::Backend;
 use crate::denied::Denied;
@@ -37,8 +38,8 @@ impl Default for CacheSettings {
     }
 }
 
-/// An answer: the tags, or why not.
-type Verdict = Result<Vec<String>, Denied>;
+/// An answer.
+type Verdict = Result<Admitted, Denied>;
 
 /// The answers.
 pub struct Cache {
@@ -172,11 +173,9 @@ mod tests {
     #[test]
     fn an_answer_counts_for_its_user_and_password_until_it_ends() {
         let (cache, now) = (cache(false), Instant::now());
-        cache.keep(&attempt("jane", "x"), &Ok(vec!["management".into()]), now);
-        assert_eq!(
-            cache.get(&attempt("jane", "x"), now),
-            Some(Ok(vec!["management".into()]))
-        );
+        let jane = Admitted::from(vec!["management".to_owned()]);
+        cache.keep(&attempt("jane", "x"), &Ok(jane.clone()), now);
+        assert_eq!(cache.get(&attempt("jane", "x"), now), Some(Ok(jane)));
         for other in [attempt("jane", "y"), attempt("janex", ""), attempt("bob", "x")] {
             assert_eq!(cache.get(&other, now), None);
         }
@@ -201,11 +200,11 @@ mod tests {
     fn a_storm_of_names_takes_no_more_memory_than_a_limit() {
         let (cache, now) = (cache(true), Instant::now());
         for number in 0..ANSWERS + 100 {
-            cache.keep(&attempt(&number.to_string(), "x"), &Ok(vec![]), now);
+            cache.keep(&attempt(&number.to_string(), "x"), &Ok(Admitted::default()), now);
         }
         assert_eq!(cache.kept.lock().unwrap().len(), ANSWERS);
         let later = now + Duration::from_secs(11);
-        cache.keep(&attempt("new", "x"), &Ok(vec![]), later);
+        cache.keep(&attempt("new", "x"), &Ok(Admitted::default()), later);
         assert_eq!(cache.kept.lock().unwrap().len(), 1);
     }
 }

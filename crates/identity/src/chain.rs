@@ -1,10 +1,11 @@
 //! Whom to ask, in which order: RabbitMQ's `auth_backends`.
 
+use crate::admitted::Admitted;
 use crate::asked_rights::{AskedRights, Oracle, Person, Question};
 use crate::cache::Cache;
 use crate::denied::Denied;
 use crate::http::HttpService;
-use crate::ldap::Directory;
+use crate::ldap::{Directory, Standing};
 use crate::oauth2::{OAuth2, Refused};
 use crate::workers::Workers;
 use broker::access::{Answer, Attempt, Authority};
@@ -24,17 +25,10 @@ pub enum Backend {
     OAuth2,
     /// A service asked over HTTP: `http`. It checks passwords and knows permissions.
     Http,
-    /// A directory: `ldap`. It checks passwords.
+    /// A directory: `ldap`. It checks passwords and knows permissions.
     Ldap,
     /// One of these two, with answers that are kept for a while: `cache`.
     Cache,
-}
-
-impl Backend {
-    /// True if it has to ask somebody for each permission.
-    pub fn asks(self) -> bool {
-        matches!(self, Self::Http | Self::Cache)
-    }
 }
 
 /// One step of the chain.
@@ -57,9 +51,9 @@ pub struct Chain {
 pub struct Servers {
     /// Reads tokens.
     pub oauth2: Option<OAuth2>,
-    /// Knows passwords.
+    /// Knows passwords and permissions.
     pub http: Option<HttpService>,
-    /// Knows passwords.
+    /// Knows passwords and permissions.
     pub ldap: Option<Directory>,
     /// Keeps what one of these two said.
     pub cache: Option<Cache>,
@@ -139,7 +133,7 @@ impl Asked {
             let found = match link.authenticates {
                 Backend::Internal if !may_wait && broker.is_slow(attempt) => return Found::MustWait,
                 Backend::Internal => match broker.known(attempt) {
-                    Ok(user) => match self.authorized(broker, link, user, attempt, may_wait) {
+                    Ok(user) => match self.authorized(broker, link, user, None, attempt, may_wait) {
                         None => return Found::MustWait,
                         Some(found) => found,
                     },
@@ -149,10 +143,10 @@ impl Asked {
                     match self.password(backend, attempt, may_wait) {
                         None => return Found::MustWait,
                         Some(Err(denied)) => Err(LoginRefusal::Authority(denied.to_string())),
-                        Some(Ok(tags)) => {
+                        Some(Ok(Admitted { tags, known_as })) => {
                             let user = User::named(attempt.user.as_str());
                             let user = User { tags, ..user };
-                            match self.authorized(broker, link, user, attempt, may_wait) {
+                            match self.authorized(broker, link, user, known_as, attempt, may_wait) {
                                 None => return Found::MustWait,
                                 Some(found) => found,
                             }
@@ -182,7 +176,8 @@ impl Asked {
         &self,
         broker: &Arc<Broker>,
         link: &Link,
-        user: User,
+        mut user: User,
+        mut known_as: Option<String>,
         attempt: &Attempt,
         may_wait: bool,
     ) -> Option<Result<User, LoginRefusal>> {
@@ -193,9 +188,14 @@ impl Asked {
             });
         }
         if link.authorizes != link.authenticates {
-            // As in RabbitMQ, it must let the user in, too; its tags don't count.
+            // As in RabbitMQ, it must let the user in, too. The tags of a directory count, those of a service don't.
             match self.password(link.authorizes, attempt, may_wait)? {
-                Ok(_) => {}
+                Ok(admitted) => {
+                    if self.is_directory(link.authorizes) {
+                        add_tags(&mut user.tags, admitted.tags);
+                    }
+                    known_as = admitted.known_as;
+                }
                 Err(denied) => return Some(Err(LoginRefusal::Authority(denied.to_string()))),
             }
         }
@@ -203,6 +203,7 @@ impl Asked {
             name: user.name.to_string(),
             tags: user.tags.clone(),
             peer: attempt.peer,
+            standing: known_as.map(|name| self.standing(name, attempt)),
         };
         let judge = Judge {
             servers: self.servers.clone(),
@@ -213,13 +214,30 @@ impl Asked {
         Some(Ok(User { rights, ..user }))
     }
 
+    /// True if this backend asks the directory.
+    fn is_directory(&self, backend: Backend) -> bool {
+        let cache = self.servers.cache.as_ref();
+        let cache = cache.filter(|_| backend == Backend::Cache);
+        cache.map_or(backend, Cache::of) == Backend::Ldap
+    }
+
+    /// Somebody's place in the directory. Their password is there only if the directory is asked as them.
+    fn standing(&self, name: String, attempt: &Attempt) -> Standing {
+        let directory = self.servers.ldap.as_ref();
+        let password = match directory.is_some_and(Directory::asks_as_user) {
+            true => attempt.password.clone(),
+            false => None,
+        };
+        Standing { name, password }
+    }
+
     /// What a server says about a password; `None` if it must be asked first.
     fn password(
         &self,
         backend: Backend,
         attempt: &Attempt,
         may_wait: bool,
-    ) -> Option<Result<Vec<String>, Denied>> {
+    ) -> Option<Result<Admitted, Denied>> {
         let servers = &self.servers;
         let cache = servers.cache.as_ref().filter(|_| backend == Backend::Cache);
         let known = cache.and_then(|cache| cache.get(attempt, Instant::now()));
@@ -228,7 +246,10 @@ impl Asked {
         }
         let absent = || Denied::Unanswered("there are no settings for this backend".into());
         let verdict = match cache.map_or(backend, Cache::of) {
-            Backend::Http => servers.http.as_ref().map(|service| service.login(attempt)),
+            Backend::Http => {
+                let service = servers.http.as_ref();
+                service.map(|service| service.login(attempt).map(Admitted::from))
+            }
             Backend::Ldap => servers.ldap.as_ref().map(|directory| directory.login(attempt)),
             _ => None,
         };
@@ -261,10 +282,20 @@ impl Oracle for Judge {
         if let Some(known) = cache.and_then(|cache| cache.get(&asked, Instant::now())) {
             return known.map(drop);
         }
-        let verdict = match (cache.map_or(self.backend, Cache::of), &self.servers.http) {
-            (Backend::Http, Some(service)) => service.permits(person, question).map(|()| Vec::new()),
-            _ => Err(Denied::Unanswered("this backend knows no permissions".into())),
+        let servers = &self.servers;
+        let verdict = match cache.map_or(self.backend, Cache::of) {
+            Backend::Http => servers
+                .http
+                .as_ref()
+                .map(|service| service.permits(person, question)),
+            Backend::Ldap => servers
+                .ldap
+                .as_ref()
+                .map(|directory| directory.permits(person, question)),
+            _ => None,
         };
+        let absent = || Err(Denied::Unanswered("this backend knows no permissions".into()));
+        let verdict = verdict.unwrap_or_else(absent).map(|()| Admitted::default());
         if let Some(cache) = cache {
             cache.keep(&asked, &verdict, Instant::now());
         }
@@ -287,8 +318,14 @@ fn catalogued(broker: &Arc<Broker>, user: User, attempt: &Attempt) -> Result<Use
         other => other,
     })?;
     // RabbitMQ joins the tags of both.
-    let more = user.tags.into_iter().filter(|tag| !known.tags.contains(tag));
-    let more: Vec<String> = more.collect();
-    known.tags.extend(more);
+    add_tags(&mut known.tags, user.tags);
     Ok(known)
+}
+
+fn add_tags(tags: &mut Vec<String>, more: Vec<String>) {
+    for tag in more {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! A service of the operator's that knows passwords and permissions, asked over HTTP (RabbitMQ's `rabbitmq_auth_backend_http`).
 
-use crate::asked_rights::{Deed, Person, Question};
+use crate::asked_rights::{Deed, Person, Question, text_of_key};
 use crate::denied::Denied;
 use crate::web::{self, Trust};
 use broker::access::{Attempt, Verb};
@@ -139,11 +139,7 @@ impl HttpService {
                 exchange,
                 key,
             } => {
-                let key = std::str::from_utf8(key).map_err(|_| {
-                    Denied::Refused(
-                        "the routing key is not UTF-8, which a service can't be asked about".into(),
-                    )
-                })?;
+                let key = text_of_key(key)?;
                 verb = words(of);
                 fields.extend([
                     ("resource", "topic"),

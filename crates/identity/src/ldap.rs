@@ -1,84 +1,46 @@
-//! A directory that knows passwords (LDAP), asked by logging in to it as the user: RabbitMQ's `rabbitmq_auth_backend_ldap`, as far as
-//! who somebody is goes. What they may do the catalog says.
+//! A directory that knows passwords, tags and permissions (LDAP), asked by logging in to it as the user: RabbitMQ's
+//! `rabbitmq_auth_backend_ldap`. Reading order: `settings`, `query` (what is asked), `facts` and `template` (about what), `evaluate` (the
+//! answer), `search` and `talk` (asking).
 
+mod evaluate;
+mod facts;
+mod query;
+mod search;
+mod settings;
 mod talk;
+mod template;
 
+use crate::admitted::Admitted;
+use crate::asked_rights::{Deed, Person, Question};
 use crate::denied::Denied;
-use crate::web::Trust;
 use broker::access::Attempt;
+use evaluate::{Evaluation, Truth};
+use facts::Facts;
+pub use facts::Variable;
+pub use query::{Case, Queries, Query, Text};
 use rasn_ldap::ResultCode;
 use rustls::ClientConfig;
+use search::{About, Found, Scope, Search, Shelf};
+pub use settings::{AsWhom, DirectorySettings, Lookup, Secured};
+use std::fmt;
 use std::io::{Error, Result};
 use std::sync::Arc;
-use std::time::Duration;
 use talk::Talk;
+pub use template::Template;
 
-/// How a connection to the directory is secured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Secured {
-    /// Not at all: passwords travel in the clear.
-    #[default]
-    No,
-    /// `use_ssl`: from the first byte.
-    FromTheStart,
-    /// `use_starttls`: once both have agreed on it.
-    OnceAgreed,
-}
-
-/// How a user's name in the directory is found when it can't be made of the name that they gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lookup {
-    /// `dn_lookup_attribute`: the attribute that is the name that they gave.
-    pub attribute: String,
-    /// `dn_lookup_base`: where to look.
-    pub base: String,
-    /// `dn_lookup_bind`: as whom to look; `None` is as nobody.
-    pub as_whom: Option<(String, String)>,
-}
-
-/// How the directory is asked (`auth_ldap.*`).
+/// Somebody's place in the directory, for questions about them.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DirectorySettings {
-    /// `servers`, in the order in which they are tried.
-    pub servers: Vec<String>,
-    /// `port`.
-    pub port: u16,
-    /// `timeout`: how long one server may take in all.
-    pub timeout: Duration,
-    /// `use_ssl` and `use_starttls`.
-    pub secured: Secured,
-    /// `ssl_options.cacertfile`: how the directory is known.
-    pub trust: Trust,
-    /// `user_dn_pattern`: the name in the directory; `${username}` stands for the one that they gave.
-    pub pattern: String,
-    /// `dn_lookup_*`.
-    pub lookup: Option<Lookup>,
+pub struct Standing {
+    /// Their name there.
+    pub name: String,
+    /// Their password, if the directory is asked as them.
+    pub password: Option<Vec<u8>>,
 }
 
-impl Default for DirectorySettings {
-    /// RabbitMQ's defaults; but it waits for ever.
-    fn default() -> Self {
-        Self {
-            servers: Vec::new(),
-            port: 389,
-            timeout: Duration::from_secs(10),
-            secured: Secured::No,
-            trust: Trust::default(),
-            pattern: "${username}".into(),
-            lookup: None,
-        }
-    }
-}
-
-impl std::fmt::Debug for DirectorySettings {
-    /// Without the password of the lookup.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DirectorySettings")
-            .field("servers", &self.servers)
-            .field("port", &self.port)
-            .field("secured", &self.secured)
-            .field("pattern", &self.pattern)
-            .finish_non_exhaustive()
+impl fmt::Debug for Standing {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
     }
 }
 
@@ -87,6 +49,9 @@ pub struct Directory {
     settings: DirectorySettings,
     tls: Option<Arc<ClientConfig>>,
 }
+
+/// An answer, or why there is none although the directory answers.
+type Answer<T> = std::result::Result<T, Denied>;
 
 impl Directory {
     /// Reads the authorities by which the directory is known. It is asked when somebody logs in.
@@ -97,6 +62,12 @@ impl Directory {
         if settings.servers.is_empty() {
             return Err("auth_ldap.servers.1 must be set: it is the directory that is asked".into());
         }
+        if settings.queries.look_for_groups() && settings.groups().is_empty() {
+            return Err(
+                "auth_ldap.group_lookup_base must be set: an in_group_nested of auth_ldap.queries looks for groups there"
+                    .into(),
+            );
+        }
         let tls = match settings.secured {
             Secured::No => None,
             _ => Some(Arc::new(settings.trust.client()?)),
@@ -104,35 +75,91 @@ impl Directory {
         Ok(Self { settings, tls })
     }
 
-    /// Lets a user in whom the directory lets in. It gives no tags. Takes its time.
+    /// True if questions about permissions are asked as the user, with their password.
+    pub fn asks_as_user(&self) -> bool {
+        self.settings.asks_as == AsWhom::User && self.settings.queries.permissions_ask()
+    }
+
+    /// Lets a user in whom the directory lets in. Takes its time.
     ///
     /// # Errors
     /// It doesn't, or no server of it answers; the password is in no text.
-    pub fn login(&self, attempt: &Attempt) -> std::result::Result<Vec<String>, Denied> {
-        let refused = |why: &str| Err(Denied::Refused(why.to_owned()));
-        let password = match attempt.password.as_deref() {
-            None => return refused("a directory is asked with a password only"),
+    pub fn login(&self, attempt: &Attempt) -> Answer<Admitted> {
+        match attempt.password.as_deref() {
+            // A certificate has proven the name; nobody can be asked as them.
+            None if self.settings.asks_as == AsWhom::User => {
+                return refused(
+                    "a directory is asked with a password only, unless auth_ldap.other_bind says as whom",
+                );
+            }
             // A bind without a password succeeds as nobody.
             Some([]) => return refused("the password is empty"),
-            Some(password) => password,
-        };
+            _ => {}
+        }
         if attempt.user.is_empty() {
             return refused("the name is empty");
         }
+        self.each(|talk| self.admit(talk, attempt))
+    }
+
+    /// Whether somebody may do something. Takes its time if the query for it asks something of the directory.
+    ///
+    /// # Errors
+    /// They may not, or no server of it answers.
+    pub fn permits(&self, person: &Person, question: &Question) -> Answer<()> {
+        let queries = &self.settings.queries;
+        let (query, key) = match question.deed {
+            Deed::Enter => (&queries.vhost, "vhost_access"),
+            Deed::Object { .. } => (&queries.resource, "resource_access"),
+            Deed::Key { .. } => (&queries.topic, "topic_access"),
+        };
+        let Some(standing) = &person.standing else {
+            return refused("the directory does not know them");
+        };
+        let facts = Facts::of_user(&person.name)
+            .known_as(&standing.name)
+            .about(question)?;
+        let truth = match query.asks() {
+            false => self
+                .evaluation(&facts, &mut Empty)
+                .answer(query)
+                .map_err(unasked)?,
+            true => self.each(|talk| {
+                if let Some(denied) = self.ask_as(talk, standing)? {
+                    return Ok(Err(denied));
+                }
+                Ok(Ok(self.evaluation(&facts, talk).answer(query)?))
+            })?,
+        };
+        match truth {
+            Truth::Yes => Ok(()),
+            Truth::No | Truth::Unknown(None) => refused("the directory does not permit it"),
+            Truth::Unknown(Some(why)) => Err(Denied::Unanswered(format!(
+                "the directory gives no answer, and without one nothing is permitted: {why} (auth_ldap.queries.{key})"
+            ))),
+        }
+    }
+
+    fn evaluation<'a>(&'a self, facts: &'a Facts, shelf: &'a mut dyn Shelf) -> Evaluation<'a> {
+        let groups = self.settings.groups();
+        Evaluation { facts, shelf, groups }
+    }
+
+    /// Asks the first server that answers.
+    fn each<T>(&self, ask: impl Fn(&mut Talk) -> Result<Answer<T>>) -> Answer<T> {
         let mut last = String::new();
         for server in &self.settings.servers {
-            match self.ask(server, &attempt.user, password) {
-                Ok(true) => return Ok(Vec::new()),
-                Ok(false) => return refused("the directory refuses the name or the password"),
+            match self.connect(server).and_then(|mut talk| ask(&mut talk)) {
+                Ok(answer) => return answer,
                 Err(error) => last = format!("{server}:{} can't be asked: {error}", self.settings.port),
             }
         }
         Err(Denied::Unanswered(format!(
-            "{last}; nobody logs in by the directory until it answers (auth_ldap.servers)"
+            "{last}; it lets nobody in and permits nothing until it answers (auth_ldap.servers)"
         )))
     }
 
-    fn ask(&self, server: &str, user: &str, password: &[u8]) -> Result<bool> {
+    fn connect(&self, server: &str) -> Result<Talk> {
         let settings = &self.settings;
         let mut talk = Talk::open(server, settings.port, settings.timeout)?;
         if let Some(tls) = &self.tls {
@@ -141,78 +168,185 @@ impl Directory {
             }
             talk = talk.secure(server, tls)?;
         }
-        let name = match &settings.lookup {
-            None => settings.pattern.replace("${username}", &escaped(user)),
-            Some(lookup) => match found(&mut talk, lookup, user)? {
-                Some(name) => name,
-                None => return Ok(false),
-            },
+        Ok(talk)
+    }
+
+    fn admit(&self, talk: &mut Talk, attempt: &Attempt) -> Result<Answer<Admitted>> {
+        let facts = Facts::of_user(&attempt.user);
+        let password = attempt.password.as_deref();
+        let name = match self.name(talk, &facts, password)? {
+            Ok(name) => name,
+            Err(denied) => return Ok(Err(denied)),
         };
-        match talk.bind(&name, password)? {
-            ResultCode::Success => Ok(true),
-            ResultCode::InvalidCredentials | ResultCode::NoSuchObject => Ok(false),
-            other => Err(Error::other(format!("it answers a login with {other:?}"))),
+        let standing = Standing {
+            name,
+            password: password.map(<[u8]>::to_vec),
+        };
+        let tags = self.tags(talk, &attempt.user, facts, &standing)?;
+        let known_as = Some(standing.name);
+        Ok(Ok(Admitted { tags, known_as }))
+    }
+
+    /// The user's name in the directory, once they have logged in to it with their password, if they have one.
+    fn name(&self, talk: &mut Talk, facts: &Facts, password: Option<&[u8]>) -> Result<Answer<String>> {
+        let settings = &self.settings;
+        let before = settings
+            .lookup
+            .as_ref()
+            .filter(|lookup| lookup.as_whom != AsWhom::User);
+        if let (Some(lookup), Some(password)) = (before, password) {
+            log_in(talk, &lookup.as_whom, "dn_lookup_bind")?;
+            let found = self.found(talk, lookup, facts)?;
+            let Ok(name) = found else { return Ok(found) };
+            return Ok(try_password(talk, &name, password)?.map(|()| name));
+        }
+        if let Some(password) = password {
+            let pattern = settings.bind_pattern.as_ref().unwrap_or(&settings.pattern);
+            let Some(name) = pattern.name_of_user(facts) else {
+                return Ok(refused("the name is not of the form DOMAIN\\USER"));
+            };
+            if let Err(denied) = try_password(talk, &name, password)? {
+                return Ok(Err(denied));
+            }
+        } else {
+            log_in(talk, &settings.asks_as, "other_bind")?;
+        }
+        if let Some(lookup) = &settings.lookup {
+            return self.found(talk, lookup, facts);
+        }
+        let name = settings.pattern.name_of_user(facts);
+        let denied = || Denied::Refused("the name is not of the form DOMAIN\\USER".into());
+        Ok(name.ok_or_else(denied))
+    }
+
+    /// The name of the one object that is the user; a refusal if there is none, or more than one.
+    fn found(&self, talk: &mut Talk, lookup: &Lookup, facts: &Facts) -> Result<Answer<String>> {
+        let Some(wanted) = self.settings.pattern.fill(facts, template::Filled::Text) else {
+            return Ok(refused("the name is not of the form DOMAIN\\USER"));
+        };
+        let attribute = &lookup.attribute;
+        let mut found = talk.search(&Search {
+            base: &lookup.base,
+            scope: Scope::Below,
+            about: About::Equals(attribute, &wanted),
+            attribute: None,
+            // Two would be one too many.
+            most: 2,
+        })?;
+        let name = found.objects.pop().map(|object| object.name);
+        match (found.end, name) {
+            (ResultCode::Success, Some(name)) if found.objects.is_empty() && !name.is_empty() => Ok(Ok(name)),
+            (ResultCode::Success | ResultCode::NoSuchObject | ResultCode::SizeLimitExceeded, _) => {
+                Ok(refused(
+                    "the directory has not exactly one object with this name (auth_ldap.dn_lookup_attribute)",
+                ))
+            }
+            (other, _) => Err(Error::other(format!(
+                "it does not search for '{attribute}' ({other:?})"
+            ))),
         }
     }
-}
 
-/// The name of the one object that is the user; `None` if there is none, or more than one.
-fn found(talk: &mut Talk, lookup: &Lookup, user: &str) -> Result<Option<String>> {
-    if let Some((name, password)) = &lookup.as_whom {
-        match talk.bind(name, password.as_bytes())? {
-            ResultCode::Success => {}
-            other => {
-                let text = format!("it refuses auth_ldap.dn_lookup_bind ({other:?})");
-                return Err(Error::other(text));
+    fn tags(&self, talk: &mut Talk, user: &str, facts: Facts, standing: &Standing) -> Result<Vec<String>> {
+        let queries = &self.settings.queries.tags;
+        let facts = facts.known_as(&standing.name);
+        // Whoever has just logged in needs not do it again.
+        let again = self.settings.asks_as != AsWhom::User && standing.password.is_some();
+        if again && queries.iter().any(|(_, query)| query.asks()) {
+            log_in(talk, &self.settings.asks_as, "other_bind")?;
+        }
+        let mut tags = Vec::new();
+        for (tag, query) in queries {
+            match self.evaluation(&facts, talk).answer(query)? {
+                Truth::Yes => tags.push(tag.clone()),
+                Truth::No | Truth::Unknown(None) => {}
+                Truth::Unknown(Some(why)) => tracing::warn!(
+                    area = "connection",
+                    "user '{user}' has not the tag '{tag}', because the directory does not say: {why} (auth_ldap.queries.tags)"
+                ),
             }
         }
+        Ok(tags)
     }
-    let mut found = talk.search(&lookup.base, &lookup.attribute, user)?;
-    let name = found.pop();
-    Ok(name.filter(|name| found.is_empty() && !name.is_empty()))
+
+    /// Logs in as whoever asks about this user's permissions; why not, if the user is no longer let in.
+    fn ask_as(&self, talk: &mut Talk, standing: &Standing) -> Result<Option<Denied>> {
+        if self.settings.asks_as != AsWhom::User {
+            return log_in(talk, &self.settings.asks_as, "other_bind").map(|()| None);
+        }
+        let password = standing.password.as_deref().unwrap_or_default();
+        if password.is_empty() {
+            return Ok(Some(Denied::Refused(
+                "the directory is asked as the user, whose password is not known".into(),
+            )));
+        }
+        Ok(try_password(talk, &standing.name, password)?.err())
+    }
 }
 
-/// A user's name within a name of the directory: what would end its part there is escaped (RFC 4514).
-fn escaped(user: &str) -> String {
-    let mut escaped = String::new();
-    let last = user.chars().count() - 1;
-    for (at, c) in user.chars().enumerate() {
-        match c {
-            '\0' => escaped.push_str("\\00"),
-            ' ' if at == 0 || at == last => escaped.push_str("\\ "),
-            '#' if at == 0 => escaped.push_str("\\#"),
-            '"' | '+' | ',' | ';' | '<' | '>' | '\\' | '=' => escaped.extend(['\\', c]),
-            _ => escaped.push(c),
+/// Logs in as a user.
+fn try_password(talk: &mut Talk, name: &str, password: &[u8]) -> Result<Answer<()>> {
+    match talk.bind(name, password)? {
+        ResultCode::Success => Ok(Ok(())),
+        ResultCode::InvalidCredentials | ResultCode::NoSuchObject | ResultCode::InvalidDnSyntax => {
+            Ok(refused("the directory refuses the name or the password"))
         }
+        other => Err(Error::other(format!("it answers a login with {other:?}"))),
     }
-    escaped
+}
+
+/// Logs in as somebody whom the configuration names; as the user, who is logged in, is nothing to do.
+fn log_in(talk: &mut Talk, as_whom: &AsWhom, key: &str) -> Result<()> {
+    let answer = match as_whom {
+        AsWhom::User => return Ok(()),
+        AsWhom::Nobody => talk.bind("", b"")?,
+        AsWhom::Named { name, password } => talk.bind(name, password.as_bytes())?,
+    };
+    match answer {
+        ResultCode::Success => Ok(()),
+        other => Err(Error::other(format!("it refuses auth_ldap.{key} ({other:?})"))),
+    }
+}
+
+fn refused<T>(why: &str) -> Answer<T> {
+    Err(Denied::Refused(why.to_owned()))
+}
+
+fn unasked(error: Error) -> Denied {
+    Denied::Unanswered(error.to_string())
+}
+
+/// What queries that ask nobody look at.
+struct Empty;
+
+impl Shelf for Empty {
+    fn search(&mut self, _: &Search<'_>) -> Result<Found> {
+        Err(Error::other("there is nobody to ask"))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_name_stays_within_its_part_of_a_directory_name() {
-        assert_eq!(escaped("jane"), "jane");
-        assert_eq!(escaped("jane,dc=evil"), "jane\\,dc\\=evil");
-        assert_eq!(escaped(" #a\\b "), "\\ #a\\\\b\\ ");
-        assert_eq!(escaped("#x"), "\\#x");
-        assert_eq!(escaped("ja\0ne"), "ja\\00ne");
+    fn attempt(user: &str, password: Option<&[u8]>) -> Attempt {
+        Attempt {
+            user: user.into(),
+            password: password.map(<[u8]>::to_vec),
+            peer: [127, 0, 0, 1].into(),
+        }
+    }
+
+    fn nowhere() -> DirectorySettings {
+        DirectorySettings {
+            servers: vec!["directory.invalid".into()],
+            ..DirectorySettings::default()
+        }
     }
 
     #[test]
     fn nobody_is_let_in_without_a_name_and_a_password_and_nobody_is_asked_then() {
-        let settings = DirectorySettings {
-            servers: vec!["directory.invalid".into()],
-            ..DirectorySettings::default()
-        };
-        let directory = Directory::open(settings).unwrap();
-        let attempt = |user: &str, password: Option<&[u8]>| Attempt {
-            user: user.into(),
-            password: password.map(<[u8]>::to_vec),
-            peer: [127, 0, 0, 1].into(),
-        };
+        let directory = Directory::open(nowhere()).unwrap();
         for denied in [
             attempt("jane", Some(b"")),
             attempt("jane", None),
@@ -223,13 +357,52 @@ mod tests {
     }
 
     #[test]
+    fn a_permission_is_asked_for_only_if_its_query_asks_something() {
+        let person = Person {
+            name: "jane".into(),
+            tags: vec![],
+            peer: [127, 0, 0, 1].into(),
+            standing: Some(Standing {
+                name: "cn=jane".into(),
+                password: Some(b"s3cret".to_vec()),
+            }),
+        };
+        let (vhost, deed) = ("/".to_owned(), Deed::Enter);
+        let question = Question { vhost, deed };
+        assert_eq!(
+            Directory::open(nowhere()).unwrap().permits(&person, &question),
+            Ok(())
+        );
+        let mut settings = nowhere();
+        settings.queries.vhost = Query::Exists(Template::parse("cn=${vhost}", Variable::OF_VHOSTS).unwrap());
+        let directory = Directory::open(settings).unwrap();
+        assert!(directory.asks_as_user());
+        let denied = directory.permits(&person, &question);
+        assert!(matches!(&denied, Err(Denied::Unanswered(why)) if why.contains("directory.invalid")));
+        assert!(!format!("{person:?}").contains("s3cret"));
+        let nobody = Person {
+            standing: None,
+            ..person
+        };
+        assert!(matches!(
+            directory.permits(&nobody, &question),
+            Err(Denied::Refused(_))
+        ));
+    }
+
+    #[test]
     fn settings_show_no_password() {
+        let named = AsWhom::Named {
+            name: "cn=reader".into(),
+            password: "s3cret".into(),
+        };
         let settings = DirectorySettings {
             lookup: Some(Lookup {
                 attribute: "uid".into(),
                 base: "dc=example".into(),
-                as_whom: Some(("cn=reader".into(), "s3cret".into())),
+                as_whom: named.clone(),
             }),
+            asks_as: named,
             ..DirectorySettings::default()
         };
         assert!(!format!("{settings:?}").contains("s3cret"));

@@ -5,8 +5,9 @@
 //! does not answer, nobody comes in. No secret and no token is ever logged or shown.
 //!
 //! Reading order: [`Chain`] (whom to ask in which order), [`oauth2`] (tokens: `token` reads and verifies, `keys` knows with what,
-//! [`scopes`](oauth2::scopes) are the rights), `http` and `ldap` (who is asked about passwords), `asked_rights` (who asks about permissions), `cache` (answers for a while), `web` (asking another server), `workers` (who waits for answers).
+//! [`scopes`](oauth2::scopes) are the rights), `http` and `ldap` (who is asked about passwords and permissions), `asked_rights` (who asks about permissions), `cache` (answers for a while), `web` (asking another server), `workers` (who waits for answers).
 
+mod admitted;
 mod asked_rights;
 mod cache;
 mod chain;
@@ -20,5 +21,7 @@ mod workers;
 pub use cache::{Cache, CacheSettings};
 pub use chain::{Backend, Chain, Link, Servers};
 pub use http::{HttpService, HttpSettings};
-pub use ldap::{Directory, DirectorySettings, Lookup, Secured};
+pub use ldap::{
+    AsWhom, Case, Directory, DirectorySettings, Lookup, Queries, Query, Secured, Template, Text, Variable,
+};
 pub use web::Trust;

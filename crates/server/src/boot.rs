@@ -9,12 +9,12 @@ mod stop;
 use crate::cli::ServerArgs;
 use crate::config::error::Origin;
 use crate::config::syntax::Key;
-use crate::config::{self, Config, ConfigError, Listener, Loaded, Setting, sources};
+use crate::config::{self, Config, ConfigError, Listener, Loaded, Setting, advanced, sources};
 use crate::{logs, memory};
 use broker::Broker;
 use gateway::Gateway;
 use identity::oauth2::OAuth2;
-use identity::{Backend, Cache, Chain, Directory, HttpService, Servers};
+use identity::{Backend, Cache, Chain, Directory, HttpService, Link, Servers};
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
 use management::{Management, Metrics, MetricsOptions, WebClients, admin_socket};
 use service::Service;
@@ -159,26 +159,25 @@ fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
         return Ok(None);
     }
     let backends = &config.identity.backends;
-    let names = |backend| {
-        let cached = backends.cache.of == Some(backend);
-        links
-            .iter()
-            .flat_map(|link| [link.authenticates, link.authorizes])
-            .any(|named| named == backend || cached && named == Backend::Cache)
-    };
+    let of = |link: &Link| [link.authenticates, link.authorizes];
+    let named: Vec<Backend> = links.iter().flat_map(of).collect();
+    let names = |backend| named.iter().any(|it| config.identity.asks(*it, backend));
     let mut servers = Servers::default();
     if names(Backend::OAuth2) {
         servers.oauth2 = Some(OAuth2::open(config.identity.oauth2.clone())?);
     }
     if names(Backend::Http) {
         let service = HttpService::open(backends.http.clone())?;
-        if links.iter().any(|link| link.authorizes.asks()) {
+        if links
+            .iter()
+            .any(|link| config.identity.asks(link.authorizes, Backend::Http))
+        {
             service.check_authorizes()?;
         }
         servers.http = Some(service);
     }
     if names(Backend::Ldap) {
-        servers.ldap = Some(Directory::open(backends.directory()?)?);
+        servers.ldap = Some(Directory::open(backends.ldap.directory()?)?);
     }
     if names(Backend::Cache) {
         servers.cache = Some(Cache::open(backends.cache)?);
@@ -397,10 +396,12 @@ pub fn configuration(
     let one = |error| vec![error];
     let mut settings = Vec::new();
     let mut files = Vec::new();
+    let mut warnings = Vec::new();
     let main = args
         .config
         .clone()
         .or_else(|| sources::file_of_environment(&variable));
+    let advanced = sources::advanced_file(args.advanced_config.as_deref(), main.as_deref(), &variable);
     for path in main
         .into_iter()
         .chain(sources::more_files_of_environment(&variable))
@@ -410,12 +411,19 @@ pub fn configuration(
             files.push(path);
         }
     }
+    if let Some(path) = advanced {
+        let mut advanced = advanced::file(&path).map_err(one)?;
+        warnings.append(&mut advanced.warnings);
+        advanced.put_behind(&mut settings);
+        files.push(path);
+    }
     settings.extend(sources::environment(&variable));
     for text in &args.set {
         settings.push(sources::command_line(text).map_err(one)?);
     }
     let mut loaded = config::load(settings)?;
     loaded.config.files = files;
+    loaded.warnings.extend(warnings);
     override_from_options(&mut loaded, args).map_err(one)?;
     Ok(loaded)
 }

@@ -60,6 +60,9 @@ pub struct ServerArgs {
     /// Configuration file, in rabbitmq.conf syntax, or a directory of such files (else LEVERET_CONFIG_FILE or RABBITMQ_CONFIG_FILE).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// RabbitMQ's advanced.config (else LEVERET_ADVANCED_CONFIG_FILE, RABBITMQ_ADVANCED_CONFIG_FILE, or advanced.config beside the configuration file).
+    #[arg(long, value_name = "FILE")]
+    pub advanced_config: Option<PathBuf>,
     /// Directory of everything durable (else LEVERET_DATA_DIR, `data_dir` of the file, or ./var).
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
@@ -86,12 +89,13 @@ mod tests {
 
     #[test]
     fn every_option_is_read() {
-        let line = "leveret server --config f --data-dir d --listen 1 --listen [::1]:2 -s a=1 --set b=2 --check-config";
+        let line = "leveret server --config f --advanced-config a --data-dir d --listen 1 --listen [::1]:2 -s a=1 --set b=2 --check-config";
         let Command::Server(args) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
             panic!("another command");
         };
         assert!(args.check_config);
         assert_eq!((args.config, args.data_dir), (Some("f".into()), Some("d".into())));
+        assert_eq!(args.advanced_config, Some("a".into()));
         assert_eq!(
             (args.listen, args.set),
             (

@@ -3,6 +3,7 @@
 //! [`Config`] holds only what some room acts on. Keys of RabbitMQ that nothing here acts on are known to
 //! [`keys`] and end as a warning or a refusal, never as a silent nothing.
 
+pub mod advanced;
 pub mod error;
 mod in_force;
 pub mod keys;
@@ -10,14 +11,17 @@ mod keys_identity;
 mod keys_pages;
 mod load;
 mod log_options;
+mod queries;
 mod rules;
 mod rules_backends;
 mod rules_identity;
+mod rules_ldap;
 mod rules_management;
 mod rules_prometheus;
 mod rules_tls;
 pub mod sources;
 pub mod syntax;
+pub mod terms;
 pub mod units;
 
 use gateway::Mechanism;

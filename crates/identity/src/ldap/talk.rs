@@ -1,9 +1,11 @@
 //! A conversation with a directory: a connection, perhaps secured, on which one question is answered after the other (RFC 4511).
 
+use super::search::{About, Found, Object, Scope, Search, Shelf};
 use rasn::error::DecodeErrorKind;
 use rasn_ldap::{
     AttributeValueAssertion, AuthenticationChoice, BindRequest, ExtendedRequest, Filter, LdapMessage,
-    ProtocolOp, ResultCode, SearchRequest, SearchRequestDerefAliases, SearchRequestScope, SearchResultDone,
+    PartialAttribute, ProtocolOp, ResultCode, SearchRequest, SearchRequestDerefAliases, SearchRequestScope,
+    SearchResultDone, SearchResultEntry,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -16,6 +18,8 @@ const VERSION: u8 = 3;
 const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 /// Asks for no attributes (RFC 4511, 4.5.1.8).
 const NO_ATTRIBUTES: &str = "1.1";
+/// Every object has this attribute (RFC 4512, 2.3.1); there is no filter without one.
+const ALWAYS_THERE: &str = "objectClass";
 /// No answer of a directory is longer, in bytes.
 const LONGEST: usize = 64 * 1024;
 /// How much is read at a time, in bytes.
@@ -111,45 +115,6 @@ impl Talk {
         }
     }
 
-    /// The names of the objects below `base` whose attribute has this value, two at the most.
-    ///
-    /// # Errors
-    /// The directory does not search, or gives no answer.
-    pub fn search(&mut self, base: &str, attribute: &str, is: &str) -> Result<Vec<String>> {
-        let (both, seconds, only_types) = (2, 0, false);
-        let is = AttributeValueAssertion::new(attribute.into(), is.as_bytes().to_vec().into());
-        self.say(ProtocolOp::SearchRequest(SearchRequest::new(
-            base.into(),
-            SearchRequestScope::WholeSubtree,
-            SearchRequestDerefAliases::NeverDerefAliases,
-            // Two would be one too many; how long it may take, our own clock says.
-            both,
-            seconds,
-            only_types,
-            Filter::EqualityMatch(is),
-            vec![NO_ATTRIBUTES.into()],
-        )))?;
-        let mut found = Vec::new();
-        for _ in 0..BESIDE {
-            match self.hear()? {
-                ProtocolOp::SearchResEntry(entry) if found.len() < 2 => found.push(entry.object_name.0),
-                ProtocolOp::SearchResEntry(_) | ProtocolOp::SearchResRef(_) => {}
-                ProtocolOp::SearchResDone(SearchResultDone(end)) => {
-                    return match end.result_code {
-                        ResultCode::Success | ResultCode::NoSuchObject => Ok(found),
-                        // The limit of two was reached.
-                        ResultCode::SizeLimitExceeded if found.len() > 1 => Ok(found),
-                        other => Err(Error::other(format!(
-                            "it does not search for '{attribute}' ({other:?})"
-                        ))),
-                    };
-                }
-                _ => break,
-            }
-        }
-        Err(malformed())
-    }
-
     fn say(&mut self, request: ProtocolOp) -> Result<()> {
         self.number += 1;
         let message = rasn::ber::encode(&LdapMessage::new(self.number, request));
@@ -197,6 +162,65 @@ fn malformed() -> Error {
     Error::new(ErrorKind::InvalidData, "its answer is malformed")
 }
 
+impl Shelf for Talk {
+    fn search(&mut self, search: &Search<'_>) -> Result<Found> {
+        let (seconds, only_types) = (0, false);
+        let filter = match search.about {
+            About::Anything => Filter::Present(ALWAYS_THERE.into()),
+            About::Equals(attribute, value) => Filter::EqualityMatch(AttributeValueAssertion::new(
+                attribute.into(),
+                value.as_bytes().to_vec().into(),
+            )),
+        };
+        self.say(ProtocolOp::SearchRequest(SearchRequest::new(
+            search.base.into(),
+            match search.scope {
+                Scope::There => SearchRequestScope::BaseObject,
+                Scope::RightBelow => SearchRequestScope::SingleLevel,
+                Scope::Below => SearchRequestScope::WholeSubtree,
+            },
+            SearchRequestDerefAliases::NeverDerefAliases,
+            u32::try_from(search.most).unwrap_or(u32::MAX),
+            // How long it may take, our own clock says.
+            seconds,
+            only_types,
+            filter,
+            vec![search.attribute.unwrap_or(NO_ATTRIBUTES).into()],
+        )))?;
+        let mut objects = Vec::new();
+        for _ in 0..search.most + BESIDE {
+            match self.hear()? {
+                ProtocolOp::SearchResEntry(entry) if objects.len() < search.most => {
+                    objects.push(object(entry, search.attribute));
+                }
+                ProtocolOp::SearchResEntry(_) | ProtocolOp::SearchResRef(_) => {}
+                ProtocolOp::SearchResDone(SearchResultDone(end)) => {
+                    let end = end.result_code;
+                    return Ok(Found { objects, end });
+                }
+                _ => break,
+            }
+        }
+        Err(malformed())
+    }
+}
+
+fn object(entry: SearchResultEntry, attribute: Option<&str>) -> Object {
+    let wanted = |it: &PartialAttribute| attribute.is_some_and(|name| it.r#type.0.eq_ignore_ascii_case(name));
+    let values = entry.attributes.into_iter().filter(wanted).flat_map(|it| {
+        let values = it.vals.into_vec().into_iter();
+        values.filter_map(|value| String::from_utf8(value.to_vec()).ok())
+    });
+    Object {
+        values: values.collect(),
+        name: entry.object_name.0,
+    }
+}
+
+fn too_late() -> Error {
+    Error::new(ErrorKind::TimedOut, "it took too long")
+}
+
 /// A socket that is waited for until a time, however often it is read.
 struct Patient {
     socket: TcpStream,
@@ -206,9 +230,17 @@ struct Patient {
 impl Patient {
     fn left(&self) -> Result<Option<Duration>> {
         match self.until.saturating_duration_since(Instant::now()) {
-            Duration::ZERO => Err(Error::new(ErrorKind::TimedOut, "it took too long")),
+            Duration::ZERO => Err(too_late()),
             left => Ok(Some(left)),
         }
+    }
+
+    /// What the system says when a wait has ended is not for people.
+    fn said<T>(done: Result<T>) -> Result<T> {
+        done.map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => too_late(),
+            _ => error,
+        })
     }
 
     fn try_clone(&self) -> Result<Self> {
@@ -221,14 +253,14 @@ impl Patient {
 impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         self.socket.set_read_timeout(self.left()?)?;
-        self.socket.read(buffer)
+        Self::said(self.socket.read(buffer))
     }
 }
 
 impl Write for Patient {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         self.socket.set_write_timeout(self.left()?)?;
-        self.socket.write(bytes)
+        Self::said(self.socket.write(bytes))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -245,7 +277,7 @@ mod tests {
     use std::thread::{self, JoinHandle};
 
     /// A directory that answers the first request with these bytes, in pieces, and what came of asking it.
-    fn asked_of(answer: Vec<Vec<u8>>) -> Result<Vec<String>> {
+    fn asked_of(answer: Vec<Vec<u8>>) -> Result<Vec<Object>> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let directory: JoinHandle<()> = thread::spawn(move || {
@@ -258,10 +290,13 @@ mod tests {
             }
         });
         let mut talk = Talk::open("127.0.0.1", port, Duration::from_secs(20)).unwrap();
-        let found = talk.search("dc=example", "uid", "jane");
+        let found = talk.search(&Search {
+            about: About::Equals("uid", "jane"),
+            ..Search::of_object("dc=example")
+        });
         drop(talk);
         directory.join().unwrap();
-        found
+        found.map(|found| found.objects)
     }
 
     fn done(number: u32) -> Vec<u8> {
@@ -273,7 +308,7 @@ mod tests {
     #[test]
     fn an_answer_is_put_together_of_pieces() {
         let pieces = done(1).into_iter().map(|byte| vec![byte]).collect();
-        assert_eq!(asked_of(pieces).unwrap(), Vec::<String>::new());
+        assert_eq!(asked_of(pieces).unwrap(), Vec::new());
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub enum ConfigError {
         value: Option<String>,
         allowed: &'static str,
     },
+    /// A query, or another term, that is none; with its place and why.
+    Query { origin: Origin, what: String },
     /// A known key that this version must not pass over, because the node would be weaker than it says.
     Refused {
         origin: Origin,
@@ -98,6 +100,7 @@ impl fmt::Display for ConfigError {
                     "{origin}: the value of {key} can't be used; allowed: {allowed}"
                 )
             }
+            Self::Query { origin, what } => write!(f, "{origin}: {what}"),
             Self::Refused { origin, key, why } => write!(f, "{origin}: {key} is refused: {why}"),
         }
     }

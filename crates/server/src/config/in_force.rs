@@ -4,6 +4,7 @@
 
 use super::keys::{self, Rule};
 use super::rules_backends::BackendOptions;
+use super::rules_ldap::LdapOptions;
 use super::{Config, ConsoleStream, IdentityOptions, Level, Listener, LogFormat, Setting, Watermark};
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use management::SettingInForce;
@@ -281,24 +282,50 @@ fn backends(sheet: &mut Sheet, backends: &BackendOptions) {
     sheet.put(key("request_timeout"), http.request_timeout.as_millis());
     sheet.put(key("connection_timeout"), http.connection_timeout.as_millis());
     sheet.path(key("ssl_options.cacertfile"), &http.trust.authorities);
-    let ldap = &backends.ldap;
-    let key = |name: &str| format!("auth_ldap.{name}");
-    sheet.list(key("servers"), backends.servers.values(), NONE);
-    sheet.put(key("port"), ldap.port);
-    sheet.put(key("timeout"), ldap.timeout.as_millis());
-    sheet.put(key("use_ssl"), backends.use_ssl);
-    sheet.put(key("use_starttls"), backends.use_starttls);
-    sheet.put(key("user_dn_pattern"), &ldap.pattern);
-    sheet.maybe(key("dn_lookup_attribute"), backends.attribute.as_ref());
-    sheet.maybe(key("dn_lookup_base"), backends.base.as_ref());
-    sheet.maybe(key("dn_lookup_bind.user_dn"), backends.name.as_ref());
-    sheet.put(key("dn_lookup_bind.password"), MASK);
-    sheet.path(key("ssl_options.cacertfile"), &ldap.trust.authorities);
+    directory(sheet, &backends.ldap);
     let cache = &backends.cache;
     let key = |name: &str| format!("auth_cache.{name}");
     sheet.maybe(key("cached_backend"), cache.of.map(debug_lower));
     sheet.put(key("cache_ttl"), cache.ttl.as_millis());
     sheet.put(key("cache_refusals"), cache.refusals);
+}
+
+fn directory(sheet: &mut Sheet, ldap: &LdapOptions) {
+    let key = |name: &str| format!("auth_ldap.{name}");
+    let settings = &ldap.settings;
+    sheet.list(key("servers"), ldap.servers.values(), NONE);
+    sheet.put(key("port"), settings.port);
+    sheet.put(key("timeout"), settings.timeout.as_millis());
+    sheet.put(key("use_ssl"), ldap.use_ssl);
+    sheet.put(key("use_starttls"), ldap.use_starttls);
+    for (name, otherwise) in [
+        ("user_dn_pattern", "${username}"),
+        ("user_bind_pattern", NONE),
+        ("queries.vhost_access", "{constant, true}"),
+        ("queries.resource_access", "{constant, true}"),
+        ("queries.topic_access", "{constant, true}"),
+        ("queries.tags", "[]"),
+    ] {
+        let said = ldap.texts.get(name.trim_start_matches("queries."));
+        sheet.put(key(name), said.map_or(otherwise, String::as_str));
+    }
+    sheet.maybe(key("dn_lookup_attribute"), ldap.attribute.as_ref());
+    sheet.maybe(key("dn_lookup_base"), ldap.base.as_ref());
+    sheet.maybe(key("group_lookup_base"), settings.group_base.as_ref());
+    for (name, bind) in [
+        ("dn_lookup_bind", &ldap.lookup_bind),
+        ("other_bind", &ldap.other_bind),
+    ] {
+        let word = match (&bind.word, &bind.name) {
+            (Some(word), _) => debug(word),
+            (None, Some(_)) => ".user_dn".to_owned(),
+            (None, None) => "as_user".to_owned(),
+        };
+        sheet.put(key(name), word);
+        sheet.maybe(key(&format!("{name}.user_dn")), bind.name.as_ref());
+        sheet.put(key(&format!("{name}.password")), MASK);
+    }
+    sheet.path(key("ssl_options.cacertfile"), &settings.trust.authorities);
 }
 
 /// An address without the name and password that may stand before its host.

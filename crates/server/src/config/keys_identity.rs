@@ -1,7 +1,7 @@
 //! The keys about who decides about logins beside the catalog.
 
 use super::keys::Rule::{self, Among, NoEffect, Only, Sets};
-use super::{rules_backends as backends, rules_identity as identity};
+use super::{rules_backends as backends, rules_identity as identity, rules_ldap as ldap};
 
 const AUTH: &str = "internal, oauth2, http, ldap and cache are the authentication backends of this version, and they would let in other users than the one named";
 const BACKENDS: &[&str] = &[
@@ -19,13 +19,11 @@ const BACKENDS: &[&str] = &[
     "rabbit_auth_backend_cache",
 ];
 const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
-const RIGHTS: &str = "directories are asked about passwords only in this version; who may do what the catalog says \
-                      (auth_backends.NUMBER.authz = internal)";
 const OPTION: &str =
     "this option is not part of this version, and logins must not be less guarded than they were told to be";
 const VERIFIED: &str = "whoever is asked about passwords must be who it says it is";
 const OUR_LOG: &str = "what was asked and answered is never logged; why a login was refused is";
-const CONNECTIONS: &str = "each login has a connection of its own";
+const CONNECTIONS: &str = "each login and each question has a connection of its own";
 const CACHES: &[&str] = &[
     "http",
     "rabbit_auth_backend_http",
@@ -84,24 +82,27 @@ pub const IDENTITY: &[(&str, Rule)] = &[
     ),
     ("auth_http.**", Only(&[], OPTION)),
     // A directory
-    ("auth_ldap.servers.*", Sets(backends::server)),
-    ("auth_ldap.port", Sets(backends::port)),
-    ("auth_ldap.timeout", Sets(backends::timeout)),
-    ("auth_ldap.use_ssl", Sets(backends::use_ssl)),
-    ("auth_ldap.use_starttls", Sets(backends::use_starttls)),
-    ("auth_ldap.user_dn_pattern", Sets(backends::pattern)),
-    ("auth_ldap.dn_lookup_attribute", Sets(backends::lookup_attribute)),
-    ("auth_ldap.dn_lookup_base", Sets(backends::lookup_base)),
-    ("auth_ldap.dn_lookup_bind", Only(&["anon"], OPTION)),
-    ("auth_ldap.dn_lookup_bind.user_dn", Sets(backends::lookup_name)),
-    (
-        "auth_ldap.dn_lookup_bind.password",
-        Sets(backends::lookup_password),
-    ),
-    (
-        "auth_ldap.ssl_options.cacertfile",
-        Sets(backends::ldap_authorities),
-    ),
+    ("auth_ldap.servers.*", Sets(ldap::server)),
+    ("auth_ldap.port", Sets(ldap::port)),
+    ("auth_ldap.timeout", Sets(ldap::timeout)),
+    ("auth_ldap.use_ssl", Sets(ldap::use_ssl)),
+    ("auth_ldap.use_starttls", Sets(ldap::use_starttls)),
+    ("auth_ldap.user_dn_pattern", Sets(ldap::pattern)),
+    ("auth_ldap.user_bind_pattern", Sets(ldap::bind_pattern)),
+    ("auth_ldap.dn_lookup_attribute", Sets(ldap::lookup_attribute)),
+    ("auth_ldap.dn_lookup_base", Sets(ldap::lookup_base)),
+    ("auth_ldap.dn_lookup_bind", Sets(ldap::bind)),
+    ("auth_ldap.dn_lookup_bind.user_dn", Sets(ldap::bind)),
+    ("auth_ldap.dn_lookup_bind.password", Sets(ldap::bind)),
+    ("auth_ldap.other_bind", Sets(ldap::bind)),
+    ("auth_ldap.other_bind.user_dn", Sets(ldap::bind)),
+    ("auth_ldap.other_bind.password", Sets(ldap::bind)),
+    ("auth_ldap.group_lookup_base", Sets(ldap::group_base)),
+    ("auth_ldap.queries.vhost_access", Sets(ldap::query)),
+    ("auth_ldap.queries.resource_access", Sets(ldap::query)),
+    ("auth_ldap.queries.topic_access", Sets(ldap::query)),
+    ("auth_ldap.queries.tags", Sets(ldap::query)),
+    ("auth_ldap.ssl_options.cacertfile", Sets(ldap::authorities)),
     ("auth_ldap.ssl_options.verify", Only(&["verify_peer"], VERIFIED)),
     (
         "auth_ldap.ssl_options.hostname_verification",
@@ -110,10 +111,6 @@ pub const IDENTITY: &[(&str, Rule)] = &[
     ("auth_ldap.log", NoEffect(OUR_LOG)),
     ("auth_ldap.idle_timeout", NoEffect(CONNECTIONS)),
     ("auth_ldap.connection_pool_size", NoEffect(CONNECTIONS)),
-    ("auth_ldap.queries.**", Only(&[], RIGHTS)),
-    ("auth_ldap.group_lookup_base", Only(&[], RIGHTS)),
-    ("auth_ldap.other_bind.**", Only(&[], RIGHTS)),
-    ("auth_ldap.other_bind", Only(&["as_user"], RIGHTS)),
     ("auth_ldap.**", Only(&[], OPTION)),
     // Answers that are kept
     (

@@ -5,6 +5,7 @@ use super::error::ConfigError;
 use super::keys::{self, Rule};
 use super::{Config, Setting, Watermark};
 use gateway::Mechanism;
+use identity::{Backend, Link};
 use listener::ciphers;
 use std::collections::HashSet;
 
@@ -39,6 +40,12 @@ pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
             Err(_) => break,
         }
     }
+    let mistakes = std::mem::take(&mut config.identity.backends.ldap.mistakes);
+    errors.extend(
+        mistakes
+            .into_iter()
+            .map(|(origin, what)| ConfigError::Query { origin, what }),
+    );
     warnings.extend(contradictions(&config, &settings));
     if errors.is_empty() {
         Ok(Loaded {
@@ -148,6 +155,15 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
         }
     }
     warnings.extend(contradictions_of_tls(config));
+    let links = config.identity.links().unwrap_or_default();
+    let asks = |link: &Link| config.identity.asks(link.authorizes, Backend::Ldap);
+    if links.iter().any(asks) && config.identity.backends.ldap.permits_everything() {
+        warnings.push(
+            "everybody who logs in by the directory may do everything in every virtual host, unless auth_ldap.queries.vhost_access or \
+             auth_ldap.queries.resource_access is set"
+                .to_owned(),
+        );
+    }
     if !config.proxy_protocol && !config.proxies.trusted.is_empty() {
         warnings
             .push("proxy_protocol_trusted_sources has no effect without proxy_protocol = true".to_owned());
@@ -415,10 +431,8 @@ mod tests {
             "prometheus.ssl.crl_sources.1.timeout = 5",
             "auth_backends.1 = amqp",
             "auth_backends.1.authn = dummy",
-            "auth_ldap.group_lookup_base = dc=x",
             "auth_http.ssl_options.verify = verify_none",
-            "auth_ldap.queries.tags = x",
-            "auth_ldap.dn_lookup_bind = as_user",
+            "auth_ldap.ssl_options.verify = verify_none",
             "auth_cache.cached_backend = internal",
             "default_queue_type = quorum",
             "password_hashing_module = rabbit_password_hashing_sha512",
@@ -528,14 +542,17 @@ mod tests {
                 Ok(vec![link(backend, backend)])
             );
         }
+        for text in ["ldap", "cache\nauth_cache.cached_backend = ldap"] {
+            let text = format!("auth_backends.1 = {text}");
+            assert!(warnings(&text)[0].contains("may do everything"), "{text}");
+            config(&format!(
+                "{text}\nauth_ldap.queries.vhost_access = {{constant, false}}"
+            ));
+        }
         assert_eq!(
             links("auth_backends.1.authn = internal\nauth_backends.1.authz = http"),
             Ok(vec![link(internal, http)])
         );
-        for text in ["ldap", "cache\nauth_cache.cached_backend = ldap"] {
-            let alone = links(&format!("auth_backends.1 = {text}")).unwrap_err();
-            assert!(alone.contains("auth_backends.1.authz = internal"), "{alone}");
-        }
         assert!(links("auth_backends.1.authn = oauth2\nauth_backends.1.authz = http").is_err());
         assert!(links("auth_backends.1.authn = oauth2").is_err());
         assert!(links("auth_backends.1.authn = internal\nauth_backends.1.authz = oauth2").is_err());
@@ -563,27 +580,13 @@ mod tests {
     fn whoever_is_asked_about_passwords_is_asked_as_it_was_told() {
         let said = config(
             "auth_http.http_method = post\nauth_http.user_path = https://h/user\nauth_http.request_timeout = 300\n\
-             auth_ldap.servers.2 = b\nauth_ldap.servers.1 = a\nauth_ldap.use_starttls = true\nauth_ldap.timeout = 500\n\
-             auth_ldap.dn_lookup_attribute = uid\nauth_ldap.dn_lookup_base = dc=x\nauth_ldap.dn_lookup_bind.user_dn = cn=r\n\
-             auth_ldap.dn_lookup_bind.password = s3cret\nauth_cache.cached_backend = ldap\nauth_cache.cache_ttl = 700",
+             auth_ldap.dn_lookup_bind.password = s3cret\nauth_ldap.other_bind.password = s3cret\nauth_cache.cached_backend = ldap\nauth_cache.cache_ttl = 700",
         );
         assert!(!format!("{said:?}").contains("s3cret"));
         let backends = said.identity.backends;
         assert!(backends.http.posts && backends.http.request_timeout.as_millis() == 300);
         assert!(backends.cache.of == Some(identity::Backend::Ldap) && backends.cache.ttl.as_millis() == 700);
-        let directory = backends.directory().unwrap();
-        assert_eq!(directory.servers, ["a", "b"]);
-        assert_eq!(directory.secured, identity::Secured::OnceAgreed);
-        assert_eq!(directory.lookup.unwrap().as_whom.unwrap().0, "cn=r");
-        for wrong in [
-            "auth_ldap.use_ssl = true\nauth_ldap.use_starttls = true",
-            "auth_ldap.dn_lookup_attribute = uid",
-            "auth_ldap.dn_lookup_bind.user_dn = cn=r",
-        ] {
-            assert!(config(wrong).identity.backends.directory().is_err(), "{wrong}");
-        }
         assert!(error("auth_http.user_path = h/user").contains("https://"));
-        assert!(error("auth_ldap.user_dn_pattern = cn=x").contains("${username}"));
         assert!(error("auth_http.request_timeout = 0").contains("milliseconds"));
     }
 

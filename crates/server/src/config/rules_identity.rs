@@ -20,6 +20,12 @@ pub struct IdentityOptions {
 }
 
 impl IdentityOptions {
+    /// True if this backend asks that one: it is it, or keeps its answers.
+    pub fn asks(&self, backend: Backend, other: Backend) -> bool {
+        let kept = backend == Backend::Cache && self.backends.cache.of == Some(other);
+        backend == other || kept
+    }
+
     /// The chain of those who decide; empty if it is the catalog alone.
     ///
     /// # Errors
@@ -35,14 +41,6 @@ impl IdentityOptions {
                 // RabbitMQ: one of the two is not enough.
                 _ => return Err(format!("auth_backends.{number}: set both .authn and .authz")),
             };
-            let cached = self.backends.cache.of == Some(Backend::Ldap);
-            if link.authorizes == Backend::Ldap || cached && link.authorizes == Backend::Cache {
-                return Err(format!(
-                    "auth_backends.{number}: directories are asked about passwords only. What they say about permissions is asked by queries \
-                     that RabbitMQ has in advanced.config, and without them everybody would be permitted everything. \
-                     Set auth_backends.{number}.authn to this backend and auth_backends.{number}.authz = internal (or http)"
-                ));
-            }
             let (by, of) = (
                 link.authenticates == Backend::OAuth2,
                 link.authorizes == Backend::OAuth2,

@@ -61,7 +61,11 @@ pub fn text_of_file(text: &str, path: &Path) -> Result<Vec<Setting>, ConfigError
     Ok(lines.into_iter().map(setting).collect())
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
+/// The text of a file of configuration.
+///
+/// # Errors
+/// `Read` or `TooLarge`.
+pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     let failed = |source| ConfigError::Read {
         path: path.to_owned(),
         source,
@@ -110,6 +114,32 @@ pub fn more_files_of_environment(variable: impl Fn(&str) -> Option<String>) -> O
         .find_map(|name| variable(name).filter(|v| !v.is_empty()))
         // RabbitMQ takes a pattern, which is always this one.
         .map(|text| PathBuf::from(text.strip_suffix("/*.conf").unwrap_or(&text)))
+}
+
+/// The `advanced.config` that is read: the one that `named` or the environment names, or the one beside the configuration file, if there is one.
+pub fn advanced_file(
+    named: Option<&Path>,
+    main: Option<&Path>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
+    let of_environment = || {
+        ["LEVERET_ADVANCED_CONFIG_FILE", "RABBITMQ_ADVANCED_CONFIG_FILE"]
+            .iter()
+            .find_map(|name| variable(name).filter(|v| !v.is_empty()))
+            .map(PathBuf::from)
+    };
+    let found = named.map(Path::to_owned).or_else(of_environment);
+    if let Some(mut path) = found {
+        // As RabbitMQ, the ending may be left out.
+        let with_ending = PathBuf::from(format!("{}.config", path.display()));
+        if !path.exists() && with_ending.exists() {
+            path = with_ending;
+        }
+        return Some(path);
+    }
+    let main = main?;
+    let directory = if main.is_dir() { main } else { main.parent()? };
+    Some(directory.join("advanced.config")).filter(|path| path.is_file())
 }
 
 /// The configuration files of a path: itself, or those of a directory that end in `.conf`, in the order of their names.
@@ -190,6 +220,25 @@ mod tests {
         let both = |name: &str| Some(format!("/{name}"));
         assert_eq!(file_of_environment(both), Some("/LEVERET_CONFIG_FILE".into()));
         assert_eq!(file_of_environment(|_| None), None);
+    }
+
+    #[test]
+    fn the_advanced_file_is_named_or_beside_the_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (main, beside) = (dir.path().join("l.conf"), dir.path().join("advanced.config"));
+        let nothing = |_: &str| None;
+        assert_eq!(advanced_file(None, Some(&main), nothing), None);
+        fs::write(&beside, "[].").unwrap();
+        for main in [main.as_path(), dir.path()] {
+            assert_eq!(advanced_file(None, Some(main), nothing), Some(beside.clone()));
+        }
+        let variable = |name: &str| (name == "RABBITMQ_ADVANCED_CONFIG_FILE").then(|| "/x.config".to_owned());
+        assert_eq!(
+            advanced_file(None, Some(&main), variable),
+            Some("/x.config".into())
+        );
+        let named = dir.path().join("advanced");
+        assert_eq!(advanced_file(Some(&named), None, variable), Some(beside));
     }
 
     #[test]

@@ -1,0 +1,179 @@
+//! What a question to a directory is about, by the names that queries call it.
+
+use crate::asked_rights::{Deed, Question};
+use crate::denied::Denied;
+
+/// A name between `${` and `}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// `username`: the name that they logged in with.
+    Username,
+    /// `user_dn`: their name in the directory.
+    UserDn,
+    /// `ad_domain`: what stands before the backslash of their name.
+    AdDomain,
+    /// `ad_user`: what stands behind it.
+    AdUser,
+    /// `vhost`.
+    Vhost,
+    /// `resource`: `queue`, `exchange` or `topic`.
+    Resource,
+    /// `name`: of the queue or exchange.
+    Name,
+    /// `permission`: `configure`, `write` or `read`.
+    Permission,
+    /// `routing_key`.
+    RoutingKey,
+    /// `variable_map.username`: RabbitMQ has these two beside the routing key.
+    MapUsername,
+    /// `variable_map.vhost`.
+    MapVhost,
+}
+
+use Variable::{
+    AdDomain, AdUser, MapUsername, MapVhost, Name, Permission, Resource, RoutingKey, UserDn, Username, Vhost,
+};
+
+const NAMES: [(&str, Variable); 11] = [
+    ("username", Username),
+    ("user_dn", UserDn),
+    ("ad_domain", AdDomain),
+    ("ad_user", AdUser),
+    ("vhost", Vhost),
+    ("resource", Resource),
+    ("name", Name),
+    ("permission", Permission),
+    ("routing_key", RoutingKey),
+    ("variable_map.username", MapUsername),
+    ("variable_map.vhost", MapVhost),
+];
+
+impl Variable {
+    /// What is known while a name in the directory is put together.
+    pub const OF_NAMES: &[Self] = &[Username, AdDomain, AdUser];
+    /// What is known at a login.
+    pub const OF_LOGINS: &[Self] = &[Username, UserDn, AdDomain, AdUser];
+    /// What is known when a virtual host is entered.
+    pub const OF_VHOSTS: &[Self] = &[Username, UserDn, AdDomain, AdUser, Vhost];
+    /// What is known when something is done to a queue or an exchange.
+    pub const OF_RESOURCES: &[Self] = &[
+        Username, UserDn, AdDomain, AdUser, Vhost, Resource, Name, Permission,
+    ];
+    /// What is known when a routing key is used.
+    pub const OF_TOPICS: &[Self] = &[
+        Username,
+        UserDn,
+        AdDomain,
+        AdUser,
+        Vhost,
+        Resource,
+        Name,
+        Permission,
+        RoutingKey,
+        MapUsername,
+        MapVhost,
+    ];
+
+    /// The variable of this name, if it is one of `known`.
+    ///
+    /// # Errors
+    /// A sentence with the names of those that are.
+    pub fn named(name: &str, known: &[Self]) -> Result<Self, String> {
+        let found = NAMES
+            .iter()
+            .find(|(it, variable)| *it == name && known.contains(variable));
+        found.map(|(_, variable)| *variable).ok_or_else(|| {
+            let known = NAMES.iter().filter(|(_, variable)| known.contains(variable));
+            let known: Vec<&str> = known.map(|(name, _)| *name).collect();
+            format!("'{name}' is not known here; {} are", known.join(", "))
+        })
+    }
+}
+
+/// The values of the variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    values: Vec<(Variable, String)>,
+}
+
+impl Facts {
+    /// About somebody who logs in.
+    pub fn of_user(user: &str) -> Self {
+        let mut values = vec![(Username, user.to_owned())];
+        // Active Directory's form: DOMAIN\USER.
+        if let Some((domain, name)) = user.split_once('\\')
+            && !domain.is_empty()
+            && !name.is_empty()
+        {
+            values.extend([(AdDomain, domain.to_owned()), (AdUser, name.to_owned())]);
+        }
+        Self { values }
+    }
+
+    /// The same, once their name in the directory is known.
+    pub fn known_as(mut self, name: &str) -> Self {
+        self.values.push((UserDn, name.to_owned()));
+        self
+    }
+
+    /// The same, and what they want to do.
+    ///
+    /// # Errors
+    /// It can't be said in text.
+    pub fn about(mut self, question: &Question) -> Result<Self, Denied> {
+        let vhost = question.vhost.clone();
+        let user = self.get(Username).unwrap_or_default().to_owned();
+        match &question.deed {
+            Deed::Enter => {}
+            Deed::Object { verb, kind, name } => self.values.extend([
+                (Resource, kind.to_string()),
+                (Name, name.clone()),
+                (Permission, verb.to_string()),
+            ]),
+            Deed::Key { verb, exchange, key } => self.values.extend([
+                (Resource, "topic".into()),
+                (Name, exchange.clone()),
+                (Permission, verb.to_string()),
+                (RoutingKey, crate::asked_rights::text_of_key(key)?.to_owned()),
+                (MapUsername, user),
+                (MapVhost, vhost.clone()),
+            ]),
+        }
+        self.values.push((Vhost, vhost));
+        Ok(self)
+    }
+
+    /// The value of a variable; `None` if it has none here.
+    pub fn get(&self, variable: Variable) -> Option<&str> {
+        let mut values = self.values.iter();
+        let found = values.find(|(it, _)| *it == variable);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_active_directory_has_two_parts() {
+        let parts = |user: &str| {
+            let facts = Facts::of_user(user);
+            [AdDomain, AdUser].map(|variable| facts.get(variable).map(str::to_owned))
+        };
+        assert_eq!(parts("SHOP\\jane"), [Some("SHOP".into()), Some("jane".into())]);
+        for plain in ["jane", "\\jane", "SHOP\\", ""] {
+            assert_eq!(parts(plain), [None, None], "{plain}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_to_a_query_is_refused_with_what_is() {
+        assert_eq!(Variable::named("vhost", Variable::OF_VHOSTS), Ok(Vhost));
+        let error = Variable::named("vhost", Variable::OF_LOGINS).unwrap_err();
+        assert_eq!(
+            error,
+            "'vhost' is not known here; username, user_dn, ad_domain, ad_user are"
+        );
+    }
+}
