@@ -4,7 +4,7 @@ BINARY := target/release/leveret
 TOOLS := rabbitmqctl rabbitmq-diagnostics rabbitmq-queues rabbitmq-streams rabbitmq-plugins rabbitmq-upgrade
 PREFIX ?= /usr/local
 
-.PHONY: help run build install test bench ui
+.PHONY: help run build install package deb test bench ui
 
 # The pages of the management listener, built by npm and embedded by cargo. Without npm the binary says on / that it has none.
 UI_SOURCES := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json ui/pack.mjs
@@ -30,6 +30,22 @@ build: $(UI) ## build target/release/leveret and nothing else
 install: build ## install leveret and RabbitMQ's tools as links to it into PREFIX (/usr/local), below DESTDIR
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/leveret
 	for tool in $(TOOLS); do ln -sf leveret $(DESTDIR)$(PREFIX)/bin/$$tool; done
+
+# What is in a package besides the program, as it lies on the machine that it is installed on. RabbitMQ's tools stand aside: a machine may
+# have RabbitMQ's own as well.
+PACKAGE := target/package
+COMPLETIONS := usr/share/bash-completion/completions
+
+package: build
+	rm -rf $(PACKAGE)
+	install -D -m 755 $(BINARY) $(PACKAGE)/usr/bin/leveret
+	install -d $(PACKAGE)/usr/lib/leveret/bin $(PACKAGE)/$(COMPLETIONS)
+	for tool in $(TOOLS); do ln -s ../../../bin/leveret $(PACKAGE)/usr/lib/leveret/bin/$$tool; done
+	$(BINARY) ctl completions bash > $(PACKAGE)/$(COMPLETIONS)/leveret
+
+deb: package ## build the Debian package into target/debian, with cargo-deb (installed into target/tools if there is none)
+	command -v cargo-deb || test -x target/tools/bin/cargo-deb || cargo install cargo-deb --locked --root target/tools
+	PATH="$$PATH:$(CURDIR)/target/tools/bin" cargo deb -p leveret-server --no-build --locked --strip
 
 ui: $(UI) ## build the web UI into ui/dist, from where the next cargo build takes it
 

@@ -1,9 +1,15 @@
 //! What the package is made of is there, and the service may read what the package gives it.
 
 use std::path::Path;
+use std::process::Command;
 
 const MANIFEST: &str = include_str!("../Cargo.toml");
 const POSTINST: &str = include_str!("../../../packaging/debian/postinst");
+const POSTRM: &str = include_str!("../../../packaging/debian/postrm");
+const CONF: &str = include_str!("../../../packaging/leveret.conf");
+const MANUAL: &str = include_str!("../../../packaging/man/leveret.8");
+const RECIPE: &str = include_str!("../../../packaging/Containerfile");
+const MAKEFILE: &str = include_str!("../../../Makefile");
 const UNIT: &str = include_str!("../../../packaging/systemd/leveret.service");
 
 #[test]
@@ -11,13 +17,99 @@ fn every_file_that_the_package_names_is_there() {
     let (_, package) = MANIFEST.split_once("[package.metadata.deb]").unwrap();
     let named: Vec<&str> = package
         .split('"')
-        .filter(|text| text.starts_with("../../"))
+        .filter(|text| text.starts_with("../../") && !text.starts_with("../../target/"))
         .collect();
     assert!(named.len() >= 4, "{named:?}");
     for path in named {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path.trim_end_matches("*.md"));
         assert!(path.exists(), "{}", path.display());
     }
+}
+
+/// What stands behind `NAME :=` in the Makefile.
+fn variable(name: &str) -> &'static str {
+    let start = format!("{name} := ");
+    let found = MAKEFILE.lines().find_map(|line| line.strip_prefix(&*start));
+    found.unwrap_or_default()
+}
+
+#[test]
+fn what_make_lays_out_is_what_the_package_takes() {
+    let package = variable("PACKAGE");
+    let completions = variable("COMPLETIONS");
+    let taken = [
+        format!("\"../../{package}/usr/lib/leveret/bin/*\""),
+        format!("\"../../{package}/{completions}/leveret\""),
+    ];
+    for path in taken {
+        assert!(MANIFEST.contains(&path), "{path}");
+    }
+    assert!(MAKEFILE.contains("ln -s ../../../bin/leveret $(PACKAGE)/usr/lib/leveret/bin/$$tool"));
+    assert!(MANIFEST.contains("preserve-symlinks = true"));
+}
+
+#[test]
+fn rabbitmqs_tools_are_the_same_wherever_there_are_links_of_their_names() {
+    let tools: Vec<&str> = variable("TOOLS").split(' ').collect();
+    assert_eq!(tools.len(), 6);
+    for tool in &tools {
+        assert!(
+            ctl::Tool::called(tool).is_some(),
+            "{tool} is no name of the program"
+        );
+        assert!(MANUAL.contains(&tool.replace('-', "\\-")), "{tool}");
+    }
+    assert!(RECIPE.contains(&format!("for tool in {}; do", tools.join(" "))));
+}
+
+#[test]
+fn the_pages_that_the_package_speaks_of_are_in_it() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut spoken_of = 0;
+    for text in [UNIT, CONF, MANUAL] {
+        for rest in text.split("/usr/share/doc/leveret/").skip(1) {
+            let end = rest.find(|it: char| it.is_whitespace()).unwrap_or(rest.len());
+            let page = rest[..end].trim();
+            assert!(docs.join(page).is_file(), "{page}");
+            spoken_of += 1;
+        }
+    }
+    assert!(spoken_of >= 3);
+}
+
+#[test]
+fn the_manual_knows_every_option_of_the_server() {
+    let help = Command::new(env!("CARGO_BIN_EXE_leveret"))
+        .args(["server", "--help"])
+        .output();
+    let help = String::from_utf8(help.unwrap().stdout).unwrap();
+    let options = help.split_whitespace().filter(|word| word.starts_with("--"));
+    let mut known = 0;
+    for option in options.filter(|option| *option != "--help") {
+        assert!(MANUAL.contains(&option.replace('-', "\\-")), "{option}");
+        known += 1;
+    }
+    assert!(known >= 5, "{help}");
+}
+
+#[test]
+fn the_configuration_that_is_shipped_is_good() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/leveret.conf");
+    let checked = Command::new(env!("CARGO_BIN_EXE_leveret"))
+        .args(["server", "--check-config", "--config"])
+        .arg(path)
+        .output();
+    let checked = checked.unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+    assert_eq!(checked.stdout, b"the configuration is good\n");
+}
+
+#[test]
+fn the_data_of_the_service_is_where_the_package_puts_it_and_takes_it_away() {
+    assert!(UNIT.contains("Environment=LEVERET_DATA_DIR=/var/lib/leveret\n"));
+    assert!(UNIT.contains("StateDirectory=leveret\n") && UNIT.contains("LogsDirectory=leveret\n"));
+    assert!(POSTINST.contains("-m 0750 /var/lib/leveret\n"));
+    assert!(POSTRM.contains("rm -rf /var/lib/leveret /var/log/leveret\n"));
 }
 
 #[test]
