@@ -2,6 +2,7 @@
 
 import time
 import urllib.error
+from pathlib import Path
 
 import pika
 import pytest
@@ -10,7 +11,7 @@ from slapd import BINARY as SLAPD
 from slapd import Slapd
 from test_audit import call
 from test_process import broker, pytestmark, refuses_to_start  # noqa: F401 - a fixture and a mark
-from test_tls import said
+from test_tls import authority, context, external, pika_at, said, secured  # noqa: F401 - two fixtures
 
 needs_slapd = pytest.mark.skipif(not SLAPD.exists(), reason="OpenLDAP's server could not be fetched")
 REFUSED = pika.exceptions.ProbableAuthenticationError
@@ -318,6 +319,55 @@ def test_rabbitmqs_advanced_config_says_the_same(asking):
     assert call(one, "PUT", "/vhosts/shop", {}) == 201
     assert enters(one, "jane", "shop") and not enters(one, "carl", "shop")
     assert call(one, "GET", "/users", user="jane", password="jane-pw") == 200
+
+
+@needs_slapd
+def test_queries_have_rabbitmqs_answers(asking):
+    """All but one: names of attributes are the same in any case to a directory, so they are here."""
+    lines = (Path(__file__).parent / "directory_answers.txt").read_text().splitlines()
+    answers = [line.split("\t", 1) for line in lines if not line.startswith("#")]
+    assert len(answers) == 55
+    wrong = []
+    for answer, query in answers:
+        one = asking({"auth_ldap.group_lookup_base": GROUPS, "auth_ldap.queries.resource_access": f"'''{query}'''"})
+        connection = connect(one, "jane")
+        if declares(connection, "jane-1") != (answer == "true") and '"MAIL"' not in query:
+            wrong.append(query)
+        connection.close()
+        one.close()
+    assert not wrong
+
+
+@needs_slapd
+def test_a_certificate_names_who_is_asked_about(secured, authority, directory):  # noqa: F811
+    """Whoever comes by a certificate has no password, so somebody else asks about them; nobody does as the user."""
+    settings = {"ssl_cert_login_from": "common_name", "auth_backends.1": "ldap", "auth_ldap.servers.1": "127.0.0.1", "auth_ldap.port": str(directory.port)}
+    settings |= {"auth_ldap.user_dn_pattern": f"uid=${{username}},{PEOPLE}", "auth_ldap.queries.vhost_access": f'{{in_group, "cn=shop-users,{GROUPS}"}}'}
+    reader = {"auth_ldap.other_bind.user_dn": "cn=reader,dc=example", "auth_ldap.other_bind.password": "reader-pw"}
+    login = pika.credentials.ExternalCredentials()
+    one = secured(external(settings | reader))
+    jane, carl, nobody = (context(authority, authority.issue(name, f"/CN={name}")) for name in ("jane", "carl", "nobody"))
+    pika_at(one, jane, credentials=login).close()
+    for tls in (carl, nobody):
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            pika_at(one, tls, credentials=login)
+    said(one, "the directory does not have them")
+    with pytest.raises(pika.exceptions.AMQPConnectionError):
+        pika_at(secured(external(settings)), jane, credentials=login)
+
+
+@needs_slapd
+def test_a_directory_can_permit_what_another_has_let_in(broker, directory):  # noqa: F811
+    """Both must know the password, and the directory's tags count."""
+    settings = {"auth_backends.1.authn": "internal", "auth_backends.1.authz": "ldap", "auth_ldap.servers.1": "127.0.0.1", "auth_ldap.port": str(directory.port)}
+    settings |= {"auth_ldap.user_dn_pattern": f"uid=${{username}},{PEOPLE}", "auth_ldap.queries.vhost_access": f'{{in_group, "cn=shop-users,{GROUPS}"}}'}
+    settings |= {"auth_ldap.queries.tags": f'[{{management, {{in_group, "cn=admins,{GROUPS}"}}}}]'}
+    one = broker(settings | {"default_user": "jane", "default_pass": "jane-pw", "default_user_tags.administrator": "false"}).start()
+    assert enters(one, "jane", "/")
+    assert call(one, "GET", "/overview", user="jane", password="jane-pw") == 200
+    for user, password in (("bob", "bob-pw"), ("jane", "wrong")):
+        with pytest.raises(REFUSED):
+            connect(one, user, password=password)
 
 
 def test_queries_that_are_none_and_unknown_keys_end_the_start(broker, tmp_path):  # noqa: F811

@@ -214,9 +214,14 @@ impl Directory {
         if let Some(lookup) = &settings.lookup {
             return self.found(talk, lookup, facts);
         }
-        let name = settings.pattern.name_of_user(facts);
-        let denied = || Denied::Refused("the name is not of the form DOMAIN\\USER".into());
-        Ok(name.ok_or_else(denied))
+        let Some(name) = settings.pattern.name_of_user(facts) else {
+            return Ok(refused("the name is not of the form DOMAIN\\USER"));
+        };
+        // Where no password has proven it, it must at least be there.
+        if password.is_none() && talk.search(&Search::of_object(&name))?.objects.is_empty() {
+            return Ok(refused("the directory does not have them"));
+        }
+        Ok(Ok(name))
     }
 
     /// The name of the one object that is the user; a refusal if there is none, or more than one.

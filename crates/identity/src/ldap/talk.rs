@@ -22,6 +22,8 @@ const NO_ATTRIBUTES: &str = "1.1";
 const ALWAYS_THERE: &str = "objectClass";
 /// No answer of a directory is longer, in bytes.
 const LONGEST: usize = 64 * 1024;
+/// All objects that a search finds are not longer than this together, in bytes.
+const ALL: usize = 1024 * 1024;
 /// How much is read at a time, in bytes.
 const PIECE: usize = 4 * 1024;
 /// How many things that answer nothing may come before an answer.
@@ -133,7 +135,7 @@ impl Talk {
                 };
             }
             if self.came.len() >= LONGEST {
-                return Err(Error::new(ErrorKind::InvalidData, "its answer is too long"));
+                return Err(too_long());
             }
             let mut piece = [0; PIECE];
             let count = self.wire.read(&mut piece)?;
@@ -188,10 +190,16 @@ impl Shelf for Talk {
             vec![search.attribute.unwrap_or(NO_ATTRIBUTES).into()],
         )))?;
         let mut objects = Vec::new();
+        let mut left = ALL;
         for _ in 0..search.most + BESIDE {
             match self.hear()? {
                 ProtocolOp::SearchResEntry(entry) if objects.len() < search.most => {
-                    objects.push(object(entry, search.attribute));
+                    let object = object(entry, search.attribute);
+                    let values: usize = object.values.iter().map(String::len).sum();
+                    left = left
+                        .checked_sub(object.name.len() + values)
+                        .ok_or_else(too_long)?;
+                    objects.push(object);
                 }
                 ProtocolOp::SearchResEntry(_) | ProtocolOp::SearchResRef(_) => {}
                 ProtocolOp::SearchResDone(SearchResultDone(end)) => {
@@ -215,6 +223,10 @@ fn object(entry: SearchResultEntry, attribute: Option<&str>) -> Object {
         values: values.collect(),
         name: entry.object_name.0,
     }
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::InvalidData, "its answer is too long")
 }
 
 fn too_late() -> Error {
@@ -272,6 +284,7 @@ impl Write for Patient {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rasn::types::SetOf;
     use rasn_ldap::LdapResult;
     use std::net::TcpListener;
     use std::thread::{self, JoinHandle};
@@ -292,6 +305,8 @@ mod tests {
         let mut talk = Talk::open("127.0.0.1", port, Duration::from_secs(20)).unwrap();
         let found = talk.search(&Search {
             about: About::Equals("uid", "jane"),
+            attribute: Some("mail"),
+            most: 100,
             ..Search::of_object("dc=example")
         });
         drop(talk);
@@ -309,6 +324,35 @@ mod tests {
     fn an_answer_is_put_together_of_pieces() {
         let pieces = done(1).into_iter().map(|byte| vec![byte]).collect();
         assert_eq!(asked_of(pieces).unwrap(), Vec::new());
+    }
+
+    fn entry(name: &str, values: &[&[u8]]) -> Vec<u8> {
+        let set = |values: &[&[u8]]| SetOf::from_vec(values.iter().map(|it| it.to_vec().into()).collect());
+        let mail = PartialAttribute::new("MAIL".into(), set(values));
+        let other = PartialAttribute::new("cn".into(), set(&[b"jane"]));
+        let found = SearchResultEntry::new(name.into(), vec![mail, other]);
+        rasn::ber::encode(&LdapMessage::new(1, ProtocolOp::SearchResEntry(found))).unwrap()
+    }
+
+    #[test]
+    fn what_was_asked_for_is_taken_of_what_is_found() {
+        let values: [&[u8]; 3] = [b"a@example", b"\xff", b"b@example"];
+        let mut objects = asked_of(vec![entry("cn=jane", &values), done(1)]).unwrap();
+        let object = objects.pop().unwrap();
+        assert_eq!(object.name, "cn=jane");
+        let mut values = object.values;
+        values.sort();
+        assert_eq!(values, ["a@example", "b@example"], "and only text");
+        assert_eq!(objects, []);
+    }
+
+    #[test]
+    fn all_that_is_found_is_not_longer_than_a_limit() {
+        let long = entry("cn=jane", &[&[b'x'; 60_000]]);
+        let mut answer = vec![long; 20];
+        answer.push(done(1));
+        let error = asked_of(answer).unwrap_err().to_string();
+        assert!(error.contains("too long"), "{error}");
     }
 
     #[test]
