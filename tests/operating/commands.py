@@ -332,6 +332,15 @@ SERIES: list[Command] = [
         rabbitmq-plugins list --offline
         rabbitmq-plugins is_enabled rabbitmq_zork --offline --online
         rabbitmq-plugins enable --offline --online rabbitmq_zork
+        rabbitmq-plugins list -m -v
+        rabbitmq-plugins list -m rabbitmq_management$
+        rabbitmqctl list_vhosts --no-quiet
+        rabbitmqctl list_vhosts --quiet=true
+        rabbitmqctl list_vhosts --no-zork
+        rabbitmqctl list_vhosts --formatter
+        rabbitmqctl list_vhosts --timeout abc
+        rabbitmqctl --script-name rabbitmq-plugins list_vhosts
+        rabbitmqctl update_vhost_metadata zork --no-protected-from-deletion
         """
     ),
     *lines(
@@ -341,6 +350,9 @@ SERIES: list[Command] = [
         rabbitmq-diagnostics list_network_interfaces
         rabbitmq-diagnostics log_tail_stream --duration 1
         rabbitmq-plugins directories
+        rabbitmqctl hash_password abc --hashing-algorithm sha256
+        rabbitmqctl hash_password abc --hashing-algorithm sha512
+        rabbitmq-plugins is_enabled rabbitmq_management --offline
         rabbitmqctl list_hashes
         rabbitmqctl join_cluster --disc rabbit@zork
         rabbitmqctl forget_cluster_node --offline rabbit@zork

@@ -59,10 +59,18 @@ impl Broker {
     /// # Errors
     /// The system has no randomness.
     pub fn hash_password(&self, password: &[u8]) -> Result<PasswordHash, Refusal> {
+        Self::hash_password_by(self.options().password_hashing, password)
+    }
+
+    /// Hashes a password, with a salt of its own, by this algorithm.
+    ///
+    /// # Errors
+    /// As [`Broker::hash_password`].
+    pub fn hash_password_by(algorithm: PasswordHashing, password: &[u8]) -> Result<PasswordHash, Refusal> {
         let internal = |reason: String| Refusal::Internal { reason };
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| internal(error.to_string()))?;
-        match self.options().password_hashing {
+        match algorithm {
             PasswordHashing::Sha256 => {
                 let [a, b, c, d, ..] = random;
                 Ok(PasswordHash::new([a, b, c, d], password))

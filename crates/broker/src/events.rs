@@ -117,9 +117,14 @@ impl Broker {
             .map_err(OpenError::Defaults)
     }
 
+    /// True if the node has an exchange for events.
+    pub fn has_event_exchange(&self) -> bool {
+        self.options().event_vhost.is_some()
+    }
+
     /// True if the node is to tell what happens, though perhaps nobody listens.
     pub(crate) fn is_watched(&self) -> bool {
-        self.options().event_vhost.is_some() || self.node().watchers.any()
+        self.has_event_exchange() || self.node().watchers.any()
     }
 
     /// Tells those who watch, if there are any; `happening` is called only then.

@@ -40,6 +40,15 @@ impl PasswordHashing {
             .into_iter()
             .find(|known| known.name() == name)
     }
+
+    /// By its name on a command line: `sha256` or `argon2id`.
+    pub fn from_short_name(name: &str) -> Option<Self> {
+        match name {
+            "sha256" => Some(Self::Sha256),
+            "argon2id" => Some(Self::Argon2id),
+            _ => None,
+        }
+    }
 }
 
 /// A password's hash.

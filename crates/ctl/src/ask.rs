@@ -18,6 +18,8 @@ pub struct Ask<'a> {
     pub tool: Tool,
     /// The version of RabbitMQ that the tools stand in for.
     pub version: &'a str,
+    /// RabbitMQ's plugins whose features are built in, with what they are.
+    pub plugins: &'static [(&'static str, &'static str)],
     /// Where the node is.
     pub endpoint: Endpoint,
     /// The user and the password, if they were given.

@@ -33,12 +33,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 pub use tool::Tool;
 
-/// Runs a command line; `version` is that of RabbitMQ that the tools stand in for. Answers go to standard output, mistakes to
-/// standard error.
-pub fn main(tool: Tool, version: &str, args: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// What the tools are part of.
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// The version of RabbitMQ that they stand in for.
+    pub version: String,
+    /// RabbitMQ's plugins whose features are built in, with what they are.
+    pub plugins: &'static [(&'static str, &'static str)],
+}
+
+/// Runs a command line. Answers go to standard output, mistakes to standard error.
+pub fn main(tool: Tool, product: &Product, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let given: Result<Vec<String>, OsString> = args.into_iter().map(OsString::into_string).collect();
     let outcome = match given {
-        Ok(given) => run(tool, version, &given),
+        Ok(given) => run(tool, product, &given),
         Err(word) => Err(Failure::plain(
             USAGE,
             format!("Error: {} is no UTF-8", word.display()),
@@ -59,11 +67,12 @@ pub fn main(tool: Tool, version: &str, args: impl IntoIterator<Item = OsString>)
 }
 
 /// The text for standard output.
-fn run(tool: Tool, version: &str, given: &[String]) -> Result<String, Failure> {
+fn run(called: Tool, product: &Product, given: &[String]) -> Result<String, Failure> {
     let general = line::parse(given, None);
+    let tool = scope(called, &general)?;
     let Some(name) = line::name(given) else {
         return match (general.has("version"), general.has("help")) {
-            (true, _) => Ok(format!("{version}\n")),
+            (true, _) => Ok(format!("{}\n", product.version)),
             (_, true) => Ok(format!("{}\n", help::overview(tool))),
             _ => Err(Failure::plain(USAGE, help::overview(tool))),
         };
@@ -75,7 +84,7 @@ fn run(tool: Tool, version: &str, given: &[String]) -> Result<String, Failure> {
     if line.has("help") {
         return Ok(format!("{}\n", help::of_command(tool, command)));
     }
-    let outcome = answer(tool, version, command, &line);
+    let outcome = answer(tool, product, command, &line);
     outcome.map_err(|failure| match failure.with_usage {
         true => {
             let usage = help::usage(tool, command, given);
@@ -85,7 +94,17 @@ fn run(tool: Tool, version: &str, given: &[String]) -> Result<String, Failure> {
     })
 }
 
-fn answer(tool: Tool, version: &str, command: &Command, line: &line::Line) -> Result<String, Failure> {
+/// A script may say that it is another tool than it was called.
+fn scope(called: Tool, line: &line::Line) -> Result<Tool, Failure> {
+    match line.value("script-name") {
+        None => Ok(called),
+        Some(name) => Tool::called(name).ok_or_else(|| {
+            Failure::plain(USAGE, format!("Error: there is no tool {name:?} (--script-name)"))
+        }),
+    }
+}
+
+fn answer(tool: Tool, product: &Product, command: &Command, line: &line::Line) -> Result<String, Failure> {
     line.check(command)?;
     let form = output::form(line)?;
     let variable = |name: &str| std::env::var(name).ok();
@@ -93,7 +112,8 @@ fn answer(tool: Tool, version: &str, command: &Command, line: &line::Line) -> Re
     let ask = Ask {
         line,
         tool,
-        version,
+        version: &product.version,
+        plugins: product.plugins,
         credentials: credentials(line, &endpoint, variable),
         endpoint,
         patience: patience(line)?,

@@ -2,7 +2,7 @@
 
 use crate::command::Command;
 use crate::failure::Failure;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Options that every command takes, as `long|s` and, if a value follows, `=`, or `=#` if that is a whole number.
 pub const GLOBAL: &[&str] = &[
@@ -42,6 +42,8 @@ pub struct Line {
     /// What is no option, without the command's name.
     pub words: Vec<String>,
     options: BTreeMap<&'static str, String>,
+    /// Flags that were said not to hold.
+    taken_back: BTreeSet<&'static str>,
     unknown: Vec<String>,
     /// Options whose values are no numbers, with these.
     wrong: Vec<String>,
@@ -114,14 +116,33 @@ pub fn parse(given: &[String], command: Option<&Command>) -> Line {
                 continue;
             }
         };
-        let Some(option) = find(name, own).or_else(|| find(name, GLOBAL)) else {
-            line.unknown.push(word.clone());
+        let lookup = |name: &str| find(name, own).or_else(|| find(name, GLOBAL));
+        let Some(option) = lookup(name) else {
+            match taken_back(name).and_then(|name| lookup(&name)) {
+                Some(flag) if !flag.takes_value && value.is_none() => line.take_back(flag.long),
+                _ => line.unknown.push(word.clone()),
+            }
             continue;
         };
         let value = match (option.takes_value, value) {
-            (true, None) => rest.next().cloned().unwrap_or_default(),
+            (true, None) => match rest.next() {
+                Some(value) => value.clone(),
+                None => {
+                    line.wrong.push(format!("{name} : "));
+                    continue;
+                }
+            },
+            (false, Some("false")) => {
+                line.take_back(option.long);
+                continue;
+            }
+            (false, Some(other)) if other != "true" => {
+                line.wrong.push(format!("{name} : {other}"));
+                continue;
+            }
             (_, value) => value.unwrap_or_default().to_owned(),
         };
+        line.taken_back.remove(option.long);
         if option.is_number && value.parse::<i64>().is_err() {
             line.wrong.push(format!("{name} : {value}"));
         }
@@ -147,6 +168,11 @@ fn split(word: &str) -> Option<(&str, Option<&str>)> {
     })
 }
 
+/// The flag that `--no-flag` takes back.
+fn taken_back(name: &str) -> Option<String> {
+    name.strip_prefix("--no-").map(|flag| format!("--{flag}"))
+}
+
 fn find(name: &str, specs: &'static [&'static str]) -> Option<Known> {
     specs.iter().map(|spec| known(spec)).find(|option| {
         let long = name.strip_prefix("--").map(|name| name.replace('_', "-"));
@@ -158,6 +184,19 @@ fn find(name: &str, specs: &'static [&'static str]) -> Option<Known> {
 }
 
 impl Line {
+    fn take_back(&mut self, flag: &'static str) {
+        self.options.remove(flag);
+        self.taken_back.insert(flag);
+    }
+
+    /// What was said of a flag, if it was given: `--flag`, `--flag=true`, `--no-flag` or `--flag=false`.
+    pub fn flag(&self, option: &str) -> Option<bool> {
+        match self.taken_back.contains(option) {
+            true => Some(false),
+            false => self.has(option).then_some(true),
+        }
+    }
+
     /// True if the option was given.
     pub fn has(&self, option: &str) -> bool {
         self.options.contains_key(option)
@@ -261,6 +300,26 @@ mod tests {
         assert_eq!(parsed("log_tail -N 7").number("number"), Some(7));
         let failure = parsed("log_tail -N abc").check(command).unwrap_err();
         assert!(failure.text.ends_with("\n-N : abc"), "{}", failure.text);
+    }
+
+    #[test]
+    fn a_flag_can_be_taken_back() {
+        let line = parsed("list_queues -q --silent --no-quiet --silent=false --no-table-headers");
+        assert_eq!(
+            (
+                line.has("quiet"),
+                line.has("silent"),
+                line.has("no-table-headers")
+            ),
+            (false, false, true)
+        );
+        let command = command::find("list_queues").unwrap();
+        for wrong in ["--no-zork", "--no-vhost", "--vhost"] {
+            let failure = parsed(&format!("list_queues {wrong}"))
+                .check(command)
+                .unwrap_err();
+            assert!(failure.text.ends_with(&format!("{wrong} : ")), "{}", failure.text);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::listing::{List, object};
 use crate::memory::Share;
 use crate::overview::{contexts, exchange_types};
+use crate::plugins;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
@@ -207,7 +208,7 @@ fn node(call: &Call<'_>) -> Value {
         "net_ticktime": 60,
         "partitions": [],
         "cluster_links": [],
-        "enabled_plugins": ["rabbitmq_management"],
+        "enabled_plugins": plugins::enabled(call.hall),
         "exchange_types": exchange_types(),
         "contexts": contexts(call.hall, false),
         "rabbitmq_version": options.rabbitmq_version,

@@ -8,7 +8,7 @@ use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{PasswordHash, PasswordHashing, QuotaOf, UserView, View};
+use broker::{Broker, PasswordHash, PasswordHashing, QuotaOf, UserView, View};
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -149,7 +149,15 @@ fn delete_many(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn hash_password(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let hash = call.hall.broker.hash_password(call.part("password").as_bytes())?;
+    let password = call.part("password").as_bytes();
+    let hash = match call.query.get("algorithm") {
+        None => call.hall.broker.hash_password(password)?,
+        Some(name) => {
+            let wrong = || Refusal::bad_request(format!("unsupported hashing algorithm: {name}"));
+            let algorithm = PasswordHashing::from_short_name(name).ok_or_else(wrong)?;
+            Broker::hash_password_by(algorithm, password)?
+        }
+    };
     Ok(Reply::json(&json!({"ok": hash.to_text()})))
 }
 

@@ -7,9 +7,17 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match Cli::command(std::env::args_os()) {
         Command::Server(args) => boot::server(&args),
-        Command::Ctl(passed) => ctl::main(ctl::Tool::Leveret, &boot::compatible_version(), passed.args),
-        Command::Tool(tool, passed) => ctl::main(tool, &boot::compatible_version(), passed.args),
+        Command::Ctl(passed) => ctl::main(ctl::Tool::Leveret, &product(), passed.args),
+        Command::Tool(tool, passed) => ctl::main(tool, &product(), passed.args),
         Command::Perf(passed) => perf::main(passed.args),
         Command::Bench(passed) => bench::main(passed.args),
+    }
+}
+
+/// What the command line is part of.
+fn product() -> ctl::Product {
+    ctl::Product {
+        version: boot::compatible_version(),
+        plugins: &management::BUILT_IN_PLUGINS,
     }
 }

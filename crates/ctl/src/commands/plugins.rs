@@ -3,15 +3,13 @@
 use super::this_node;
 use crate::ask::Ask;
 use crate::command::{Command, Section::Plugins};
-use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
+use crate::failure::{BAD_VALUE, Failure, SOFTWARE, UNAVAILABLE};
 use crate::output::Output;
 use crate::tool::Tool;
+use regex::Regex;
 use serde_json::{Value, json};
 
 const TOOLS: &[Tool] = &[Tool::Plugins];
-
-/// Why nothing is disabled.
-const NOT_OFF: &str = "are not switched off at run time; leave their listeners out of the configuration";
 
 pub const COMMANDS: &[Command] = &[
     Command::new(
@@ -51,7 +49,7 @@ pub const COMMANDS: &[Command] = &[
         "<plugin1> [ <plugin2>] [--offline] [--online]",
         set,
     )
-    .about("Succeeds if the plugins are those whose features this broker has, and fails otherwise")
+    .about("Succeeds for plugins whose features this broker has; the others that it has stay")
     .options(&["offline", "online"])
     .of(TOOLS),
     Command::new(
@@ -76,22 +74,26 @@ pub const COMMANDS: &[Command] = &[
     .of(TOOLS),
 ];
 
-/// Only a node knows what it has: there is no file that could tell without it.
-fn online(ask: &Ask<'_>) -> Result<(), Failure> {
+/// A node is asked, unless somebody wants to do without one, as recipes of images do: then all that is built in counts.
+fn is_offline(ask: &Ask<'_>) -> Result<bool, Failure> {
     match (ask.line.has("offline"), ask.line.has("online")) {
         (true, true) => {
             let text = "Bad argument: Cannot set both online and offline";
             Err(Failure::argument(BAD_VALUE, text))
         }
-        (true, false) => Err(Failure::error(
-            UNAVAILABLE,
-            "features are part of the broker, and no file lists them: ask a running node, without --offline",
-        )),
-        _ => Ok(()),
+        (is_offline, _) => Ok(is_offline),
     }
 }
 
-/// The plugins whose features the node has.
+/// The plugins whose features there are.
+fn available(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
+    match is_offline(ask)? {
+        true => Ok(ask.plugins.iter().map(|(name, _)| (*name).to_owned()).collect()),
+        false => enabled(ask),
+    }
+}
+
+/// The plugins whose features the node has and its configuration has not left out.
 fn enabled(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
     let node = this_node(ask)?;
     let names = node["enabled_plugins"].as_array().into_iter().flatten();
@@ -100,14 +102,33 @@ fn enabled(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
+/// Why a plugin is not there: it is left out of the configuration, or this broker has no such thing.
+fn why_missing(ask: &Ask<'_>, missing: &[&str]) -> Failure {
+    let is_left_out = |name: &&&str| ask.plugins.iter().any(|(known, _)| known == *name);
+    let text = match missing.iter().find(is_left_out) {
+        Some(name) => format!("{name} is built in, and the node's configuration leaves it out"),
+        None => format!("The following plugins were not found: {}", missing.join(", ")),
+    };
+    Failure::error(BAD_VALUE, text)
+}
+
+/// The names that a pattern finds.
+fn matching(names: Vec<String>, pattern: &str) -> Result<Vec<String>, Failure> {
+    let wrong = |error| Failure::error(SOFTWARE, format!("{pattern:?} is no regular expression: {error}"));
+    let pattern = Regex::new(pattern).map_err(wrong)?;
+    Ok(names.into_iter().filter(|name| pattern.is_match(name)).collect())
+}
+
+/// All are enabled explicitly, so that `--enabled` and `--implicitly-enabled` leave none out.
 fn list(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let pattern = Some(ask.word(0)).filter(|word| !word.is_empty());
-    ask.say(format!(
-        "Listing plugins with pattern \"{}\" ...",
-        pattern.unwrap_or(".*")
-    ));
-    let mut names = enabled(ask)?;
-    names.retain(|name| pattern.is_none_or(|pattern| pattern == ".*" || name.contains(pattern)));
+    let is_minimal = ask.line.has("minimal");
+    if is_minimal && ask.line.has("verbose") {
+        let text = "Bad argument: Cannot set both verbose and minimal";
+        return Err(Failure::argument(BAD_VALUE, text));
+    }
+    let pattern = Some(ask.word(0)).filter(|word| !word.is_empty()).unwrap_or(".*");
+    ask.say(format!("Listing plugins with pattern \"{pattern}\" ..."));
+    let names = matching(enabled(ask)?, pattern)?;
     let plugins: Vec<Value> = names
         .iter()
         .map(|name| {
@@ -115,10 +136,9 @@ fn list(ask: &Ask<'_>) -> Result<Output, Failure> {
         })
         .collect();
     let value = json!({"status": "running", "format": "normal", "plugins": plugins});
-    if ask.line.has("minimal") || ask.line.has("silent") {
+    if is_minimal || ask.line.has("silent") {
         return Ok(Output::Told(names.join("\n"), value));
     }
-    let width = names.iter().map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     if !ask.line.has("quiet") {
         text = format!(
@@ -126,8 +146,19 @@ fn list(ask: &Ask<'_>) -> Result<Output, Failure> {
             ask.node()
         );
     }
+    let width = names.iter().map(String::len).max().unwrap_or(0);
     for name in &names {
-        text.push_str(&format!("[E*] {name:width$} {}\n", ask.version));
+        text.push_str(&match ask.line.has("verbose") {
+            false => format!("[E*] {name:width$} {}\n", ask.version),
+            true => {
+                let about = ask.plugins.iter().find(|(known, _)| known == name);
+                let about = about.map_or("", |(_, about)| about);
+                format!(
+                    "[E*] {name}\n     Version:     \t{}\n     Dependencies:\t[]\n     Description: \t{about}\n",
+                    ask.version
+                )
+            }
+        });
     }
     Ok(Output::Told(text, value))
 }
@@ -141,119 +172,109 @@ fn missing<'a>(ask: &Ask<'a>, enabled: &[String]) -> Vec<&'a str> {
 }
 
 fn is_enabled(ask: &Ask<'_>) -> Result<Output, Failure> {
-    online(ask)?;
-    let (names, node) = (ask.line.words.join(", "), ask.node());
-    let several = ask.line.words.len() > 1;
-    let plugins = if several { "plugins" } else { "plugin" };
-    ask.say(format!(
-        "Asking node {node} if {plugins} {names} {} enabled...",
-        if several { "are" } else { "is" }
-    ));
-    let enabled = enabled(ask)?;
-    let missing = missing(ask, &enabled);
+    let names = ask.line.words.join(", ");
+    let (noun, verb) = match ask.line.words.len() {
+        1 => ("plugin", "is"),
+        _ => ("plugins", "are"),
+    };
+    let place = match is_offline(ask)? {
+        true => {
+            ask.say(format!(
+                "Inferring if {noun} {names} {verb} from local environment..."
+            ));
+            String::new()
+        }
+        false => {
+            ask.say(format!(
+                "Asking node {} if {noun} {names} {verb} enabled...",
+                ask.node()
+            ));
+            format!(" on node {}", ask.node())
+        }
+    };
+    let available = available(ask)?;
+    let missing = missing(ask, &available);
     if missing.is_empty() {
-        let text = match several {
-            true => format!("Plugins {names} are enabled on node {node}"),
-            false => format!("Plugin {names} is enabled on node {node}"),
-        };
-        let value = Value::from(text.as_str());
-        return Ok(Output::Told(text, value));
+        let noun = noun.replacen('p', "P", 1);
+        return Ok(Output::text(format!("{noun} {names} {verb} enabled{place}")));
     }
     let which = match missing.as_slice() {
         [one] => format!("Plugin {one} is"),
         many => format!("Plugins {} are", many.join(", ")),
     };
-    Err(Failure::error(
-        UNAVAILABLE,
-        format!(
-            "{which} not enabled on node {node}. Enabled plugins and dependencies: {}",
-            enabled.join(", ")
-        ),
+    let text = format!(
+        "{which} not enabled{place}. Enabled plugins and dependencies: {}",
+        available.join(", ")
+    );
+    Err(Failure::error(UNAVAILABLE, text))
+}
+
+/// Every plugin that is asked for is there.
+fn require(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
+    let offline = is_offline(ask)?;
+    let words = ask.line.words.join("\n");
+    ask.say(match offline {
+        true => format!("Enabling plugins:\n{words}"),
+        false => format!("Enabling plugins on node {}:\n{words}", ask.node()),
+    });
+    let available = available(ask)?;
+    match missing(ask, &available).as_slice() {
+        [] => Ok(available),
+        missing => Err(why_missing(ask, missing)),
+    }
+}
+
+fn configured(available: &[String]) -> Output {
+    Output::text(format!(
+        "The following plugins have been configured:\n  {}\nPlugin configuration unchanged.",
+        available.join("\n  ")
     ))
 }
 
-/// The plugins that are asked for are those that there are.
-fn set(ask: &Ask<'_>) -> Result<Output, Failure> {
-    online(ask)?;
-    let words = &ask.line.words;
-    ask.say(format!(
-        "Enabling plugins on node {}:\n{}",
-        ask.node(),
-        words.join("\n")
-    ));
-    let enabled = enabled(ask)?;
-    match missing(ask, &enabled).as_slice() {
-        [] => {}
-        missing => {
-            let text = format!("The following plugins were not found: {}", missing.join(", "));
-            return Err(Failure::error(BAD_VALUE, text));
-        }
+fn enable(ask: &Ask<'_>) -> Result<Output, Failure> {
+    if ask.line.words.is_empty() && !ask.line.has("all") {
+        return Err(Failure::usage("not enough arguments."));
     }
-    match enabled.iter().find(|name| !words.contains(name)) {
-        None => Ok(Output::text("Plugin configuration unchanged.")),
-        Some(other) => Err(Failure::error(
+    Ok(configured(&require(ask)?))
+}
+
+/// What is not named stays, as it is part of the program; the answer lists all.
+fn set(ask: &Ask<'_>) -> Result<Output, Failure> {
+    Ok(configured(&require(ask)?))
+}
+
+fn disable(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let offline = is_offline(ask)?;
+    if ask.line.words.is_empty() && !ask.line.has("all") {
+        return Err(Failure::usage("not enough arguments."));
+    }
+    let words = ask.line.words.join("\n");
+    ask.say(match offline {
+        true => format!("Disabling plugins:\n{words}"),
+        false => format!("Disabling plugins on node {}:\n{words}", ask.node()),
+    });
+    let available = available(ask)?;
+    match ask.line.words.iter().find(|word| available.contains(word)) {
+        None if !ask.line.has("all") => Ok(Output::text("Plugin configuration unchanged.")),
+        _ => Err(Failure::error(
             BAD_VALUE,
-            format!("the features of {other} {NOT_OFF}"),
+            "Features are not switched off at run time; leave their listeners out of the configuration",
         )),
     }
 }
 
 fn directories(ask: &Ask<'_>) -> Result<Output, Failure> {
-    online(ask)?;
-    ask.say(format!("Listing plugin directories used by node {}", ask.node()));
-    let node = this_node(ask)?;
-    let program = "part of the program";
-    let value = json!({
-        "plugins_dir": Value::Null, "plugins_expand_dir": Value::Null, "enabled_plugins_file": Value::Null,
-        "node": node["name"],
-    });
-    Ok(Output::Told(
-        format!(
-            "Plugin archives directory: none ({program})\nPlugin expansion directory: none ({program})\nEnabled plugins file: none ({program})"
-        ),
-        value,
-    ))
-}
-
-fn enable(ask: &Ask<'_>) -> Result<Output, Failure> {
-    online(ask)?;
-    if ask.line.words.is_empty() && !ask.line.has("all") {
-        return Err(Failure::usage("not enough arguments."));
+    match is_offline(ask)? {
+        true => ask.say("Listing plugin directories inferred from local environment..."),
+        false => {
+            ask.say(format!("Listing plugin directories used by node {}", ask.node()));
+            this_node(ask)?;
+        }
     }
-    ask.say(format!(
-        "Enabling plugins on node {}:\n{}",
-        ask.node(),
-        ask.line.words.join("\n")
-    ));
-    let enabled = enabled(ask)?;
-    match missing(ask, &enabled).as_slice() {
-        [] => Ok(Output::text(format!(
-            "The following plugins have been configured:\n  {}\nPlugin configuration unchanged.",
-            enabled.join("\n  ")
-        ))),
-        missing => Err(Failure::plain(
-            BAD_VALUE,
-            format!(
-                "Error:\nThis broker has no {}: features are built in or absent",
-                missing.join(", ")
-            ),
-        )),
-    }
-}
-
-fn disable(ask: &Ask<'_>) -> Result<Output, Failure> {
-    online(ask)?;
-    if ask.line.words.is_empty() && !ask.line.has("all") {
-        return Err(Failure::usage("not enough arguments."));
-    }
-    ask.say(format!(
-        "Disabling plugins on node {}:\n{}",
-        ask.node(),
-        ask.line.words.join("\n")
-    ));
-    let enabled = enabled(ask)?;
-    match ask.line.words.iter().find(|word| enabled.contains(word)) {
-        None if !ask.line.has("all") => Ok(Output::text("Plugin configuration unchanged.")),
-        _ => Err(Failure::plain(BAD_VALUE, format!("Error:\nFeatures {NOT_OFF}"))),
-    }
+    let none = "none (part of the program)";
+    let text = format!(
+        "Plugin archives directory: {none}\nPlugin expansion directory: {none}\nEnabled plugins file: {none}"
+    );
+    let value = json!({"plugins_dir": Value::Null, "plugins_expand_dir": Value::Null, "enabled_plugins_file": Value::Null});
+    Ok(Output::Told(text, value))
 }

@@ -12,8 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// What RabbitMQ hashes passwords with.
-const ALGORITHMS: [&str; 2] = ["rabbit_password_hashing_sha256", "rabbit_password_hashing_sha512"];
+/// What passwords can be hashed with.
+const ALGORITHMS: [&str; 2] = ["sha256", "argon2id"];
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Users, "add_user", (1, 2), "<username> [<password>] [<password_hash> --pre-hashed-password]", add)
@@ -34,7 +34,7 @@ pub const COMMANDS: &[Command] = &[
     Command::new(Users, "set_user_tags", (1, 64), "<username> <tag> [...]", set_tags)
         .about("Replaces a user's tags: administrator, monitoring, policymaker, management, impersonator or others")
         .more("Without a tag the user loses all of them."),
-    Command::new(Users, "hash_password", (0, 1), "[<cleartext_password>]", hash)
+    Command::new(Users, "hash_password", (0, 1), "[<cleartext_password>] [--hashing-algorithm <sha256 | argon2id>]", hash)
         .about("Hashes a password as definitions have it, with a salt of its own")
         .options(&["hashing-algorithm="]),
 ];
@@ -157,13 +157,14 @@ fn set_tags(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn hash(ask: &Ask<'_>) -> Result<Output, Failure> {
-    if let Some(name) = ask.line.value("hashing-algorithm") {
-        let text = match ALGORITHMS.contains(&name) {
-            true => "the node hashes as its configuration says (password_hashing_module)".to_owned(),
-            false => format!("unsupported hashing algorithm: {name}"),
-        };
-        return Err(Failure::argument(BAD_VALUE, format!("Bad argument: {text}")));
-    }
+    let query = match ask.line.value("hashing-algorithm") {
+        None => String::new(),
+        Some(name) if ALGORITHMS.contains(&name) => format!("?algorithm={name}"),
+        Some(name) => {
+            let text = format!("Bad argument: unsupported hashing algorithm: {name}");
+            return Err(Failure::argument(BAD_VALUE, text));
+        }
+    };
     // The password itself does not belong on the screen, though RabbitMQ shows it.
     ask.say("Will hash provided password");
     let password = password(ask, 0).map_err(|_| Failure::error(UNAVAILABLE, "not_enough_args"))?;
@@ -173,7 +174,7 @@ fn hash(ask: &Ask<'_>) -> Result<Output, Failure> {
             "Bad argument: password cannot be an empty string",
         ));
     }
-    let hashed = ask.get(&format!("/auth/hash_password/{}", encode(&password)))?;
+    let hashed = ask.get(&format!("/auth/hash_password/{}{query}", encode(&password)))?;
     match hashed.get("ok").and_then(Value::as_str) {
         Some(hash) => Ok(Output::text(hash)),
         None => Err(Failure::error(UNAVAILABLE, "the node gives no hash")),

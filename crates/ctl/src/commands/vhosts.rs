@@ -15,7 +15,7 @@ const METADATA_AND_PROTECTION: &[&str] = &[
     "description|d=",
     "tags=",
     "default-queue-type=",
-    "protected-from-deletion=",
+    "protected-from-deletion",
 ];
 
 pub const COMMANDS: &[Command] = &[
@@ -41,7 +41,7 @@ pub const COMMANDS: &[Command] = &[
         "update_vhost_metadata",
         (1, 1),
         "<vhost> [--description <description>] [--tags \"<tag1>,<tag2>,<...>\"] [--default-queue-type <quorum|classic|stream>] \
-         [--protected-from-deletion <true|false>]",
+         [--protected-from-deletion=<true|false>]",
         update,
     )
     .about("Changes what is known about a virtual host: description, tags, default queue type, protection")
@@ -94,16 +94,8 @@ fn metadata(ask: &Ask<'_>) -> Result<Value, Failure> {
         );
         return Err(Failure::argument(BAD_VALUE, text));
     }
-    match ask.line.value("protected-from-deletion") {
-        None => {}
-        Some("" | "true") => drop(body.insert("protected_from_deletion".into(), true.into())),
-        Some("false") => drop(body.insert("protected_from_deletion".into(), false.into())),
-        Some(_) => {
-            return Err(Failure::argument(
-                BAD_VALUE,
-                "Bad argument: protection is true or false",
-            ));
-        }
+    if let Some(protected) = ask.line.flag("protected-from-deletion") {
+        body.insert("protected_from_deletion".into(), protected.into());
     }
     Ok(Value::Object(body))
 }

@@ -1,0 +1,58 @@
+//! RabbitMQ's plugins whose features are part of this broker.
+
+use crate::call::Hall;
+
+/// Their names, and what they are here. All are there from the start; two depend on the configuration.
+pub const BUILT_IN: [(&str, &str); 12] = [
+    (
+        "rabbitmq_auth_backend_cache",
+        "A cache of what authorities answered",
+    ),
+    (
+        "rabbitmq_auth_backend_http",
+        "Logins and permissions by an HTTP service",
+    ),
+    (
+        "rabbitmq_auth_backend_ldap",
+        "Logins and permissions by a directory (LDAP)",
+    ),
+    (
+        "rabbitmq_auth_backend_oauth2",
+        "Logins and permissions by tokens (OAuth 2)",
+    ),
+    (
+        "rabbitmq_auth_mechanism_ssl",
+        "Logins by a client's certificate (EXTERNAL)",
+    ),
+    (
+        "rabbitmq_consistent_hash_exchange",
+        "The exchange type x-consistent-hash",
+    ),
+    (
+        "rabbitmq_delayed_message_exchange",
+        "The exchange type x-delayed-message",
+    ),
+    (EVENTS, "The exchange amq.rabbitmq.event"),
+    ("rabbitmq_management", "The HTTP API and the web UI"),
+    (
+        "rabbitmq_message_deduplication",
+        "Queues and exchanges that take a message once",
+    ),
+    (METRICS, "Metrics for Prometheus"),
+    ("rabbitmq_random_exchange", "The exchange type x-random"),
+];
+
+const EVENTS: &str = "rabbitmq_event_exchange";
+const METRICS: &str = "rabbitmq_prometheus";
+
+/// Those that this node's configuration has not left out.
+pub fn enabled(hall: &Hall) -> Vec<&'static str> {
+    let has_events = hall.broker.has_event_exchange();
+    let mut doors = hall.options.listeners.iter();
+    let has_metrics = doors.any(|door| door.protocol.ends_with("/prometheus"));
+    BUILT_IN
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| (has_events || *name != EVENTS) && (has_metrics || *name != METRICS))
+        .collect()
+}
