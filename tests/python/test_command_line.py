@@ -145,3 +145,12 @@ def test_a_password_is_hashed_as_it_is_asked_for(broker):  # noqa: F811
     assert "$argon2id$" in ctl(one, "hash_password", "secret", "--hashing-algorithm", "argon2id")[1]
     code, out, _ = ctl(one, "hash_password", "secret", "-q", "--hashing-algorithm", "sha256")
     assert (code, len(out.strip())) == (0, 48)
+
+
+def test_an_alias_stands_for_a_command_and_its_words(broker, tmp_path):  # noqa: F811
+    one = broker().start()
+    file = tmp_path / "aliases"
+    file.write_text("lv = list_vhosts name tracing\nlist_users = list_vhosts\n")
+    assert ctl(one, "lv", "-s", "--aliases-file", str(file)) == (0, "/\tfalse\n", "")
+    assert ctl(one, "list_users", "-s", "--aliases-file", str(file))[1].startswith("guest"), "a command is no alias"
+    assert ctl(one, "lv", "-s")[0] == 64

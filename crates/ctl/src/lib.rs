@@ -4,10 +4,11 @@
 //! queue, no log and no file of the broker, and decides nothing that the node decides. What it shows, and the exit codes, are
 //! RabbitMQ's.
 //!
-//! Reading order: [`tool`] (the names), `line` (a command line taken apart), `command` (what a command is, and the table of all),
+//! Reading order: [`tool`] (the names), `line` (a command line taken apart), `aliases`, `command` (what a command is, and the table of all),
 //! `ask` (what a command sees), `endpoint` and `http` (the node), `commands` (by what they are about), `output` (the forms),
 //! `failure` (the exit codes), `help` and `completions`.
 
+mod aliases;
 mod ask;
 mod columns;
 mod command;
@@ -77,9 +78,29 @@ fn run(called: Tool, product: &Product, given: &[String]) -> Result<String, Fail
             _ => Err(Failure::plain(USAGE, help::overview(tool))),
         };
     };
-    let Some(command) = command::of_tool(tool).find(|command| command.name == name) else {
-        return Err(Failure::plain(USAGE, help::unknown(tool, name)));
-    };
+    let find = |name: &str| command::of_tool(tool).find(|command| command.name == name);
+    if let Some(command) = find(name) {
+        return run_command(tool, product, command, given);
+    }
+    let unknown = || Failure::plain(USAGE, help::unknown(tool, name));
+    let given = aliased(&general, name, given).ok_or_else(unknown)?;
+    let command = line::name(&given).and_then(find).ok_or_else(unknown)?;
+    run_command(tool, product, command, &given)
+}
+
+/// The command line that an alias stands for. A file that can't be read has none.
+fn aliased(line: &line::Line, name: &str, given: &[String]) -> Option<Vec<String>> {
+    let file = line.value("aliases-file").map(str::to_owned);
+    let file = file.or_else(|| std::env::var("RABBITMQ_CLI_ALIASES_FILE").ok())?;
+    aliases::replaced(given, name, &std::fs::read_to_string(file).ok()?)
+}
+
+fn run_command(
+    tool: Tool,
+    product: &Product,
+    command: &Command,
+    given: &[String],
+) -> Result<String, Failure> {
     let line = line::parse(given, Some(command));
     if line.has("help") {
         return Ok(format!("{}\n", help::of_command(tool, command)));
