@@ -1,5 +1,7 @@
 """Two servers that know passwords: a service asked over HTTP, and a directory (LDAP) that can bind, search and start TLS."""
 
+import contextlib
+import socket
 import socketserver
 import ssl
 import threading
@@ -72,7 +74,7 @@ class Directory:
     """`people` has the password of each name; `found` the names by the value of the attribute that is searched for."""
 
     def __init__(self, people, found=None, certificate=None, tls_at_start=False):
-        self.people, self.found, self.binds = people, found or {}, []
+        self.people, self.found, self.binds, self.lines = people, found or {}, [], []
         directory = self
         context = None
         if certificate:
@@ -82,6 +84,7 @@ class Directory:
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
                 self.secured = False
+                directory.lines.append(self.request)
                 if tls_at_start:
                     self.secure()
                 while message := self.message():
@@ -139,3 +142,7 @@ class Directory:
     def close(self):
         self.server.shutdown()
         self.server.server_close()
+        # Those whom nobody serves any more are told so; some are gone already, or secured by now.
+        for line in self.lines:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)

@@ -35,14 +35,15 @@ access to * by users read by anonymous auth
 
 
 class Slapd:
-    """The process. `objects` is LDIF."""
+    """The process. `objects` is LDIF, `certificate` the files of a certificate and its key, for StartTLS."""
 
-    def __init__(self, objects: str):
+    def __init__(self, objects: str, certificate: tuple[Path, Path] | None = None):
         self.directory = Path(tempfile.mkdtemp(prefix="leveret-slapd-"))
         (self.directory / "objects").mkdir()
         self.port = free_port()
         configuration = self.directory / "slapd.conf"
-        configuration.write_text(CONFIGURATION.format(home=HOME, directory=self.directory))
+        secured = "TLSCertificateFile {}\nTLSCertificateKeyFile {}\n".format(*certificate) if certificate else ""
+        configuration.write_text(secured + CONFIGURATION.format(home=HOME, directory=self.directory))
         self.configuration = ["-f", str(configuration)]
         libraries = next(HOME.glob("usr/lib/*/libltdl.so.7")).parent
         self.environment = os.environ | {"LD_LIBRARY_PATH": str(libraries)}

@@ -277,7 +277,7 @@ def test_a_directory_that_is_silent_permits_nothing_and_is_given_up(broker):  # 
         assert not declares(connection, "c")
         said(one, "user 'jane' is refused configure on queue 'c'")
         slow.start()
-        assert declares(connection, "c")
+        assert declares(connection, "c"), "the connections that were kept have ended"
         connection.close()
         other.close()
     finally:
@@ -336,6 +336,19 @@ def test_queries_have_rabbitmqs_answers(asking):
         connection.close()
         one.close()
     assert not wrong
+
+
+@needs_slapd
+def test_questions_are_secret_once_both_have_agreed(asking, authority):  # noqa: F811
+    secret = Slapd(OBJECTS, authority.server())
+    try:
+        settings = {"auth_ldap.servers.1": "localhost", "auth_ldap.port": str(secret.port), "auth_ldap.use_starttls": "true", "auth_ldap.ssl_options.cacertfile": str(authority.certificate)}
+        connection = connect(asking(settings | {"auth_ldap.queries.resource_access": f'{{in_group, "cn=${{name}},{GROUPS}"}}'}), "jane")
+        # More than one question on one connection to the directory.
+        assert declares(connection, "admins") and declares(connection, "shop-users") and not declares(connection, "inner")
+        connection.close()
+    finally:
+        secret.close()
 
 
 @needs_slapd

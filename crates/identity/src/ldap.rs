@@ -4,6 +4,7 @@
 
 mod evaluate;
 mod facts;
+mod idle;
 mod query;
 mod search;
 mod settings;
@@ -17,14 +18,16 @@ use broker::access::Attempt;
 use evaluate::{Evaluation, Truth};
 use facts::Facts;
 pub use facts::Variable;
+use idle::Idle;
 pub use query::{Case, Queries, Query, Text};
 use rasn_ldap::ResultCode;
 use rustls::ClientConfig;
 use search::{About, Found, Scope, Search, Shelf};
 pub use settings::{AsWhom, DirectorySettings, Lookup, Secured};
 use std::fmt;
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
+use std::time::Instant;
 use talk::Talk;
 pub use template::Template;
 
@@ -48,6 +51,7 @@ impl fmt::Debug for Standing {
 pub struct Directory {
     settings: DirectorySettings,
     tls: Option<Arc<ClientConfig>>,
+    idle: Idle,
 }
 
 /// An answer, or why there is none although the directory answers.
@@ -72,7 +76,8 @@ impl Directory {
             Secured::No => None,
             _ => Some(Arc::new(settings.trust.client()?)),
         };
-        Ok(Self { settings, tls })
+        let idle = Idle::new(settings.most_idle, settings.idle);
+        Ok(Self { settings, tls, idle })
     }
 
     /// True if questions about permissions are asked as the user, with their password.
@@ -148,8 +153,8 @@ impl Directory {
     /// Asks the first server that answers.
     fn each<T>(&self, ask: impl Fn(&mut Talk) -> Result<Answer<T>>) -> Answer<T> {
         let mut last = String::new();
-        for server in &self.settings.servers {
-            match self.connect(server).and_then(|mut talk| ask(&mut talk)) {
+        for (number, server) in self.settings.servers.iter().enumerate() {
+            match self.ask(number, server, &ask) {
                 Ok(answer) => return answer,
                 Err(error) => last = format!("{server}:{} can't be asked: {error}", self.settings.port),
             }
@@ -157,6 +162,25 @@ impl Directory {
         Err(Denied::Unanswered(format!(
             "{last}; it lets nobody in and permits nothing until it answers (auth_ldap.servers)"
         )))
+    }
+
+    /// Asks on a connection that was kept, or on a new one. One that was kept may have ended meanwhile.
+    fn ask<T>(&self, number: usize, server: &str, ask: &impl Fn(&mut Talk) -> Result<T>) -> Result<T> {
+        if let Some(mut talk) = self.idle.take(number, Instant::now()) {
+            talk.within(self.settings.timeout);
+            match ask(&mut talk) {
+                Ok(answer) => {
+                    self.idle.keep(number, talk, Instant::now());
+                    return Ok(answer);
+                }
+                Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
+                Err(_) => {}
+            }
+        }
+        let mut talk = self.connect(server)?;
+        let answer = ask(&mut talk)?;
+        self.idle.keep(number, talk, Instant::now());
+        Ok(answer)
     }
 
     fn connect(&self, server: &str) -> Result<Talk> {

@@ -67,6 +67,10 @@ pub struct DirectorySettings {
     pub port: u16,
     /// `timeout`: how long one server may take in all.
     pub timeout: Duration,
+    /// `idle_timeout`: how long a connection is kept for the next question.
+    pub idle: Duration,
+    /// `connection_pool_size`: how many are, of all servers together.
+    pub most_idle: usize,
     /// `use_ssl` and `use_starttls`.
     pub secured: Secured,
     /// `ssl_options.cacertfile`: how the directory is known.
@@ -112,6 +116,8 @@ impl Default for DirectorySettings {
             servers: Vec::new(),
             port: 389,
             timeout: Duration::from_secs(10),
+            idle: Duration::from_secs(300),
+            most_idle: 64,
             secured: Secured::No,
             trust: Trust::default(),
             pattern: Template::of(Variable::Username),

@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const VERSION: u8 = 3;
@@ -58,6 +58,7 @@ impl Talk {
             match TcpStream::connect_timeout(&address, left) {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
+                    let until = Arc::new(Mutex::new(until));
                     let socket = Patient { socket, until };
                     return Ok(Self {
                         wire: Box::new(socket.try_clone()?),
@@ -70,6 +71,11 @@ impl Talk {
             }
         }
         Err(last)
+    }
+
+    /// What is said from now on must be answered within this time.
+    pub fn within(&mut self, patience: Duration) {
+        *self.socket.until.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + patience;
     }
 
     /// From here on everything is secret, and the directory is the one of this name.
@@ -236,12 +242,14 @@ fn too_late() -> Error {
 /// A socket that is waited for until a time, however often it is read.
 struct Patient {
     socket: TcpStream,
-    until: Instant,
+    /// The same for everybody who has the socket.
+    until: Arc<Mutex<Instant>>,
 }
 
 impl Patient {
     fn left(&self) -> Result<Option<Duration>> {
-        match self.until.saturating_duration_since(Instant::now()) {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        match until.saturating_duration_since(Instant::now()) {
             Duration::ZERO => Err(too_late()),
             left => Ok(Some(left)),
         }
@@ -257,7 +265,7 @@ impl Patient {
 
     fn try_clone(&self) -> Result<Self> {
         let socket = self.socket.try_clone()?;
-        let until = self.until;
+        let until = Arc::clone(&self.until);
         Ok(Self { socket, until })
     }
 }

@@ -11,6 +11,7 @@ use management::SettingInForce;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Debug, Display};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What stands for a secret, whatever it is.
 const MASK: &str = "********";
@@ -296,6 +297,12 @@ fn directory(sheet: &mut Sheet, ldap: &LdapOptions) {
     sheet.list(key("servers"), ldap.servers.values(), NONE);
     sheet.put(key("port"), settings.port);
     sheet.put(key("timeout"), settings.timeout.as_millis());
+    let idle = match settings.idle {
+        Duration::MAX => "infinity".to_owned(),
+        idle => idle.as_millis().to_string(),
+    };
+    sheet.put(key("idle_timeout"), idle);
+    sheet.put(key("connection_pool_size"), settings.most_idle);
     sheet.put(key("use_ssl"), ldap.use_ssl);
     sheet.put(key("use_starttls"), ldap.use_starttls);
     for (name, otherwise) in [

@@ -23,7 +23,6 @@ const OPTION: &str =
     "this option is not part of this version, and logins must not be less guarded than they were told to be";
 const VERIFIED: &str = "whoever is asked about passwords must be who it says it is";
 const OUR_LOG: &str = "what was asked and answered is never logged; why a login was refused is";
-const CONNECTIONS: &str = "each login and each question has a connection of its own";
 const CACHES: &[&str] = &[
     "http",
     "rabbit_auth_backend_http",
@@ -109,8 +108,8 @@ pub const IDENTITY: &[(&str, Rule)] = &[
         Only(&["wildcard"], VERIFIED),
     ),
     ("auth_ldap.log", NoEffect(OUR_LOG)),
-    ("auth_ldap.idle_timeout", NoEffect(CONNECTIONS)),
-    ("auth_ldap.connection_pool_size", NoEffect(CONNECTIONS)),
+    ("auth_ldap.idle_timeout", Sets(ldap::idle)),
+    ("auth_ldap.connection_pool_size", Sets(ldap::pool_size)),
     ("auth_ldap.**", Only(&[], OPTION)),
     // Answers that are kept
     (

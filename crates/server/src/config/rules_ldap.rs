@@ -6,6 +6,7 @@ use super::rules_identity::given;
 use super::{Config, Origin, Setting, queries};
 use identity::{AsWhom, DirectorySettings, Lookup, Secured, Variable};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What is said about a directory.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,6 +123,21 @@ pub fn port(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn timeout(config: &mut Config, setting: &Setting) -> Checked {
     options(config).settings.timeout = patience(setting)?;
+    Ok(())
+}
+
+pub fn idle(config: &mut Config, setting: &Setting) -> Checked {
+    options(config).settings.idle = match setting.value.as_str() {
+        "infinity" => Duration::MAX,
+        _ => Duration::from_millis(
+            number(setting, 0, 86_400_000).ok_or("milliseconds, from 0 to 86400000, or infinity")?,
+        ),
+    };
+    Ok(())
+}
+
+pub fn pool_size(config: &mut Config, setting: &Setting) -> Checked {
+    options(config).settings.most_idle = number(setting, 0, 1_024).ok_or("a number from 0 to 1024")?;
     Ok(())
 }
 
