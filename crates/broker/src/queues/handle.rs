@@ -8,6 +8,7 @@ mod effects;
 
 use super::QueueJournal;
 use super::holding::Holding;
+use super::status::{Published, Status};
 use crate::ends::{Ends, Reply};
 use crate::host::Host;
 use crate::node::Node;
@@ -19,7 +20,7 @@ use model::{ConsumerId, Index, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 use storage::Position;
 
@@ -41,7 +42,7 @@ pub struct Queue {
     host: Mutex<QueueHost>,
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
-    status: Counters,
+    status: Published,
     counts: MessageCounts,
     probe: Probe,
     /// Nobody who watches queues has to be told of the next turn.
@@ -60,91 +61,6 @@ pub struct Queue {
     node: Arc<Node>,
 }
 
-/// A queue's numbers after its last turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Messages that may be delivered.
-    pub ready: u64,
-    /// Messages delivered and not acknowledged.
-    pub unacked: u64,
-    /// Consumers.
-    pub consumers: u64,
-    /// Bytes of memory held by messages.
-    pub memory: usize,
-    /// Bytes of ready bodies.
-    pub ready_bytes: u64,
-    /// Bytes of the bodies of messages delivered and not acknowledged.
-    pub unacked_bytes: u64,
-    /// Messages that the journal knows: persistent ones in a durable queue.
-    pub persistent: u64,
-    /// Bytes of their bodies.
-    pub persistent_bytes: u64,
-    /// Messages that went to consumers since the start, less those that came back.
-    pub handed: u64,
-    /// Messages that were taken since the start.
-    pub taken: u64,
-    /// Messages whose bytes are not in memory.
-    pub paged: u64,
-    /// Bytes of their bodies.
-    pub paged_bytes: u64,
-    /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
-    pub oldest_ms: u64,
-    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch, if that message was in memory; as of
-    /// when somebody looked at the queues that were turned.
-    pub head_timestamp: Option<u64>,
-    /// The only consumer that is served, where one at a time is.
-    pub active: Option<ConsumerId>,
-}
-
-impl Status {
-    /// Ready and unacknowledged messages.
-    pub fn messages(&self) -> u64 {
-        self.ready + self.unacked
-    }
-
-    /// Bytes of their bodies.
-    pub fn bytes(&self) -> u64 {
-        self.ready_bytes + self.unacked_bytes
-    }
-
-    /// How many of them are in memory.
-    pub fn in_memory(&self) -> u64 {
-        self.messages().saturating_sub(self.paged)
-    }
-
-    /// Bytes of the bodies of those.
-    pub fn bytes_in_memory(&self) -> u64 {
-        self.bytes().saturating_sub(self.paged_bytes)
-    }
-
-    /// How many ready ones are in memory. What is paged out is taken to be ready, as long as there are that many: what consumers
-    /// hold came through memory last.
-    pub fn ready_in_memory(&self) -> u64 {
-        self.ready.saturating_sub(self.paged)
-    }
-}
-
-#[derive(Default)]
-struct Counters {
-    ready_bytes: AtomicU64,
-    unacked_bytes: AtomicU64,
-    persistent: AtomicU64,
-    persistent_bytes: AtomicU64,
-    paged_bytes: AtomicU64,
-    handed: AtomicU64,
-    next_seq: AtomicU64,
-    paged: AtomicU64,
-    oldest_ms: AtomicU64,
-    /// One more than the timestamp, or 0.
-    head_timestamp: AtomicU64,
-    /// An id, or 0.
-    active: AtomicU64,
-    ready: AtomicU64,
-    unacked: AtomicU64,
-    consumers: AtomicU64,
-    memory: AtomicUsize,
-}
-
 impl Queue {
     /// A queue around a new or replayed machine.
     pub fn new(id: QueueId, vhost: Arc<str>, name: Arc<str>, host: QueueHost, node: Arc<Node>) -> Arc<Self> {
@@ -156,7 +72,7 @@ impl Queue {
             host: Mutex::new(host),
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),
-            status: Counters::default(),
+            status: Published::default(),
             counts: MessageCounts::default(),
             probe: Probe::default(),
             touched: AtomicBool::new(!node.touched.is_watched()),
@@ -184,30 +100,7 @@ impl Queue {
 
     /// Its numbers after its last turn.
     pub fn status(&self) -> Status {
-        Status {
-            ready: self.status.ready.load(Ordering::Relaxed),
-            unacked: self.status.unacked.load(Ordering::Relaxed),
-            consumers: self.status.consumers.load(Ordering::Relaxed),
-            memory: self.status.memory.load(Ordering::Relaxed),
-            ready_bytes: self.status.ready_bytes.load(Ordering::Relaxed),
-            unacked_bytes: self.status.unacked_bytes.load(Ordering::Relaxed),
-            persistent: self.status.persistent.load(Ordering::Relaxed),
-            persistent_bytes: self.status.persistent_bytes.load(Ordering::Relaxed),
-            paged_bytes: self.status.paged_bytes.load(Ordering::Relaxed),
-            handed: self.status.handed.load(Ordering::Relaxed),
-            taken: self
-                .status
-                .next_seq
-                .load(Ordering::Relaxed)
-                .saturating_sub(self.first_seq),
-            paged: self.status.paged.load(Ordering::Relaxed),
-            oldest_ms: self.status.oldest_ms.load(Ordering::Relaxed),
-            head_timestamp: self.status.head_timestamp.load(Ordering::Relaxed).checked_sub(1),
-            active: match self.status.active.load(Ordering::Relaxed) {
-                0 => None,
-                id => Some(ConsumerId(id)),
-            },
-        }
+        self.status.load(self.first_seq)
     }
 
     /// How long its messages take, by sample; `None` if none was sampled, as in queues with priorities or groups.
@@ -237,9 +130,7 @@ impl Queue {
         let Ok(host) = self.host.try_lock() else {
             return self.touch();
         };
-        let head = host.machine.head_timestamp();
-        let known = head.map_or(0, |timestamp| timestamp.saturating_add(1));
-        self.status.head_timestamp.store(known, Ordering::Relaxed);
+        self.status.note_head(host.machine.head_timestamp());
         self.finish(host, Actions::default());
     }
 
@@ -439,7 +330,7 @@ impl Queue {
                 self.counts.publish.add(block.len() as u64);
                 // The lanes of a sorted queue number their messages each for itself.
                 if matches!(host.machine, Classic::Plain(_)) {
-                    let next = self.status.next_seq.load(Ordering::Relaxed);
+                    let next = self.status.next_seq();
                     let timed = self.probe.published(next, || self.node.micros());
                     if let Some(receipt) = receipt {
                         receipt.timed = timed;
@@ -462,8 +353,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.node
-            .memory_changed(self.status.memory.load(Ordering::Relaxed), 0);
+        self.node.memory_changed(self.status.memory(), 0);
     }
 }
 

@@ -5,7 +5,9 @@ mod holding;
 mod journal;
 mod look;
 mod registry;
+mod status;
 
-pub use handle::{Queue, Status};
+pub use handle::Queue;
 pub use journal::QueueJournal;
 pub use registry::Registry;
+pub use status::Status;

@@ -152,30 +152,8 @@ impl Queue {
     pub(super) fn publish_status(&self, host: &QueueHost, relieved: &mut Vec<Arc<Relief>>) {
         let status = host.machine.status();
         self.holding.look(&status, || self.node.micros(), relieved);
-        self.status.ready.store(status.ready, Ordering::Relaxed);
-        self.status.unacked.store(status.unacked, Ordering::Relaxed);
-        self.status
-            .consumers
-            .store(status.consumers as u64, Ordering::Relaxed);
-        self.status
-            .ready_bytes
-            .store(status.ready_bytes, Ordering::Relaxed);
-        for (known, now) in [
-            (&self.status.unacked_bytes, status.unacked_bytes),
-            (&self.status.persistent, status.persistent),
-            (&self.status.persistent_bytes, status.persistent_bytes),
-            (&self.status.paged_bytes, status.paged_bytes),
-        ] {
-            known.store(now, Ordering::Relaxed);
-        }
-        self.status.handed.store(status.handed, Ordering::Relaxed);
-        self.status.next_seq.store(status.next_seq, Ordering::Relaxed);
-        self.status.paged.store(status.paged, Ordering::Relaxed);
-        self.status.oldest_ms.store(status.oldest_ms, Ordering::Relaxed);
+        let before = self.status.store(&status);
         self.probe.look(status.ready, status.unacked);
-        let active = status.active.map_or(0, |consumer| consumer.0);
-        self.status.active.store(active, Ordering::Relaxed);
-        let before = self.status.memory.swap(status.memory, Ordering::SeqCst);
         self.node.memory_changed(before, status.memory);
         if !self.touched.load(Ordering::Relaxed) {
             self.touch();
