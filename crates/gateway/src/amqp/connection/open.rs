@@ -1,19 +1,18 @@
-//! An open connection: frames to channels.
+//! An open connection: bytes to frames, publishes and frames to channels.
+
+mod frames;
 
 use super::Name;
 use super::departed::Departures;
 use super::heartbeat::{Heartbeat, Millis};
 use super::output::{BACKLOG, Output};
-use crate::amqp::channel::{Channel, Context, Next, State};
-use crate::amqp::refusal;
+use crate::amqp::channel::{Channel, Context, State};
 use broker::sight;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason, Session};
 use model::Limits;
-use protocol::amqp::handshake::{Capabilities, Tuning, unexpected_method};
-use protocol::amqp::method::{Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk, ConnectionBlocked};
-use protocol::amqp::{
-    Exception, Frame, Method, MethodId, Part, PublishScanner, ReplyCode, Step, encode, next_frame,
-};
+use protocol::amqp::handshake::{Capabilities, Tuning};
+use protocol::amqp::method::ConnectionBlocked;
+use protocol::amqp::{Exception, PublishScanner, encode, next_frame};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -345,113 +344,7 @@ impl Open {
         }
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, out: &mut Output) -> Result<(), Exception> {
-        if frame.channel == 0 {
-            return self.connection_frame(frame, out);
-        }
-        match self.channels.get(frame.channel as usize) {
-            Some(Some(channel)) => match channel.state {
-                State::Open => self.channel_frame(frame, out),
-                State::Closing | State::Finishing => self.closing_channel_frame(frame, out),
-            },
-            _ => self.unopened_channel_frame(frame, out),
-        }
-    }
-
-    /// Channel 0: what concerns the connection.
-    fn connection_frame(&mut self, frame: &Frame<'_>, out: &mut Output) -> Result<(), Exception> {
-        let id = match frame.part()? {
-            Part::Heartbeat => return Ok(()),
-            Part::Method(id, fields) => {
-                let method = Method::decode(id, fields).map_err(|error| error.exception())?;
-                if let Method::ConnectionUpdateSecret(update) = &method {
-                    self.update_secret(update, out);
-                    return Ok(());
-                }
-                method.id()
-            }
-            _ => return Err(frame.unexpected()),
-        };
-        match (id.class, id.method) {
-            (10, 50) => {
-                self.finishing = Some(self.now);
-                self.flush();
-                self.close_channels(out);
-                Ok(())
-            }
-            // Answers to what we never ask; RabbitMQ lets a late one pass.
-            (10, 51) => Ok(()),
-            _ => Err(unexpected_method("running", id)),
-        }
-    }
-
-    fn unopened_channel_frame(&mut self, frame: &Frame<'_>, out: &mut Output) -> Result<(), Exception> {
-        let (id, fields) = match frame.part()? {
-            Part::Method(id, fields) => (id, fields),
-            Part::Heartbeat => return Err(frame.unexpected()),
-            _ => (MethodId::NONE, &[][..]),
-        };
-        if id != ChannelOpen::ID {
-            return Err(Exception::new(
-                ReplyCode::ChannelError,
-                "expected 'channel.open'",
-                id,
-            ));
-        }
-        ChannelOpen::decode(fields).map_err(|error| error.exception())?;
-        let limit = match self.tuning.channel_max {
-            0 => u16::MAX,
-            limit => limit,
-        };
-        // RabbitMQ counts channels and lets their numbers be any; a number beyond the limit would be ours to store.
-        let (opened, number) = (self.channel_count, frame.channel);
-        let refused = if opened >= limit {
-            Some(format!(
-                "number of channels opened ({opened}) has reached the negotiated channel_max ({limit})"
-            ))
-        } else if number > limit {
-            Some(format!(
-                "channel number {number} is above the negotiated channel_max ({limit})"
-            ))
-        } else {
-            None
-        };
-        if let Some(text) = refused {
-            return Err(Exception::new(ReplyCode::NotAllowed, text, MethodId::NONE));
-        }
-        let refused = |refusal| refusal::exception(&refusal, MethodId::NONE);
-        self.session.open_channel().map_err(refused)?;
-        self.lives = self.lives.wrapping_add(1);
-        self.channel_count += 1;
-        let at = frame.channel as usize;
-        if self.channels.len() <= at {
-            self.channels.resize_with(at + 1, || None);
-        }
-        let id = ChannelId {
-            number: frame.channel,
-            life: self.lives,
-        };
-        self.channels[at] = Some(Box::new(Channel::new(
-            id,
-            self.session.intercepts(),
-            self.shown.open_channel(id.number),
-        )));
-        encode::method(out.bytes(), frame.channel, &ChannelOpenOk {});
-        Ok(())
-    }
-
-    /// After a channel's close only the answer to it counts (or the client's own close, if the two crossed).
-    fn closing_channel_frame(&mut self, frame: &Frame<'_>, out: &mut Output) -> Result<(), Exception> {
-        if let Part::Method(id, _) = frame.part()? {
-            match (id.class, id.method) {
-                (20, 41) => self.forget_channel(frame.channel),
-                (20, 40) => encode::method(out.bytes(), frame.channel, &ChannelCloseOk {}),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
+    /// The channel is no more.
     pub(super) fn forget_channel(&mut self, number: u16) {
         if let Some(slot) = self.channels.get_mut(number as usize)
             && slot.take().is_some()
@@ -459,135 +352,5 @@ impl Open {
             self.channel_count -= 1;
             self.session.close_channel();
         }
-    }
-
-    fn channel_frame(&mut self, frame: &Frame<'_>, out: &mut Output) -> Result<(), Exception> {
-        let number = frame.channel;
-        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
-            return Ok(());
-        };
-        let mut assembler = std::mem::take(&mut channel.assembler);
-        let mut whole = false;
-        let result = match assembler.feed(frame, &self.limits) {
-            Ok(Step::More) => Ok(()),
-            Ok(Step::Method(method)) => self.channel_method(number, &method, out),
-            Ok(Step::Content(content)) => match content.method {
-                Method::BasicPublish(it) => {
-                    whole = true;
-                    let publish = protocol::amqp::Publish {
-                        channel: number,
-                        exchange: it.exchange,
-                        routing_key: it.routing_key,
-                        mandatory: it.mandatory,
-                        immediate: it.immediate,
-                        properties: content.properties,
-                        body: content.body,
-                    };
-                    self.publish(&publish, out)
-                }
-                other => Err(Exception::new(
-                    ReplyCode::CommandInvalid,
-                    "unimplemented method",
-                    other.id(),
-                )),
-            },
-            Ok(Step::Refused(exception)) | Err(exception) => Err(exception),
-        };
-        if whole && result.is_err() && self.must_ask() {
-            assembler.take_back();
-        }
-        if let Some(Some(channel)) = self.channels.get_mut(number as usize)
-            && channel.state == State::Open
-        {
-            channel.assembler = assembler;
-        }
-        result
-    }
-
-    /// The general way in for a message.
-    fn publish(&mut self, publish: &protocol::amqp::Publish<'_>, out: &mut Output) -> Result<(), Exception> {
-        let Some(Some(channel)) = self.channels.get_mut(publish.channel as usize) else {
-            return Ok(());
-        };
-        if !channel.dirty {
-            channel.dirty = true;
-            self.dirty.push(publish.channel);
-        }
-        let mut cx = Context {
-            session: &self.session,
-            limits: &self.limits,
-            frame_max: self.tuning.frame_max,
-            out: out.bytes(),
-            now: self.now,
-        };
-        channel.publish(publish, &mut cx)?;
-        channel.count_published(1);
-        self.sizes.note(publish.body.len(), &self.shown.sizes);
-        self.sizes.show(&self.shown.sizes);
-        if let Some(reason) = self.alarm {
-            self.block(reason, out);
-        }
-        Ok(())
-    }
-
-    fn channel_method(
-        &mut self,
-        number: u16,
-        method: &Method<'_>,
-        out: &mut Output,
-    ) -> Result<(), Exception> {
-        if !Channel::is_settling(method) {
-            // What the method asks about must know everything that came before it.
-            self.flush();
-            if self.has_channel_limit(number) {
-                // What came beyond the channel's prefetch is ready again before anybody asks.
-                self.absorb(out);
-            }
-        }
-        if let Method::BasicCancel(it) = method {
-            self.cancel_subscription(number, it.consumer_tag, out);
-        }
-        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
-            return Ok(());
-        };
-        if !channel.dirty {
-            channel.dirty = true;
-            self.dirty.push(number);
-        }
-        let mut cx = Context {
-            session: &self.session,
-            limits: &self.limits,
-            frame_max: self.tuning.frame_max,
-            out: out.bytes(),
-            now: self.now,
-        };
-        let waiting = channel.waiting_replies();
-        if !Channel::is_settling(method) {
-            self.effort += 1;
-        }
-        let next = channel.method(method, &mut cx)?;
-        self.held_replies += channel.waiting_replies() - waiting;
-        self.late_at = self.late_at.min(channel.next_deadline());
-        if !channel.departed.is_empty() {
-            self.departures
-                .add(self.now, std::mem::take(&mut channel.departed));
-        }
-        match next {
-            Next::Go => {}
-            Next::Close => self.finish_channel(number, out),
-            Next::Pause(pause) => {
-                self.pressure = Some(pause);
-                self.patient_until = None;
-            }
-            Next::WaitForGet { queue, no_ack } => {
-                let channel = channel.id();
-                self.getting = Some(Box::new(Waiting {
-                    channel,
-                    queue,
-                    no_ack,
-                }));
-            }
-        }
-        Ok(())
     }
 }
