@@ -1,7 +1,6 @@
 """Permissions that a service is asked about over HTTP, as each is needed: what it is asked, who waits meanwhile, what is remembered."""
 
 import threading
-import time
 import urllib.error
 
 import pika
@@ -11,6 +10,7 @@ from directory import Service
 from test_audit import call
 from test_process import broker, pytestmark  # noqa: F401 - a fixture and a mark
 from test_tls import said
+from waiting import until
 
 PATHS = ("user", "vhost", "resource", "topic")
 
@@ -158,9 +158,7 @@ def test_who_waits_for_an_answer_holds_up_nobody_else(broker, judge):  # noqa: F
     slow = [threading.Thread(target=lambda: connect(one).channel().queue_declare("slow")) for _ in range(8)]
     for thread in slow:
         thread.start()
-    began = time.monotonic()
-    while sum(fields.get("name") == "slow" for _, fields in judge.service.asked) < 8:
-        assert time.monotonic() - began < 10
+    until(lambda: sum(fields.get("name") == "slow" for _, fields in judge.service.asked) == 8)
     channel = connection.channel()
     published(channel, "", "q")
     channel.queue_declare("q2")
