@@ -27,11 +27,20 @@
 //!
 //! # Other reading
 //!
-//! [`browse`] looks through a queue, and takes out what operators name. [`broker`] opens and closes; [`recovery`]
-//! replays; [`session`] is a connection as the hall sees it; `topology` declares and binds; `caches` knows what has
-//! passed deduplication exchanges; `notices` publishes what the node itself has to tell (`events`, `firehose`,
-//! `log_exchange`), `watchers` are told without an exchange; [`sight`] is what operators see of clients; [`alarms`] and [`pressure`] slow publishers down, `pace`
-//! to the speed of quick consumers.
+//! Opening and closing: [`broker`], [`recovery`] (replays), `service` (what operators change while it runs), `node` (what all queues
+//! share), `worker` (a thread with a mailbox), `options`, `ends` (what doors tie to requests).
+//!
+//! What exists: `topology` turns the catalog, [`declare`], `policies`, `rules` and `administer` ask it, [`session`] is a connection as
+//! the hall sees it, [`access`] says who may come in and what they may do, `passwords` who they are, `tally` how much they may have open.
+//!
+//! What becomes of messages besides: `copies` (`CC` and `BCC`), `interceptors` (what the node writes into them), [`replies`] (answers
+//! without a queue), `deaths` (what a dead letter carries of its past), `caches` (what has passed deduplicating exchanges),
+//! [`browse`] (looking through a queue, and taking out what operators name).
+//!
+//! Who is slowed down: [`alarms`] and [`pressure`] slow publishers, `pace` to the speed of quick consumers.
+//!
+//! What is told: [`sight`] is what operators see of clients, `survey` of the node; `notices` publishes what the node itself has to
+//! tell (`events`, `firehose`, `log_exchange`), `watchers` are told without an exchange.
 
 pub mod access;
 mod administer;
