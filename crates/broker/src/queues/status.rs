@@ -93,23 +93,20 @@ pub(super) struct Published {
 impl Published {
     /// After a turn. Returns how many bytes of memory it held before.
     pub(super) fn store(&self, status: &fifo::Status) -> usize {
-        for (known, now) in [
-            (&self.ready, status.ready),
-            (&self.ready_bytes, status.ready_bytes),
-            (&self.unacked, status.unacked),
-            (&self.unacked_bytes, status.unacked_bytes),
-            (&self.persistent, status.persistent),
-            (&self.persistent_bytes, status.persistent_bytes),
-            (&self.paged, status.paged),
-            (&self.paged_bytes, status.paged_bytes),
-            (&self.consumers, status.consumers as u64),
-            (&self.handed, status.handed),
-            (&self.next_seq, status.next_seq),
-            (&self.oldest_ms, status.oldest_ms),
-            (&self.active, status.active.map_or(0, |consumer| consumer.0)),
-        ] {
-            known.store(now, Ordering::Relaxed);
-        }
+        let set = |number: &AtomicU64, now| number.store(now, Ordering::Relaxed);
+        set(&self.ready, status.ready);
+        set(&self.ready_bytes, status.ready_bytes);
+        set(&self.unacked, status.unacked);
+        set(&self.unacked_bytes, status.unacked_bytes);
+        set(&self.persistent, status.persistent);
+        set(&self.persistent_bytes, status.persistent_bytes);
+        set(&self.paged, status.paged);
+        set(&self.paged_bytes, status.paged_bytes);
+        set(&self.consumers, status.consumers as u64);
+        set(&self.handed, status.handed);
+        set(&self.next_seq, status.next_seq);
+        set(&self.oldest_ms, status.oldest_ms);
+        set(&self.active, status.active.map_or(0, |consumer| consumer.0));
         self.memory.swap(status.memory, Ordering::SeqCst)
     }
 
