@@ -217,10 +217,10 @@ fn doors(config: &Config) -> Result<Doors, StartError> {
             door.proxies = Some(Arc::clone(&proxies));
         }
     }
-    let http = config.management.addresses(any);
-    let http = named(http, &config.management.tls, &config.tls, &mut load)?;
-    let metrics = config.prometheus.addresses(any);
-    let metrics = named(metrics, &config.prometheus.tls, &config.tls, &mut load)?;
+    let http = config.management.door.addresses(any);
+    let http = named(http, &config.management.door.tls, &config.tls, &mut load)?;
+    let metrics = config.prometheus.door.addresses(any);
+    let metrics = named(metrics, &config.prometheus.door.tls, &config.tls, &mut load)?;
     Ok(Doors {
         amqp,
         http,
@@ -284,7 +284,7 @@ fn open_metrics(
     doors: Vec<Door>,
 ) -> Result<Option<Metrics>, StartError> {
     let settings = &config.prometheus;
-    if !settings.enabled {
+    if !settings.door.enabled {
         return Ok(None);
     }
     let options = MetricsOptions {
@@ -296,7 +296,7 @@ fn open_metrics(
     };
     match Metrics::start(Arc::clone(broker), options) {
         Ok(metrics) => Ok(Some(metrics)),
-        Err(error) if settings.required || settings.tls_port.is_some() => Err(error),
+        Err(error) if settings.door.required || settings.door.tls_port.is_some() => Err(error),
         Err(error) => {
             tracing::warn!(area = "boot", "serving without metrics for Prometheus: {error}");
             Ok(None)
@@ -317,7 +317,7 @@ fn open_management(
             Err(error) => error,
         };
         match &error {
-            StartError::Listen { .. } if !config.management.required => {
+            StartError::Listen { .. } if !config.management.door.required => {
                 tracing::warn!(area = "boot", "serving without the HTTP API: {error}");
                 options.doors.clear();
             }

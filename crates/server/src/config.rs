@@ -5,6 +5,7 @@
 
 pub mod advanced;
 pub mod error;
+mod http_door;
 mod in_force;
 pub mod keys;
 mod keys_identity;
@@ -31,6 +32,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 pub use error::{ConfigError, Origin};
+pub use http_door::HttpDoor;
 pub use in_force::in_force;
 pub use load::{Loaded, load};
 pub use log_options::{ConsoleStream, Level, LogFormat, LogOptions};
@@ -109,22 +111,8 @@ pub struct Config {
 /// The HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementOptions {
-    /// It is opened (`management.listener = none`: it isn't).
-    pub enabled: bool,
-    /// `management.tcp.port`.
-    pub port: u16,
-    /// `management.listener.ssl`: this port speaks TLS.
-    pub port_is_secured: bool,
-    /// `management.ssl.port`: a port with TLS. Without `management.tcp.port` it is the only one then.
-    pub tls_port: Option<u16>,
-    /// `management.ssl.ip`; `None` is every address.
-    pub tls_ip: Option<IpAddr>,
-    /// `management.tcp.ip`; `None` is every address.
-    pub ip: Option<IpAddr>,
-    /// Port or address were set: then the node doesn't start without them. The default port may be another node's.
-    pub required: bool,
-    /// `management.ssl.*`.
-    pub tls: TlsOptions,
+    /// `management.listener`, `management.tcp.*` and `management.ssl.*`.
+    pub door: HttpDoor,
     /// `management.http.max_body_size`, in bytes.
     pub body_limit: usize,
     /// `management.web_socket`: clients for messages may come by a WebSocket.
@@ -137,33 +125,10 @@ pub struct ManagementOptions {
     pub enable_queue_totals: bool,
 }
 
-impl ManagementOptions {
-    /// The addresses to bind, and whether TLS is spoken there. `any` is what "every address" is on this machine.
-    pub fn addresses(&self, any: IpAddr) -> Vec<(SocketAddr, bool)> {
-        let port = (
-            SocketAddr::new(self.ip.unwrap_or(any), self.port),
-            self.port_is_secured,
-        );
-        let tls = self
-            .tls_port
-            .map(|port| (SocketAddr::new(self.tls_ip.unwrap_or(any), port), true));
-        let wanted = self.required || tls.is_none();
-        let both = wanted.then_some(port).into_iter().chain(tls);
-        both.filter(|_| self.enabled).collect()
-    }
-}
-
 impl Default for ManagementOptions {
     fn default() -> Self {
         Self {
-            enabled: true,
-            port: 15672,
-            port_is_secured: false,
-            tls_port: None,
-            tls_ip: None,
-            ip: None,
-            required: false,
-            tls: TlsOptions::new("management.ssl"),
+            door: HttpDoor::new(15672, "management.ssl"),
             body_limit: 10_485_760,
             origins: management::Origins::default(),
             web_socket: true,
@@ -176,49 +141,18 @@ impl Default for ManagementOptions {
 /// The page for Prometheus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrometheusOptions {
-    /// It is opened (`prometheus.listener = none`: it isn't).
-    pub enabled: bool,
-    /// `prometheus.tcp.port`.
-    pub port: u16,
-    /// `prometheus.ssl.port`: a port with TLS. Without `prometheus.tcp.port` it is the only one then.
-    pub tls_port: Option<u16>,
-    /// `prometheus.ssl.ip`; `None` is every address.
-    pub tls_ip: Option<IpAddr>,
-    /// `prometheus.ssl.*`.
-    pub tls: TlsOptions,
-    /// `prometheus.tcp.ip`; `None` is every address.
-    pub ip: Option<IpAddr>,
-    /// Port or address were set: then the node doesn't start without them. The default port may be another node's.
-    pub required: bool,
+    /// `prometheus.listener`, `prometheus.tcp.*` and `prometheus.ssl.*`.
+    pub door: HttpDoor,
     /// `prometheus.return_per_object_metrics`.
     pub per_object: bool,
     /// `prometheus.object_limit`: so many objects of a kind are shown one by one.
     pub object_limit: usize,
 }
 
-impl PrometheusOptions {
-    /// The addresses to bind, and whether TLS is spoken there. `any` is what "every address" is on this machine.
-    pub fn addresses(&self, any: IpAddr) -> Vec<(SocketAddr, bool)> {
-        let port = (SocketAddr::new(self.ip.unwrap_or(any), self.port), false);
-        let tls = self
-            .tls_port
-            .map(|port| (SocketAddr::new(self.tls_ip.unwrap_or(any), port), true));
-        let wanted = self.required || tls.is_none();
-        let both = wanted.then_some(port).into_iter().chain(tls);
-        both.filter(|_| self.enabled).collect()
-    }
-}
-
 impl Default for PrometheusOptions {
     fn default() -> Self {
         Self {
-            enabled: true,
-            port: 15692,
-            tls_port: None,
-            tls_ip: None,
-            tls: TlsOptions::new("prometheus.ssl"),
-            ip: None,
-            required: false,
+            door: HttpDoor::new(15692, "prometheus.ssl"),
             per_object: false,
             object_limit: 10_000,
         }

@@ -5,7 +5,9 @@
 use super::keys::{self, Rule};
 use super::rules_backends::BackendOptions;
 use super::rules_ldap::LdapOptions;
-use super::{Config, ConsoleStream, IdentityOptions, Level, Listener, LogFormat, Setting, Watermark};
+use super::{
+    Config, ConsoleStream, HttpDoor, IdentityOptions, Level, Listener, LogFormat, Setting, Watermark,
+};
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use management::SettingInForce;
 use std::collections::{BTreeMap, HashMap};
@@ -440,16 +442,9 @@ fn logs(sheet: &mut Sheet, config: &Config) {
 
 fn pages(sheet: &mut Sheet, config: &Config) {
     let management = &config.management;
-    sheet.put(
-        "management.listener",
-        if management.enabled { "on" } else { NONE },
-    );
-    sheet.put("management.tcp.port", management.port);
-    sheet.maybe("management.tcp.ip", management.ip);
-    sheet.put("management.listener.ssl", management.port_is_secured);
-    sheet.maybe("management.ssl.port", management.tls_port);
-    sheet.maybe("management.ssl.ip", management.tls_ip);
-    tls(sheet, "management.ssl", &management.tls);
+    http(sheet, "management", &management.door);
+    sheet.put("management.listener.ssl", management.door.port_is_secured);
+    tls(sheet, "management.ssl", &management.door.tls);
     sheet.put("management.http.max_body_size", management.body_limit);
     sheet.put("management.disable_stats", management.disable_stats);
     sheet.put("management.enable_queue_totals", management.enable_queue_totals);
@@ -457,17 +452,19 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     sheet.put("management.cors.max_age", management.origins.max_age_s);
     sheet.put("management.web_socket", management.web_socket);
     let prometheus = &config.prometheus;
-    sheet.put(
-        "prometheus.listener",
-        if prometheus.enabled { "on" } else { NONE },
-    );
-    sheet.put("prometheus.tcp.port", prometheus.port);
-    sheet.maybe("prometheus.tcp.ip", prometheus.ip);
+    http(sheet, "prometheus", &prometheus.door);
+    tls(sheet, "prometheus.ssl", &prometheus.door.tls);
     sheet.put("prometheus.return_per_object_metrics", prometheus.per_object);
     sheet.put("prometheus.object_limit", prometheus.object_limit);
-    sheet.maybe("prometheus.ssl.port", prometheus.tls_port);
-    sheet.maybe("prometheus.ssl.ip", prometheus.tls_ip);
-    tls(sheet, "prometheus.ssl", &prometheus.tls);
+}
+
+fn http(sheet: &mut Sheet, section: &str, door: &HttpDoor) {
+    let key = |name: &str| format!("{section}.{name}");
+    sheet.put(key("listener"), if door.enabled { "on" } else { NONE });
+    sheet.put(key("tcp.port"), door.port);
+    sheet.maybe(key("tcp.ip"), door.ip);
+    sheet.maybe(key("ssl.port"), door.tls_port);
+    sheet.maybe(key("ssl.ip"), door.tls_ip);
 }
 
 fn debug(value: impl Debug) -> String {

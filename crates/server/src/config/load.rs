@@ -182,7 +182,7 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
 
 fn contradictions_of_tls(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
-    for tls in [&config.tls, &config.management.tls] {
+    for tls in [&config.tls, &config.management.door.tls] {
         for cipher in tls.ciphers.iter().filter(|name| !ciphers::is_spoken(name)) {
             warnings.push(format!(
                 "{}.ciphers: {cipher} is not spoken here; the suite is left out",
@@ -301,24 +301,37 @@ mod tests {
 
     #[test]
     fn the_http_api_listens_where_it_is_told() {
-        let said = config("management.tcp.port = 8080\nmanagement.tcp.ip = 127.0.0.1").management;
+        let said = config("management.tcp.port = 8080\nmanagement.tcp.ip = 127.0.0.1")
+            .management
+            .door;
         let any = "::".parse().unwrap();
         let at = |text: &str, secured| (text.parse().unwrap(), secured);
         assert_eq!(said.addresses(any), [at("127.0.0.1:8080", false)]);
-        let silent = Config::default().management;
+        let silent = Config::default().management.door;
         assert_eq!(silent.addresses(any), [at("[::]:15672", false)]);
-        assert_eq!(config("management.listener = none").management.addresses(any), []);
+        assert_eq!(
+            config("management.listener = none")
+                .management
+                .door
+                .addresses(any),
+            []
+        );
         let alone =
             config("management.ssl.port = 15671\nmanagement.ssl.ip = ::1\nmanagement.ssl.certfile = c.pem")
-                .management;
+                .management
+                .door;
         assert_eq!(alone.addresses(any), [at("[::1]:15671", true)]);
         assert_eq!(alone.tls.certificate.as_deref(), Some(Path::new("c.pem")));
-        let both = config("management.ssl.port = 15671\nmanagement.tcp.port = 15672").management;
+        let both = config("management.ssl.port = 15671\nmanagement.tcp.port = 15672")
+            .management
+            .door;
         assert_eq!(
             both.addresses(any),
             [at("[::]:15672", false), at("[::]:15671", true)]
         );
-        let older = config("management.listener.port = 8443\nmanagement.listener.ssl = true").management;
+        let older = config("management.listener.port = 8443\nmanagement.listener.ssl = true")
+            .management
+            .door;
         assert_eq!(older.addresses(any), [at("[::]:8443", true)]);
     }
 
@@ -456,16 +469,20 @@ mod tests {
             "ssl_options.crl_check = peer\nmanagement.ssl.crl_check = true\nmanagement.ssl.crl_sources.1 = dir\n\
              management.ssl.crl_sources.1.path = /m\nprometheus.ssl.crl_check = best_effort\nprometheus.ssl.crl_sources.a.path = /p\n",
         );
-        let found = [&said.tls, &said.management.tls, &said.prometheus.tls].map(|it| it.revocation.check);
+        let found =
+            [&said.tls, &said.management.door.tls, &said.prometheus.door.tls].map(|it| it.revocation.check);
         use listener::RevocationCheck::{BestEffort, Chain, Peer};
         assert_eq!(found, [Peer, Chain, BestEffort]);
-        assert_eq!(said.management.tls.revocation.directories, [Path::new("/m")]);
-        assert_eq!(said.prometheus.tls.revocation.directories, [Path::new("/p")]);
+        assert_eq!(said.management.door.tls.revocation.directories, [Path::new("/m")]);
+        assert_eq!(said.prometheus.door.tls.revocation.directories, [Path::new("/p")]);
         let older = config(
             "management.listener.ssl_opts.crl_check = peer\nmanagement.listener.ssl_opts.crl_sources.1.path = /m\n",
         );
-        assert_eq!(older.management.tls.revocation.check, Peer);
-        assert_eq!(older.management.tls.revocation.directories, [Path::new("/m")]);
+        assert_eq!(older.management.door.tls.revocation.check, Peer);
+        assert_eq!(
+            older.management.door.tls.revocation.directories,
+            [Path::new("/m")]
+        );
     }
 
     #[test]

@@ -4,26 +4,15 @@ use super::rules::{Checked, MESSAGE_BYTES_MOST, boolean, bytes_between, number, 
 use super::{Config, Setting};
 
 pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
-    only_none(setting)?;
-    config.management.enabled = false;
-    Ok(())
+    config.management.door.close(setting)
 }
 
 pub fn port(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.port =
-        number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
-    config.management.required = true;
-    Ok(())
+    config.management.door.set_port(setting)
 }
 
 pub fn ip(config: &mut Config, setting: &Setting) -> Checked {
-    let ip = setting
-        .value
-        .parse()
-        .map_err(|_| "an IP address, such as 127.0.0.1")?;
-    config.management.ip = Some(ip);
-    config.management.required = true;
-    Ok(())
+    config.management.door.set_ip(setting)
 }
 
 pub fn body_limit(config: &mut Config, setting: &Setting) -> Checked {

@@ -1,26 +1,18 @@
 //! `prometheus.*`: the page of metrics.
 
-use super::rules::{Checked, boolean, number, only_none};
+use super::rules::{Checked, boolean, number};
 use super::{Config, Setting};
 
 pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
-    only_none(setting)?;
-    config.prometheus.enabled = false;
-    Ok(())
+    config.prometheus.door.close(setting)
 }
 
 pub fn port(config: &mut Config, setting: &Setting) -> Checked {
-    config.prometheus.port =
-        number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
-    config.prometheus.required = true;
-    Ok(())
+    config.prometheus.door.set_port(setting)
 }
 
 pub fn ip(config: &mut Config, setting: &Setting) -> Checked {
-    let ip = setting.value.parse();
-    config.prometheus.ip = Some(ip.map_err(|_| "an IP address, such as 127.0.0.1")?);
-    config.prometheus.required = true;
-    Ok(())
+    config.prometheus.door.set_ip(setting)
 }
 
 pub fn per_object(config: &mut Config, setting: &Setting) -> Checked {

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// The options that a key belongs to.
 fn options<'a>(config: &'a mut Config, setting: &Setting) -> &'a mut TlsOptions {
     match setting.key.segments().first().map(String::as_str) {
-        Some("management") => &mut config.management.tls,
-        Some("prometheus") => &mut config.prometheus.tls,
+        Some("management") => &mut config.management.door.tls,
+        Some("prometheus") => &mut config.prometheus.door.tls,
         _ => &mut config.tls,
     }
 }
@@ -142,8 +142,8 @@ pub fn crl_path(config: &mut Config, setting: &Setting) -> Checked {
 pub fn handshake_timeout(config: &mut Config, setting: &Setting) -> Checked {
     let ms = whole(&setting.value, 100, 3_600_000).ok_or("milliseconds, from 100 to 3600000")?;
     config.tls.handshake_timeout = Duration::from_millis(ms);
-    config.management.tls.handshake_timeout = Duration::from_millis(ms);
-    config.prometheus.tls.handshake_timeout = Duration::from_millis(ms);
+    config.management.door.tls.handshake_timeout = Duration::from_millis(ms);
+    config.prometheus.door.tls.handshake_timeout = Duration::from_millis(ms);
     Ok(())
 }
 
@@ -177,30 +177,22 @@ pub fn san_index(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn management_listener(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.port_is_secured = boolean(setting)?;
+    config.management.door.port_is_secured = boolean(setting)?;
     Ok(())
 }
 
 pub fn management_port(config: &mut Config, setting: &Setting) -> Checked {
-    let port = number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
-    config.management.tls_port = Some(port);
-    Ok(())
+    config.management.door.set_tls_port(setting)
 }
 
 pub fn management_ip(config: &mut Config, setting: &Setting) -> Checked {
-    let ip = setting.value.parse();
-    config.management.tls_ip = Some(ip.map_err(|_| "an IP address, such as 127.0.0.1")?);
-    Ok(())
+    config.management.door.set_tls_ip(setting)
 }
 
 pub fn prometheus_port(config: &mut Config, setting: &Setting) -> Checked {
-    let port = number(setting, 0, 65_535).ok_or("a port, from 0 (any that is free) to 65535")?;
-    config.prometheus.tls_port = Some(port);
-    Ok(())
+    config.prometheus.door.set_tls_port(setting)
 }
 
 pub fn prometheus_ip(config: &mut Config, setting: &Setting) -> Checked {
-    let ip = setting.value.parse();
-    config.prometheus.tls_ip = Some(ip.map_err(|_| "an IP address, such as 127.0.0.1")?);
-    Ok(())
+    config.prometheus.door.set_tls_ip(setting)
 }
