@@ -1,0 +1,476 @@
+use super::super::{Listener, sources};
+use super::*;
+use std::path::Path;
+
+fn loaded(text: &str) -> Result<Loaded, Vec<String>> {
+    let settings = sources::text_of_file(text, Path::new("l.conf")).unwrap();
+    load(settings).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+fn config(text: &str) -> Config {
+    let loaded = loaded(text).unwrap();
+    assert_eq!(loaded.warnings, Vec::<String>::new(), "{text}");
+    loaded.config
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    loaded(text).unwrap().warnings
+}
+
+fn error(text: &str) -> String {
+    let mut errors = loaded(text).unwrap_err();
+    assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+    errors.remove(0)
+}
+
+#[test]
+fn nothing_said_means_the_defaults() {
+    assert_eq!(config(""), Config::default());
+}
+
+#[test]
+fn a_whole_file_takes_effect() {
+    let config = config(
+        "listeners.tcp.1 = 127.0.0.1:5673\nlisteners.tcp.2 = ::1:5673\nheartbeat = 30\nframe_max = 64KB\n\
+         channel_max = 100\nmax_message_size = 1000\nhandshake_timeout = 2000\ninitial_frame_max = 4096\n\
+         default_user = jane\ndefault_pass = 'a # b'\ndefault_vhost = shop\ndefault_user_tags.monitoring = true\n\
+         default_permissions.configure = ^a\ndefault_permissions.read = ^b\ndefault_permissions.write = ^c\n\
+         vm_memory_high_watermark.absolute = 2GiB\ndisk_free_limit.relative = 1.5\ndata_dir = /srv/leveret\n\
+         tcp_listen_options.backlog = 4096\ntcp_listen_options.nodelay = false\n\
+         tcp_listen_options.sndbuf = 192KB\ntcp_listen_options.recbuf = 196608\n\
+         total_memory_available_override_value = 4GB\n",
+    );
+    let addresses: Vec<_> = config.listeners.values().copied().collect();
+    assert_eq!(
+        addresses,
+        [
+            Listener::Address("127.0.0.1:5673".parse().unwrap()),
+            Listener::Address("[::1]:5673".parse().unwrap())
+        ]
+    );
+    assert_eq!(
+        (
+            config.heartbeat_s,
+            config.limits.frame_max,
+            config.limits.channel_max
+        ),
+        (30, 65_536, 100)
+    );
+    assert_eq!(
+        (config.limits.message_bytes, config.limits.handshake_ms),
+        (1_000, 2_000)
+    );
+    assert_eq!(config.limits.initial_frame_max, 4_096);
+    let defaults = &config.defaults;
+    assert_eq!(
+        (defaults.user.as_str(), defaults.password.as_str()),
+        ("jane", "a # b")
+    );
+    assert_eq!(
+        (defaults.vhost.as_str(), defaults.tags.as_slice()),
+        ("shop", &["monitoring".to_owned()][..])
+    );
+    assert_eq!(
+        (
+            defaults.configure.as_str(),
+            defaults.read.as_str(),
+            defaults.write.as_str()
+        ),
+        ("^a", "^b", "^c")
+    );
+    assert_eq!(config.memory_watermark, Watermark::Absolute(2 << 30));
+    assert_eq!(config.disk_free_limit, Watermark::Relative(1.5));
+    assert_eq!(config.data_dir, Path::new("/srv/leveret"));
+    assert_eq!((config.tcp.backlog, config.tcp.nodelay), (4_096, false));
+    let buffers = (config.tcp.send_buffer, config.tcp.receive_buffer);
+    assert_eq!(buffers, (Some(196_608), Some(196_608)));
+    assert_eq!(config.total_memory, Some(4_000_000_000));
+}
+
+#[test]
+fn the_http_api_listens_where_it_is_told() {
+    let said = config("management.tcp.port = 8080\nmanagement.tcp.ip = 127.0.0.1")
+        .management
+        .door;
+    let any = "::".parse().unwrap();
+    let at = |text: &str, secured| (text.parse().unwrap(), secured);
+    assert_eq!(said.addresses(any), [at("127.0.0.1:8080", false)]);
+    let silent = Config::default().management.door;
+    assert_eq!(silent.addresses(any), [at("[::]:15672", false)]);
+    assert_eq!(
+        config("management.listener = none")
+            .management
+            .door
+            .addresses(any),
+        []
+    );
+    let alone =
+        config("management.ssl.port = 15671\nmanagement.ssl.ip = ::1\nmanagement.ssl.certfile = c.pem")
+            .management
+            .door;
+    assert_eq!(alone.addresses(any), [at("[::1]:15671", true)]);
+    assert_eq!(alone.tls.certificate.as_deref(), Some(Path::new("c.pem")));
+    let both = config("management.ssl.port = 15671\nmanagement.tcp.port = 15672")
+        .management
+        .door;
+    assert_eq!(
+        both.addresses(any),
+        [at("[::]:15672", false), at("[::]:15671", true)]
+    );
+    let older = config("management.listener.port = 8443\nmanagement.listener.ssl = true")
+        .management
+        .door;
+    assert_eq!(older.addresses(any), [at("[::]:8443", true)]);
+}
+
+#[test]
+fn the_later_setting_counts() {
+    assert_eq!(config("heartbeat = 10\nheartbeat = 20").heartbeat_s, 20);
+    assert_eq!(
+        error("heartbeat = 10\nheartbeat = x"),
+        "l.conf:2: heartbeat can't be \"x\"; allowed: seconds, from 0 (none) to 65535"
+    );
+}
+
+#[test]
+fn listeners_replace_the_default_one() {
+    assert_eq!(
+        config("listeners.tcp.default = 1").listeners["default"],
+        Listener::AnyAddress(1)
+    );
+    assert_eq!(config("listeners.tcp.1 = 2").listeners.len(), 1);
+    let none = loaded("listeners.tcp = none\nlisteners.tcp.1 = 2").unwrap();
+    assert!(none.config.listeners.is_empty());
+    assert_eq!(
+        none.warnings,
+        ["no listener is configured: no client can connect"]
+    );
+    for bad in ["unix:/run/x", "70000", "localhost:5672", "127.0.0.1", "-1"] {
+        assert!(
+            error(&format!("listeners.tcp.local = {bad}")).contains("allowed: a port"),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn loopback_users_are_guest_unless_said_otherwise() {
+    assert_eq!(config("loopback_users.guest = true").loopback_users, ["guest"]);
+    assert_eq!(
+        config("loopback_users.guest = false").loopback_users,
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        config("loopback_users = none\nloopback_users.jane = true").loopback_users,
+        Vec::<String>::new()
+    );
+    // RabbitMQ would drop guest here; that another user is restricted should not open the door to guest.
+    assert_eq!(
+        config("loopback_users.jane = true").loopback_users,
+        ["guest", "jane"]
+    );
+}
+
+#[test]
+fn an_absolute_amount_wins_over_a_relative_one() {
+    let both =
+        loaded("vm_memory_high_watermark.absolute = 1GB\nvm_memory_high_watermark.relative = 0.4").unwrap();
+    assert_eq!(both.config.memory_watermark, Watermark::Absolute(1_000_000_000));
+    assert_eq!(both.warnings.len(), 1);
+    assert_eq!(
+        config("vm_memory_high_watermark.relative = 0.4").memory_watermark,
+        Watermark::Relative(0.4)
+    );
+    assert!(warnings("vm_memory_high_watermark.relative = 0")[0].contains("every publisher"));
+}
+
+#[test]
+fn deliveries_have_an_end_only_where_somebody_says_so() {
+    assert_eq!(config("").consumer_timeout_ms, 0);
+    assert_eq!(
+        config("consumer_timeout = 1800000").consumer_timeout_ms,
+        1_800_000
+    );
+    assert!(loaded("consumer_timeout = soon").is_err());
+}
+
+#[test]
+fn no_limit_on_channels_is_what_the_protocol_can_number() {
+    assert_eq!(config("channel_max = 0").limits.channel_max, 65_535);
+    assert_eq!(config("max_channels_per_connection = 5").limits.channel_max, 5);
+}
+
+#[test]
+fn keys_of_parts_that_are_not_built_warn() {
+    assert_eq!(
+        warnings("mqtt.vhost = /"),
+        ["key mqtt.vhost: MQTT is not part of this version; the setting has no effect"]
+    );
+    for key in [
+        "vm_memory_high_watermark_paging_ratio = 0.5",
+        "queue_index_embed_msgs_below = 4096",
+        "cluster_formation.peer_discovery_backend = k8s",
+        "mqtt.tcp_listen_options.backlog = 4096",
+        "stream.listeners.tcp.1 = 5552",
+        "prometheus.path = /zork",
+        "definitions.import_backend = https",
+        "definitions.skip_if_unchanged = true",
+        "num_acceptors.tcp = 10",
+        "tcp_listen_options.buffer = 32768",
+        "log.file.rotation.compress = true",
+    ] {
+        assert_eq!(warnings(key).len(), 1, "{key}");
+    }
+}
+
+#[test]
+fn what_would_leave_the_node_less_guarded_is_refused() {
+    for text in [
+        "ssl_options.crl_sources.1.timeout = 5",
+        "ssl_options.psk_identity = x",
+        "management.ssl.crl_sources.1.timeout = 5",
+        "prometheus.ssl.crl_sources.1.timeout = 5",
+        "auth_backends.1 = amqp",
+        "auth_backends.1.authn = dummy",
+        "auth_http.ssl_options.verify = verify_none",
+        "auth_ldap.ssl_options.verify = verify_none",
+        "auth_cache.cached_backend = internal",
+        "default_queue_type = quorum",
+        "password_hashing_module = rabbit_password_hashing_sha512",
+    ] {
+        assert!(error(text).contains(" is refused: "), "{text}");
+    }
+    for text in [
+        "listeners.ssl = none",
+        "auth_backends.1 = internal",
+        "auth_backends.2.authz = internal",
+        "auth_mechanisms.1 = PLAIN",
+        "default_queue_type = classic",
+    ] {
+        config(text);
+    }
+}
+
+#[test]
+fn each_door_looks_at_lists_of_its_own() {
+    let said = config(
+        "ssl_options.crl_check = peer\nmanagement.ssl.crl_check = true\nmanagement.ssl.crl_sources.1 = dir\n\
+         management.ssl.crl_sources.1.path = /m\nprometheus.ssl.crl_check = best_effort\nprometheus.ssl.crl_sources.a.path = /p\n",
+    );
+    let found =
+        [&said.tls, &said.management.door.tls, &said.prometheus.door.tls].map(|it| it.revocation.check);
+    use listener::RevocationCheck::{BestEffort, Chain, Peer};
+    assert_eq!(found, [Peer, Chain, BestEffort]);
+    assert_eq!(said.management.door.tls.revocation.directories, [Path::new("/m")]);
+    assert_eq!(said.prometheus.door.tls.revocation.directories, [Path::new("/p")]);
+    let older = config(
+        "management.listener.ssl_opts.crl_check = peer\nmanagement.listener.ssl_opts.crl_sources.1.path = /m\n",
+    );
+    assert_eq!(older.management.door.tls.revocation.check, Peer);
+    assert_eq!(
+        older.management.door.tls.revocation.directories,
+        [Path::new("/m")]
+    );
+}
+
+#[test]
+fn tls_is_spoken_as_it_was_told() {
+    let said = config(
+        "listeners.ssl.default = 127.0.0.1:5671\nssl_options.certfile = c.pem\nssl_options.keyfile = k.pem\n\
+         ssl_options.cacertfile = ca.pem\nssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n\
+         ssl_options.depth = 2\nssl_options.versions.1 = tlsv1.3\nssl_options.ciphers.1 = TLS_AES_128_GCM_SHA256\n\
+         ssl_options.honor_cipher_order = true\nssl_options.reuse_sessions = false\nssl_handshake_timeout = 700\n\
+         ssl_cert_login_from = subject_alternative_name\nssl_cert_login_san_type = email\nssl_cert_login_san_index = 3\n",
+    );
+    let tls = &said.tls;
+    assert_eq!(tls.certificate.as_deref(), Some(Path::new("c.pem")));
+    assert_eq!(tls.key.as_deref(), Some(Path::new("k.pem")));
+    assert_eq!(tls.authorities.as_deref(), Some(Path::new("ca.pem")));
+    assert!(tls.verify_peer && tls.fail_if_no_peer_cert && tls.honor_cipher_order && !tls.reuse_sessions);
+    assert_eq!(
+        (tls.depth, &tls.versions[..]),
+        (2, &[listener::Version::Tls13][..])
+    );
+    assert_eq!(tls.ciphers, ["TLS_AES_128_GCM_SHA256"]);
+    assert_eq!(tls.handshake_timeout.as_millis(), 700);
+    let login = listener::LoginFrom::AlternativeName(listener::SanType::Email, 3);
+    assert_eq!(said.certificate_login, login);
+    assert_eq!(said.tls_listeners.len(), 1);
+    assert_eq!(said.listeners.len(), 1, "the plain one stays");
+    let left_out = warnings("ssl_options.ciphers.1 = DHE-RSA-AES256-SHA");
+    assert!(
+        left_out[0].contains("DHE-RSA-AES256-SHA is not spoken here"),
+        "{left_out:?}"
+    );
+}
+
+#[test]
+fn load_balancers_are_trusted_by_name() {
+    let said = config("proxy_protocol = true\nproxy_protocol_trusted_sources.1 = 10.0.0.0/8");
+    assert!(said.proxy_protocol && !said.proxies.trust("8.8.8.8".parse().unwrap()));
+    assert_eq!(warnings("proxy_protocol_trusted_sources.1 = ::1").len(), 1);
+    assert!(error("proxy_protocol_trusted_sources.1 = 10.0.0.0/64").contains("10.0.0.0/8"));
+}
+
+#[test]
+fn whoever_decides_about_logins_is_asked_in_order() {
+    let links = |text: &str| config(text).identity.links();
+    assert_eq!(links(""), Ok(Vec::new()));
+    assert_eq!(
+        links("auth_backends.1 = internal"),
+        Ok(Vec::new()),
+        "the catalog alone"
+    );
+    let (oauth2, internal) = (identity::Backend::OAuth2, identity::Backend::Internal);
+    let link = |authenticates, authorizes| identity::Link {
+        authenticates,
+        authorizes,
+    };
+    assert_eq!(
+        links(
+            "auth_backends.2 = internal\nauth_backends.1.authn = rabbit_auth_backend_oauth2\nauth_backends.1.authz = internal"
+        ),
+        Ok(vec![link(oauth2, internal), link(internal, internal)])
+    );
+    let (http, ldap, cache) = (
+        identity::Backend::Http,
+        identity::Backend::Ldap,
+        identity::Backend::Cache,
+    );
+    for (name, backend) in [("http", http), ("ldap", ldap), ("cache", cache)] {
+        let text = format!("auth_backends.1.authn = {name}\nauth_backends.1.authz = internal");
+        assert_eq!(links(&text), Ok(vec![link(backend, internal)]));
+    }
+    for (text, backend) in [("http", http), ("cache\nauth_cache.cached_backend = http", cache)] {
+        assert_eq!(
+            links(&format!("auth_backends.1 = {text}")),
+            Ok(vec![link(backend, backend)])
+        );
+    }
+    for text in ["ldap", "cache\nauth_cache.cached_backend = ldap"] {
+        let text = format!("auth_backends.1 = {text}");
+        assert!(warnings(&text)[0].contains("may do everything"), "{text}");
+        config(&format!(
+            "{text}\nauth_ldap.queries.vhost_access = {{constant, false}}"
+        ));
+    }
+    assert_eq!(
+        links("auth_backends.1.authn = internal\nauth_backends.1.authz = http"),
+        Ok(vec![link(internal, http)])
+    );
+    assert!(links("auth_backends.1.authn = oauth2\nauth_backends.1.authz = http").is_err());
+    assert!(links("auth_backends.1.authn = oauth2").is_err());
+    assert!(links("auth_backends.1.authn = internal\nauth_backends.1.authz = oauth2").is_err());
+    let said = config(
+        "auth_oauth2.resource_server_id = r\nauth_oauth2.scope_prefix = r:\nauth_oauth2.additional_scopes_key = a b.c\n\
+         auth_oauth2.scope_aliases.boss = r:tag:administrator r:read:*/*\nauth_oauth2.verify_aud = false\n\
+         auth_oauth2.preferred_username_claims.1 = email\nauth_oauth2.preferred_username_claims.2 = upn\n\
+         auth_oauth2.signing_keys.k = k.pem\nauth_oauth2.default_key = k\nauth_oauth2.jwks_uri = https://h/k\n\
+         auth_oauth2.issuer = https://h\nauth_oauth2.algorithms.1 = RS256\nauth_oauth2.https.cacertfile = ca.pem",
+    );
+    let oauth2 = said.identity.oauth2;
+    assert_eq!(
+        (oauth2.resource_server.as_str(), oauth2.scope_prefix.as_deref()),
+        ("r", Some("r:"))
+    );
+    assert_eq!(oauth2.additional_scopes, ["a", "b.c"]);
+    assert_eq!(oauth2.aliases["boss"].len(), 2);
+    assert_eq!(oauth2.names, ["email", "upn", "sub", "client_id"]);
+    assert!(!oauth2.verify_audience && oauth2.algorithms.len() == 1);
+    assert!(error("auth_oauth2.jwks_uri = file:///k").contains("https://"));
+    assert!(error("auth_oauth2.resource_servers.1.id = x").contains("is refused"));
+}
+
+#[test]
+fn whoever_is_asked_about_passwords_is_asked_as_it_was_told() {
+    let said = config(
+        "auth_http.http_method = post\nauth_http.user_path = https://h/user\nauth_http.request_timeout = 300\n\
+         auth_ldap.dn_lookup_bind.password = s3cret\nauth_ldap.other_bind.password = s3cret\nauth_cache.cached_backend = ldap\nauth_cache.cache_ttl = 700",
+    );
+    assert!(!format!("{said:?}").contains("s3cret"));
+    let backends = said.identity.backends;
+    assert!(backends.http.posts && backends.http.request_timeout.as_millis() == 300);
+    assert!(backends.cache.of == Some(identity::Backend::Ldap) && backends.cache.ttl.as_millis() == 700);
+    assert!(error("auth_http.user_path = h/user").contains("https://"));
+    assert!(error("auth_http.request_timeout = 0").contains("milliseconds"));
+}
+
+#[test]
+fn mechanisms_are_offered_in_the_order_of_their_numbers() {
+    use gateway::Mechanism::{AmqPlain, Plain};
+    let chosen = config("auth_mechanisms.2 = PLAIN\nauth_mechanisms.1 = AMQPLAIN");
+    assert_eq!(
+        chosen.auth_mechanisms.into_values().collect::<Vec<_>>(),
+        [AmqPlain, Plain]
+    );
+    assert_eq!(config("anonymous_login_user = none").anonymous_user, None);
+}
+
+#[test]
+fn interceptors_are_set_one_by_one() {
+    let chosen = config("message_interceptors.incoming.set_header_timestamp.overwrite = true");
+    assert_eq!(
+        (chosen.interceptors.timestamp, chosen.interceptors.routing_node),
+        (Some(true), None)
+    );
+}
+
+#[test]
+fn bad_values_name_key_value_and_what_is_allowed() {
+    for (text, allowed) in [
+        ("heartbeat = -1", "seconds"),
+        ("heartbeat = 65536", "seconds"),
+        ("frame_max = 0", "8192"),
+        ("frame_max = 8191", "8192"),
+        ("initial_frame_max = 1MB", "131072"),
+        ("channel_max = 65536", "65535"),
+        ("max_message_size = 536870913", "536870912"),
+        ("handshake_timeout = infinity", "milliseconds"),
+        ("vm_memory_high_watermark.relative = 1.5", "0.0 to 1.0"),
+        ("vm_memory_high_watermark.absolute = 5 GB", "500MB"),
+        ("disk_free_limit.absolute = much", "500MB"),
+        ("tcp_listen_options.nodelay = yes", "true, false"),
+        ("log.console.level = loud", "debug"),
+        ("log.console.formatter = xml", "json"),
+        ("loopback_users.guest = maybe", "true, false"),
+        ("loopback_users = guest", "none"),
+        ("default_vhost = ''", "1 to 255"),
+    ] {
+        let error = error(text);
+        assert!(
+            error.starts_with("l.conf:1: ") && error.contains(allowed),
+            "{error}"
+        );
+    }
+    assert!(error("classic_queue.default_version = 1").contains("is refused"));
+}
+
+#[test]
+fn secrets_are_not_repeated() {
+    let error = error("default_pass = encrypted:s3cret");
+    assert!(
+        error.contains("default_pass") && !error.contains("s3cret"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_file_of_mistakes_is_cut_short() {
+    let text: String = (0..100).map(|i| format!("nonsense_{i} = 1\n")).collect();
+    assert_eq!(loaded(&text).unwrap_err().len(), ERRORS_MOST);
+}
+
+#[test]
+fn every_mistake_is_reported() {
+    let errors = loaded("hearbeat = 1\nframe_max = x\n\nssl_options.psk_identity = x").unwrap_err();
+    assert_eq!(errors.len(), 3);
+    assert_eq!(
+        errors[0],
+        "l.conf:1: unknown key hearbeat; did you mean heartbeat?"
+    );
+    assert!(
+        errors[2].starts_with("l.conf:4: ssl_options.psk_identity is refused: "),
+        "{}",
+        errors[2]
+    );
+}
