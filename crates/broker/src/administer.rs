@@ -4,7 +4,7 @@
 
 use crate::broker::Broker;
 use crate::declare::{DeclareExchange, DeclareQueue};
-use catalog::{Destination, Name, PasswordHash, PasswordHashing, Refusal, Request};
+use catalog::{Destination, Name, PasswordHash, PasswordHashing, Refusal, Request, WantedBinding};
 use model::ConnectionId;
 use model::table::Table;
 use std::sync::Arc;
@@ -237,13 +237,16 @@ impl<'a> Administrator<'a> {
         arguments: Table,
     ) -> Result<(), Refusal> {
         let vhost = vhost.into();
-        let request = |reply| Request::Bind {
-            vhost,
+        let binding = WantedBinding {
             source: source.into(),
             destination,
             routing_key: routing_key.into(),
             arguments,
             connection: NOBODY,
+        };
+        let request = |reply| Request::Bind {
+            vhost,
+            binding,
             reply,
         };
         self.broker.topology().decide_by(&self.name, request).map(|_| ())

@@ -9,7 +9,7 @@ use crate::pressure::{Pressure, Reason, Relief};
 use crate::session::Session;
 use crate::sight::Churn;
 use crate::topology::{Asker, Deletion, Done};
-use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb, View};
+use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb, View, WantedBinding};
 use model::QueueId;
 use model::table::{Table, Value};
 use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
@@ -349,30 +349,25 @@ impl Session {
             self.check_key(Verb::Read, source, binding.routing_key)?;
         }
         let vhost = self.vhost().into();
-        let source = binding.source.to_string();
-        let destination = match kind {
-            ObjectKind::Queue => Destination::Queue(binding.destination.into()),
-            ObjectKind::Exchange => Destination::Exchange(binding.destination.into()),
+        let binding = WantedBinding {
+            source: binding.source.to_string(),
+            destination: match kind {
+                ObjectKind::Queue => Destination::Queue(binding.destination.into()),
+                ObjectKind::Exchange => Destination::Exchange(binding.destination.into()),
+            },
+            routing_key: binding.routing_key.to_vec(),
+            arguments: binding.arguments,
+            connection: self.id(),
         };
-        let routing_key = binding.routing_key.to_vec();
-        let (arguments, connection) = (binding.arguments, self.id());
         let done = self.decide(channel, |reply| match bind {
             true => Request::Bind {
                 vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                connection,
+                binding,
                 reply,
             },
             false => Request::Unbind {
                 vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                connection,
+                binding,
                 reply,
             },
         });

@@ -318,40 +318,14 @@ impl<R> Catalog<R> {
         match request {
             Request::Bind {
                 vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                connection,
+                binding,
                 reply,
-            } => {
-                let wanted = bindings::Wanted {
-                    source,
-                    destination,
-                    routing_key,
-                    arguments,
-                    connection,
-                };
-                (reply, self.bind(&vhost, &wanted, turn))
-            }
+            } => (reply, self.bind(&vhost, &binding, turn)),
             Request::Unbind {
                 vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                connection,
+                binding,
                 reply,
-            } => {
-                let wanted = bindings::Wanted {
-                    source,
-                    destination,
-                    routing_key,
-                    arguments,
-                    connection,
-                };
-                (reply, self.unbind(&vhost, &wanted, turn))
-            }
+            } => (reply, self.unbind(&vhost, &binding, turn)),
             other => {
                 let reason = "nobody decides this request".into();
                 (other.into_reply(), Err(Refusal::Internal { reason }))

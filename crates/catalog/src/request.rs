@@ -7,6 +7,21 @@ use crate::{
 use model::table::{Table, Value};
 use model::{ConnectionId, QueueId};
 
+/// A binding as somebody asks for it, or for its end.
+#[derive(Clone, Debug)]
+pub struct WantedBinding {
+    /// The exchange that messages come from.
+    pub source: String,
+    /// Where they go.
+    pub destination: Destination,
+    /// What the kinds that look at keys compare with.
+    pub routing_key: Vec<u8>,
+    /// What the others compare with.
+    pub arguments: Table,
+    /// Who asks: another connection's exclusive queue is refused.
+    pub connection: ConnectionId,
+}
+
 /// A request. `R` is the host's handle for the answer, which comes back in [`crate::Effect::Reply`].
 ///
 /// Permissions are not checked here: whoever asks has asked [`Request::check`] and then [`crate::View::may`] before.
@@ -77,23 +92,13 @@ pub enum Request<R> {
     /// `queue.bind`, `exchange.bind`. Done if the binding exists.
     Bind {
         vhost: Name,
-        source: String,
-        destination: Destination,
-        routing_key: Vec<u8>,
-        arguments: Table,
-        /// Who asks: another connection's exclusive queue is refused.
-        connection: ConnectionId,
+        binding: WantedBinding,
         reply: R,
     },
     /// `queue.unbind`, `exchange.unbind`. Done if there is no such binding.
     Unbind {
         vhost: Name,
-        source: String,
-        destination: Destination,
-        routing_key: Vec<u8>,
-        arguments: Table,
-        /// Who asks: another connection's exclusive queue is refused.
-        connection: ConnectionId,
+        binding: WantedBinding,
         reply: R,
     },
     /// Put a policy, in place of any of its kind and name.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use catalog::{Catalog, Destination, Envelope, Request, View};
+use catalog::{Catalog, Destination, Envelope, Request, View, WantedBinding};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
@@ -24,11 +24,13 @@ fn ask(catalog: &mut Catalog<()>, request: Request<()>) {
 fn bind(exchange: &str, queue: &str, key: String) -> Request<()> {
     Request::Bind {
         vhost: "/".into(),
-        source: exchange.into(),
-        destination: Destination::Queue(queue.into()),
-        routing_key: key.into_bytes(),
-        arguments: Table::new(),
-        connection: ConnectionId(1),
+        binding: WantedBinding {
+            source: exchange.into(),
+            destination: Destination::Queue(queue.into()),
+            routing_key: key.into_bytes(),
+            arguments: Table::new(),
+            connection: ConnectionId(1),
+        },
         reply: (),
     }
 }
@@ -149,28 +151,10 @@ fn routes_among_a_hundred_thousand_bindings() {
     let mut catalog = with_bindings("amq.direct", 100, 100_000);
     for at in 0..100_000 {
         let queue = format!("q{}", at % 100);
-        let Request::Bind {
-            vhost,
-            source,
-            destination,
-            routing_key,
-            connection,
-            reply,
-            ..
-        } = bind("amq.headers", &queue, String::new())
-        else {
-            continue;
-        };
-        let arguments = Table::new().with("type", "report").with("user", at);
-        let request = Request::Bind {
-            vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            connection,
-            reply,
-        };
+        let mut request = bind("amq.headers", &queue, String::new());
+        if let Request::Bind { binding, .. } = &mut request {
+            binding.arguments = Table::new().with("type", "report").with("user", at);
+        }
         ask(&mut catalog, request);
         ask(&mut catalog, bind("amq.topic", &queue, format!("key.{at}.*")));
         ask(&mut catalog, bind("amq.fanout", &queue, format!("{at}")));

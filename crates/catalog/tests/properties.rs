@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use catalog::{
-    Catalog, Destination, Effect, Envelope, Exchange, ExchangeKind, Name, PasswordHash, Record, Request, View,
+    Catalog, Destination, Effect, Envelope, Exchange, ExchangeKind, Name, PasswordHash, Record, Request,
+    View, WantedBinding,
 };
 use model::properties::PropertiesBuilder;
 use model::table::Table;
@@ -142,11 +143,13 @@ fn bind(from: usize, to: usize, key: usize, which: usize) -> Request<()> {
     };
     Request::Bind {
         vhost: "/".into(),
-        source: EXCHANGES.get(from).copied().unwrap_or("amq.topic").to_string(),
-        destination,
-        routing_key: KEYS[key].into(),
-        arguments: arguments(which),
-        connection: ConnectionId(1),
+        binding: WantedBinding {
+            source: EXCHANGES.get(from).copied().unwrap_or("amq.topic").to_string(),
+            destination,
+            routing_key: KEYS[key].into(),
+            arguments: arguments(which),
+            connection: ConnectionId(1),
+        },
         reply: (),
     }
 }
@@ -155,19 +158,11 @@ fn unbind(bind: Request<()>) -> Request<()> {
     match bind {
         Request::Bind {
             vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            connection,
+            binding,
             reply,
         } => Request::Unbind {
             vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            connection,
+            binding,
             reply,
         },
         other => other,

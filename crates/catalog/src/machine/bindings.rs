@@ -4,29 +4,19 @@ use super::{Catalog, Turn};
 use crate::binding::{Binding, BySource};
 use crate::request::strip;
 use crate::routing::{HeaderMatch, spread, topic};
-use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal};
-use model::table::Table;
-use model::{ConnectionId, QueueId};
+use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal, WantedBinding};
+use model::QueueId;
 use std::sync::Arc;
 
 /// How many `#` a topic pattern may have: RabbitMQ 4.3.5's limit.
 const HASHES: usize = 2;
-
-/// A bind or unbind.
-pub(super) struct Wanted {
-    pub(super) source: String,
-    pub(super) destination: Destination,
-    pub(super) routing_key: Vec<u8>,
-    pub(super) arguments: Table,
-    pub(super) connection: ConnectionId,
-}
 
 impl<R> Catalog<R> {
     /// Checks in RabbitMQ's order: default exchange, source, destination, the binding itself, exclusive queue.
     pub(super) fn bind(
         &mut self,
         vhost: &Name,
-        wanted: &Wanted,
+        wanted: &WantedBinding,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let (source, destination) = wanted.ends()?;
@@ -76,7 +66,7 @@ impl<R> Catalog<R> {
     pub(super) fn unbind(
         &mut self,
         vhost: &Name,
-        wanted: &Wanted,
+        wanted: &WantedBinding,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let (source, destination) = wanted.ends()?;
@@ -133,7 +123,7 @@ impl<R> Catalog<R> {
         vhost: &str,
         source: &str,
         destination: &Destination,
-        wanted: &Wanted,
+        wanted: &WantedBinding,
         durable: bool,
     ) -> Option<BySource> {
         let binding: Binding = self.binding(
@@ -159,7 +149,7 @@ fn unbound(vhost: &Name, binding: &Binding, durable: bool) -> Record {
     }
 }
 
-impl Wanted {
+impl WantedBinding {
     /// Source and destination, unless one is the default exchange.
     fn ends(&self) -> Result<(String, Destination), Refusal> {
         let source = strip(&self.source);

@@ -3,7 +3,7 @@
 use crate::words::{bare, flag, split, table};
 use catalog::{
     Answer, Catalog, Destination, Effect, Envelope, Metadata, Name, PasswordHash, PolicyKind, Quota, QuotaOf,
-    Record, Refusal, RefusalKind, Request, Verb,
+    Record, Refusal, RefusalKind, Request, Verb, WantedBinding,
 };
 use model::properties::PropertiesBuilder;
 use model::{ConnectionId, Machine, Outcome, Timestamp};
@@ -474,26 +474,24 @@ fn bind(bind: bool, source: String, mut words: Vec<String>, connection: Connecti
         .unwrap_or_default()
         .into_bytes();
     let (vhost, reply) = (Name::from("/"), ());
-    if bind {
-        Request::Bind {
+    let binding = WantedBinding {
+        source,
+        destination,
+        routing_key,
+        arguments,
+        connection,
+    };
+    match bind {
+        true => Request::Bind {
             vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            connection,
+            binding,
             reply,
-        }
-    } else {
-        Request::Unbind {
+        },
+        false => Request::Unbind {
             vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            connection,
+            binding,
             reply,
-        }
+        },
     }
 }
 
