@@ -15,6 +15,10 @@ pytestmark = pytest.mark.leveret_only("RabbitMQ has no description of its API, a
 EVIL = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
 
 
+# Answers that go on as long as somebody listens.
+WITHOUT_END = {"/leveret/events", "/leveret/happenings", "/leveret/logs/follow"}
+
+
 def test_the_api_describes_itself(api):
     document = api.get("/openapi.json").json
     assert document["openapi"].startswith("3.") and document["servers"] == [{"url": "/api"}]
@@ -24,7 +28,7 @@ def test_the_api_describes_itself(api):
     assert set(put["requestBody"]["content"]["application/json"]["schema"]["properties"]) == {"durable", "auto_delete", "arguments"}
     # Whatever it names for reading answers.
     for path, verbs in paths.items():
-        if "get" in verbs and "{" not in path and path != "/leveret/events":
+        if "get" in verbs and "{" not in path and path not in WITHOUT_END:
             assert api.get(path).status == 200, path
     assert Api(user=None).get("/openapi.json").status == 401
 
