@@ -87,6 +87,8 @@ impl Broker {
         let watcher = Arc::new(Watcher::default());
         let watchers = &self.node().watchers;
         let mut list = watchers.list.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where nothing happens nobody else notices that watchers have gone.
+        list.retain(|watcher| watcher.strong_count() > 0);
         list.push(Arc::downgrade(&watcher));
         watchers.any.store(true, Ordering::Relaxed);
         watcher
@@ -123,6 +125,17 @@ mod tests {
         // The first one after a watcher has gone finds that nobody is left.
         broker.happened(|| Happening::new("queue.deleted"));
         broker.happened(|| unreachable!("nobody watches"));
+        broker.close();
+    }
+
+    #[test]
+    fn watchers_that_come_and_go_while_nothing_happens_leave_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        (0..5).for_each(|_| drop(broker.watch()));
+        let last = broker.watch();
+        assert_eq!(broker.node().watchers.list.lock().unwrap().len(), 1);
+        drop(last);
         broker.close();
     }
 
