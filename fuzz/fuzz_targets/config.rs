@@ -1,14 +1,18 @@
-//! Any text as a configuration file: it loads or is refused with a message, and never panics.
+//! Any text as a configuration file, or as RabbitMQ's `advanced.config`: it loads or is refused with a message, and never panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use server::config::{self, sources, syntax};
+use server::config::{self, advanced, sources, syntax};
 use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
+    match advanced::text_of_file(text, Path::new("fuzz.config")) {
+        Ok(read) => drop(config::load(read.settings)),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
     let Ok(settings) = sources::text_of_file(text, Path::new("fuzz.conf")) else {
         return;
     };

@@ -401,11 +401,10 @@ pub fn configuration(
         .config
         .clone()
         .or_else(|| sources::file_of_environment(&variable));
-    let advanced = sources::advanced_file(args.advanced_config.as_deref(), main.as_deref(), &variable);
-    for path in main
-        .into_iter()
-        .chain(sources::more_files_of_environment(&variable))
-    {
+    let more = sources::more_files_of_environment(&variable);
+    let named: Vec<_> = main.into_iter().chain(more).collect();
+    let advanced = sources::advanced_file(args.advanced_config.as_deref(), &named, &variable);
+    for path in named {
         for path in sources::files(&path).map_err(one)? {
             settings.extend(sources::file(&path).map_err(one)?);
             files.push(path);

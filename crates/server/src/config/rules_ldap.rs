@@ -226,7 +226,8 @@ pub fn query(config: &mut Config, setting: &Setting) -> Checked {
         _ => ("tags", queries::tags(text).map(|tags| all.tags = tags)),
     };
     if let Err(mistake) = read {
-        let said = format!("auth_ldap.queries.{key} is no query: {mistake}");
+        let (place, what) = (mistake.place, mistake.what);
+        let said = format!("auth_ldap.queries.{key} is no query: {place} of its text: {what}");
         options.mistakes.push((setting.origin.clone(), said));
     }
     options.texts.insert(key, text.clone());
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(directory.queries.tags.len(), 2);
         assert_eq!(
             loaded("heartbeat = 5\nauth_ldap.queries.topic_access = {in_grp, \"x\"}").unwrap_err(),
-            "l.conf:2: auth_ldap.queries.topic_access is no query: line 1, column 1: 'in_grp' is no query; constant, exists, \
+            "l.conf:2: auth_ldap.queries.topic_access is no query: line 1, column 1 of its text: 'in_grp' is no query; constant, exists, \
              in_group, in_group_nested, for, not, and, or, equals and match are"
         );
         assert!(

@@ -116,10 +116,11 @@ pub fn more_files_of_environment(variable: impl Fn(&str) -> Option<String>) -> O
         .map(|text| PathBuf::from(text.strip_suffix("/*.conf").unwrap_or(&text)))
 }
 
-/// The `advanced.config` that is read: the one that `named` or the environment names, or the one beside the configuration file, if there is one.
+/// The `advanced.config` that is read: the one that `named` or the environment names, or the one beside one of the configuration files or in
+/// their directory, if there is one.
 pub fn advanced_file(
     named: Option<&Path>,
-    main: Option<&Path>,
+    configurations: &[PathBuf],
     variable: impl Fn(&str) -> Option<String>,
 ) -> Option<PathBuf> {
     let of_environment = || {
@@ -137,9 +138,14 @@ pub fn advanced_file(
         }
         return Some(path);
     }
-    let main = main?;
-    let directory = if main.is_dir() { main } else { main.parent()? };
-    Some(directory.join("advanced.config")).filter(|path| path.is_file())
+    // RabbitMQ's files stand in a directory `conf.d` beside it.
+    let inside = |path: &PathBuf| path.is_dir() && !path.ends_with("conf.d");
+    let directory = |path: &PathBuf| match inside(path) {
+        true => Some(path.clone()),
+        false => path.parent().map(Path::to_owned),
+    };
+    let mut candidates = configurations.iter().filter_map(directory);
+    candidates.find_map(|directory| Some(directory.join("advanced.config")).filter(|path| path.is_file()))
 }
 
 /// The configuration files of a path: itself, or those of a directory that end in `.conf`, in the order of their names.
@@ -223,22 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn the_advanced_file_is_named_or_beside_the_other() {
+    fn the_advanced_file_is_named_or_beside_the_others() {
         let dir = tempfile::tempdir().unwrap();
-        let (main, beside) = (dir.path().join("l.conf"), dir.path().join("advanced.config"));
+        let beside = dir.path().join("advanced.config");
         let nothing = |_: &str| None;
-        assert_eq!(advanced_file(None, Some(&main), nothing), None);
+        let files = [
+            dir.path().join("l.conf"),
+            dir.path().to_owned(),
+            dir.path().join("conf.d"),
+        ];
+        fs::create_dir(&files[2]).unwrap();
+        assert_eq!(advanced_file(None, &files, nothing), None);
         fs::write(&beside, "[].").unwrap();
-        for main in [main.as_path(), dir.path()] {
-            assert_eq!(advanced_file(None, Some(main), nothing), Some(beside.clone()));
+        for file in &files {
+            let found = advanced_file(None, std::slice::from_ref(file), nothing);
+            assert_eq!(found.as_ref(), Some(&beside), "{}", file.display());
         }
+        assert_eq!(advanced_file(None, &[], nothing), None);
         let variable = |name: &str| (name == "RABBITMQ_ADVANCED_CONFIG_FILE").then(|| "/x.config".to_owned());
-        assert_eq!(
-            advanced_file(None, Some(&main), variable),
-            Some("/x.config".into())
-        );
+        assert_eq!(advanced_file(None, &files, variable), Some("/x.config".into()));
         let named = dir.path().join("advanced");
-        assert_eq!(advanced_file(Some(&named), None, variable), Some(beside));
+        assert_eq!(advanced_file(Some(&named), &[], variable), Some(beside));
     }
 
     #[test]
