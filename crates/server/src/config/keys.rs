@@ -2,7 +2,7 @@
 //!
 //! A key of RabbitMQ for a part that isn't built is accepted with a warning, so that an existing `rabbitmq.conf`
 //! starts a node. Where ignoring it would leave the node less guarded than its operator believes (TLS,
-//! authentication backends), it is refused.
+//! authentication backends, limits), it is refused.
 
 use super::keys_identity::IDENTITY;
 use super::keys_pages::PAGES;
@@ -32,6 +32,10 @@ pub enum Rule {
 use Rule::{Among, NoEffect, Only, Part, Sets};
 
 pub(super) const TLS: &str = "this option of TLS is not part of this version, and a node must not be less guarded than it was told to be";
+pub(super) const GUARD: &str =
+    "this guard is not part of this version, and a node must not be less guarded than it was told to be";
+const UNLIMITED: &str =
+    "this limit is not part of this version, and a node must not be less guarded than it was told to be";
 pub(super) const CURVES: &str = "the curves are ours to choose, and are all good ones";
 pub(super) const RENEGOTIATION: &str = "no session is ever renegotiated";
 pub(super) const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
@@ -85,18 +89,9 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("reverse_dns_lookups", NoEffect("peers are named by address")),
     ("proxy_protocol", Sets(rules::proxy_protocol)),
     ("proxy_protocol_trusted_sources.*", Sets(rules::proxy_trusted)),
-    (
-        "ranch_connection_max",
-        NoEffect("the number of connections is not limited in this version"),
-    ),
-    (
-        "max_connections",
-        NoEffect("the number of connections is not limited in this version"),
-    ),
-    (
-        "connection_max",
-        NoEffect("the number of connections is not limited in this version"),
-    ),
+    ("ranch_connection_max", Only(&["infinity"], UNLIMITED)),
+    ("max_connections", Only(&["infinity"], UNLIMITED)),
+    ("connection_max", Only(&["infinity"], UNLIMITED)),
     ("socket_writer.gc_threshold", NoEffect(ERLANG)),
     // AMQP 0-9-1
     ("heartbeat", Sets(rules::heartbeat)),
@@ -105,14 +100,8 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("channel_max", Sets(rules::channel_max)),
     ("max_channels_per_connection", Sets(rules::channel_max)),
     ("max_message_size", Sets(rules::max_message_size)),
-    (
-        "channel_max_per_node",
-        NoEffect("channels are limited by connection only in this version"),
-    ),
-    (
-        "consumer_max_per_channel",
-        NoEffect("the number of consumers is not limited in this version"),
-    ),
+    ("channel_max_per_node", Only(&["infinity"], UNLIMITED)),
+    ("consumer_max_per_channel", Only(&["infinity"], UNLIMITED)),
     ("channel_tx_message_max", Part("transactions")),
     ("session_max_per_connection", Part("AMQP 1.0")),
     ("link_max_per_session", Part("AMQP 1.0")),
@@ -138,8 +127,8 @@ pub const KEYS: &[(&str, Rule)] = &[
         "default_users.**",
         Part("users beside the default one in the configuration"),
     ),
-    ("default_limits.vhosts.**", Part("limits of vhosts")),
-    ("default_policies.operator.**", Part("policies")),
+    ("default_limits.vhosts.**", Only(&[], GUARD)),
+    ("default_policies.operator.**", Only(&[], GUARD)),
     ("load_definitions", Sets(rules::load_definitions)),
     ("management.load_definitions", Sets(rules::load_definitions)),
     (
@@ -171,7 +160,10 @@ pub const KEYS: &[(&str, Rule)] = &[
             "passwords are hashed with salted SHA-256 or Argon2id in this version",
         ),
     ),
-    ("credential_validator.*", Part("the check of new passwords")),
+    (
+        "credential_validator.*",
+        Only(&["rabbit_credential_validator_accept_everything"], GUARD),
+    ),
     ("credentials_obfuscation.*", NoEffect(ERLANG)),
     ("ssl_options", Only(&["none"], "`none` is its only value")),
     ("ssl_options.certfile", Sets(tls::certificate)),
@@ -272,20 +264,11 @@ pub const KEYS: &[(&str, Rule)] = &[
         "deprecated_features.permit.*",
         NoEffect("what RabbitMQ 4.2 permits is permitted"),
     ),
-    (
-        "vhost_max",
-        NoEffect("the number of vhosts is not limited in this version"),
-    ),
+    ("vhost_max", Only(&["infinity"], UNLIMITED)),
     ("vhost_restart_strategy", NoEffect(ERLANG)),
-    (
-        "cluster_queue_limit",
-        NoEffect("the number of queues is not limited in this version"),
-    ),
-    (
-        "cluster_exchange_limit",
-        NoEffect("the number of exchanges is not limited in this version"),
-    ),
-    ("runtime_parameters.limits.*", Part("runtime parameters")),
+    ("cluster_queue_limit", Only(&["infinity"], UNLIMITED)),
+    ("cluster_exchange_limit", Only(&["infinity"], UNLIMITED)),
+    ("runtime_parameters.limits.*", Only(&["infinity"], UNLIMITED)),
     // Logs
     ("log.console", Sets(rules::log_console)),
     ("log.console.stdio", Sets(rules::log_console_stdio)),

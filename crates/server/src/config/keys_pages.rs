@@ -1,7 +1,7 @@
 //! The keys of what is spoken by HTTP: the API and the web UI, the metrics page.
 
 use super::keys::Rule::{self, NoEffect, Only, Part, Sets};
-use super::keys::{CURVES, DIFFIE, RENEGOTIATION, TLS};
+use super::keys::{CURVES, DIFFIE, GUARD, RENEGOTIATION, TLS};
 use super::{rules_management as management, rules_prometheus as prometheus, rules_tls as tls};
 
 /// Keys by pattern, as in [`super::keys::KEYS`].
@@ -83,9 +83,13 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("management.cors.max_age", Sets(management::origins_max_age)),
     ("management.disable_stats", Sets(management::disable_stats)),
     ("management.enable_queue_totals", Sets(management::queue_totals)),
+    (
+        "management.restrictions.operator_policy_changes.disabled",
+        Only(&["false"], GUARD),
+    ),
     ("management.**", Part("this setting of the HTTP API")),
     ("management_agent.**", Part("this setting of the HTTP API")),
-    ("http_dispatch.**", Part("authentication of its own for HTTP")),
+    ("http_dispatch.**", Only(&[], GUARD)),
     (
         "collect_statistics",
         NoEffect("numbers are there anyhow, and are read when somebody asks"),
@@ -126,5 +130,6 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("prometheus.ssl.crl_sources.*", Sets(tls::crl_source)),
     ("prometheus.ssl.crl_sources.*.path", Sets(tls::crl_path)),
     ("prometheus.ssl.crl_sources.*.*", Only(&[], TLS)),
+    ("prometheus.authentication.enabled", Only(&["false"], GUARD)),
     ("prometheus.**", Part("this setting of the metrics page")),
 ];
