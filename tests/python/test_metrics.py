@@ -2,16 +2,22 @@
 
 import os
 import re
+import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from conftest import connect
+from harness.broker import Broker
 from waiting import until
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ serves metrics only with a plugin")
 
+BINARY = os.environ.get("LEVERET_BINARY")
 SAMPLE = re.compile(r'^([a-z_]+)(?:\{(.*)\})? (\S+)$')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 
@@ -175,3 +181,20 @@ def test_other_paths_are_not_there():
         with pytest.raises(urllib.error.HTTPError) as error:
             fetch(path)
         assert error.value.code == 404
+
+
+@pytest.mark.skipif(not BINARY, reason="needs the executable")
+def test_the_page_is_where_the_configuration_has_it():
+    broker = Broker(BINARY, {"prometheus.path": "/shop/numbers"})
+    broker.start()
+    try:
+        root = f"http://{broker.host}:{broker.metrics_port}"
+        for below, name in (("", "rabbitmq_queues"), ("/", "rabbitmq_queues"), ("/detailed?family=queue_coarse_metrics", "rabbitmq_identity_info")):
+            with urllib.request.urlopen(f"{root}/shop/numbers{below}", timeout=30) as reply:
+                assert f"\n{name}" in reply.read().decode()
+        for elsewhere in ("/metrics", "/shop", "/shop/numbersx"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"{root}{elsewhere}", timeout=30)
+            assert refused.value.code == 404
+    finally:
+        broker.close()

@@ -289,6 +289,7 @@ fn open_metrics(
     }
     let options = MetricsOptions {
         doors,
+        path: settings.path.clone(),
         per_object: settings.per_object,
         object_limit: settings.object_limit,
         node: format!("leveret@{}", host_name()),

@@ -143,6 +143,8 @@ impl Default for ManagementOptions {
 pub struct PrometheusOptions {
     /// `prometheus.listener`, `prometheus.tcp.*` and `prometheus.ssl.*`.
     pub door: HttpDoor,
+    /// `prometheus.path`: where the page is. The others are below it.
+    pub path: String,
     /// `prometheus.return_per_object_metrics`.
     pub per_object: bool,
     /// `prometheus.object_limit`: so many objects of a kind are shown one by one.
@@ -153,6 +155,7 @@ impl Default for PrometheusOptions {
     fn default() -> Self {
         Self {
             door: HttpDoor::new(15692, "prometheus.ssl"),
+            path: "/metrics".into(),
             per_object: false,
             object_limit: 10_000,
         }

@@ -32,7 +32,9 @@ const GRACE: Duration = Duration::from_millis(250);
 pub struct MetricsOptions {
     /// Where to listen, and whether TLS is spoken there.
     pub doors: Vec<Door>,
-    /// `/metrics` shows single objects too (`prometheus.return_per_object_metrics`).
+    /// Where the page is, such as `/metrics` (`prometheus.path`). The other pages are below it.
+    pub path: String,
+    /// That page shows single objects too (`prometheus.return_per_object_metrics`).
     pub per_object: bool,
     /// So many objects of a kind are shown at most, one by one.
     pub object_limit: usize,
@@ -51,6 +53,7 @@ pub struct Metrics {
 struct Shared {
     broker: Arc<Broker>,
     identity: Identity,
+    path: String,
     per_object: bool,
     object_limit: usize,
 }
@@ -74,6 +77,7 @@ impl Metrics {
                 rabbitmq_version: options.rabbitmq_version,
             },
             broker,
+            path: options.path,
             per_object: options.per_object,
             object_limit: options.object_limit,
         });
@@ -141,7 +145,8 @@ async fn connection(arrival: Arrival, shared: Arc<Shared>) {
 
 async fn answer(request: &Request<Incoming>, shared: Arc<Shared>) -> Response<Full<Bytes>> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
-    let Some(wanted) = Wanted::of(request.uri().path(), &query, shared.per_object) else {
+    let below = request.uri().path().strip_prefix(&shared.path);
+    let Some(wanted) = below.and_then(|below| Wanted::of(below, &query, shared.per_object)) else {
         return plain(StatusCode::NOT_FOUND, Vec::new());
     };
     if !matches!(request.method().as_str(), "GET" | "HEAD") {

@@ -45,14 +45,14 @@ impl Endpoint {
 }
 
 impl Wanted {
-    /// By path and query; `None` if there is no such page.
+    /// By what follows the page's own path, and query; `None` if there is no such page.
     pub fn of(path: &str, query: &Query, per_object: bool) -> Option<Self> {
         let endpoint = match path {
-            "/metrics" | "/metrics/" if per_object => Endpoint::PerObject,
-            "/metrics" | "/metrics/" => Endpoint::Aggregated,
-            "/metrics/per-object" => Endpoint::PerObject,
-            "/metrics/detailed" => Endpoint::Detailed,
-            "/metrics/memory-breakdown" => Endpoint::Memory,
+            "" | "/" if per_object => Endpoint::PerObject,
+            "" | "/" => Endpoint::Aggregated,
+            "/per-object" => Endpoint::PerObject,
+            "/detailed" => Endpoint::Detailed,
+            "/memory-breakdown" => Endpoint::Memory,
             _ => return None,
         };
         let all = |name: &str| query.all(name).map(str::to_owned).collect();

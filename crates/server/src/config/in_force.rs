@@ -454,6 +454,7 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     let prometheus = &config.prometheus;
     http(sheet, "prometheus", &prometheus.door);
     tls(sheet, "prometheus.ssl", &prometheus.door.tls);
+    sheet.put("prometheus.path", &prometheus.path);
     sheet.put("prometheus.return_per_object_metrics", prometheus.per_object);
     sheet.put("prometheus.object_limit", prometheus.object_limit);
 }

@@ -125,7 +125,10 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("default_permissions.read", Sets(rules::default_read)),
     (
         "default_users.**",
-        Part("users beside the default one in the configuration"),
+        Only(
+            &[],
+            "a file of load_definitions makes users beside the default one",
+        ),
     ),
     ("default_limits.vhosts.**", Only(&[], GUARD)),
     ("default_policies.operator.**", Only(&[], GUARD)),

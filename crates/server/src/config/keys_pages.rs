@@ -87,6 +87,15 @@ pub const PAGES: &[(&str, Rule)] = &[
         "management.restrictions.operator_policy_changes.disabled",
         Only(&["false"], GUARD),
     ),
+    ("management.hsts.policy", Only(&[], GUARD)),
+    ("management.csp.policy", Only(&[], GUARD)),
+    (
+        "management.path_prefix",
+        Only(
+            &[],
+            "the API is served from the root; have the proxy take the prefix away",
+        ),
+    ),
     ("management.**", Part("this setting of the HTTP API")),
     ("management_agent.**", Part("this setting of the HTTP API")),
     ("http_dispatch.**", Only(&[], GUARD)),
@@ -105,6 +114,7 @@ pub const PAGES: &[(&str, Rule)] = &[
         "prometheus.return_per_object_metrics",
         Sets(prometheus::per_object),
     ),
+    ("prometheus.path", Sets(prometheus::path)),
     ("prometheus.object_limit", Sets(prometheus::object_limit)),
     ("prometheus.ssl.port", Sets(tls::prometheus_port)),
     ("prometheus.ssl.ip", Sets(tls::prometheus_ip)),

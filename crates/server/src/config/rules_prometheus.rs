@@ -15,6 +15,17 @@ pub fn ip(config: &mut Config, setting: &Setting) -> Checked {
     config.prometheus.door.set_ip(setting)
 }
 
+/// An absolute path; that it may end with `/` makes no difference.
+pub fn path(config: &mut Config, setting: &Setting) -> Checked {
+    let path = setting.value.trim_end_matches('/');
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
+    if !path.starts_with('/') || !path.chars().all(plain) {
+        return Err("a path such as /metrics, of letters, digits and -_.~");
+    }
+    config.prometheus.path = path.to_owned();
+    Ok(())
+}
+
 pub fn per_object(config: &mut Config, setting: &Setting) -> Checked {
     config.prometheus.per_object = boolean(setting)?;
     Ok(())

@@ -212,7 +212,6 @@ fn keys_of_parts_that_are_not_built_warn() {
         "cluster_formation.peer_discovery_backend = k8s",
         "mqtt.tcp_listen_options.backlog = 4096",
         "stream.listeners.tcp.1 = 5552",
-        "prometheus.path = /zork",
         "definitions.import_backend = https",
         "definitions.skip_if_unchanged = true",
         "num_acceptors.tcp = 10",
@@ -237,6 +236,18 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "auth_cache.cached_backend = internal",
         "default_queue_type = quorum",
         "password_hashing_module = rabbit_password_hashing_sha512",
+        "connection_max = 1000",
+        "vhost_max = 10",
+        "runtime_parameters.limits.shovel = 10",
+        "credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
+        "credential_validator.min_length = 12",
+        "default_limits.vhosts.1.max_connections = 10",
+        "default_policies.operator.a.queue_pattern = .*",
+        "prometheus.authentication.enabled = true",
+        "http_dispatch.auth_backends.1 = http",
+        "management.restrictions.operator_policy_changes.disabled = true",
+        "management.hsts.policy = max-age=31536000",
+        "management.path_prefix = /mq",
     ] {
         assert!(error(text).contains(" is refused: "), "{text}");
     }
@@ -246,6 +257,10 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "auth_backends.2.authz = internal",
         "auth_mechanisms.1 = PLAIN",
         "default_queue_type = classic",
+        "connection_max = infinity",
+        "credential_validator.validation_backend = rabbit_credential_validator_accept_everything",
+        "prometheus.authentication.enabled = false",
+        "prometheus.path = /zork/",
     ] {
         config(text);
     }
