@@ -2,6 +2,7 @@
 
 use crate::certificate::Certificate;
 use crate::ciphers;
+use crate::listener::unmapped;
 use crate::proxy::{self, Origin};
 use crate::secured::Secured;
 use crate::stream::{Parked, Stream};
@@ -161,7 +162,7 @@ async fn introduced(
     stream: &tokio::net::TcpStream,
     own: (SocketAddr, SocketAddr),
 ) -> io::Result<(SocketAddr, SocketAddr)> {
-    let loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+    let loopback = |address: SocketAddr| unmapped(address).ip().is_loopback();
     match proxy::read(stream).await? {
         Origin::Itself => Ok(own),
         // Some users may come from this machine only; nobody elsewhere can say that they do.
@@ -172,7 +173,7 @@ async fn introduced(
                 own.0
             ),
         )),
-        Origin::Client { source, destination } => Ok((source, destination)),
+        Origin::Client { source, destination } => Ok((unmapped(source), unmapped(destination))),
     }
 }
 

@@ -162,14 +162,14 @@ impl Bound {
         })
     }
 
-    /// The next connection with its two ends.
+    /// The next connection with its two ends, as [`unmapped`] has them.
     async fn accept(&self, nodelay: bool) -> io::Result<(Stream, SocketAddr, SocketAddr)> {
         match self {
             Self::Tcp(socket) => {
                 let (stream, peer) = socket.accept().await?;
                 stream.set_nodelay(nodelay)?;
                 let local = stream.local_addr()?;
-                Ok((Stream::Tcp(stream), peer, local))
+                Ok((Stream::Tcp(stream), unmapped(peer), unmapped(local)))
             }
             Self::Local { socket, .. } => {
                 let (stream, _) = socket.accept().await?;
@@ -177,6 +177,16 @@ impl Bound {
                 Ok((Stream::Local(stream), peer, local))
             }
         }
+    }
+}
+
+/// A socket that takes IPv4 and IPv6 has IPv4 addresses in the form `::ffff:192.0.2.1`. They become plain IPv4 here, before anybody
+/// sees them, so that names, logs and statistics show them as RabbitMQ does.
+pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        // Other addresses keep their scope.
+        ip if ip == address.ip() => address,
+        ip => SocketAddr::new(ip, address.port()),
     }
 }
 
@@ -227,6 +237,29 @@ mod tests {
             text.contains(&address.to_string()) && text.contains("listens there already"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn clients_of_ipv4_have_ipv4_addresses_at_a_door_for_ipv4_and_ipv6() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let door = Door::plain("[::]:0".parse().unwrap());
+            let listener = Listener::open(door, &SocketOptions::default()).unwrap();
+            let Place::Network(address) = listener.opened().place else {
+                panic!("a port was asked for");
+            };
+            for home in ["127.0.0.1", "::1"] {
+                let at: std::net::IpAddr = home.parse().unwrap();
+                let client = std::net::TcpStream::connect((at, address.port())).unwrap();
+                let arrival = listener.next().await;
+                assert_eq!(arrival.peer(), client.local_addr().unwrap());
+                let guest = arrival.enter().await.unwrap();
+                assert_eq!(guest.peer, client.local_addr().unwrap());
+                assert_eq!(guest.local, client.peer_addr().unwrap());
+            }
+        });
+        let scoped = "[fe80::1%3]:1".parse().unwrap();
+        assert_eq!(unmapped(scoped), scoped);
     }
 
     #[test]
