@@ -122,6 +122,18 @@ def test_why_a_service_gave_no_answer_is_in_the_log_without_the_password(broker,
     assert "s3cret-word" not in one.log_text()
 
 
+def test_a_service_that_gives_no_answer_is_named_though_the_catalog_decides(asking, service):
+    server = service(lambda fields: 500)
+    one = asking("http", {"auth_http.user_path": server.address})
+    with pytest.raises(REFUSED):
+        login(one, "jane", "s3cret-word")
+    said(one, "the login of user 'jane'", f"{server.address} answers with status 500")
+    server.close()
+    login(one, "guest", "guest")
+    said(one, "the login of user 'guest'", f"{server.address} can't be asked")
+    assert "s3cret-word" not in one.log_text()
+
+
 def test_a_slow_service_holds_up_nobody_else_and_is_given_up(asking, service):
     go_on = threading.Event()
     server = service(lambda fields: (go_on.wait(20), "allow")[1] if fields["username"] == "slow" else knows(fields))

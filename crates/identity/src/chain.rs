@@ -257,6 +257,10 @@ impl Asked {
         if let Some(cache) = cache {
             cache.keep(attempt, &verdict, Instant::now());
         }
+        let denied = verdict.as_ref().err();
+        if let Some(why) = denied.and_then(|denied| denied.unheard(self.links.len())) {
+            tracing::error!(area = "connection", "the login of user '{}': {why}", attempt.user);
+        }
         Some(verdict)
     }
 
