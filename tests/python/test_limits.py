@@ -5,6 +5,7 @@ import time
 import pika
 import pytest
 
+from api import Api
 from conftest import connect
 
 
@@ -95,6 +96,14 @@ def test_a_user_has_no_more_channels_than_it_may(api, place):
     connection.channel(), connection.channel()
     text = f"NOT_ALLOWED - number of channels opened for user '{place}' has reached the maximum allowed user limit of 2"
     assert refusal(connection.channel) == (530, text)
+
+
+def test_users_see_their_own_limits_and_no_others(api, place):
+    assert api.put(f"/users/{place}", {"password": "x", "tags": "management"}).status == 204
+    api.put(f"/user-limits/{place}/max-channels", {"value": 2})
+    mine = Api(place, "x")
+    assert mine.get(f"/user-limits/{place}").json == [{"user": place, "value": {"max-channels": 2}}]
+    assert mine.get("/user-limits/guest").status == 401
 
 
 def test_limits_that_make_no_sense_are_refused(api, place):

@@ -32,11 +32,12 @@ def introduced(one, header):
     [
         (b"PROXY TCP4 192.0.2.1 192.0.2.9 56324 5672\r\n", "192.0.2.1:56324 -> 192.0.2.9:5672"),
         (b"PROXY TCP6 2001:db8::1 2001:db8::2 1 5672\r\n", "[2001:db8::1]:1 -> [2001:db8::2]:5672"),
+        (b"PROXY TCP6 ::ffff:192.0.2.1 ::ffff:192.0.2.9 56324 5672\r\n", "192.0.2.1:56324 -> 192.0.2.9:5672"),
         (v2(("192.0.2.1", 56324), ("192.0.2.9", 5672)), "192.0.2.1:56324 -> 192.0.2.9:5672"),
         (b"PROXY UNKNOWN\r\n", "127.0.0.1:"),
         (v2(("192.0.2.1", 1), ("192.0.2.9", 2), command=0x20), "127.0.0.1:"),
     ],
-    ids=["1, IPv4", "1, IPv6", "2", "1, unknown", "2, local"],
+    ids=["1, IPv4", "1, IPv6", "1, IPv4 as IPv6", "2", "1, unknown", "2, local"],
 )
 def test_a_client_is_where_its_load_balancer_says(broker, header, name):  # noqa: F811
     one = broker({"proxy_protocol": "true", "loopback_users": "none"}).start()

@@ -30,7 +30,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/user-limits/:user",
-        verbs: &[("GET", Right::Monitor, of_user)],
+        verbs: &[("GET", Right::Management, of_user)],
     },
     Route {
         path: "/user-limits/:user/:limit",
@@ -61,7 +61,11 @@ fn of_users(call: &Call<'_>) -> Result<Reply, Refusal> {
     ))
 }
 
+/// Everybody may see their own.
 fn of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
+    if !call.is_monitor() && *call.user.name != *call.part("user") {
+        return Err(Refusal::not_authorised("Not monitor user"));
+    }
     let user = call.view.user(call.part("user")).ok_or(Refusal::NotFound)?;
     Ok(Reply::json(&limited(call, &user.name).into_iter().collect()))
 }

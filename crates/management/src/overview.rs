@@ -151,7 +151,7 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         "crypto_lib_version": "",
         "disable_stats": options.disable_stats,
         "default_queue_type": "classic",
-        "is_op_policy_updating_enabled": false,
+        "is_op_policy_updating_enabled": true,
         "enable_queue_totals": options.enable_queue_totals,
         "statistics_db_event_queue": 0,
         "node": options.node,
