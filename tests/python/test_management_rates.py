@@ -141,3 +141,16 @@ def test_what_the_api_gets_counts_for_the_virtual_host(api, name, mode, wanted):
         assert left == (2 if mode == "ack_requeue_true" else 0)
     finally:
         api.delete(f"/vhosts/{name}")
+
+
+@pytest.mark.leveret_only("RabbitMQ's figures come late and in parts")
+def test_nodes_have_samples_of_what_they_use_and_of_what_came_and_went(api, channel):
+    path = "/nodes?node_stats_age=60&node_stats_incr=5"
+    channel.queue_declare("", exclusive=True)
+    node, = until(lambda: api.get(path).json, lambda rows: rows[0]["queue_created_details"]["samples"][0]["sample"] > 0)
+    for name in ("mem_used", "disk_free", "fd_used", "sockets_used", "proc_used", "connection_created", "connection_closed",
+                 "channel_created", "channel_closed", "queue_declared", "queue_created", "queue_deleted"):
+        assert len(node[f"{name}_details"]["samples"]) == 13 and isinstance(node[name], int), name
+    assert node["mem_used_details"]["samples"][0]["sample"] > 1_000_000
+    node, = api.get("/nodes").json
+    assert set(node["fd_used_details"]) == {"rate"}

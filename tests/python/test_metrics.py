@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -198,3 +199,35 @@ def test_the_page_is_where_the_configuration_has_it():
             assert refused.value.code == 404
     finally:
         broker.close()
+
+
+def test_a_cluster_has_an_id_that_is_not_its_name(api):
+    [(identity, _)] = page()["rabbitmq_identity_info"]
+    kept = api.get("/global-parameters/internal_cluster_id").json
+    assert kept == {"name": "internal_cluster_id", "value": identity["rabbitmq_cluster_permanent_id"]}
+    assert len(kept["value"]) > 30 and kept["value"] != identity["rabbitmq_cluster"]
+    assert kept in api.get("/global-parameters").json
+    assert "internal_cluster_id" not in [row["name"] for row in api.get("/definitions").json["global_parameters"]]
+
+
+def test_bindings_are_counted_by_exchange_and_the_start_of_the_node_is_told(channel, queue, name):
+    channel.exchange_declare(name, "topic", auto_delete=True)
+    for key in ("a", "b"):
+        channel.queue_bind(queue, name, key)
+    samples = page("/metrics/detailed?family=exchange_bindings&vhost=%2F")
+    assert value(samples, "rabbitmq_cluster_exchange_bindings", vhost="/", exchange=name, type="topic") == 2
+    assert value(samples, "rabbitmq_cluster_exchange_bindings", exchange="amq.match") == 0
+    samples = page()
+    assert 0 < time.time() - value(samples, "process_start_time_seconds") - value(samples, "rabbitmq_erlang_uptime_seconds") < 5
+    assert value(samples, "rabbitmq_unreachable_cluster_peers_count") == 0
+
+
+def test_exchanges_confirm_and_drop(channel, queue):
+    before = page()
+    channel.confirm_delivery()
+    channel.basic_publish("", queue, b"hello")
+    channel.basic_publish("", "py.no.such.queue", b"lost")
+    gained = {"published": 2, "confirmed": 2, "unroutable_dropped": 1, "unroutable_returned": 0}
+    gained = {f"rabbitmq_exchange_messages_{what}_total": count for what, count in gained.items()}
+    difference = lambda after: {key: value(after, key) - value(before, key) for key in gained}
+    assert until(lambda: difference(page()), lambda found: found == gained) == gained

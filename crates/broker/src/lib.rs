@@ -100,6 +100,7 @@ pub use policies::PutPolicy;
 pub use pressure::{Pressure, Reason};
 pub use publish::{Prepared, Publish, Publisher, Taken};
 pub use replies::ReplyAddress;
+pub use rules::CLUSTER_ID;
 pub use session::{OpenRefusal, Session, User};
 pub use survey::{NodeStatus, QueueTotals};
 pub use topology::Done;

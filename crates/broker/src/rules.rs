@@ -2,8 +2,36 @@
 //! change is durable.
 
 use crate::administer::Administrator;
+use crate::broker::Broker;
+use crate::declare::random_bytes;
 use catalog::{Metadata, Name, QuotaOf, Refusal, Request};
 use model::table::Value;
+
+/// The global parameter that tells clusters apart, whatever they are called.
+pub const CLUSTER_ID: &str = "internal_cluster_id";
+
+impl Broker {
+    /// What tells this cluster from all others, as RabbitMQ's `internal_cluster_id`; empty before [`Self::make_cluster_id`].
+    pub fn cluster_id(&self) -> String {
+        let view = self.view();
+        let set = view.global(CLUSTER_ID).and_then(|value| value.as_str());
+        set.unwrap_or_default().to_owned()
+    }
+
+    /// Gives the cluster an id if it has none: random, durable, and the same as long as the data directory stays.
+    ///
+    /// # Errors
+    /// The system has no randomness, or the log failed.
+    pub fn make_cluster_id(&self) -> Result<(), Refusal> {
+        if !self.cluster_id().is_empty() {
+            return Ok(());
+        }
+        let digits = random_bytes()?.map(|byte| format!("{byte:02x}")).concat();
+        let id = Value::LongStr(format!("leveret-cluster-id-{digits}").into());
+        self.administrator(crate::THE_NODE)
+            .set_global(CLUSTER_ID, Some(id))
+    }
+}
 
 impl Administrator<'_> {
     /// Sets a limit of a user or a virtual host, or takes it away. It holds for what is opened or published from now on.
@@ -110,5 +138,27 @@ impl Administrator<'_> {
             exchange,
             reply,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+
+    #[test]
+    fn a_cluster_keeps_its_id_over_restarts_and_no_other_has_it() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let id = |dir: &tempfile::TempDir| {
+            let broker = Broker::open(Options::new(dir.path())).unwrap();
+            broker.make_cluster_id().unwrap();
+            let id = broker.cluster_id();
+            broker.close();
+            id
+        };
+        let first = id(&dir);
+        assert_eq!(first.len(), "leveret-cluster-id-".len() + 32);
+        assert_eq!(id(&dir), first);
+        assert_ne!(id(&other), first);
     }
 }

@@ -348,8 +348,8 @@ impl Import<'_> {
     fn global(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
         let value = object.get("value").unwrap_or(&Value::Null);
         match needed(object, "name")? {
-            // RabbitMQ's own identity is no setting.
-            "internal_cluster_id" => Ok(()),
+            // Who a cluster is is no setting.
+            broker::CLUSTER_ID => Ok(()),
             // The name that the configuration gives needs no parameter, and neither do tags that are none.
             "cluster_name" if *value == *self.broker.cluster_name() => Ok(()),
             "cluster_tags" if value.as_array().is_some_and(Vec::is_empty) => Ok(()),

@@ -6,11 +6,14 @@ use crate::listing::{List, object};
 use crate::memory::Share;
 use crate::overview::{contexts, exchange_types};
 use crate::plugins;
+use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::samples::NODE_CHURN;
+use broker::NodeStatus;
 use broker::sight::SizeCounts;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
     Route {
@@ -176,8 +179,7 @@ fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn node(call: &Call<'_>) -> Value {
     let options = &call.hall.options;
     let status = call.hall.broker.status();
-    let rate = json!({"rate": 0.0});
-    let open = (open_files(), file_limit());
+    let descriptors = file_limit();
     let mut node = json!({
         "name": options.node,
         "type": "disc",
@@ -186,22 +188,13 @@ fn node(call: &Call<'_>) -> Value {
         "os_pid": std::process::id().to_string(),
         "uptime": status.uptime_ms,
         "processors": std::thread::available_parallelism().map_or(1, usize::from),
-        "mem_used": status.memory,
-        "mem_used_details": rate,
         "mem_limit": status.memory_limit,
         "mem_alarm": status.memory_alarm,
         "mem_calculation_strategy": "rss",
-        "disk_free": status.disk_free,
-        "disk_free_details": rate,
         "disk_free_limit": status.disk_free_limit,
         "disk_free_alarm": status.disk_alarm,
-        "fd_used": open.0,
-        "fd_used_details": rate,
-        "fd_total": open.1,
-        "sockets_used": status.sessions,
-        "sockets_used_details": rate,
-        "sockets_total": open.1,
-        "proc_used": threads(),
+        "fd_total": descriptors,
+        "sockets_total": descriptors,
         "proc_total": limit("Max processes"),
         "run_queue": 0,
         "rates_mode": "basic",
@@ -223,6 +216,9 @@ fn node(call: &Call<'_>) -> Value {
     node["applications"] = json!([
         {"name": "leveret", "description": "Leveret", "version": env!("CARGO_PKG_VERSION")},
     ]);
+    if let Value::Object(members) = &mut node {
+        put_changing(call, &status, members);
+    }
     node["db_dir"] = options.data_dir.display().to_string().into();
     node["log_files"] = options.log_files.clone().into();
     node["config_files"] = options
@@ -233,9 +229,35 @@ fn node(call: &Call<'_>) -> Value {
     node
 }
 
+/// What the node uses and what came and went on it, each with how it changed.
+fn put_changing(call: &Call<'_>, status: &NodeStatus, node: &mut Map<String, Value>) {
+    let samples = call.hall.sampler.samples();
+    let rates = call.rates(&samples, samples.node.as_ref());
+    let churn = call.hall.broker.sight().churn().named();
+    for (at, (name, value)) in churn.into_iter().chain(uses(status)).enumerate() {
+        rates.put(node, Kind::Node, name, value, &[NODE_CHURN + at]);
+    }
+}
+
+/// What the node uses at this moment, by RabbitMQ's names: bytes of memory and of free disk, open files, connections and threads.
+pub fn uses(status: &NodeStatus) -> [(&'static str, u64); 5] {
+    [
+        ("mem_used", status.memory),
+        ("disk_free", status.disk_free),
+        ("fd_used", open_files()),
+        ("sockets_used", status.sessions as u64),
+        ("proc_used", threads()),
+    ]
+}
+
 /// How many files the process has open; 0 where the system does not tell.
 pub fn open_files() -> u64 {
-    std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64)
+    // Linux tells their number as the directory's size since 6.2; before, they have to be counted.
+    let told = std::fs::metadata("/proc/self/fd").map_or(0, |fd| fd.len());
+    match told {
+        0 => std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64),
+        told => told,
+    }
 }
 
 /// How many files the process may open; 0 where the system does not tell.
@@ -244,8 +266,8 @@ pub fn file_limit() -> u64 {
 }
 
 /// How many threads the process has, which stand for Erlang's processes: tools ask for them.
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+fn threads() -> u64 {
+    std::fs::read_dir("/proc/self/task").map_or(0, |threads| threads.count() as u64)
 }
 
 /// How much of something the process may have; 0 where the system does not tell, or sets no limit.

@@ -12,7 +12,7 @@ use crate::policies;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::{Administrator, Broker, PolicyKind, QuotaOf, Vhost, View};
+use broker::{Administrator, Broker, CLUSTER_ID, PolicyKind, QuotaOf, Vhost, View};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -174,8 +174,14 @@ fn needed<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a Value, Ref
         .ok_or_else(|| Refusal::bad_request(missing_keys(&[name])))
 }
 
-/// Global parameters that were set. RabbitMQ always has `cluster_tags`.
+/// Global parameters that were set, but for the cluster's id, which is no definition. RabbitMQ always has `cluster_tags`.
 pub fn set_globals(view: &View) -> Vec<Value> {
+    let mut rows = every_global(view);
+    rows.retain(|row| row["name"] != CLUSTER_ID);
+    rows
+}
+
+fn every_global(view: &View) -> Vec<Value> {
     let row = |name: &str, value: Value| json!({"name": name, "value": value});
     let tags = view.global("cluster_tags").is_none();
     let mut rows: Vec<Value> = tags.then(|| row("cluster_tags", json!([]))).into_iter().collect();
@@ -186,7 +192,7 @@ pub fn set_globals(view: &View) -> Vec<Value> {
 /// The same with the cluster's name, wherever that comes from.
 fn all_globals(broker: &Broker) -> Vec<Value> {
     let view = broker.view();
-    let mut rows = set_globals(&view);
+    let mut rows = every_global(&view);
     if view.global("cluster_name").is_none() {
         rows.push(json!({"name": "cluster_name", "value": broker.cluster_name()}));
     }

@@ -19,8 +19,11 @@ const SAMPLES: usize = 400_000;
 pub const QUEUE_COUNTS: usize = 2;
 /// What a virtual host's samples are: ready, unacknowledged, the counts in their order, then bytes received and sent.
 pub const VHOST_BYTES: usize = 2 + KINDS;
-/// And the node's: the same, then what comes and goes.
+/// And the node's: the same, then what comes and goes, then what the node uses.
 pub const NODE_CHURN: usize = VHOST_BYTES + 2;
+/// What the node uses begins here.
+const NODE_USES: usize = NODE_CHURN + 7;
+const NODE_NUMBERS: usize = NODE_USES + 5;
 
 /// A channel: its connection and when on it it was opened.
 pub type ChannelKey = (u64, usize);
@@ -168,7 +171,7 @@ impl Samples {
     fn sample_totals(&mut self, broker: &Broker) {
         let view = broker.view();
         let totals = broker.sight().totals();
-        let mut node = [0; NODE_CHURN + 7];
+        let mut node = [0; NODE_NUMBERS];
         for vhost in view.vhosts() {
             let mut row = [0; NODE_CHURN];
             if let Some(depth) = self.sums.get(&*vhost.name) {
@@ -187,12 +190,17 @@ impl Samples {
         }
         self.vhosts.retain(|name, _| view.vhost(name).is_some());
         self.sums.retain(|name, _| view.vhost(name).is_some());
-        for (at, (_, count)) in node[NODE_CHURN..].iter_mut().zip(broker.sight().churn().named()) {
+        let changing = broker.sight().churn().named().into_iter();
+        let changing = changing.chain(crate::nodes::uses(&broker.status()));
+        for (at, (_, count)) in node[NODE_CHURN..].iter_mut().zip(changing) {
             *at = count;
         }
-        let history = self
-            .node
-            .get_or_insert_with(|| History::new(self.now, &[0; NODE_CHURN + 7]));
+        let history = self.node.get_or_insert_with(|| {
+            // What the node used before it was looked at is taken to be what it uses now.
+            let mut before = [0; NODE_NUMBERS];
+            before[NODE_USES..].copy_from_slice(&node[NODE_USES..]);
+            History::new(self.now, &before)
+        });
         history.push(self.now, &node, NODE_KEPT);
     }
 
@@ -233,5 +241,30 @@ fn record<K: std::hash::Hash + Eq>(
     history.push(slot, row, KEPT);
     if held > SAMPLES {
         history.shorten();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_node_is_sampled_with_what_it_uses_and_what_came_and_went() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(broker::Options::new(dir.path())).unwrap();
+        let mut samples = Samples::default();
+        samples.take(&broker, 7);
+        let node = samples.node.unwrap();
+        let names = broker.sight().churn().named().into_iter();
+        let names = names.chain(crate::nodes::uses(&broker.status()));
+        let places: HashMap<&str, usize> = names.enumerate().map(|(at, (name, _))| (name, at)).collect();
+        let at = |slot, name| node.at(slot, &[NODE_CHURN + places[name]]);
+        assert_eq!(places.len(), NODE_NUMBERS - NODE_CHURN);
+        for name in ["mem_used", "disk_free", "fd_used", "proc_used"] {
+            // No rise from nothing when the node starts.
+            assert!(at(7, name) > 0 && at(7, name) == at(6, name), "{name}");
+        }
+        assert_eq!(at(7, "connection_created"), 0);
+        broker.close();
     }
 }

@@ -81,6 +81,7 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
         // A file that names users is not joined by the default one.
         broker.create_defaults()?;
     }
+    broker.make_cluster_id()?;
     broker.declare_event_exchange()?;
     log.publish(&broker)?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;

@@ -1,8 +1,9 @@
 //! Where the numbers of the pages come from. Nothing here asks a queue or a connection: it reads what they show.
 
 use super::family::{
-    ALARMS, CHANNEL, CHANNEL_COUNTS, CHURN, CONNECTION, CONNECTION_COARSE, EXCHANGE, GLOBAL, GLOBAL_QUEUES,
-    LOG, Metric, NODE, NODE_COARSE, QUEUE, QUEUE_COARSE, QUEUE_CONSUMERS, QUEUE_DELIVERY, QUEUE_HEAD, TOTALS,
+    ALARMS, CHANNEL, CHANNEL_COUNTS, CHURN, CONNECTION, CONNECTION_COARSE, EXCHANGE, EXCHANGE_OUTCOMES,
+    GLOBAL, GLOBAL_QUEUES, LOG, Metric, NODE, NODE_COARSE, PEERS, QUEUE, QUEUE_COARSE, QUEUE_CONSUMERS,
+    QUEUE_DELIVERY, QUEUE_HEAD, TOTALS,
 };
 use super::page::{Number, Page, Type, labels};
 use super::pages::{Endpoint, Wanted};
@@ -18,7 +19,7 @@ pub struct Collector<'a> {
     pub(super) broker: &'a Broker,
     pub(super) wanted: &'a Wanted,
     /// So many objects of a kind are shown at most.
-    limit: usize,
+    pub(super) limit: usize,
     /// How many of each kind were not.
     left_out: BTreeMap<&'static str, usize>,
     /// What was written.
@@ -34,6 +35,8 @@ pub struct Identity {
     pub cluster: String,
     /// The version of RabbitMQ whose behaviour clients may expect.
     pub rabbitmq_version: String,
+    /// When it started, in seconds since 1970.
+    pub started: u64,
 }
 
 /// One object: its labels, and what is written after them for each metric of a family.
@@ -110,11 +113,14 @@ impl<'a> Collector<'a> {
             &labels(&[
                 ("rabbitmq_node", &identity.node),
                 ("rabbitmq_cluster", &identity.cluster),
-                ("rabbitmq_cluster_permanent_id", &identity.cluster),
+                ("rabbitmq_cluster_permanent_id", &self.broker.cluster_id()),
                 ("rabbitmq_endpoint", self.wanted.endpoint.name()),
             ]),
             1_u64,
         );
+        if matches!(self.wanted.endpoint, Endpoint::Aggregated | Endpoint::PerObject) {
+            self.started(identity.started);
+        }
     }
 
     /// What concerns the node as a whole.
@@ -149,6 +155,7 @@ impl<'a> Collector<'a> {
         }
         if self.wanted.endpoint != Endpoint::Detailed {
             let on = |alarm: bool| Number::Whole(alarm.into());
+            self.single(PEERS, [0_u64.into()], "");
             self.single(ALARMS, [on(status.memory_alarm), on(status.disk_alarm)], "");
             self.totals();
             self.own_work();
@@ -277,6 +284,9 @@ impl<'a> Collector<'a> {
         let exchanges = self.broker.sight().exchanges().all();
         let published: u64 = exchanges.iter().map(|(_, _, counts)| counts.publish_in()).sum();
         self.single(EXCHANGE, [published.into()], "");
+        let [_, confirmed, returned, dropped, ..] = sum.messages;
+        let outcomes = [confirmed, returned, dropped].map(Number::Whole);
+        self.single(EXCHANGE_OUTCOMES, outcomes, "");
     }
 
     /// Each queue.

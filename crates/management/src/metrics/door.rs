@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use listener::{Arrival, Door, Listener, Opened, StartError};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
 
 /// How many pages are written at a time; others wait.
@@ -75,6 +75,7 @@ impl Metrics {
                 node: options.node,
                 cluster: broker.cluster_name().to_owned(),
                 rabbitmq_version: options.rabbitmq_version,
+                started: started(broker.status().uptime_ms),
             },
             broker,
             path: options.path,
@@ -100,6 +101,12 @@ impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "metrics on {:?}", self.doors)
     }
+}
+
+/// When a node started that has run for so many milliseconds, in seconds since 1970. To be asked once: the clock of the day may be set.
+fn started(uptime_ms: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(Duration::from_millis(uptime_ms)).as_secs()
 }
 
 async fn serve(listeners: Vec<Listener>, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {

@@ -327,6 +327,32 @@ pub const EXCHANGE: [Metric; 1] = [(
     "Total number of messages published into an exchange",
 )];
 
+/// What became of it, which is counted for all exchanges together.
+pub const EXCHANGE_OUTCOMES: [Metric; 3] = [
+    (
+        "exchange_messages_confirmed_total",
+        Counter,
+        "Total number of messages published into an exchange and confirmed",
+    ),
+    (
+        "exchange_messages_unroutable_returned_total",
+        Counter,
+        "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
+    ),
+    (
+        "exchange_messages_unroutable_dropped_total",
+        Counter,
+        "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
+    ),
+];
+
+/// Other nodes of the cluster, of which there are none.
+pub const PEERS: [Metric; 1] = [(
+    "unreachable_cluster_peers_count",
+    Gauge,
+    "Number of peers in the cluster the current node cannot reach.",
+)];
+
 /// What happened on the node since its start, for one protocol.
 pub const GLOBAL: [Metric; 8] = [
     (

@@ -1,5 +1,6 @@
 //! The page that Prometheus reads, under RabbitMQ's names.
 
+mod bindings;
 mod collect;
 mod door;
 mod family;

@@ -6,6 +6,13 @@ use super::page::{Number, Type, labels};
 use broker::sight::{SIZE_BOUNDS, SizeCounts};
 
 impl Collector<'_> {
+    /// When the node started, which monitors take for a restart when it changes. The name has no prefix, as everywhere.
+    pub(super) fn started(&mut self, seconds: u64) {
+        let help = "Start time of the process since unix epoch in seconds.";
+        self.page.family("process_start_time_seconds", Type::Gauge, help);
+        self.page.labelled("", seconds);
+    }
+
     /// Who tried to log in.
     pub(super) fn login_attempts(&mut self) {
         let counts = self.broker.sight().login_attempts().by_door();

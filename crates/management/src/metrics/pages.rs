@@ -106,6 +106,7 @@ pub fn write(broker: &Broker, node: &super::Identity, wanted: &Wanted, limit: us
     }
     if wanted.endpoint == Endpoint::Detailed {
         collector.cluster();
+        collector.bindings();
     }
     collector.page.into_bytes()
 }
