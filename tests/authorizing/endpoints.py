@@ -103,7 +103,9 @@ class Matrix:
 
     def permit(self, column: str) -> None:
         path = f"/permissions/access/{self.user(column)}"
-        reach = column.split("/")[1]
+        reach = column.partition("/")[2]
+        if not reach:
+            return None  # whoever has no name has no permissions
         if reach == "out":
             return self.web.operate("DELETE", path, missing_is_fine=True)
         pattern = ".*" if reach == "all" else "^$"

@@ -32,6 +32,14 @@ pub const ROUTES: &[Route] = &[
             ("POST", Right::Administrator, upload),
         ],
     },
+    // The name that RabbitMQ 1 had for it; RabbitMQ 4 still answers to it.
+    Route {
+        path: "/all-configuration",
+        verbs: &[
+            ("GET", Right::Administrator, export),
+            ("POST", Right::Administrator, upload),
+        ],
+    },
     Route {
         path: "/definitions/:vhost",
         verbs: &[

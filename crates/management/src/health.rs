@@ -55,6 +55,14 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("GET", Right::VhostOrMonitor, well)],
     },
     Route {
+        path: "/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/:pattern",
+        verbs: &[("GET", Right::Management, well)],
+    },
+    Route {
+        path: "/health/checks/quorum-queues-without-elected-leaders/vhost/:vhost/pattern/:pattern",
+        verbs: &[("GET", Right::VhostOrMonitor, well)],
+    },
+    Route {
         path: "/health/checks/is-in-service",
         verbs: &[("GET", Right::Anyone, in_service)],
     },
@@ -78,6 +86,10 @@ pub const ROUTES: &[Route] = &[
         path: "/healthchecks/node",
         verbs: &[("GET", Right::Management, well)],
     },
+    Route {
+        path: "/healthchecks/node/:node",
+        verbs: &[("GET", Right::Management, this_node)],
+    },
 ];
 
 fn ok() -> Reply {
@@ -91,6 +103,13 @@ fn failed(mut body: Value) -> Reply {
 
 fn well(_: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(ok())
+}
+
+fn this_node(call: &Call<'_>) -> Result<Reply, Refusal> {
+    match *call.part("node") == *call.hall.options.node {
+        true => Ok(ok()),
+        false => Err(Refusal::NotFound),
+    }
 }
 
 fn alive(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -7,9 +7,9 @@ use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
     bindings, browsing, channels, configuration, connections, consumers, definitions, events, exchanges,
-    health, limits, log_tail, messages, moving, network, nodes, openapi, overheard, overview, parameters,
-    permissions, policies, process, queues, times_pages, topic_permissions, trace, upkeep, users, vhosts,
-    why,
+    health, limits, log_tail, login, messages, moving, network, nodes, openapi, overheard, overview,
+    parameters, permissions, policies, process, queues, single, times_pages, topic_permissions, trace,
+    upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -57,6 +57,8 @@ pub const ROUTES: &[&[Route]] = &[
     trace::ROUTES,
     network::ROUTES,
     overheard::ROUTES,
+    login::ROUTES,
+    single::ROUTES,
 ];
 
 impl Route {

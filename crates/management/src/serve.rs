@@ -4,6 +4,7 @@ use crate::access::{self, Asker, Peer, Right};
 use crate::audit::Change;
 use crate::call::{Call, Hall};
 use crate::events::{Telling, event};
+use crate::login;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -234,7 +235,9 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
     let query = Query::parse(head.uri.query().unwrap_or_default());
     let (inside, headers) = (hall.clone(), head.headers.clone());
     let work = move || {
-        let authorization = text_of(&head.headers, header::AUTHORIZATION);
+        let form = (route.path == login::PATH).then(|| login::authorization(&body));
+        let authorization = form.as_deref();
+        let authorization = authorization.or_else(|| text_of(&head.headers, header::AUTHORIZATION));
         let asker = match right {
             Right::Anyone => Asker::nobody(),
             _ => access::identify(&inside.broker, authorization, peer)?,

@@ -24,6 +24,10 @@ pub const ROUTES: &[Route] = &[
         ],
     },
     Route {
+        path: "/topic-permissions/:vhost/:user/:exchange",
+        verbs: &[("DELETE", Right::Administrator, delete_one)],
+    },
+    Route {
         path: "/vhosts/:vhost/topic-permissions",
         verbs: &[("GET", Right::Administrator, grants::of_vhost::<TopicPermission>)],
     },
@@ -102,5 +106,15 @@ fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     found(call)?;
     let (user, vhost) = (call.part("user"), call.part("vhost"));
     call.administrator().clear_topic_permissions(user, vhost, None)?;
+    Ok(Reply::empty(204))
+}
+
+/// Takes the permission of one exchange. As in RabbitMQ, the user must have one for some exchange, not for this one.
+fn delete_one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    found(call)?;
+    let (user, vhost) = (call.part("user"), call.part("vhost"));
+    let exchange = real_name(call.part("exchange"));
+    call.administrator()
+        .clear_topic_permissions(user, vhost, Some(exchange))?;
     Ok(Reply::empty(204))
 }

@@ -1,0 +1,54 @@
+//! What RabbitMQ has for nodes of a cluster, as one node answers it.
+
+use crate::access::Right;
+use crate::arguments::text;
+use crate::call::Call;
+use crate::refusal::{Refusal, need};
+use crate::reply::Reply;
+use crate::routes::Route;
+use serde_json::json;
+
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/vhosts/:vhost/start/:node",
+        verbs: &[("POST", Right::Administrator, start)],
+    },
+    Route {
+        path: "/feature-flags/:name/enable",
+        verbs: &[("PUT", Right::Administrator, enable)],
+    },
+    Route {
+        path: "/queues/:vhost/:name/actions",
+        verbs: &[("POST", Right::Administrator, act)],
+    },
+];
+
+/// All virtual hosts run as long as the node does, so that the one of the path does once it is there.
+fn start(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let (vhost, node) = (call.part("vhost"), call.part("node"));
+    if *node != *call.hall.options.node {
+        return Err(Refusal::bad_request(format!("Unknown node: {node}")));
+    }
+    match call.view.vhost(vhost) {
+        Some(_) => Ok(Reply::empty(204)),
+        None => Err(Refusal::bad_request(format!(
+            "Request to node {node} failed with {{no_such_vhost,<<{vhost:?}>>}}"
+        ))),
+    }
+}
+
+/// There are no feature flags: each is one that this version does not support, as RabbitMQ says of those it does not know.
+fn enable(_: &Call<'_>) -> Result<Reply, Refusal> {
+    Err(Refusal::bad_request("unsupported"))
+}
+
+/// RabbitMQ 4 knows no action: those of mirrored queues are gone.
+fn act(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let queue = call.view.queue(call.part("vhost"), call.part("name"));
+    if queue.is_none_or(|queue| queue.is_hidden()) {
+        return Err(Refusal::Missing("queue_not_found".into()));
+    }
+    let body = call.json()?;
+    need(&body, &["action"])?;
+    Err(Refusal::BadRequest(json!(["unknown", text(&body, "action")?])))
+}
