@@ -1,6 +1,7 @@
 """Passwords: slow hashes, storms of wrong ones, and that no secret is told."""
 
 import base64
+import hashlib
 import json
 import os
 import subprocess
@@ -72,6 +73,24 @@ def test_slow_hashes_come_along_in_definitions(broker):  # noqa: F811
         with pytest.raises(urllib.error.HTTPError) as refused:
             call(other, "PUT", "/users/jane", {"password_hash": wrong, "hashing_algorithm": user["hashing_algorithm"], "tags": ""})
         assert refused.value.code == 400
+
+
+def test_hashes_of_rabbitmq_with_sha512_come_along_in_definitions(broker):  # noqa: F811
+    one, other = broker({"password_hashing_module": "rabbit_password_hashing_sha512"}).start(), broker().start()
+    known = base64.b64encode(b"\1\2\3\4" + hashlib.sha512(b"\1\2\3\4secret").digest()).decode()
+    jane = {"name": "jane", "password_hash": known, "hashing_algorithm": "rabbit_password_hashing_sha512", "tags": []}
+    assert call(other, "POST", "/definitions", {"users": [jane]}) == 204
+    assert call(other, "PUT", "/permissions/%2F/jane", OPEN) == 201
+    login(other, "jane", "secret")
+    with pytest.raises(REFUSED):
+        login(other, "jane", "Secret")
+    other.restart()
+    login(other, "jane", "secret")
+    shown = next(user for user in get(other, "/definitions")["users"] if user["name"] == "jane")
+    assert (shown["password_hash"], shown["hashing_algorithm"]) == (known, "rabbit_password_hashing_sha512")
+    make_jane(one)
+    assert get(one, "/users/jane")["hashing_algorithm"] == "rabbit_password_hashing_sha512"
+    login(one, "jane", "pass & word")
 
 
 @pytest.mark.parametrize("settings", [{}, SLOW], ids=["quick", "slow"])

@@ -70,11 +70,10 @@ impl Broker {
         let internal = |reason: String| Refusal::Internal { reason };
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| internal(error.to_string()))?;
+        let [a, b, c, d, ..] = random;
         match algorithm {
-            PasswordHashing::Sha256 => {
-                let [a, b, c, d, ..] = random;
-                Ok(PasswordHash::new([a, b, c, d], password))
-            }
+            PasswordHashing::Sha256 => Ok(PasswordHash::new([a, b, c, d], password)),
+            PasswordHashing::Sha512 => Ok(PasswordHash::sha512([a, b, c, d], password)),
             PasswordHashing::Argon2id => PasswordHash::slow(random, password)
                 .ok_or_else(|| internal("there is no memory to hash a password".into())),
         }

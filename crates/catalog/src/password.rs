@@ -3,12 +3,14 @@
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use sha2::{Digest, Sha256};
+use sha2::digest::Output;
+use sha2::{Digest, Sha256, Sha512};
 use std::fmt;
 
 const SALT: usize = 4;
 const LONG_SALT: usize = 16;
 const HASH: usize = 32;
+const LONG_HASH: usize = 64;
 
 /// What a new Argon2 hash costs: 19 MiB of memory (in KiB), passes over it, lanes. OWASP's least for Argon2id.
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
@@ -21,6 +23,8 @@ pub enum PasswordHashing {
     /// As RabbitMQ does, which can read these hashes.
     #[default]
     Sha256,
+    /// As RabbitMQ does if it is told to.
+    Sha512,
     /// With Argon2id, which RabbitMQ cannot read.
     Argon2id,
 }
@@ -30,21 +34,23 @@ impl PasswordHashing {
     pub fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "rabbit_password_hashing_sha256",
+            Self::Sha512 => "rabbit_password_hashing_sha512",
             Self::Argon2id => "leveret_password_hashing_argon2id",
         }
     }
 
     /// The one of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Sha256, Self::Argon2id]
+        [Self::Sha256, Self::Sha512, Self::Argon2id]
             .into_iter()
             .find(|known| known.name() == name)
     }
 
-    /// By its name on a command line: `sha256` or `argon2id`.
+    /// By its name on a command line: `sha256`, `sha512` or `argon2id`.
     pub fn from_short_name(name: &str) -> Option<Self> {
         match name {
             "sha256" => Some(Self::Sha256),
+            "sha512" => Some(Self::Sha512),
             "argon2id" => Some(Self::Argon2id),
             _ => None,
         }
@@ -59,6 +65,8 @@ pub struct PasswordHash(Kind);
 enum Kind {
     /// RabbitMQ's `rabbit_password_hashing_sha256`: four bytes of salt and the SHA-256 of salt and password.
     Sha256([u8; SALT + HASH]),
+    /// The same with SHA-512: `rabbit_password_hashing_sha512`.
+    Sha512([u8; SALT + LONG_HASH]),
     /// The usual text: `$argon2id$v=19$m=…,t=…,p=…$salt$hash`.
     Argon2id(Box<str>),
 }
@@ -68,8 +76,16 @@ impl PasswordHash {
     pub fn new(salt: [u8; SALT], password: &[u8]) -> Self {
         let mut bytes = [0; SALT + HASH];
         bytes[..SALT].copy_from_slice(&salt);
-        bytes[SALT..].copy_from_slice(&digest(&salt, password));
+        bytes[SALT..].copy_from_slice(&digest::<Sha256>(&salt, password));
         Self(Kind::Sha256(bytes))
+    }
+
+    /// The same with SHA-512.
+    pub fn sha512(salt: [u8; SALT], password: &[u8]) -> Self {
+        let mut bytes = [0; SALT + LONG_HASH];
+        bytes[..SALT].copy_from_slice(&salt);
+        bytes[SALT..].copy_from_slice(&digest::<Sha512>(&salt, password));
+        Self(Kind::Sha512(bytes))
     }
 
     /// The slow hash of a password: some 20 ms of a processor and 19 MiB for that time. `None` if there is no such memory.
@@ -81,11 +97,12 @@ impl PasswordHash {
         Some(Self(Kind::Argon2id(text.into())))
     }
 
-    /// Reads the form of definitions files: 36 bytes in base64, or the text of an Argon2id hash. `None` if it is neither, or costs
+    /// Reads the form of definitions files: 36 or 68 bytes in base64, or the text of an Argon2id hash. `None` if it is neither, or costs
     /// more than is bearable.
     pub fn from_text(algorithm: PasswordHashing, text: &str) -> Option<Self> {
         match algorithm {
-            PasswordHashing::Sha256 => Self::from_bytes(&STANDARD.decode(text).ok()?),
+            PasswordHashing::Sha256 => Some(Self(Kind::Sha256(bytes_of(text)?))),
+            PasswordHashing::Sha512 => Some(Self(Kind::Sha512(bytes_of(text)?))),
             PasswordHashing::Argon2id => {
                 parts(text)?;
                 Some(Self(Kind::Argon2id(text.into())))
@@ -97,6 +114,7 @@ impl PasswordHash {
     pub fn to_text(&self) -> String {
         match &self.0 {
             Kind::Sha256(bytes) => STANDARD.encode(bytes),
+            Kind::Sha512(bytes) => STANDARD.encode(bytes),
             Kind::Argon2id(text) => text.to_string(),
         }
     }
@@ -105,6 +123,7 @@ impl PasswordHash {
     pub fn algorithm(&self) -> PasswordHashing {
         match &self.0 {
             Kind::Sha256(_) => PasswordHashing::Sha256,
+            Kind::Sha512(_) => PasswordHashing::Sha512,
             Kind::Argon2id(_) => PasswordHashing::Argon2id,
         }
     }
@@ -114,13 +133,17 @@ impl PasswordHash {
         if let Ok(bytes) = bytes.try_into() {
             return Some(Self(Kind::Sha256(bytes)));
         }
+        if let Ok(bytes) = bytes.try_into() {
+            return Some(Self(Kind::Sha512(bytes)));
+        }
         Self::from_text(PasswordHashing::Argon2id, std::str::from_utf8(bytes).ok()?)
     }
 
-    /// Salt and hash: 36 bytes, or a text, which is never that short.
+    /// Salt and hash: 36 or 68 bytes, or a text, which is never that short.
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Kind::Sha256(bytes) => bytes,
+            Kind::Sha512(bytes) => bytes,
             Kind::Argon2id(text) => text.as_bytes(),
         }
     }
@@ -133,7 +156,8 @@ impl PasswordHash {
     /// True if this is the password. Takes as long whatever the difference is.
     pub fn matches(&self, password: &[u8]) -> bool {
         match &self.0 {
-            Kind::Sha256(bytes) => same(&digest(&bytes[..SALT], password), &bytes[SALT..]),
+            Kind::Sha256(bytes) => same(&digest::<Sha256>(&bytes[..SALT], password), &bytes[SALT..]),
+            Kind::Sha512(bytes) => same(&digest::<Sha512>(&bytes[..SALT], password), &bytes[SALT..]),
             Kind::Argon2id(text) => parts(text).is_some_and(|parts| {
                 let found = argon2id(parts.cost, &parts.salt, password);
                 found.is_some_and(|found| same(&found, &parts.hash))
@@ -164,12 +188,12 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-fn digest(salt: &[u8], password: &[u8]) -> [u8; HASH] {
-    Sha256::new()
-        .chain_update(salt)
-        .chain_update(password)
-        .finalize()
-        .into()
+fn digest<D: Digest>(salt: &[u8], password: &[u8]) -> Output<D> {
+    D::new().chain_update(salt).chain_update(password).finalize()
+}
+
+fn bytes_of<const LENGTH: usize>(text: &str) -> Option<[u8; LENGTH]> {
+    STANDARD.decode(text).ok()?.try_into().ok()
 }
 
 fn same(one: &[u8], other: &[u8]) -> bool {
@@ -224,6 +248,25 @@ mod tests {
             Some(hash)
         );
         assert_eq!(PasswordHash::from_text(PasswordHashing::Sha256, "kI3G"), None);
+    }
+
+    #[test]
+    fn a_hash_with_sha512_is_the_one_that_rabbitmq_makes() {
+        // The salt 1, 2, 3, 4, then what `sha512sum` says of it and the password.
+        let hash = PasswordHash::sha512([1, 2, 3, 4], b"abc");
+        assert!(hash.matches(b"abc") && !hash.matches(b"abd") && !hash.is_slow());
+        assert_eq!(hash.as_bytes().len(), 68);
+        assert_eq!(PasswordHash::from_bytes(hash.as_bytes()), Some(hash.clone()));
+        let text = hash.to_text();
+        assert_eq!(
+            text,
+            "AQIDBP7cD5lFtWkw9vpLWVefzzOOg4i/ZvkiY4mtHOqiRO5sh6QRE75jKyQ2JqGAhjwVbmN8yHwVKrxkIOJ3Lf9H65s="
+        );
+        assert_eq!(
+            PasswordHash::from_text(PasswordHashing::Sha512, &text),
+            Some(hash)
+        );
+        assert_eq!(PasswordHash::from_text(PasswordHashing::Sha256, &text), None);
     }
 
     #[test]

@@ -115,17 +115,17 @@ pub fn tags(value: &Value) -> Result<Vec<String>, Refusal> {
 /// # Errors
 /// It is none, or made by an algorithm that is not known.
 pub fn hash_of(body: &Map<String, Value>, hash: &str) -> Result<PasswordHash, Refusal> {
-    let (rabbitmqs, ours) = (PasswordHashing::Sha256, PasswordHashing::Argon2id);
-    let name = text(body, "hashing_algorithm")?.unwrap_or(rabbitmqs.name());
+    let name = text(body, "hashing_algorithm")?.unwrap_or(PasswordHashing::Sha256.name());
     let Some(algorithm) = PasswordHashing::from_name(name) else {
         return Err(Refusal::bad_request(format!(
-            "hashing_algorithm can only be {} or {} in this version",
-            rabbitmqs.name(),
-            ours.name()
+            "hashing_algorithm can only be {}, {} or {} in this version",
+            PasswordHashing::Sha256.name(),
+            PasswordHashing::Sha512.name(),
+            PasswordHashing::Argon2id.name()
         )));
     };
     PasswordHash::from_text(algorithm, hash).ok_or_else(|| match algorithm {
-        PasswordHashing::Sha256 => Refusal::BadRequest(json!(["not_base64", hash])),
+        PasswordHashing::Sha256 | PasswordHashing::Sha512 => Refusal::BadRequest(json!(["not_base64", hash])),
         PasswordHashing::Argon2id => Refusal::bad_request(
             "password_hash is no Argon2id hash ($argon2id$v=19$m=…,t=…,p=…$salt$hash), or it would cost more than 64 MiB, 10 passes or 4 lanes",
         ),

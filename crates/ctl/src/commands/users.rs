@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// What passwords can be hashed with.
-const ALGORITHMS: [&str; 2] = ["sha256", "argon2id"];
+const ALGORITHMS: [&str; 3] = ["sha256", "sha512", "argon2id"];
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Users, "add_user", (1, 2), "<username> [<password>] [<password_hash> --pre-hashed-password]", add)
@@ -34,7 +34,7 @@ pub const COMMANDS: &[Command] = &[
     Command::new(Users, "set_user_tags", (1, 64), "<username> <tag> [...]", set_tags)
         .about("Replaces a user's tags: administrator, monitoring, policymaker, management, impersonator or others")
         .more("Without a tag the user loses all of them."),
-    Command::new(Users, "hash_password", (0, 1), "[<cleartext_password>] [--hashing-algorithm <sha256 | argon2id>]", hash)
+    Command::new(Users, "hash_password", (0, 1), "[<cleartext_password>] [--hashing-algorithm <sha256 | sha512 | argon2id>]", hash)
         .about("Hashes a password as definitions have it, with a salt of its own")
         .options(&["hashing-algorithm="]),
 ];

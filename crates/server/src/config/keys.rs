@@ -157,10 +157,11 @@ pub const KEYS: &[(&str, Rule)] = &[
         Among(
             &[
                 "rabbit_password_hashing_sha256",
+                "rabbit_password_hashing_sha512",
                 "leveret_password_hashing_argon2id",
             ],
             rules::password_hashing,
-            "passwords are hashed with salted SHA-256 or Argon2id in this version",
+            "passwords are hashed with salted SHA-256 or SHA-512 or with Argon2id in this version",
         ),
     ),
     (

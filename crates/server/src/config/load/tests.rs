@@ -235,7 +235,7 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "auth_ldap.ssl_options.verify = verify_none",
         "auth_cache.cached_backend = internal",
         "default_queue_type = quorum",
-        "password_hashing_module = rabbit_password_hashing_sha512",
+        "password_hashing_module = rabbit_password_hashing_md5",
         "connection_max = 1000",
         "vhost_max = 10",
         "runtime_parameters.limits.shovel = 10",
