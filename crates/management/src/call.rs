@@ -1,5 +1,6 @@
 //! One request, as the objects see it: who asks, for what, with which parts of the path.
 
+use crate::arguments::text;
 use crate::history::History;
 use crate::options::Options;
 use crate::query::Query;
@@ -130,6 +131,19 @@ impl Call<'_> {
     /// True if the asker sees all of the node, not only what is in its virtual hosts.
     pub fn is_monitor(&self) -> bool {
         self.has_tag("administrator") || self.has_tag("monitoring")
+    }
+
+    /// Refuses an object that is to be kept by another node than this one (`node` in the body).
+    ///
+    /// # Errors
+    /// It is named, and not ours; or it is no text.
+    pub fn refuse_other_node(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
+        match text(body, "node")? {
+            Some(node) if node != self.hall.options.node => Err(Refusal::bad_request(format!(
+                "Node {node} is not a cluster member"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The body, which is to be a JSON object; no body is an empty one.

@@ -7,8 +7,10 @@ use crate::arguments::{self, boolean, text};
 use crate::bindings::kind;
 use crate::call::{Call, Hall, queues_of};
 use crate::grants::Grant;
+use crate::import_mark::is_mark;
 use crate::json;
 use crate::limits;
+use crate::multipart;
 use crate::parameters;
 use crate::policies;
 use crate::refusal::Refusal;
@@ -69,7 +71,8 @@ fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut document = head(call.hall);
     let vhosts: Vec<&Arc<Vhost>> = view.vhosts().collect();
     let named = |vhost: &&Arc<Vhost>| json!({"name": &*vhost.name, "limits": limits::row(vhost.quota()), "metadata": vhosts::metadata_row(vhost)});
-    let globals = parameters::set_globals(view);
+    let mut globals = parameters::set_globals(view);
+    globals.retain(|row| !row["name"].as_str().is_some_and(is_mark));
     for (name, value) in [
         ("rabbitmq_definition_format", "cluster".into()),
         ("original_cluster_name", cluster.as_str().into()),
@@ -116,6 +119,7 @@ fn reply(call: &Call<'_>, document: Map<String, Value>) -> Reply {
         download: call.query.get("download").map(str::to_owned),
         ..Reply::json(&Value::Object(document))
     }
+    .unless_known(call.header("if-none-match"))
 }
 
 /// Exchanges, queues and bindings that are worth keeping: not those of the server, nor those of one connection.
@@ -192,14 +196,23 @@ fn is_of_the_server(name: &str) -> bool {
 fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {
     // Who imports may do everything in the virtual hosts that come; an operator may anyhow, and is no user.
     let asker = (!call.operator).then_some(&*call.user.name);
-    import(&call.administrator(), call.body, None, asker).map_err(Refusal::bad_request)?;
+    import(&call.administrator(), uploaded(call)?, None, asker).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
 }
 
 fn upload_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
-    import(&call.administrator(), call.body, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
+    import(&call.administrator(), uploaded(call)?, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
+}
+
+/// The document: the body, or the field `file` if the body is a form.
+fn uploaded<'a>(call: &Call<'a>) -> Result<&'a [u8], Refusal> {
+    match call.header("content-type").and_then(multipart::boundary) {
+        None => Ok(call.body),
+        Some(boundary) => multipart::field(call.body, boundary, "file")
+            .ok_or_else(|| Refusal::bad_request("not_json: the form has no field \"file\"")),
+    }
 }
 
 /// Makes what a document of definitions says, in the order in which objects need each other. Exchanges and queues that exist stay as
@@ -285,7 +298,12 @@ impl Import<'_> {
 
     fn user(&self, view: &View, object: &Map<String, Value>) -> Result<(), Refusal> {
         let name = needed(object, "name")?;
-        let tags = object.get("tags").map(tags).transpose()?.unwrap_or_default();
+        users::refuse_two_passwords(object)?;
+        let tags = tags(
+            object
+                .get("tags")
+                .ok_or_else(|| Refusal::bad_request("tags_not_present"))?,
+        )?;
         let password = match (text(object, "password")?, text(object, "password_hash")?) {
             (_, Some(hash)) if !hash.is_empty() => Some(hash_of(object, hash)?),
             (Some(password), _) => Some(self.broker.hash_password(password.as_bytes())?),
@@ -358,6 +376,8 @@ impl Import<'_> {
         match needed(object, "name")? {
             // Who a cluster is is no setting.
             broker::CLUSTER_ID => Ok(()),
+            // It tells of an import into another node.
+            name if is_mark(name) => Ok(()),
             // The name that the configuration gives needs no parameter, and neither do tags that are none.
             "cluster_name" if *value == *self.broker.cluster_name() => Ok(()),
             "cluster_tags" if value.as_array().is_some_and(Vec::is_empty) => Ok(()),

@@ -59,6 +59,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     let name = real_name(call.part("exchange"));
     let desk = Desk::open(call)?;
+    call.refuse_other_node(&body)?;
     let known = call.view.exchange(call.part("vhost"), name).is_some();
     let declare = DeclareExchange {
         name: name.to_owned(),

@@ -201,6 +201,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     let name = call.part("name");
     let desk = Desk::open(call)?;
+    call.refuse_other_node(&body)?;
     let known = call.view.queue(call.part("vhost"), name).is_some();
     let declare = DeclareQueue {
         name: name.to_owned(),

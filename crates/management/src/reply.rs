@@ -5,6 +5,7 @@ use crate::gzip;
 use crate::refusal::Refusal;
 use hyper::HeaderMap;
 use serde_json::Value;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// An answer, ready for HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Reply {
     pub asks_for_credentials: bool,
     /// Browsers offer to store the body under this name.
     pub download: Option<String>,
+    /// What tells this answer from earlier and later ones to the same question: HTTP's `ETag`.
+    pub etag: Option<String>,
     /// The body are events as they come about, instead.
     pub events: Option<Telling>,
 }
@@ -49,6 +52,27 @@ impl Reply {
         }
     }
 
+    /// The same with a tag, or 304 if the asker names that tag as one of what it has (`If-None-Match`). The tag is a weak one: the
+    /// body may be squeezed.
+    pub fn unless_known(self, known: Option<&str>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        self.body.hash(&mut hasher);
+        let tag = format!("\"{:016x}\"", hasher.finish());
+        let mut known = known
+            .into_iter()
+            .flat_map(|known| known.split(','))
+            .map(str::trim);
+        let is_known = known.any(|one| one == "*" || one.trim_start_matches("W/") == tag);
+        let etag = Some(format!("W/{tag}"));
+        match is_known {
+            true => Self {
+                etag,
+                ..Self::empty(304)
+            },
+            false => Self { etag, ..self },
+        }
+    }
+
     /// 200 with these bytes, to be stored under this name.
     pub fn octets(bytes: Vec<u8>, name: String) -> Self {
         Self {
@@ -69,6 +93,7 @@ impl Reply {
             location: None,
             asks_for_credentials: false,
             download: None,
+            etag: None,
             events: None,
         }
     }
@@ -81,5 +106,28 @@ impl From<Refusal> for Reply {
             asks_for_credentials: refusal == Refusal::Anonymous,
             ..Self::empty(refusal.status())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_whose_tag_the_asker_has_is_not_sent_again() {
+        let answer = Reply::json(&serde_json::json!({"a": 1}));
+        let first = answer.clone().unless_known(None);
+        let tag = first.etag.clone().unwrap();
+        assert_eq!((first.status, &first.body), (200, &answer.body));
+        for known in [&tag, tag.trim_start_matches("W/"), &format!("\"x\", {tag}"), "*"] {
+            let again = answer.clone().unless_known(Some(known));
+            assert_eq!(
+                (again.status, again.body, again.etag.as_ref()),
+                (304, None, Some(&tag)),
+                "{known}"
+            );
+        }
+        let other = Reply::json(&serde_json::json!({"a": 2})).unless_known(Some(&tag));
+        assert_eq!(other.status, 200);
     }
 }

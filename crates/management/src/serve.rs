@@ -495,6 +495,9 @@ fn response(reply: Reply, allow: &str) -> Response<Body> {
     if reply.asks_for_credentials {
         set(header::WWW_AUTHENTICATE, "Basic realm=\"RabbitMQ Management\"");
     }
+    if let Some(etag) = &reply.etag {
+        set(header::ETAG, etag);
+    }
     if let Some(location) = &reply.location {
         set(header::LOCATION, location);
     }

@@ -75,6 +75,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         body.get("tags")
             .ok_or_else(|| Refusal::bad_request("tags_not_present"))?,
     )?;
+    refuse_two_passwords(&body)?;
     let password = match (text(&body, "password")?, text(&body, "password_hash")?) {
         (Some(password), _) => Some(call.hall.broker.hash_password(password.as_bytes())?),
         (None, None | Some("")) => None,
@@ -90,6 +91,19 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     // As in RabbitMQ they are set beside those that are there.
     limits::add(&call.administrator(), of, limits)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
+}
+
+/// A user has a password or a hash of one, as in RabbitMQ; `null` is nothing.
+///
+/// # Errors
+/// There are both.
+pub fn refuse_two_passwords(body: &Map<String, Value>) -> Result<(), Refusal> {
+    match (text(body, "password")?, text(body, "password_hash")?) {
+        (Some(_), Some(_)) => Err(Refusal::bad_request(
+            "both_password_and_password_hash_are_provided",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Reads tags in both of RabbitMQ's forms: a list, or text with commas.

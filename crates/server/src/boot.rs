@@ -76,8 +76,8 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
     if let Some(authority) = authority {
         broker.trust(Arc::new(authority));
     }
-    if let Some(path) = &config.load_definitions {
-        definitions::load(&broker, path)?;
+    if !config.definitions.is_empty() {
+        definitions::load(&broker, &config.definitions)?;
         // A file that names users is not joined by the default one.
         broker.create_defaults()?;
     }
@@ -129,7 +129,7 @@ fn broker_options(config: &Config) -> broker::Options {
     let total = total_memory(config);
     let defaults = &config.defaults;
     broker::Options {
-        create_defaults: config.load_definitions.is_none(),
+        create_defaults: config.definitions.is_empty(),
         limits: config.limits.clone(),
         default_user: defaults.user.clone(),
         default_password: defaults.password.clone(),

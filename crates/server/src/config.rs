@@ -15,6 +15,7 @@ mod log_options;
 mod queries;
 mod rules;
 mod rules_backends;
+mod rules_definitions;
 mod rules_identity;
 mod rules_ldap;
 mod rules_management;
@@ -36,6 +37,7 @@ pub use http_door::HttpDoor;
 pub use in_force::in_force;
 pub use load::{Loaded, load};
 pub use log_options::{ConsoleStream, Level, LogFormat, LogOptions};
+pub use rules_definitions::{Definitions, Hashing};
 pub use rules_identity::IdentityOptions;
 pub use sources::Setting;
 
@@ -102,8 +104,8 @@ pub struct Config {
     pub management: ManagementOptions,
     /// `prometheus.*`.
     pub prometheus: PrometheusOptions,
-    /// `load_definitions`: a file of definitions, or a directory of such files, that is imported at every start.
-    pub load_definitions: Option<PathBuf>,
+    /// `load_definitions` and `definitions.*`: what is imported at the start.
+    pub definitions: Definitions,
     /// The configuration files that were read.
     pub files: Vec<PathBuf>,
 }
@@ -295,7 +297,7 @@ impl Default for Config {
             log: LogOptions::default(),
             management: ManagementOptions::default(),
             prometheus: PrometheusOptions::default(),
-            load_definitions: None,
+            definitions: Definitions::default(),
             files: Vec::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! `leveret server --check-config`: what a start with this configuration would say, without a start.
 
-use super::{EXIT_CONFIG, authority, configuration, doors};
+use super::{EXIT_CONFIG, authority, configuration, definitions, doors};
 use crate::cli::ServerArgs;
 use crate::config::Config;
 use std::process::ExitCode;
@@ -34,13 +34,6 @@ fn files(config: &Config) -> Vec<String> {
     if let Err(error) = authority(config) {
         mistakes.push(error.to_string());
     }
-    if let Some(path) = &config.load_definitions
-        && let Err(error) = std::fs::metadata(path)
-    {
-        mistakes.push(format!(
-            "load_definitions: {} can't be read: {error}",
-            path.display()
-        ));
-    }
+    mistakes.extend(definitions::readable(&config.definitions).err());
     mistakes
 }

@@ -6,7 +6,8 @@ use super::keys::{self, Rule};
 use super::rules_backends::BackendOptions;
 use super::rules_ldap::LdapOptions;
 use super::{
-    Config, ConsoleStream, HttpDoor, IdentityOptions, Level, Listener, LogFormat, Setting, Watermark,
+    Config, ConsoleStream, Definitions, HttpDoor, IdentityOptions, Level, Listener, LogFormat, Setting,
+    Watermark,
 };
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use management::SettingInForce;
@@ -130,13 +131,21 @@ impl Sheet {
     }
 }
 
+fn definitions(sheet: &mut Sheet, definitions: &Definitions) {
+    sheet.path("load_definitions", &definitions.file);
+    sheet.maybe(
+        "definitions.import_backend",
+        definitions.is_local.then_some("local_filesystem"),
+    );
+    sheet.path("definitions.local.path", &definitions.local);
+    sheet.put("definitions.skip_if_unchanged", definitions.skip_if_unchanged);
+    sheet.put("definitions.hashing.algorithm", definitions.hashing);
+}
+
 fn shown(config: &Config) -> Vec<(String, String)> {
     let mut sheet = Sheet(Vec::new());
     sheet.put("data_dir", config.data_dir.display());
-    sheet.maybe(
-        "load_definitions",
-        config.load_definitions.as_ref().map(|path| path.display()),
-    );
+    definitions(&mut sheet, &config.definitions);
     sheet.put("cluster_name", &config.cluster_name);
     doors(&mut sheet, config);
     amqp(&mut sheet, config);

@@ -7,6 +7,7 @@
 use super::keys_identity::IDENTITY;
 use super::keys_pages::PAGES;
 use super::rules::{self, Checked};
+use super::rules_definitions as definitions;
 use super::rules_tls as tls;
 use super::syntax::Key;
 use super::{Config, Setting};
@@ -132,13 +133,36 @@ pub const KEYS: &[(&str, Rule)] = &[
     ),
     ("default_limits.vhosts.**", Only(&[], GUARD)),
     ("default_policies.operator.**", Only(&[], GUARD)),
-    ("load_definitions", Sets(rules::load_definitions)),
-    ("management.load_definitions", Sets(rules::load_definitions)),
+    ("load_definitions", Sets(definitions::file)),
+    ("management.load_definitions", Sets(definitions::file)),
     (
         "definitions.skip_if_unchanged",
-        NoEffect("objects that are there already cost next to nothing"),
+        Sets(definitions::skip_if_unchanged),
     ),
-    ("definitions.**", Part("this source of definitions")),
+    (
+        "definitions.hashing.algorithm",
+        Among(
+            &["sha224", "sha256", "sha384", "sha512"],
+            definitions::hashing,
+            "definitions are told apart by sha224, sha256, sha384 or sha512 in this version",
+        ),
+    ),
+    (
+        "definitions.import_backend",
+        Among(
+            &["local_filesystem"],
+            definitions::backend,
+            "definitions are imported from local_filesystem alone in this version, and a node must not start without what it was told to import",
+        ),
+    ),
+    ("definitions.local.path", Sets(definitions::local)),
+    (
+        "definitions.**",
+        Only(
+            &[],
+            "this source of definitions is not part of this version, and a node must not start without what it was told to import",
+        ),
+    ),
     // Access
     ("loopback_users", Sets(rules::no_loopback_users)),
     ("loopback_users.*", Sets(rules::loopback_user)),

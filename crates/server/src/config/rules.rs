@@ -235,14 +235,6 @@ pub fn event_vhost(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-pub fn load_definitions(config: &mut Config, setting: &Setting) -> Checked {
-    if setting.value.is_empty() {
-        return Err("the path of a file, or of a directory of files");
-    }
-    config.load_definitions = Some((&setting.value).into());
-    Ok(())
-}
-
 pub fn consumer_timeout(config: &mut Config, setting: &Setting) -> Checked {
     let ms = whole(&setting.value, 0, model::LONGEST_MS);
     config.consumer_timeout_ms = ms.ok_or("milliseconds, from 0 (no end) to 315360000000")?;

@@ -212,8 +212,6 @@ fn keys_of_parts_that_are_not_built_warn() {
         "cluster_formation.peer_discovery_backend = k8s",
         "mqtt.tcp_listen_options.backlog = 4096",
         "stream.listeners.tcp.1 = 5552",
-        "definitions.import_backend = https",
-        "definitions.skip_if_unchanged = true",
         "num_acceptors.tcp = 10",
         "tcp_listen_options.buffer = 32768",
         "log.file.rotation.compress = true",
@@ -248,6 +246,10 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "management.restrictions.operator_policy_changes.disabled = true",
         "management.hsts.policy = max-age=31536000",
         "management.path_prefix = /mq",
+        "definitions.import_backend = https",
+        "definitions.https.url = https://example.com/defs.json",
+        "definitions.tls.versions.1 = tlsv1.2",
+        "definitions.hashing.algorithm = sha",
     ] {
         assert!(error(text).contains(" is refused: "), "{text}");
     }

@@ -1,0 +1,90 @@
+//! `definitions.*`: what is imported at the start besides `load_definitions`, and when it is not.
+
+use super::rules::{Checked, boolean};
+use super::{Config, Setting};
+use std::fmt::{self, Display};
+use std::path::PathBuf;
+
+/// Where definitions come from, and when they are imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions {
+    /// `load_definitions`: a file of definitions, or a directory of such files, that is imported at every start.
+    pub file: Option<PathBuf>,
+    /// `definitions.import_backend = local_filesystem`: there is to be a [`Definitions::local`].
+    pub is_local: bool,
+    /// `definitions.local.path`: a file of definitions, or a directory whose files `*.json` are imported.
+    pub local: Option<PathBuf>,
+    /// `definitions.skip_if_unchanged`: nothing is imported if it is what was imported last.
+    pub skip_if_unchanged: bool,
+    /// `definitions.hashing.algorithm`: what tells one import from another.
+    pub hashing: Hashing,
+}
+
+/// A digest, of the SHA-2 family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hashing {
+    /// SHA-224.
+    Sha224,
+    /// SHA-256.
+    #[default]
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+}
+
+impl Display for Hashing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sha224 => "sha224",
+            Self::Sha256 => "sha256",
+            Self::Sha384 => "sha384",
+            Self::Sha512 => "sha512",
+        })
+    }
+}
+
+impl Definitions {
+    /// True if nothing is imported at the start.
+    pub fn is_empty(&self) -> bool {
+        self.file.is_none() && self.local.is_none()
+    }
+}
+
+fn path(setting: &Setting) -> Checked<PathBuf> {
+    match setting.value.as_str() {
+        "" => Err("the path of a file, or of a directory of files"),
+        path => Ok(path.into()),
+    }
+}
+
+pub fn file(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.file = Some(path(setting)?);
+    Ok(())
+}
+
+pub fn local(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.local = Some(path(setting)?);
+    Ok(())
+}
+
+pub fn backend(config: &mut Config, _: &Setting) -> Checked {
+    config.definitions.is_local = true;
+    Ok(())
+}
+
+pub fn skip_if_unchanged(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.skip_if_unchanged = boolean(setting)?;
+    Ok(())
+}
+
+pub fn hashing(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.hashing = match setting.value.as_str() {
+        "sha224" => Hashing::Sha224,
+        "sha384" => Hashing::Sha384,
+        "sha512" => Hashing::Sha512,
+        _ => Hashing::Sha256,
+    };
+    Ok(())
+}
