@@ -256,7 +256,7 @@ fn keys_of_parts_to_come_warn_and_the_node_starts() {
     let scratch = TempDir::new().unwrap();
     let args = [
         "-s",
-        "prometheus.path=/zork",
+        "log.syslog=true",
         "-s",
         "log.console.formatter=json",
         "--data-dir",
@@ -267,7 +267,7 @@ fn keys_of_parts_to_come_warn_and_the_node_starts() {
     let mut child = leveret(&scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
     let mut node = Node { child, out };
-    let warning = node.read_until("prometheus.path");
+    let warning = node.read_until("log.syslog");
     assert!(
         warning.starts_with("{\"time\":\"") && warning.contains("\"level\":\"warning\""),
         "{warning}"
