@@ -13,11 +13,13 @@ import { VhostChoice } from "../parts/vhosts";
 import type { Listener, OverviewBody } from "./overview";
 
 export function Connect() {
-  const body = useApi<OverviewBody>(isMonitor() ? "/overview?columns=listeners" : null).value;
+  const mayAsk = isMonitor();
+  const body = useApi<OverviewBody>(mayAsk ? "/overview?columns=listeners" : null).value;
   return (
     <>
       <Head title="Connect a client" />
-      <FirstSteps listeners={body?.listeners} />
+      {/* A port that came later would get into what somebody is typing already. */}
+      {(body || !mayAsk) && <FirstSteps listeners={body?.listeners} />}
     </>
   );
 }
