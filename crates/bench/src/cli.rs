@@ -63,7 +63,7 @@ pub struct Options {
     #[arg(verbatim_doc_comment, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Go on with an interrupted run: what was measured is kept, what failed is tried again.
-    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["scenarios", "scenario_file", "rounds", "seconds", "warmup", "smoke", "all", "output", "note", "count_syncs"])]
+    #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["scenarios", "scenario_file", "rounds", "seconds", "warmup", "smoke", "all", "output", "note", "count_syncs", "max_stolen"])]
     pub resume: Option<PathBuf>,
     /// A line for the report: what is special about this run.
     #[arg(verbatim_doc_comment, long, value_name = "TEXT")]
@@ -80,9 +80,24 @@ pub struct Options {
     /// timed. Needs strace and the right to trace the brokers.
     #[arg(verbatim_doc_comment, long)]
     pub count_syncs: bool,
+    /// On a virtual machine: make a visit again, up to nine times and after growing pauses, in
+    /// whose window the host gave more than this part of the processors' time to others. The
+    /// least disturbed one counts.
+    #[arg(verbatim_doc_comment, long, value_name = "PERCENT", value_parser = percent)]
+    pub max_stolen: Option<f64>,
     /// The program whose `perf` subcommand is the load generator. Default: this one.
     #[arg(verbatim_doc_comment, long, value_name = "PATH")]
     pub perf_program: Option<PathBuf>,
+}
+
+/// Reads a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    if (0.0..100.0).contains(&percent) {
+        Ok(percent)
+    } else {
+        Err("it must be from 0 to below 100".to_owned())
+    }
 }
 
 /// Numbers of cores.
@@ -148,6 +163,7 @@ mod tests {
         assert!(parse("bench --smoke --all").is_err());
         assert!(parse("bench --resume d --rounds 3").is_err());
         assert!(parse("bench --rounds 0").is_err());
+        assert!(parse("bench --max-stolen 100").is_err() && parse("bench --max-stolen x").is_err());
         assert!(parse("bench --target nonsense").is_err());
     }
 

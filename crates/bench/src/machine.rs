@@ -1,5 +1,6 @@
 //! What the figures depend on: processor, memory, kernel, disk, and how busy the machine is with other work.
 
+use crate::pauses;
 use crate::results::{DiskSync, Machine};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -30,6 +31,7 @@ pub fn describe(directory: &Path, note: Option<&str>) -> Machine {
         kernel: format!("{system} {release}"),
         os: os(&read("/etc/os-release")),
         disk_sync_us: disk_sync(directory).ok(),
+        pauses: Some(pauses::look(cores)),
         note: notes.join("; "),
     }
 }

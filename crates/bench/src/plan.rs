@@ -25,6 +25,9 @@ pub struct Plan {
     pub scenarios: Vec<Scenario>,
     pub rounds: u32,
     pub count_syncs: bool,
+    /// In per cent.
+    #[serde(default)]
+    pub max_stolen: Option<f64>,
     pub perf_program: Option<PathBuf>,
     pub perf_cores: Option<Vec<usize>>,
 }
@@ -56,6 +59,7 @@ impl Plan {
             scenarios,
             rounds,
             count_syncs: options.count_syncs,
+            max_stolen: options.max_stolen,
             perf_program: options.perf_program.clone(),
             perf_cores: options.perf_cores.as_ref().map(|cores| cores.0.clone()),
         })

@@ -43,6 +43,9 @@ pub struct Machine {
     pub os: String,
     /// Absent where the output directory could not be written in that way.
     pub disk_sync_us: Option<DiskSync>,
+    /// Before the first visit. Absent in the results of older versions.
+    #[serde(default)]
+    pub pauses: Option<Pauses>,
     /// What the user had to say (`--note`), and what the run noticed, such as a busy machine.
     pub note: String,
 }
@@ -54,6 +57,14 @@ pub struct DiskSync {
     pub p99: f64,
     pub max: f64,
     pub count: u32,
+}
+
+/// How long the processors stood still, half a millisecond or more each time, while threads that never rest wanted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pauses {
+    /// Of the time, the mean over the processors.
+    pub percent: f64,
+    pub longest_us: f64,
 }
 
 /// A broker.
@@ -172,6 +183,13 @@ pub struct Run {
     /// What the load generator used in the window, of one core: near its cores' sum, it was the limit and not the broker.
     #[serde(default)]
     pub load_cpu_percent: Option<f64>,
+    /// Of the machine's processor time in the window, what its host gave to other virtual machines: much of it, and the visit
+    /// measured those.
+    #[serde(default)]
+    pub stolen_percent: Option<f64>,
+    /// How often the visit was made before because too much was stolen (`--max-stolen`).
+    #[serde(default)]
+    pub repeated: u32,
     pub over_time: Vec<Moment>,
     /// By the name of the operation.
     pub churn: Option<BTreeMap<String, Operation>>,
@@ -214,6 +232,8 @@ impl Run {
             syncs_per_message: None,
             switches_per_message: None,
             load_cpu_percent: None,
+            stolen_percent: None,
+            repeated: 0,
             over_time: Vec::new(),
             churn: None,
             phases: Vec::new(),

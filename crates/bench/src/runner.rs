@@ -29,6 +29,11 @@ const LOOK: Duration = Duration::from_millis(250);
 const SETTLE: Duration = Duration::from_secs(8);
 /// A visit in which syncs are counted: strace needs a moment to attach to all threads.
 const COUNTED_SECONDS: f64 = 2.0;
+const REPEATS: u32 = 9;
+/// A busy host is given so much more time before each repetition, so that nine of them outlast a few minutes.
+const BUSY_HOST: Duration = Duration::from_secs(3);
+/// Where less is stolen, a line about a visit has better things to say, in per cent.
+const STOLEN_SHOWN: f64 = 1.0;
 /// The shortest load there is, to see whether a broker lets us in at all.
 const GREETING: &str = "[[scenario]]\nname='greeting'\ntitle='-'\nflags='--producers 1 --consumers 1 --autoack --rate 50'\nseconds=1\nwarmup=0";
 
@@ -110,7 +115,7 @@ impl Runner {
         let text = format!("{} round {}, {}", scenario.name, visit.round + 1, spec.name);
         progress.begin(&text, schedule::duration(&scenario));
         broker.find_again();
-        let run = match self.measure(&scenario, visit, &mut || progress.tick()) {
+        let run = match self.undisturbed(&scenario, visit, &text, progress) {
             Ok(run) => run,
             Err(LoadFailure::Interrupted) => {
                 return Err(Failure::Interrupted(self.store.directory().to_owned()));
@@ -133,16 +138,64 @@ impl Runner {
         self.store.save(&self.results)
     }
 
-    fn measure(&self, scenario: &Scenario, visit: Visit, tick: &mut dyn FnMut()) -> Result<Run, LoadFailure> {
+    /// Makes a visit, again while more than was asked for is stolen in it; what the broker did never decides that. Answers the least
+    /// disturbed one.
+    fn undisturbed(
+        &self,
+        scenario: &Scenario,
+        visit: Visit,
+        text: &str,
+        progress: &Progress,
+    ) -> Result<Run, LoadFailure> {
         let Some(broker) = self.brokers.get(visit.target) else {
             return Err(LoadFailure::Failed("there is no such target".to_owned()));
         };
+        let mut tick = || progress.tick();
+        let mut run = self.measure(scenario, broker, visit, &mut tick)?;
+        let mut best = run.clone();
+        while let Some(stolen) = self.too_much_stolen(&run) {
+            progress.say(&format!(
+                "    {text}: {} stolen, once more",
+                shown::percent(stolen)
+            ));
+            let repeated = run.repeated + 1;
+            self.rest(BUSY_HOST * repeated, &mut tick);
+            run = self.measure(scenario, broker, visit, &mut tick)?;
+            run.repeated = repeated;
+            if run.stolen_percent <= best.stolen_percent {
+                best = run.clone();
+            }
+            best.repeated = repeated;
+        }
+        if self.plan.count_syncs && visit.round == 0 && scenario.is_durable() {
+            best.syncs_per_message = self.count_syncs(scenario, broker, &mut tick)?;
+        }
+        Ok(best)
+    }
+
+    fn rest(&self, time: Duration, tick: &mut dyn FnMut()) {
+        let end = Instant::now() + time;
+        while Instant::now() < end && !self.stop.is_asked() {
+            thread::park_timeout(LOOK);
+            tick();
+        }
+    }
+
+    fn too_much_stolen(&self, run: &Run) -> Option<f64> {
+        let (most, stolen) = (self.plan.max_stolen?, run.stolen_percent?);
+        (stolen > most && run.repeated < REPEATS).then_some(stolen)
+    }
+
+    fn measure(
+        &self,
+        scenario: &Scenario,
+        broker: &Broker,
+        visit: Visit,
+        tick: &mut dyn FnMut(),
+    ) -> Result<Run, LoadFailure> {
         broker.spec.reach().map_err(LoadFailure::Failed)?;
         broker.settle(&self.stop, tick);
-        let mut run = Run::empty(visit.target, visit.round);
-        if self.plan.count_syncs && visit.round == 0 && scenario.is_durable() {
-            run.syncs_per_message = self.count_syncs(scenario, broker, tick)?;
-        }
+        let run = Run::empty(visit.target, visit.round);
         // Where the process can't be watched there are no costs, but rates and latencies all the same.
         let sampler = broker.pid.and_then(|pid| Sampler::start(pid).ok());
         let load = Load::of(scenario, &broker.spec.uri, &unique(visit));
@@ -230,6 +283,8 @@ fn line(run: &Run) -> String {
             .map(|cpu| format!("{} CPU each", shown::time_us(cpu))),
     );
     parts.extend(run.rss_peak_bytes.map(shown::megabytes));
+    let stolen = run.stolen_percent.filter(|stolen| *stolen >= STOLEN_SHOWN);
+    parts.extend(stolen.map(|stolen| format!("{} stolen", shown::percent(stolen))));
     parts.join(", ")
 }
 

@@ -2,6 +2,7 @@
 //! load generator's intervals.
 
 use crate::process::{ProcessTree, Usage};
+use crate::processors::Processors;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,6 +22,8 @@ pub struct Sample {
     pub unix_us: u64,
     pub usage: Usage,
     pub switches: Option<u64>,
+    /// The whole machine's.
+    pub processors: Option<Processors>,
 }
 
 /// All samples of a visit, in the order of time.
@@ -49,6 +52,13 @@ impl Samples {
     /// Context switches between two moments.
     pub fn switches_between(&self, from_us: u64, to_us: u64) -> Option<f64> {
         self.between(from_us, to_us, |s| s.switches.map(|n| n as f64))
+    }
+
+    /// Which share of the machine's processor time went to other virtual machines between two moments, in per cent.
+    pub fn stolen_percent_between(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        let all = self.between(from_us, to_us, |s| s.processors.map(|p| p.all as f64))?;
+        let stolen = self.between(from_us, to_us, |s| s.processors.map(|p| p.stolen as f64))?;
+        (all > 0.0).then(|| stolen / all * 100.0)
     }
 
     /// The largest resident size that was seen or, where the kernel kept it for us, that there was.
@@ -142,6 +152,7 @@ fn watch(mut tree: ProcessTree, wait: impl Fn(Duration) -> bool) -> Samples {
             unix_us: now_unix_us(),
             usage,
             switches,
+            processors: Processors::now(),
         });
         if !wait(PERIOD) {
             break;
@@ -173,6 +184,10 @@ mod tests {
                 written_bytes: Some(written),
             },
             switches: None,
+            processors: Some(Processors {
+                all: unix_us / 5_000,
+                stolen: (user_s * 10.0) as u64,
+            }),
         }
     }
 
@@ -207,6 +222,15 @@ mod tests {
         assert_eq!(made_up().written_between(2_000_000, 3_000_000), None);
         assert_eq!(made_up().written_between(1_000_000, 2_000_000), Some(200.0));
         assert_eq!(made_up().switches_between(1_000_000, 2_000_000), None);
+    }
+
+    #[test]
+    fn what_was_stolen_is_a_share_of_all_processors_time() {
+        // 200 ticks a second; 10 of them are stolen in the first second, 20 in the next.
+        let percent = |from, to| made_up().stolen_percent_between(from, to);
+        assert_eq!(percent(1_000_000, 2_000_000), Some(5.0));
+        assert_eq!(percent(2_000_000, 3_000_000), Some(10.0));
+        assert_eq!(percent(100_000, 3_000_000), None);
     }
 
     #[test]

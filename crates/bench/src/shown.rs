@@ -36,6 +36,12 @@ pub fn time_us(us: f64) -> String {
     }
 }
 
+/// A share in per cent; below a tenth of one it is nothing.
+pub fn percent(percent: f64) -> String {
+    let percent = if percent < 0.1 { 0.0 } else { percent };
+    format!("{} %", shortest(percent, 1))
+}
+
 /// A size as MB, as the kernel's and the brokers' own pages count them.
 pub fn megabytes(bytes: u64) -> String {
     format!("{} MB", number(bytes as f64 / 1e6))

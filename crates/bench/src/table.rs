@@ -21,6 +21,7 @@ pub fn found(results: &Results) -> String {
         "CPU/msg",
         "RSS peak",
         "Load",
+        "Stolen",
     ];
     if compared {
         header.extend(["Rate ×", "p99 ×", "CPU ×"]);
@@ -38,7 +39,8 @@ pub fn found(results: &Results) -> String {
         }
     }
     let mut text = format!(
-        "{table}\nLoad is what the load generator used of a core: where it is all that it had, it was the limit.\n"
+        "{table}\nLoad is what the load generator used of a core: where it is all that it had, it was the limit.\n\
+         Stolen is what the host of a virtual machine gave to others: where it is much, the row measures them.\n"
     );
     if compared {
         let first = results.targets.first().map_or(NONE, |t| t.name.as_str());
@@ -62,6 +64,7 @@ fn figures(scenario: &ScenarioResult, target: usize) -> Vec<String> {
             median(|run| run.rss_peak_bytes.map(|b| b as f64)).map(|b| shown::megabytes(b as u64)),
         ),
         shown::or_none(median(|run| run.load_cpu_percent).map(|percent| format!("{percent:.0} %"))),
+        shown::or_none(median(|run| run.stolen_percent).map(shown::percent)),
     ]
 }
 

@@ -59,6 +59,8 @@ pub fn figures(mut run: Run, scenario: &Scenario, loaded: &Loaded, samples: Opti
         .collect();
     run.over_time = over_time(measured, samples);
     run.load_cpu_percent = load_cpu_percent(&window, loaded.samples.as_ref());
+    let load = loaded.samples.as_ref();
+    run.stolen_percent = load.and_then(|s| s.stolen_percent_between(window.from_us, window.to_us));
     if let Some(samples) = samples {
         costs(&mut run, &window, samples);
     }
@@ -255,6 +257,7 @@ mod tests {
                 written_bytes: Some(100 * n),
             },
             switches: None,
+            processors: None,
         };
         Samples {
             samples: (0..70).map(sample).collect(),

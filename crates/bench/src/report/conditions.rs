@@ -48,6 +48,13 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
         ("System".to_owned(), format!("{}; {}", machine.os, machine.kernel)),
         ("Disk".to_owned(), disk),
     ];
+    if let Some(pauses) = machine.pauses {
+        let (share, longest) = (shown::percent(pauses.percent), shown::time_us(pauses.longest_us));
+        let text = format!(
+            "the processors stood still for {share} of two seconds, {longest} at the longest, in waits of 0.5 ms and more"
+        );
+        facts.push(("Pauses".to_owned(), text));
+    }
     for (index, target) in results.targets.iter().enumerate() {
         facts.push((format!("Target {}", letter(index)), described(target)));
     }

@@ -21,6 +21,7 @@ enum Source {
     Latency,
     Process,
     Tracing,
+    Machine,
 }
 
 const fn figure(
@@ -67,7 +68,7 @@ pub const RSS: Figure = figure(
 );
 
 /// The columns of the tables, the main figure first.
-pub const COLUMNS: [Figure; 11] = [
+pub const COLUMNS: [Figure; 12] = [
     CPU,
     RATE,
     P50,
@@ -114,6 +115,13 @@ pub const COLUMNS: [Figure; 11] = [
         |r| r.syncs_per_message,
         syncs,
         Source::Tracing,
+    ),
+    figure(
+        "stolen",
+        None,
+        |r| r.stolen_percent,
+        shown::percent,
+        Source::Machine,
     ),
 ];
 
@@ -202,6 +210,7 @@ impl Figure {
             }
             Source::Process => "the kernel did not tell, or there were no messages to divide by".to_owned(),
             Source::Tracing => "syncs were not counted (--count-syncs counts them)".to_owned(),
+            Source::Machine => "the kernel did not tell".to_owned(),
         }
     }
 }
@@ -232,7 +241,7 @@ mod tests {
         let mut results = results();
         results.targets[1].pid = None;
         let scenario = results.scenarios[0].clone();
-        let syncs = COLUMNS.last().unwrap();
+        let syncs = COLUMNS.iter().find(|f| f.source == Source::Tracing).unwrap();
         assert!(
             syncs
                 .why_missing(&results, &scenario, 0)
