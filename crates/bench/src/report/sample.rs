@@ -1,8 +1,8 @@
 //! Made-up results for tests: two brokers, of which the second is slower, fails twice and misses a rate.
 
 use crate::results::{
-    DiskSync, FORMAT, Latency, Machine, MaxInterval, Moment, Operation, Outcome, Phase, PlotKind, Point,
-    Results, Run, ScenarioResult, Target,
+    DiskSync, FORMAT, Latency, Machine, MaxInterval, Moment, Operation, Outcome, Pauses, Phase, PlotKind,
+    Point, Results, Run, ScenarioResult, Target,
 };
 
 const ROUNDS: u32 = 3;
@@ -38,6 +38,10 @@ fn machine() -> Machine {
             p99: 401.0,
             max: 2_300.0,
             count: 200,
+        }),
+        pauses: Some(Pauses {
+            percent: 0.4,
+            longest_us: 2_300.0,
         }),
         note: "load and brokers share the cores".to_owned(),
     }
