@@ -10,6 +10,7 @@ use crate::sampler::Sampler;
 use crate::samples::Samples;
 use broker::{Administrator, Broker, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
+use hyper::body::Bytes;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -46,7 +47,7 @@ pub struct Call<'a> {
     /// What stands above the body.
     pub headers: &'a HeaderMap,
     /// The body.
-    pub body: &'a [u8],
+    pub body: &'a Bytes,
 }
 
 /// The queues of a virtual host that clients declared: not what exchanges keep.

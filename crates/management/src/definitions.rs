@@ -23,6 +23,7 @@ use broker::{
     Administrator, Broker, DeclareExchange, DeclareQueue, Destination, Permissions, PolicyKind, QuotaOf,
     Vhost, View,
 };
+use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -196,23 +197,20 @@ fn is_of_the_server(name: &str) -> bool {
 fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {
     // Who imports may do everything in the virtual hosts that come; an operator may anyhow, and is no user.
     let asker = (!call.operator).then_some(&*call.user.name);
-    import(&call.administrator(), uploaded(call)?, None, asker).map_err(Refusal::bad_request)?;
+    import(&call.administrator(), &uploaded(call)?, None, asker).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
 }
 
 fn upload_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
-    import(&call.administrator(), uploaded(call)?, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
+    import(&call.administrator(), &uploaded(call)?, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
 }
 
 /// The document: the body, or the field `file` if the body is a form.
-fn uploaded<'a>(call: &Call<'a>) -> Result<&'a [u8], Refusal> {
-    match call.header("content-type").and_then(multipart::boundary) {
-        None => Ok(call.body),
-        Some(boundary) => multipart::field(call.body, boundary, "file")
-            .ok_or_else(|| Refusal::bad_request("not_json: the form has no field \"file\"")),
-    }
+fn uploaded(call: &Call<'_>) -> Result<Bytes, Refusal> {
+    multipart::document(call.header("content-type"), call.body, "file")
+        .ok_or_else(|| Refusal::bad_request("not_json: the form has no field \"file\""))
 }
 
 /// Makes what a document of definitions says, in the order in which objects need each other. Exchanges and queues that exist stay as

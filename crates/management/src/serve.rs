@@ -292,7 +292,7 @@ struct Errand {
 }
 
 impl Errand {
-    fn run(self, hall: &Hall, asker: Asker, headers: &HeaderMap, body: &[u8]) -> Result<Reply, Refusal> {
+    fn run(self, hall: &Hall, asker: Asker, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Refusal> {
         let Asker { user, operator } = asker;
         let Self {
             right,
@@ -411,7 +411,7 @@ impl Listening {
                         query,
                         reads: true,
                     };
-                    errand.run(hall, asker.clone()?, headers, &[])
+                    errand.run(hall, asker.clone()?, headers, &Bytes::new())
                 })
             }
             Telling::Trace(wanted) => {
