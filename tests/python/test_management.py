@@ -299,3 +299,17 @@ def test_logins_are_told_apart_by_source_once_somebody_wants_it(api, user):
     assert api.put("/leveret/login-sources", {"tracked": False}).status == 204
     assert mine.get("/whoami").status == 200 and counted()[-1] == (address, protocol, 1, 0)
     assert api.delete(sources).status == 204 and counted() == []
+
+
+@pytest.mark.leveret_only("RabbitMQ writes Erlang's terms")
+def test_the_configuration_in_force_is_text(api):
+    answer = api.get("/config/effective")
+    assert answer.headers["content-type"] == "text/plain"
+    assert "listeners.tcp" in answer.text and "\nheartbeat = " in answer.text
+
+
+def test_a_node_says_what_its_memory_is_used_for_if_it_is_asked(api):
+    node = api.get("/overview").json["node"]
+    assert not {"memory", "binary"} & set(api.get(f"/nodes/{node}").json)
+    asked = api.get(f"/nodes/{node}?memory=true&binary=true").json
+    assert asked["memory"]["total"]["rss"] > 0 and "queue_procs" in asked["memory"] and "queue_procs" in asked["binary"]

@@ -154,3 +154,15 @@ def test_nodes_have_samples_of_what_they_use_and_of_what_came_and_went(api, chan
     assert node["mem_used_details"]["samples"][0]["sample"] > 1_000_000
     node, = api.get("/nodes").json
     assert set(node["fd_used_details"]) == {"rate"}
+
+
+@pytest.mark.leveret_only("RabbitMQ's figures come late and in parts")
+def test_a_reset_ends_rates_and_keeps_counts(api, channel, queue):
+    for _ in range(20):
+        channel.basic_publish("", queue, b"hello")
+    path = f"/queues/%2F/{queue}?msg_rates_age=60&msg_rates_incr=5"
+    publishes = lambda: api.get(path).json["message_stats"]["publish_details"]
+    assert until(publishes, lambda found: found["avg_rate"] > 0)["samples"][-1]["sample"] == 0
+    assert api.delete("/reset").status == 204
+    assert {sample["sample"] for sample in publishes()["samples"]} == {20} and publishes()["avg_rate"] == 0
+    assert api.get(path).json["message_stats"]["publish"] == 20

@@ -44,11 +44,16 @@ pub struct Call<'a> {
     pub parts: Vec<(&'static str, String)>,
     /// What stands after the question mark.
     pub query: Query,
+    /// The samples that it asks for, or why there are none.
+    pub ranges: Result<Ranges, String>,
     /// What stands above the body.
     pub headers: &'a HeaderMap,
     /// The body.
     pub body: &'a Bytes,
 }
+
+/// What lists of declared objects call ranges that make no sense; everything else calls them a `bad_request`.
+pub const BAD_RANGE: &str = "invalid_range_parameters";
 
 /// The queues of a virtual host that clients declared: not what exchanges keep.
 pub fn queues_of(vhost: &Vhost) -> impl Iterator<Item = &Arc<QueueView>> {
@@ -61,7 +66,23 @@ impl Call<'_> {
         Rates {
             history,
             now: samples.now,
-            ranges: Ranges::of(&self.query),
+            ranges: self.ranges.as_ref().copied().unwrap_or_default(),
+        }
+    }
+
+    /// True if the request wants no statistics, only what was declared.
+    pub fn is_quiet(&self) -> bool {
+        self.query.flag("disable_stats")
+    }
+
+    /// Refuses samples that are too many or none at all, under the name that RabbitMQ has for this.
+    ///
+    /// # Errors
+    /// Such are asked for.
+    pub fn check_samples(&self, error: &'static str) -> Result<(), Refusal> {
+        match &self.ranges {
+            Err(reason) if !self.is_quiet() => Err(Refusal::Invalid(error, reason.clone())),
+            _ => Ok(()),
         }
     }
 
@@ -132,6 +153,17 @@ impl Call<'_> {
     /// True if the asker sees all of the node, not only what is in its virtual hosts.
     pub fn is_monitor(&self) -> bool {
         self.has_tag("administrator") || self.has_tag("monitoring")
+    }
+
+    /// Nothing if the path names this node.
+    ///
+    /// # Errors
+    /// It names another one.
+    pub fn here(&self) -> Result<(), Refusal> {
+        match self.part("node") == self.hall.options.node {
+            true => Ok(()),
+            false => Err(Refusal::NotFound),
+        }
     }
 
     /// Refuses an object that is to be kept by another node than this one (`node` in the body).

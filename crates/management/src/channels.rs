@@ -57,6 +57,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.given("vhost").is_some() {
         call.vhost()?;
     }
+    call.check_samples("bad_request")?;
     let connections = match call.given("connection") {
         Some(_) => vec![connections::find(call)?],
         None => connections::visible(call),
@@ -100,6 +101,7 @@ fn member(call: &Call<'_>, found: &Found, path: &str) -> Option<Value> {
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.check_samples("bad_request")?;
     let wanted = call.part("channel");
     let (connection, number) = split(wanted).ok_or(Refusal::NotFound)?;
     let mut connections = call.hall.broker.sight().connections().into_iter();

@@ -1,4 +1,4 @@
-//! `/api/leveret/config`: the configuration in force, with defaults and where each value comes from.
+//! `/api/leveret/config` and `/api/config/effective`: the configuration in force, with defaults and where each value comes from.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -7,10 +7,16 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use serde_json::{Value, json};
 
-pub const ROUTES: &[Route] = &[Route {
-    path: "/leveret/config",
-    verbs: &[("GET", Right::Administrator, list)],
-}];
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/leveret/config",
+        verbs: &[("GET", Right::Administrator, list)],
+    },
+    Route {
+        path: "/config/effective",
+        verbs: &[("GET", Right::Administrator, effective)],
+    },
+];
 
 /// One key of the configuration. Secrets are masked before they come here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,4 +44,11 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         })
     });
     Ok(Reply::json(&rows.collect::<Value>()))
+}
+
+/// The same as text, a key a line, as `rabbitmq.conf` has them; RabbitMQ writes Erlang's terms.
+fn effective(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let settings = call.hall.options.settings.iter();
+    let lines = settings.map(|it| format!("{} = {}\n", it.key, it.value));
+    Ok(Reply::text(lines.collect()))
 }

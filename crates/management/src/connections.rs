@@ -26,6 +26,10 @@ pub const ROUTES: &[Route] = &[
         ],
     },
     Route {
+        path: "/connections/:connection/sessions",
+        verbs: &[("GET", Right::Management, sessions)],
+    },
+    Route {
         path: "/connections/username/:user",
         verbs: &[
             ("GET", Right::Management, list_of_user),
@@ -57,6 +61,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.given("vhost").is_some() {
         call.vhost()?;
     }
+    call.check_samples("bad_request")?;
     let connections = visible(call);
     let total = connections.len();
     let list = List {
@@ -104,9 +109,16 @@ pub fn held_ms(call: &Call<'_>, connection: &Connection) -> u64 {
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.check_samples("bad_request")?;
     // RabbitMQ's list has null where its objects have empty text.
     let row = row(call, &*find(call)?, &Value::from(""));
     Ok(object(&call.query, Value::Object(row)))
+}
+
+/// Sessions are AMQP 1.0's; in RabbitMQ's words.
+fn sessions(call: &Call<'_>) -> Result<Reply, Refusal> {
+    find(call)?;
+    Err(Refusal::bad_request("connection does not use AMQP 1.0"))
 }
 
 /// The connection of the path.

@@ -2,7 +2,7 @@
 
 use crate::access::Right;
 use crate::arguments::{self, boolean, text};
-use crate::call::Call;
+use crate::call::{BAD_RANGE, Call};
 use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
 use crate::listing::{List, object};
@@ -34,6 +34,7 @@ pub const ROUTES: &[Route] = &[
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhosts = call.visible_vhosts()?;
+    call.check_samples(BAD_RANGE)?;
     let total = vhosts.iter().map(|vhost| vhost.exchange_count()).sum();
     let exchanges = vhosts.iter().flat_map(|vhost| vhost.exchanges());
     let list = List {
@@ -49,9 +50,13 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let mut row = row(call, find(call)?);
-    row["incoming"] = json!([]);
-    row["outgoing"] = json!([]);
+    let exchange = find(call)?;
+    call.check_samples("bad_request")?;
+    let mut row = row(call, exchange);
+    if !call.is_quiet() {
+        row["incoming"] = json!([]);
+        row["outgoing"] = json!([]);
+    }
     Ok(object(&call.query, row))
 }
 
@@ -121,13 +126,11 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
     if let Some(policy) = vhost.and_then(|vhost| vhost.policies().of_exchange(exchange).user) {
         row["policy"] = (&*policy.name).into();
     }
-    let counts = call
-        .hall
-        .broker
-        .sight()
-        .exchanges()
-        .get(&exchange.vhost, &exchange.name);
-    if let Some(counts) = counts {
+    if call.is_quiet() {
+        return row;
+    }
+    let exchanges = call.hall.broker.sight().exchanges();
+    if let Some(counts) = exchanges.get(&exchange.vhost, &exchange.name) {
         let samples = call.hall.sampler.samples();
         let key = ((&*exchange.vhost).into(), (&*exchange.name).into());
         let rates = call.rates(&samples, samples.exchanges.get(&key));

@@ -50,7 +50,16 @@ impl History {
 
     /// Keeps the last two samples only: enough for a rate.
     pub fn shorten(&mut self) {
-        while self.slots.len() > 2 {
+        self.keep(2);
+    }
+
+    /// Keeps the last sample only: nothing has changed since.
+    pub fn restart(&mut self) {
+        self.keep(1);
+    }
+
+    fn keep(&mut self, count: usize) {
+        while self.slots.len() > count {
             self.forget_first();
         }
         self.slots.shrink_to_fit();
@@ -132,5 +141,7 @@ mod tests {
         assert_eq!(history.at(80, &[0]), 800);
         history.shorten();
         assert_eq!((history.len(), history.rate(100, &[0])), (2, 2.0));
+        history.restart();
+        assert_eq!((history.at(100, &[0]), history.rate(100, &[0])), (1_000, 0.0));
     }
 }

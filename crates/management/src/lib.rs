@@ -62,6 +62,7 @@ mod process;
 mod properties_key;
 mod query;
 mod queues;
+mod quorum;
 mod range;
 mod refusal;
 mod reply;

@@ -33,6 +33,30 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("GET", Right::Monitor, relative_memory)],
     },
     Route {
+        path: "/nodes/:node/memory/ets",
+        verbs: &[("GET", Right::Monitor, tables)],
+    },
+    Route {
+        path: "/nodes/:node/memory/ets/relative",
+        verbs: &[("GET", Right::Monitor, tables)],
+    },
+    Route {
+        path: "/nodes/:node/memory/ets/:filter",
+        verbs: &[("GET", Right::Monitor, tables)],
+    },
+    Route {
+        path: "/nodes/:node/memory/ets/:filter/relative",
+        verbs: &[("GET", Right::Monitor, tables)],
+    },
+    Route {
+        path: "/reset",
+        verbs: &[("DELETE", Right::Administrator, reset)],
+    },
+    Route {
+        path: "/reset/:node",
+        verbs: &[("DELETE", Right::Administrator, reset_here)],
+    },
+    Route {
         path: "/leveret/message-sizes",
         verbs: &[("GET", Right::Monitor, message_sizes)],
     },
@@ -57,6 +81,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.check_samples("bad_request")?;
     let name = call.hall.options.node.as_str();
     let list = List {
         name: &|name: &&str| name,
@@ -66,35 +91,74 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     list.reply(&call.query, std::iter::once(name), 1)
 }
 
-/// Nothing if the path names this node.
-///
-/// # Errors
-/// It names another one.
-fn here(call: &Call<'_>) -> Result<(), Refusal> {
-    match call.part("node") == call.hall.options.node {
-        true => Ok(()),
-        false => Err(Refusal::NotFound),
-    }
-}
-
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
-    here(call)?;
-    Ok(object(&call.query, node(call)))
+    call.here()?;
+    call.check_samples("bad_request")?;
+    let mut node = node(call);
+    if call.query.flag("memory") {
+        node["memory"] = shares(call);
+    }
+    if call.query.flag("binary") {
+        node["binary"] = BINARIES
+            .iter()
+            .map(|name| ((*name).to_owned(), json!(0)))
+            .collect();
+    }
+    Ok(object(&call.query, node))
 }
 
 fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {
-    here(call)?;
+    call.here()?;
+    Ok(object(&call.query, json!({"memory": shares(call)})))
+}
+
+fn shares(call: &Call<'_>) -> Value {
     let share = Share::of(&call.hall.broker, call.hall.sampler.samples().bytes());
     let mut shown = share.named();
     shown.insert("strategy".into(), "rss".into());
     let total = json!({"erlang": share.total, "rss": share.total, "allocated": share.total});
     shown.insert("total".into(), total);
-    Ok(object(&call.query, json!({"memory": shown})))
+    shown.into()
+}
+
+/// What RabbitMQ tells the sizes of Erlang's binaries by, of which there are none.
+const BINARIES: [&str; 15] = [
+    "connection_readers",
+    "connection_writers",
+    "connection_channels",
+    "connection_other",
+    "quorum_queue_procs",
+    "quorum_queue_dlx_procs",
+    "stream_queue_procs",
+    "stream_queue_replica_reader_procs",
+    "stream_queue_coordinator_procs",
+    "queue_procs",
+    "metadata_store",
+    "plugins",
+    "mgmt_db",
+    "msg_index",
+    "other",
+];
+
+/// Erlang's tables: RabbitMQ's word for a node that has none.
+fn tables(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.here()?;
+    Ok(object(&call.query, json!({"ets_tables_memory": "no_tables"})))
+}
+
+fn reset_here(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.here()?;
+    reset(call)
+}
+
+fn reset(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.hall.sampler.restart();
+    Ok(Reply::empty(204))
 }
 
 /// In hundredths, each rounded up as RabbitMQ does.
 fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
-    here(call)?;
+    call.here()?;
     let share = Share::of(&call.hall.broker, call.hall.sampler.samples().bytes());
     let total = share.total.max(1);
     let mut shown = share.named();
@@ -106,7 +170,7 @@ fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
-    here(call)?;
+    call.here()?;
     let counts = call.hall.broker.sight().login_attempts().by_door().into_iter();
     let rows = counts.map(|(door, succeeded, failed)| {
         json!({
@@ -147,7 +211,7 @@ const SIZES: [&str; 9] = [
 
 /// As in RabbitMQ there are addresses and names only once somebody has asked to have them kept.
 fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
-    here(call)?;
+    call.here()?;
     let counts = call.hall.broker.sight().login_attempts().by_source().into_iter();
     let rows = counts.map(|(source, succeeded, failed)| {
         json!({
@@ -171,13 +235,17 @@ fn track_sources(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
-    here(call)?;
+    call.here()?;
     call.hall.broker.sight().login_attempts().forget();
     Ok(Reply::empty(204))
 }
 
 fn node(call: &Call<'_>) -> Value {
     let options = &call.hall.options;
+    if call.is_quiet() {
+        let is_drained = call.hall.broker.is_drained();
+        return json!({"name": options.node, "type": "disc", "running": true, "being_drained": is_drained});
+    }
     let status = call.hall.broker.status();
     let descriptors = file_limit();
     let mut node = json!({

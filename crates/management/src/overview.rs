@@ -133,6 +133,7 @@ fn rebalance(_: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.check_samples("bad_request")?;
     let options = &call.hall.options;
     let version = options.rabbitmq_version.as_str();
     let mut overview = json!({
@@ -149,11 +150,10 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         "erlang_version": "",
         "erlang_full_version": "",
         "crypto_lib_version": "",
-        "disable_stats": options.disable_stats,
+        "disable_stats": options.disable_stats || call.is_quiet(),
         "default_queue_type": "classic",
         "is_op_policy_updating_enabled": true,
         "enable_queue_totals": options.enable_queue_totals,
-        "statistics_db_event_queue": 0,
         "node": options.node,
     });
     let vhosts = match call.is_monitor() {
@@ -161,6 +161,10 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         false => call.visible_vhosts()?,
     };
     overview["object_totals"] = object_totals(call, &vhosts);
+    if call.is_quiet() {
+        return Ok(object(&call.query, overview));
+    }
+    overview["statistics_db_event_queue"] = 0.into();
     overview["queue_totals"] = totals(call, &vhosts);
     overview["message_stats"] = node_stats(call);
     overview["churn_rates"] = churn(call);
@@ -178,9 +182,12 @@ fn object_totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
         "queues": sum(Vhost::queue_count),
     });
     let connections = crate::connections::visible(call);
+    totals["connections"] = connections.len().into();
+    if call.is_quiet() {
+        return totals;
+    }
     let channels = connections.iter().map(|connection| connection.channel_count());
     totals["channels"] = channels.sum::<usize>().into();
-    totals["connections"] = connections.len().into();
     totals["consumers"] = consumers(call, vhosts).into();
     totals
 }

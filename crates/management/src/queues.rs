@@ -2,7 +2,7 @@
 
 use crate::access::Right;
 use crate::arguments::{self, boolean};
-use crate::call::{Call, queues_of};
+use crate::call::{BAD_RANGE, Call, queues_of};
 use crate::consumers;
 use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
@@ -59,16 +59,22 @@ enum Detail {
     Totals,
 }
 
+impl Detail {
+    fn wanted(call: &Call<'_>) -> Self {
+        let options = &call.hall.options;
+        let totals = options.enable_queue_totals || call.query.flag("enable_queue_totals");
+        match (options.disable_stats || call.is_quiet(), totals) {
+            (false, _) => Self::Statistics,
+            (true, false) => Self::Declared,
+            (true, true) => Self::Totals,
+        }
+    }
+}
+
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let options = &call.hall.options;
-    let quiet = options.disable_stats || call.query.flag("disable_stats");
-    let totals = options.enable_queue_totals || call.query.flag("enable_queue_totals");
-    let detail = match (quiet, totals) {
-        (false, _) => Detail::Statistics,
-        (true, false) => Detail::Declared,
-        (true, true) => Detail::Totals,
-    };
+    let detail = Detail::wanted(call);
     let vhosts = call.visible_vhosts()?;
+    call.check_samples(BAD_RANGE)?;
     let total = vhosts.iter().map(|vhost| queues_of(vhost).count()).sum();
     let queues = vhosts.iter().flat_map(|vhost| queues_of(vhost));
     let list = List {
@@ -172,6 +178,15 @@ fn latency_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<f32> 
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = find(call)?;
+    call.check_samples("bad_request")?;
+    if call.is_quiet() {
+        let mut declared = row(call, queue, Detail::wanted(call));
+        // Rows of lists with nothing but totals lack these.
+        for name in ["internal", "internal_owner"] {
+            declared.insert(name.into(), false.into());
+        }
+        return Ok(object(&call.query, Value::Object(declared)));
+    }
     let mut map = row(call, queue, Detail::Statistics);
     let handle = call.hall.broker.queues().get(queue.id);
     let consumers = handle.as_ref().map(|queue| queue.consumers()).unwrap_or_default();

@@ -4,8 +4,8 @@ use crate::history::{History, SLOT_S, Slot, difference};
 use crate::query::Query;
 use serde_json::{Map, Value, json};
 
-/// So many samples are shown of a number at most.
-const SAMPLES: u64 = 5_000;
+/// So many steps an age may have at most (RabbitMQ's limit).
+const STEPS: i128 = 500;
 
 /// A kind of number, as requests name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub enum Kind {
 /// The samples that are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
-    /// Between two of them, in slots.
-    step: Slot,
-    /// How many of them.
+    /// Between two of them, in seconds; not 0.
+    step_s: u64,
+    /// How many of them; one at least.
     count: u64,
 }
 
@@ -39,23 +39,17 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// Of a request. An age without a step, or the other way round, asks for nothing, as in RabbitMQ.
-    pub fn of(query: &Query) -> Self {
-        let range = |kind: &str| {
-            let number = |what: &str| query.get(&format!("{kind}_{what}"))?.parse::<u64>().ok();
-            let (age, step) = (number("age")?, number("incr")?);
-            let step = (step / SLOT_S).max(1);
-            Some(Range {
-                step,
-                count: (age / SLOT_S / step + 1).min(SAMPLES),
-            })
-        };
-        Self {
-            lengths: range("lengths"),
-            messages: range("msg_rates"),
-            bytes: range("data_rates"),
-            node: range("node_stats"),
-        }
+    /// Of a request. An age without a step, or the other way round, asks for nothing, as in RabbitMQ; so does what is no number.
+    ///
+    /// # Errors
+    /// A range that RabbitMQ refuses, in its words: of nothing, or of too many samples.
+    pub fn of(query: &Query) -> Result<Self, String> {
+        Ok(Self {
+            lengths: range(query, "lengths")?,
+            messages: range(query, "msg_rates")?,
+            bytes: range(query, "data_rates")?,
+            node: range(query, "node_stats")?,
+        })
     }
 
     fn get(&self, kind: Kind) -> Option<Range> {
@@ -66,6 +60,20 @@ impl Ranges {
             Kind::Node => self.node,
         }
     }
+}
+
+fn range(query: &Query, kind: &str) -> Result<Option<Range>, String> {
+    let number = |what: &str| query.get(&format!("{kind}_{what}"))?.parse::<i128>().ok();
+    let (Some(age), Some(step)) = (number("age"), number("incr")) else {
+        return Ok(None);
+    };
+    if age <= 0 || step <= 0 || age / step > STEPS {
+        return Err(format!("Invalid range parameters: age {age}, incr {step}"));
+    }
+    Ok(Some(Range {
+        step_s: u64::try_from(step).unwrap_or(u64::MAX),
+        count: u64::try_from(age / step + 1).unwrap_or(1),
+    }))
 }
 
 /// An object's samples, and which of them are shown with its numbers.
@@ -94,15 +102,20 @@ impl Rates<'_> {
             return json!({ "rate": rate });
         };
         // Samples stand at multiples of their distance, the latest first.
-        let last = self.now - self.now % range.step;
-        let slots = (0..range.count).map(|back| last.saturating_sub(back * range.step));
-        let samples: Vec<(Slot, u64)> = slots.map(|slot| (slot, at(slot))).collect();
-        let per_second = |(late, later): (Slot, u64), (early, earlier): (Slot, u64)| match late - early {
+        let now_s = self.now * SLOT_S;
+        let last = now_s - now_s % range.step_s;
+        let seconds = (0..range.count).map(|back| last.saturating_sub(back.saturating_mul(range.step_s)));
+        let samples: Vec<(u64, u64)> = seconds.map(|second| (second, at(second / SLOT_S))).collect();
+        let per_second = |(late, later): (u64, u64), (early, earlier): (u64, u64)| match late - early {
             0 => 0.0,
-            slots => difference(later, earlier) / (slots * SLOT_S) as f64,
+            seconds => difference(later, earlier) / seconds as f64,
         };
         let (first, last) = (samples[samples.len() - 1], samples[0]);
-        let rate = samples.get(1).map_or(0.0, |before| per_second(last, *before));
+        let rate = match samples.get(1) {
+            // Steps within a slot have the rate of the slot.
+            _ if range.step_s < SLOT_S => self.history.map_or(0.0, |history| history.rate(self.now, places)),
+            before => before.map_or(0.0, |before| per_second(last, *before)),
+        };
         let sum: u128 = samples.iter().map(|(_, value)| u128::from(*value)).sum();
         let shown = samples.iter();
         json!({
@@ -110,7 +123,7 @@ impl Rates<'_> {
             "avg_rate": per_second(last, first),
             "avg": sum as f64 / samples.len() as f64,
             "samples": shown
-                .map(|(slot, value)| json!({"sample": value, "timestamp": slot * SLOT_S * 1000}))
+                .map(|(second, value)| json!({"sample": value, "timestamp": second * 1000}))
                 .collect::<Value>(),
         })
     }
@@ -124,7 +137,7 @@ mod tests {
     fn samples_rates_and_averages_are_rabbitmqs() {
         let mut history = History::new(1_000, &[0]);
         history.push(1_000, &[20], 120);
-        let ranges = Ranges::of(&Query::parse("msg_rates_age=60&msg_rates_incr=5&lengths_age=60"));
+        let ranges = Ranges::of(&Query::parse("msg_rates_age=60&msg_rates_incr=5&lengths_age=60")).unwrap();
         let rates = Rates {
             history: Some(&history),
             now: 1_000,
@@ -142,15 +155,51 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_million_samples_gets_a_bounded_number() {
-        let ranges = Ranges::of(&Query::parse("lengths_age=99999999999&lengths_incr=1"));
+    fn samples_stand_at_any_second_that_is_asked_for() {
+        let mut history = History::new(1_000, &[0]);
+        history.push(1_000, &[20], 120);
+        let ranges = Ranges::of(&Query::parse("lengths_age=20&lengths_incr=3")).unwrap();
         let rates = Rates {
-            history: None,
-            now: 3,
+            history: Some(&history),
+            now: 1_000,
             ranges,
         };
         let details = rates.details(Kind::Lengths, &[0]);
-        assert_eq!(details["samples"].as_array().unwrap().len(), SAMPLES as usize);
-        assert_eq!(details["rate"], 0.0);
+        let samples = details["samples"].as_array().unwrap();
+        let times: Vec<_> = samples
+            .iter()
+            .map(|sample| sample["timestamp"].as_u64().unwrap())
+            .collect();
+        assert_eq!(times.len(), 7);
+        assert_eq!((times[0], times[6]), (4_998_000, 4_980_000));
+        assert_eq!(details["rate"], 4.0);
+    }
+
+    #[test]
+    fn ranges_of_nothing_and_of_too_many_samples_are_refused_in_rabbitmqs_words() {
+        for (age, step) in [
+            ("3600", "5"),
+            ("60", "0"),
+            ("-1", "5"),
+            ("60", "-5"),
+            ("501", "1"),
+        ] {
+            let query = Query::parse(&format!("msg_rates_age={age}&msg_rates_incr={step}"));
+            let reason = format!("Invalid range parameters: age {age}, incr {step}");
+            assert_eq!(Ranges::of(&query).unwrap_err(), reason);
+        }
+        for taken in [
+            "lengths_age=500&lengths_incr=1",
+            "lengths_age=60&lengths_incr=99999999999999999999999",
+            "lengths_age=x&lengths_incr=0",
+        ] {
+            let ranges = Ranges::of(&Query::parse(taken)).unwrap();
+            let rates = Rates {
+                history: None,
+                now: 3,
+                ranges,
+            };
+            assert_eq!(rates.details(Kind::Lengths, &[0])["rate"], 0.0, "{taken}");
+        }
     }
 }

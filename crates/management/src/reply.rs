@@ -12,12 +12,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct Reply {
     /// HTTP's status code.
     pub status: u16,
-    /// JSON, if there is a body and nothing else is said.
+    /// The body, if there is one.
     pub body: Option<Vec<u8>>,
     /// The body is in gzip's form.
     pub squeezed: bool,
-    /// The body is whatever it is.
-    pub is_octets: bool,
+    /// What the body is, in HTTP's words.
+    pub content_type: &'static str,
     /// Where a created object is.
     pub location: Option<String>,
     /// The answer to a request without credentials: browsers ask for some.
@@ -77,8 +77,17 @@ impl Reply {
     pub fn octets(bytes: Vec<u8>, name: String) -> Self {
         Self {
             body: Some(bytes),
-            is_octets: true,
+            content_type: "application/octet-stream",
             download: Some(name),
+            ..Self::empty(200)
+        }
+    }
+
+    /// 200 with this text.
+    pub fn text(text: String) -> Self {
+        Self {
+            body: Some(text.into_bytes()),
+            content_type: "text/plain",
             ..Self::empty(200)
         }
     }
@@ -89,7 +98,7 @@ impl Reply {
             status,
             body: None,
             squeezed: false,
-            is_octets: false,
+            content_type: "application/json",
             location: None,
             asks_for_credentials: false,
             download: None,

@@ -8,8 +8,8 @@ use crate::text::decode;
 use crate::{
     bindings, browsing, channels, configuration, connections, consumers, definitions, events, exchanges,
     health, limits, log_tail, login, messages, moving, network, nodes, openapi, overheard, overview,
-    parameters, permissions, policies, process, queues, single, times_pages, topic_permissions, trace,
-    upkeep, users, vhosts, why,
+    parameters, permissions, policies, process, queues, quorum, single, times_pages, topic_permissions,
+    trace, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -38,6 +38,7 @@ pub const ROUTES: &[&[Route]] = &[
     limits::ROUTES,
     exchanges::ROUTES,
     queues::ROUTES,
+    quorum::ROUTES,
     bindings::ROUTES,
     connections::ROUTES,
     channels::ROUTES,

@@ -38,6 +38,12 @@ impl Sampler {
     pub fn samples(&self) -> RwLockReadGuard<'_, Samples> {
         self.samples.read().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Forgets what was sampled.
+    pub fn restart(&self) {
+        let mut samples = self.samples.write().unwrap_or_else(PoisonError::into_inner);
+        samples.restart();
+    }
 }
 
 impl Drop for Sampler {

@@ -204,6 +204,17 @@ impl Samples {
         history.push(self.now, &node, NODE_KEPT);
     }
 
+    /// Forgets what was: rates begin anew. What is counted since the start of the node stays.
+    pub fn restart(&mut self) {
+        let all = self.queues.values_mut().chain(self.exchanges.values_mut());
+        let all = all
+            .chain(self.connections.values_mut())
+            .chain(self.channels.values_mut());
+        all.chain(self.vhosts.values_mut())
+            .chain(&mut self.node)
+            .for_each(History::restart);
+    }
+
     /// Forgets queues and exchanges that rest, and long histories if there are too many.
     fn forget(&mut self) {
         let oldest = self.now.saturating_sub(KEPT);

@@ -6,6 +6,7 @@ use crate::call::{Call, Hall};
 use crate::events::{Telling, event};
 use crate::login;
 use crate::query::Query;
+use crate::range::Ranges;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
@@ -312,6 +313,7 @@ impl Errand {
             user,
             operator,
             view,
+            ranges: Ranges::of(&query),
             query,
             headers,
             body,
@@ -463,11 +465,7 @@ fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 fn response(reply: Reply, allow: &str) -> Response<Body> {
-    let content_type = match (&reply.body, reply.is_octets) {
-        (None, _) => None,
-        (Some(_), true) => Some("application/octet-stream"),
-        (Some(_), false) => Some("application/json"),
-    };
+    let content_type = reply.body.as_ref().map(|_| reply.content_type);
     let mut response = Response::new(Either::Left(Full::new(Bytes::from(
         reply.body.unwrap_or_default(),
     ))));

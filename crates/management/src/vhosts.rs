@@ -2,7 +2,7 @@
 
 use crate::access::Right;
 use crate::arguments::text;
-use crate::call::Call;
+use crate::call::{BAD_RANGE, Call};
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
 use crate::overview::totals;
@@ -40,6 +40,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+    call.check_samples(BAD_RANGE)?;
     let seen = |vhost: &&Arc<Vhost>| call.is_monitor() || call.may_enter(&vhost.name);
     let vhosts: Vec<_> = call.view.vhosts().filter(seen).collect();
     let total = vhosts.len();
@@ -52,7 +53,9 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(object(&call.query, row(call, call.vhost()?)))
+    let vhost = call.vhost()?;
+    call.check_samples("bad_request")?;
+    Ok(object(&call.query, row(call, vhost)))
 }
 
 /// Creates a virtual host, or says anew what it is for; who makes one may do everything in it (an operator may anyhow).
@@ -145,11 +148,7 @@ pub fn metadata_row(vhost: &Vhost) -> Value {
 }
 
 fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
-    let mut row = match totals(call, &[vhost]) {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
-    let fixed = json!({
+    let declared = json!({
         "name": &*vhost.name,
         "description": vhost.metadata().description,
         "tags": vhost.metadata().tags,
@@ -159,8 +158,13 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
         "tracing": call.hall.broker.is_traced(&vhost.name),
         "cluster_state": {call.hall.options.node.as_str(): "running"},
     });
-    if let Value::Object(fixed) = fixed {
-        row.extend(fixed);
+    let mut row = match totals(call, &[vhost]) {
+        _ if call.is_quiet() => return declared,
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    if let Value::Object(declared) = declared {
+        row.extend(declared);
     }
     // Figures of many connections: those of the last sample.
     let samples = call.hall.sampler.samples();

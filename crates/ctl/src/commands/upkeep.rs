@@ -109,7 +109,7 @@ pub const COMMANDS: &[Command] = &[
     .about("Fails until the cluster has all its nodes; a single node is all")
     .of(&[Tool::Upgrade, Tool::Ctl, Tool::Diagnostics]),
     Command::new(Operations, "reset_stats_db", (0, 0), "[--all]", reset_statistics)
-        .about("Does nothing: statistics are kept where they are counted, and no database holds them")
+        .about("Forgets the samples of the HTTP API, so that rates begin anew; what is counted since the start of the node stays")
         .options(&["all"]),
     Command::new(Operations, "force_gc", (0, 0), "[--timeout <timeout>]", force_gc)
         .about("Does nothing: there is no garbage that would be collected"),
@@ -320,7 +320,7 @@ fn reset_statistics(ask: &Ask<'_>) -> Result<Output, Failure> {
         true => "Resetting statistics database in all nodes".to_owned(),
         false => format!("Resetting statistics database on node {}", ask.node()),
     });
-    alive(ask)?;
+    ask.delete("/reset")?;
     Ok(Output::Done)
 }
 
