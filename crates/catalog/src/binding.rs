@@ -91,16 +91,6 @@ impl Binding {
         }
     }
 
-    /// The least binding to `destination`, for finding all of them.
-    pub(crate) fn least_to(destination: Destination) -> Self {
-        let target = Target::Queue(QueueId(0));
-        Self::new("".into(), destination, target, b"", &Table::new(), false, None)
-    }
-
-    fn compare_key(&self, other: &Self) -> Ordering {
-        self.routing_key.cmp(&other.routing_key)
-    }
-
     fn compare_destination(&self, other: &Self) -> Ordering {
         match (&self.destination, &other.destination) {
             (Destination::Queue(a), Destination::Queue(b))
@@ -119,46 +109,39 @@ fn compare_names(a: &Name, b: &Name) -> Ordering {
     }
 }
 
-/// A binding among those of one source.
-#[derive(Clone, Debug)]
-pub(crate) struct BySource(pub(crate) Arc<Binding>);
-
-impl Ord for BySource {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let (a, b) = (&*self.0, &*other.0);
-        a.compare_key(b)
-            .then_with(|| a.compare_destination(b))
-            .then_with(|| a.arguments_key.cmp(&b.arguments_key))
-    }
-}
-
-/// A binding among those of a virtual host, those to one destination side by side.
+/// A binding among those of a virtual host: those to one destination side by side, and of them those from one source.
 #[derive(Clone, Debug)]
 pub(crate) struct ByDestination(pub(crate) Arc<Binding>);
+
+impl ByDestination {
+    /// Not above any binding from `source` to `destination`, and above all that stand before those.
+    pub(crate) fn least(source: Name, destination: Destination) -> Self {
+        let target = Target::Queue(QueueId(0));
+        let least = Binding::new(source, destination, target, b"", &Table::new(), false, None);
+        Self(Arc::new(least))
+    }
+}
 
 impl Ord for ByDestination {
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (&*self.0, &*other.0);
         a.compare_destination(b)
             .then_with(|| compare_names(&a.source, &b.source))
-            .then_with(|| a.compare_key(b))
+            .then_with(|| a.routing_key.cmp(&b.routing_key))
             .then_with(|| a.arguments_key.cmp(&b.arguments_key))
     }
 }
 
-macro_rules! ordered {
-    ($($name:ident),*) => {$(
-        impl PartialOrd for $name {
-            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-                Some(self.cmp(other))
-            }
-        }
-        impl PartialEq for $name {
-            fn eq(&self, other: &Self) -> bool {
-                self.cmp(other) == Ordering::Equal
-            }
-        }
-        impl Eq for $name {}
-    )*};
+impl PartialOrd for ByDestination {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
-ordered!(BySource, ByDestination);
+
+impl PartialEq for ByDestination {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for ByDestination {}

@@ -1,11 +1,12 @@
 //! An exchange and the bindings that lead away from it.
 
+use crate::Destination;
 use crate::Name;
-use crate::binding::{Binding, BySource};
+use crate::binding::Binding;
 use crate::routing::Routes;
-use imbl::OrdSet;
+use imbl::OrdMap;
 use model::QueueId;
-use model::table::Table;
+use model::table::{Table, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -98,8 +99,10 @@ pub struct Exchange {
     pub(crate) own: Option<Own>,
     /// Bindings for routing, in the form that suits the kind.
     pub(crate) routes: Routes,
-    /// All bindings that lead away from it.
-    pub(crate) outgoing: OrdSet<BySource>,
+    /// Where its bindings lead, and how many there. The bindings themselves are the virtual host's: binding costs more with each
+    /// set that has them.
+    destinations: OrdMap<Destination, usize>,
+    bindings: usize,
 }
 
 /// What an exchange keeps, under the id of a queue of its own that no client can name.
@@ -119,6 +122,33 @@ impl Own {
 }
 
 impl Exchange {
+    /// An exchange without bindings.
+    pub(crate) fn new(
+        vhost: Name,
+        name: Name,
+        kind: ExchangeKind,
+        durable: bool,
+        auto_delete: bool,
+        internal: bool,
+        arguments: Arc<Table>,
+    ) -> Self {
+        let alternate = arguments.get("alternate-exchange").and_then(Value::as_str);
+        Self {
+            vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            own: None,
+            routes: Routes::new(kind, &arguments),
+            alternate: alternate.map(Name::from),
+            arguments,
+            destinations: OrdMap::new(),
+            bindings: 0,
+        }
+    }
+
     /// Where it keeps the deduplication keys that have passed, if it does.
     pub fn seen(&self) -> Option<QueueId> {
         match self.own {
@@ -135,14 +165,38 @@ impl Exchange {
         }
     }
 
-    /// The bindings that lead away from it, by routing key.
-    pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
-        self.outgoing.iter().map(|binding| &*binding.0)
-    }
-
     /// How many bindings lead away from it.
     pub fn binding_count(&self) -> usize {
-        self.outgoing.len()
+        self.bindings
+    }
+
+    /// Where its bindings lead.
+    pub(crate) fn destinations(&self) -> impl Iterator<Item = &Destination> {
+        self.destinations.keys()
+    }
+
+    /// Takes a binding that was not there.
+    pub(crate) fn bind(&mut self, binding: &Binding) {
+        self.routes.add(binding);
+        self.bindings += 1;
+        match self.destinations.get_mut(&binding.destination) {
+            Some(count) => *count += 1,
+            None => {
+                self.destinations.insert(binding.destination.clone(), 1);
+            }
+        }
+    }
+
+    /// Gives up a binding that was there.
+    pub(crate) fn unbind(&mut self, binding: &Binding) {
+        self.routes.remove(binding);
+        self.bindings -= 1;
+        if let Some(count) = self.destinations.get_mut(&binding.destination) {
+            *count -= 1;
+            if *count == 0 {
+                self.destinations.remove(&binding.destination);
+            }
+        }
     }
 
     /// True for the exchange with the empty name, which routes to the queue named by the routing key.

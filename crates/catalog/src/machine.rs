@@ -85,7 +85,7 @@ impl<R> Catalog<R> {
             return Vec::new();
         };
         let mut sources: Vec<Name> = Vec::new();
-        for binding in vhost.incoming(destination) {
+        for binding in vhost.bindings_to(destination) {
             // Those of one source stand side by side.
             if sources.last() != Some(&binding.source) {
                 sources.push(binding.source.clone());

@@ -1,13 +1,13 @@
 //! A virtual host: its exchanges, queues and bindings, and routing among them.
 
 use crate::arguments::queue_settings;
-use crate::binding::{Binding, ByDestination, BySource};
+use crate::binding::{Binding, ByDestination};
 use crate::exchange::{Own, PREDECLARED};
-use crate::routing::{Envelope, Found, Routes};
+use crate::routing::{Envelope, Found};
 use crate::{Destination, Exchange, ExchangeKind, Metadata, Name, Policies, Queue, QueueSettings, Quota};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
-use model::table::{Table, Value};
+use model::table::Table;
 use smallvec::SmallVec;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Vhost {
     pub name: Name,
     exchanges: OrdMap<Name, Arc<Exchange>>,
     queues: OrdMap<Name, Arc<Queue>>,
-    /// All bindings; `Exchange::outgoing` has them by source.
+    /// All bindings, by destination; an exchange knows where to look for those that lead away from it.
     bindings: OrdSet<ByDestination>,
     policies: Arc<Policies>,
     quota: Quota,
@@ -67,6 +67,11 @@ impl Vhost {
     /// All bindings, by destination.
     pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
         self.bindings.iter().map(|binding| &*binding.0)
+    }
+
+    /// The bindings that lead away from an exchange of it, by destination.
+    pub fn bindings_from(&self, exchange: &Exchange) -> impl Iterator<Item = &Binding> {
+        self.outgoing(exchange).map(|binding| &**binding)
     }
 
     /// The bindings that lead to one queue or exchange.
@@ -132,11 +137,30 @@ impl Vhost {
     }
 
     pub(crate) fn incoming(&self, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
-        let least = ByDestination(Arc::new(Binding::least_to(destination.clone())));
+        self.leading_to("".into(), destination)
+    }
+
+    fn outgoing(&self, exchange: &Exchange) -> impl Iterator<Item = &Arc<Binding>> {
+        let lead_to = |destination| {
+            self.leading_to(exchange.name.clone(), destination)
+                .take_while(|binding| binding.source == exchange.name)
+        };
+        exchange.destinations().flat_map(lead_to)
+    }
+
+    /// The bindings that lead to a destination, from those of `source` on.
+    fn leading_to(&self, source: Name, destination: &Destination) -> impl Iterator<Item = &Arc<Binding>> {
         self.bindings
-            .range(least..)
+            .range(ByDestination::least(source, destination.clone())..)
             .map(|binding| &binding.0)
             .take_while(move |binding| binding.destination == *destination)
+    }
+
+    /// A binding as it is kept, if it exists.
+    pub(crate) fn known(&self, binding: &Arc<Binding>) -> Option<&Arc<Binding>> {
+        self.bindings
+            .get(&ByDestination(binding.clone()))
+            .map(|known| &known.0)
     }
 
     /// See [`crate::View::route`].
@@ -192,20 +216,15 @@ impl Vhost {
         if self.exchanges.contains_key(&name) {
             return;
         }
-        let alternate = arguments.get("alternate-exchange").and_then(Value::as_str);
-        let exchange = Exchange {
-            vhost: self.name.clone(),
-            name: name.clone(),
+        let exchange = Exchange::new(
+            self.name.clone(),
+            name.clone(),
             kind,
             durable,
             auto_delete,
             internal,
-            own: None,
-            routes: Routes::new(kind, &arguments),
-            alternate: alternate.map(Name::from),
             arguments,
-            outgoing: OrdSet::new(),
-        };
+        );
         self.exchanges.insert(name, Arc::new(exchange));
     }
 
@@ -215,8 +234,9 @@ impl Vhost {
         let Some(exchange) = self.exchanges.remove(name) else {
             return;
         };
-        for BySource(binding) in &exchange.outgoing {
-            self.bindings.remove(&ByDestination(binding.clone()));
+        let outgoing: Vec<Arc<Binding>> = self.outgoing(&exchange).cloned().collect();
+        for binding in outgoing {
+            self.bindings.remove(&ByDestination(binding));
         }
     }
 
@@ -243,7 +263,9 @@ impl Vhost {
 
     fn remove_incoming(&mut self, destination: &Destination) {
         let incoming: Vec<Arc<Binding>> = self.incoming(destination).cloned().collect();
-        incoming.iter().for_each(|binding| self.remove_binding(binding));
+        incoming
+            .into_iter()
+            .for_each(|binding| self.remove_binding(binding));
     }
 
     /// Adds a binding, unless it exists. Its source must.
@@ -251,26 +273,19 @@ impl Vhost {
         let Some(exchange) = self.exchanges.get_mut(&binding.source) else {
             return;
         };
-        if exchange.outgoing.contains(&BySource(binding.clone())) {
-            return;
+        if self.bindings.insert(ByDestination(binding.clone())).is_none() {
+            Arc::make_mut(exchange).bind(&binding);
         }
-        let exchange = Arc::make_mut(exchange);
-        exchange.routes.add(&binding);
-        exchange.outgoing.insert(BySource(binding.clone()));
-        self.bindings.insert(ByDestination(binding));
     }
 
     /// Removes a binding, if it exists.
-    pub(crate) fn remove_binding(&mut self, binding: &Arc<Binding>) {
-        let Some(exchange) = self.exchanges.get_mut(&binding.source) else {
+    pub(crate) fn remove_binding(&mut self, binding: Arc<Binding>) {
+        let Some(ByDestination(known)) = self.bindings.remove(&ByDestination(binding)) else {
             return;
         };
-        let exchange = Arc::make_mut(exchange);
-        let Some(BySource(known)) = exchange.outgoing.remove(&BySource(binding.clone())) else {
-            return;
-        };
-        exchange.routes.remove(&known);
-        self.bindings.remove(&ByDestination(known));
+        if let Some(exchange) = self.exchanges.get_mut(&known.source) {
+            Arc::make_mut(exchange).unbind(&known);
+        }
     }
 
     /// Finds where a message goes from one exchange. What goes nowhere at all, not even to another exchange,

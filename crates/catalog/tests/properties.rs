@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use catalog::{
-    Catalog, Destination, Effect, Envelope, Exchange, ExchangeKind, Name, PasswordHash, Record, Request,
-    View, WantedBinding,
+    Binding, Catalog, Destination, Effect, Envelope, Exchange, ExchangeKind, Name, PasswordHash, Record,
+    Request, View, WantedBinding,
 };
 use model::properties::PropertiesBuilder;
 use model::table::Table;
@@ -450,8 +450,14 @@ proptest! {
         }
         let view = live.view();
         routes(&view);
-        let by_source: usize = view.exchanges("/").map(Exchange::binding_count).sum();
-        prop_assert_eq!(by_source, view.bindings("/").count());
+        let vhost = view.vhost("/").unwrap();
+        for exchange in vhost.exchanges() {
+            let named = |binding: &&Binding| binding.source == exchange.name;
+            let by_source: BTreeSet<_> = vhost.bindings_from(exchange).map(|it| format!("{it:?}")).collect();
+            let among_all: BTreeSet<_> = vhost.bindings().filter(named).map(|it| format!("{it:?}")).collect();
+            prop_assert_eq!(&by_source, &among_all);
+            prop_assert_eq!(exchange.binding_count(), among_all.len());
+        }
         if let Some((view, expected)) = before {
             prop_assert_eq!(routes(&view), expected);
         }

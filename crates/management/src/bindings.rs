@@ -140,7 +140,8 @@ fn from_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
         let by_name = queues_of(vhost).map(|queue| Shown::ByName(queue));
         return reply(call, by_name, queues_of(vhost).count());
     }
-    let bound = exchange.bindings().map(|binding| Shown::Bound(vhost, binding));
+    let bound = vhost.bindings_from(exchange);
+    let bound = bound.map(|binding| Shown::Bound(vhost, binding));
     reply(call, bound, exchange.binding_count())
 }
 

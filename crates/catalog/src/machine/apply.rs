@@ -88,7 +88,7 @@ impl<R> Catalog<R> {
             } => {
                 let binding = self.binding(vhost, source, destination, routing_key, arguments, *durable);
                 if let (Some(binding), Some(vhost)) = (binding, self.vhost_mut(vhost)) {
-                    vhost.add_binding(Arc::new(binding));
+                    vhost.add_binding(binding);
                 }
             }
             Record::Unbound {
@@ -101,7 +101,7 @@ impl<R> Catalog<R> {
             } => {
                 let binding = self.binding(vhost, source, destination, routing_key, arguments, *durable);
                 if let (Some(binding), Some(vhost)) = (binding, self.vhost_mut(vhost)) {
-                    vhost.remove_binding(&Arc::new(binding));
+                    vhost.remove_binding(binding);
                 }
             }
             Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
@@ -263,7 +263,7 @@ impl<R> Catalog<R> {
         routing_key: &[u8],
         arguments: &Table,
         durable: bool,
-    ) -> Option<Binding> {
+    ) -> Option<Arc<Binding>> {
         let vhost = self.view.vhost(vhost)?;
         let source = vhost.exchange(source)?;
         // The names of what exists are shared by all its bindings.
@@ -285,7 +285,7 @@ impl<R> Catalog<R> {
             ExchangeKind::Headers => Some(HeaderMatch::new(arguments).unwrap_or(HeaderMatch::nothing())),
             _ => None,
         };
-        Some(Binding::new(
+        Some(Arc::new(Binding::new(
             source.name.clone(),
             destination,
             target,
@@ -293,7 +293,7 @@ impl<R> Catalog<R> {
             arguments,
             durable,
             headers,
-        ))
+        )))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Binding and unbinding.
 
 use super::{Catalog, Turn};
-use crate::binding::{Binding, BySource};
+use crate::binding::Binding;
 use crate::request::strip;
 use crate::routing::{HeaderMatch, spread, topic};
 use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal, WantedBinding};
@@ -42,15 +42,15 @@ impl<R> Catalog<R> {
         wanted.check(exchange)?;
         queue.map_or(Ok(()), |queue| queue.check_owner(wanted.connection))?;
         let durable = durable && exchange.durable;
-        let Some(binding) = self.known(vhost, &source, &destination, wanted, durable) else {
+        let (key, arguments) = (&wanted.routing_key, &wanted.arguments);
+        let Some(binding) = self.binding(vhost, &source, &destination, key, arguments, durable) else {
             return Err(Refusal::Internal {
                 reason: "the ends of a binding were there and are not".into(),
             });
         };
-        if exchange.outgoing.contains(&binding) {
+        if at.known(&binding).is_some() {
             return Ok(Answer::Done);
         }
-        let binding = &*binding.0;
         let record = Record::Bound {
             vhost: vhost.clone(),
             source: binding.source.clone(),
@@ -71,13 +71,9 @@ impl<R> Catalog<R> {
     ) -> Result<Answer, Refusal> {
         let (source, destination) = wanted.ends()?;
         let at = self.vhost(vhost)?;
-        let Some(exchange) = at.exchange(&source) else {
-            return Ok(Answer::Done);
-        };
-        let Some(binding) = self.known(vhost, &source, &destination, wanted, false) else {
-            return Ok(Answer::Done);
-        };
-        let Some(BySource(binding)) = exchange.outgoing.get(&binding).cloned() else {
+        let (key, arguments) = (&wanted.routing_key, &wanted.arguments);
+        let binding = self.binding(vhost, &source, &destination, key, arguments, false);
+        let Some(binding) = binding.and_then(|binding| at.known(&binding).cloned()) else {
             return Ok(Answer::Done);
         };
         if let Destination::Queue(name) = &destination {
@@ -116,25 +112,6 @@ impl<R> Catalog<R> {
         }
         self.delete_unused(&vhost, sources, turn);
         Ok(Answer::Cleared(some.len()))
-    }
-
-    fn known(
-        &self,
-        vhost: &str,
-        source: &str,
-        destination: &Destination,
-        wanted: &WantedBinding,
-        durable: bool,
-    ) -> Option<BySource> {
-        let binding: Binding = self.binding(
-            vhost,
-            source,
-            destination,
-            &wanted.routing_key,
-            &wanted.arguments,
-            durable,
-        )?;
-        Some(BySource(Arc::new(binding)))
     }
 }
 

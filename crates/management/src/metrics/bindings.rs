@@ -2,7 +2,6 @@
 
 use super::collect::Collector;
 use super::page::{Type, labels};
-use std::collections::HashMap;
 
 impl Collector<'_> {
     /// How many bindings each exchange is the source of; on the detailed page only.
@@ -17,16 +16,11 @@ impl Collector<'_> {
         let wanted = view.vhosts().filter(|vhost| self.wanted.has_vhost(&vhost.name));
         let mut room = self.limit;
         for vhost in wanted {
-            let mut counts: HashMap<&str, u64> = HashMap::new();
-            vhost
-                .bindings()
-                .for_each(|binding| *counts.entry(&binding.source).or_default() += 1);
             for exchange in vhost.exchanges().take(room) {
                 room -= 1;
                 let kind = ("type", exchange.kind.name());
                 let names = labels(&[("vhost", &exchange.vhost), ("exchange", &exchange.name), kind]);
-                let count = counts.get(&*exchange.name).copied().unwrap_or_default();
-                self.page.labelled(&names, count);
+                self.page.labelled(&names, exchange.binding_count() as u64);
             }
         }
     }
