@@ -17,7 +17,7 @@ use crate::denied::Denied;
 use broker::access::Attempt;
 use evaluate::{Evaluation, Truth};
 use facts::Facts;
-pub use facts::Variable;
+pub use facts::{Asked, Variable};
 use idle::Idle;
 pub use query::{Case, Queries, Query, Text};
 use rasn_ldap::ResultCode;
@@ -403,7 +403,7 @@ mod tests {
             Ok(())
         );
         let mut settings = nowhere();
-        settings.queries.vhost = Query::Exists(Template::parse("cn=${vhost}", Variable::OF_VHOSTS).unwrap());
+        settings.queries.vhost = Query::Exists(Template::parse("cn=${vhost}", Asked::ForVhost).unwrap());
         let directory = Directory::open(settings).unwrap();
         assert!(directory.asks_as_user());
         let denied = directory.permits(&person, &question);

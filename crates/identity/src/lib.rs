@@ -22,6 +22,7 @@ pub use cache::{Cache, CacheSettings};
 pub use chain::{Backend, Chain, Link, Servers};
 pub use http::{HttpService, HttpSettings};
 pub use ldap::{
-    AsWhom, Case, Directory, DirectorySettings, Lookup, Queries, Query, Secured, Template, Text, Variable,
+    AsWhom, Asked, Case, Directory, DirectorySettings, Lookup, Queries, Query, Secured, Template, Text,
+    Variable,
 };
 pub use web::Trust;

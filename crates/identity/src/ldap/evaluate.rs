@@ -243,6 +243,7 @@ fn fits(text: &str, expression: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::Asked;
     use super::super::search::Object;
     use super::*;
     use std::io::Error;
@@ -316,7 +317,7 @@ mod tests {
     }
 
     fn template(text: &str) -> Template {
-        Template::parse(text, Variable::OF_TOPICS).unwrap()
+        Template::parse(text, Asked::ForTopic).unwrap()
     }
 
     fn text(it: &str) -> Text {

@@ -34,57 +34,48 @@ use Variable::{
     AdDomain, AdUser, MapUsername, MapVhost, Name, Permission, Resource, RoutingKey, UserDn, Username, Vhost,
 };
 
-const NAMES: [(&str, Variable); 11] = [
-    ("username", Username),
-    ("user_dn", UserDn),
-    ("ad_domain", AdDomain),
-    ("ad_user", AdUser),
-    ("vhost", Vhost),
-    ("resource", Resource),
-    ("name", Name),
-    ("permission", Permission),
-    ("routing_key", RoutingKey),
-    ("variable_map.username", MapUsername),
-    ("variable_map.vhost", MapVhost),
+/// Where a text with variables is filled in. More is known the later it is: each knows what those before it know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asked {
+    /// While a name in the directory is put together.
+    ForName,
+    /// At a login.
+    AtLogin,
+    /// When a virtual host is entered.
+    ForVhost,
+    /// When something is done to a queue or an exchange.
+    ForResource,
+    /// When a routing key is used.
+    ForTopic,
+}
+
+use Asked::{AtLogin, ForName, ForResource, ForTopic, ForVhost};
+
+/// The names, and from when on each variable is known.
+const NAMES: [(&str, Variable, Asked); 11] = [
+    ("username", Username, ForName),
+    ("user_dn", UserDn, AtLogin),
+    ("ad_domain", AdDomain, ForName),
+    ("ad_user", AdUser, ForName),
+    ("vhost", Vhost, ForVhost),
+    ("resource", Resource, ForResource),
+    ("name", Name, ForResource),
+    ("permission", Permission, ForResource),
+    ("routing_key", RoutingKey, ForTopic),
+    ("variable_map.username", MapUsername, ForTopic),
+    ("variable_map.vhost", MapVhost, ForTopic),
 ];
 
 impl Variable {
-    /// What is known while a name in the directory is put together.
-    pub const OF_NAMES: &[Self] = &[Username, AdDomain, AdUser];
-    /// What is known at a login.
-    pub const OF_LOGINS: &[Self] = &[Username, UserDn, AdDomain, AdUser];
-    /// What is known when a virtual host is entered.
-    pub const OF_VHOSTS: &[Self] = &[Username, UserDn, AdDomain, AdUser, Vhost];
-    /// What is known when something is done to a queue or an exchange.
-    pub const OF_RESOURCES: &[Self] = &[
-        Username, UserDn, AdDomain, AdUser, Vhost, Resource, Name, Permission,
-    ];
-    /// What is known when a routing key is used.
-    pub const OF_TOPICS: &[Self] = &[
-        Username,
-        UserDn,
-        AdDomain,
-        AdUser,
-        Vhost,
-        Resource,
-        Name,
-        Permission,
-        RoutingKey,
-        MapUsername,
-        MapVhost,
-    ];
-
-    /// The variable of this name, if it is one of `known`.
+    /// The variable of this name, if it is known there.
     ///
     /// # Errors
     /// A sentence with the names of those that are.
-    pub fn named(name: &str, known: &[Self]) -> Result<Self, String> {
-        let found = NAMES
-            .iter()
-            .find(|(it, variable)| *it == name && known.contains(variable));
-        found.map(|(_, variable)| *variable).ok_or_else(|| {
-            let known = NAMES.iter().filter(|(_, variable)| known.contains(variable));
-            let known: Vec<&str> = known.map(|(name, _)| *name).collect();
+    pub fn named(name: &str, asked: Asked) -> Result<Self, String> {
+        let known = || NAMES.iter().filter(|(_, _, since)| *since <= asked);
+        let found = known().find(|(it, ..)| *it == name);
+        found.map(|(_, variable, _)| *variable).ok_or_else(|| {
+            let known: Vec<&str> = known().map(|(name, ..)| *name).collect();
             format!("'{name}' is not known here; {} are", known.join(", "))
         })
     }
@@ -169,8 +160,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_to_a_query_is_refused_with_what_is() {
-        assert_eq!(Variable::named("vhost", Variable::OF_VHOSTS), Ok(Vhost));
-        let error = Variable::named("vhost", Variable::OF_LOGINS).unwrap_err();
+        assert_eq!(Variable::named("vhost", ForVhost), Ok(Vhost));
+        let error = Variable::named("vhost", AtLogin).unwrap_err();
         assert_eq!(
             error,
             "'vhost' is not known here; username, user_dn, ad_domain, ad_user are"

@@ -1,6 +1,6 @@
 //! How a directory is asked (`auth_ldap.*`).
 
-use super::facts::Variable;
+use super::facts::{Asked, Variable};
 use super::query::Queries;
 use super::template::Template;
 use crate::web::Trust;
@@ -95,7 +95,7 @@ impl DirectorySettings {
     /// # Errors
     /// It has another variable than those of a user's name, or none.
     pub fn pattern(text: &str) -> Result<Template, String> {
-        let template = Template::parse(text, Variable::OF_NAMES)?;
+        let template = Template::parse(text, Asked::ForName)?;
         match template.has(Variable::Username) || template.has(Variable::AdUser) {
             true => Ok(template),
             false => Err("the name that they gave must stand in it: ${username} or ${ad_user}".into()),

@@ -1,6 +1,6 @@
 //! A text with variables in it: `cn=${username},dc=example`. What stands for a variable never changes what the text around it means.
 
-use super::facts::{Facts, Variable};
+use super::facts::{Asked, Facts, Variable};
 
 /// The text, in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,18 +26,18 @@ pub enum Filled {
 }
 
 impl Template {
-    /// Reads a text in which these variables may stand.
+    /// Reads a text in which the variables that are known there may stand.
     ///
     /// # Errors
     /// Another one does; a sentence about it. RabbitMQ would leave it as it is, and the text would mean nothing.
-    pub fn parse(text: &str, known: &[Variable]) -> Result<Self, String> {
+    pub fn parse(text: &str, asked: Asked) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, name, after)) = variable(rest) {
             if !before.is_empty() {
                 pieces.push(Piece::Text(before.to_owned()));
             }
-            pieces.push(Piece::Variable(Variable::named(name, known)?));
+            pieces.push(Piece::Variable(Variable::named(name, asked)?));
             rest = after;
         }
         if !rest.is_empty() {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn filled(text: &str, user: &str, filled: Filled) -> String {
-        let template = Template::parse(text, Variable::OF_LOGINS).unwrap();
+        let template = Template::parse(text, Asked::AtLogin).unwrap();
         let facts = Facts::of_user(user).known_as("uid=jane,dc=example");
         template.fill(&facts, filled).unwrap()
     }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_variable_without_a_value_makes_no_text() {
-        let template = Template::parse("${ad_user}@${ad_domain}.example", Variable::OF_NAMES).unwrap();
+        let template = Template::parse("${ad_user}@${ad_domain}.example", Asked::ForName).unwrap();
         assert_eq!(template.name_of_user(&Facts::of_user("jane")), None);
         let facts = Facts::of_user("SHOP\\jane+x");
         assert_eq!(
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn an_unknown_variable_is_refused() {
-        assert!(Template::parse("cn=${vhost}", Variable::OF_LOGINS).is_err());
-        assert!(Template::parse("cn=${usrname}", Variable::OF_TOPICS).is_err());
-        let odd = Template::parse("a$b ${ c", Variable::OF_LOGINS).unwrap();
+        assert!(Template::parse("cn=${vhost}", Asked::AtLogin).is_err());
+        assert!(Template::parse("cn=${usrname}", Asked::ForTopic).is_err());
+        let odd = Template::parse("a$b ${ c", Asked::AtLogin).unwrap();
         assert_eq!(
             odd.fill(&Facts::default(), Filled::Text).as_deref(),
             Some("a$b ${ c")

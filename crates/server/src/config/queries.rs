@@ -2,17 +2,17 @@
 //! here, so that nobody has to find out at a login.
 
 use super::terms::{self, Mistake, Shape, Term};
-use identity::{Case, Query, Template, Text, Variable};
+use identity::{Asked, Case, Query, Template, Text, Variable};
 
 /// The attribute that has the members of a group, unless another is named.
 const MEMBER: &str = "member";
 
-/// Reads a query in which these variables may stand.
+/// Reads a query in which the variables that are known there may stand.
 ///
 /// # Errors
 /// It is none; a sentence that says where and why.
-pub fn query(text: &str, known: &[Variable]) -> Result<Query, Mistake> {
-    Grammar { known }.query(&terms::parse(text)?)
+pub fn query(text: &str, asked: Asked) -> Result<Query, Mistake> {
+    Grammar { asked }.query(&terms::parse(text)?)
 }
 
 /// Reads the queries about tags: `[{administrator, QUERY}, …]`.
@@ -21,7 +21,7 @@ pub fn query(text: &str, known: &[Variable]) -> Result<Query, Mistake> {
 /// It is none; a sentence that says where and why.
 pub fn tags(text: &str) -> Result<Vec<(String, Query)>, Mistake> {
     let grammar = Grammar {
-        known: Variable::OF_LOGINS,
+        asked: Asked::AtLogin,
     };
     let term = terms::parse(text)?;
     let expected = "expected [{TAG, QUERY}, …]";
@@ -38,11 +38,11 @@ pub fn tags(text: &str) -> Result<Vec<(String, Query)>, Mistake> {
     Ok(tags)
 }
 
-struct Grammar<'a> {
-    known: &'a [Variable],
+struct Grammar {
+    asked: Asked,
 }
 
-impl Grammar<'_> {
+impl Grammar {
     fn query(&self, term: &Term) -> Result<Query, Mistake> {
         let Some(parts @ [name, ..]) = term.tuple() else {
             return Err(term.mistake("expected a query, such as {constant, true} or {in_group, \"cn=…\"}"));
@@ -108,7 +108,7 @@ impl Grammar<'_> {
                 .or(value.text())
                 .ok_or_else(|| value.mistake(expected))?;
             cases.push(Case {
-                variable: Variable::named(name, self.known).map_err(|why| variable.mistake(why))?,
+                variable: Variable::named(name, self.asked).map_err(|why| variable.mistake(why))?,
                 value: said.to_owned(),
                 query: self.query(query)?,
             });
@@ -136,7 +136,7 @@ impl Grammar<'_> {
 
     fn template(&self, term: &Term) -> Result<Template, Mistake> {
         let text = term.text().ok_or_else(|| term.mistake("expected a \"text\""))?;
-        Template::parse(text, self.known).map_err(|why| term.mistake(why))
+        Template::parse(text, self.asked).map_err(|why| term.mistake(why))
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> String {
-        match query(text, Variable::OF_RESOURCES) {
+        match query(text, Asked::ForResource) {
             Ok(_) => "good".into(),
             Err(mistake) => mistake.to_string(),
         }

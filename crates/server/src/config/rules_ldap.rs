@@ -4,7 +4,7 @@ use super::rules::{Checked, boolean, number};
 use super::rules_backends::patience;
 use super::rules_identity::given;
 use super::{Config, Origin, Setting, queries};
-use identity::{AsWhom, DirectorySettings, Lookup, Secured, Variable};
+use identity::{AsWhom, Asked, DirectorySettings, Lookup, Secured};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -218,11 +218,11 @@ pub fn authorities(config: &mut Config, setting: &Setting) -> Checked {
 pub fn query(config: &mut Config, setting: &Setting) -> Checked {
     let options = options(config);
     let (text, all) = (&setting.value, &mut options.settings.queries);
-    let put = |place: &mut identity::Query, known| queries::query(text, known).map(|query| *place = query);
+    let put = |place: &mut identity::Query, asked| queries::query(text, asked).map(|query| *place = query);
     let (key, read) = match setting.key.name() {
-        "vhost_access" => ("vhost_access", put(&mut all.vhost, Variable::OF_VHOSTS)),
-        "resource_access" => ("resource_access", put(&mut all.resource, Variable::OF_RESOURCES)),
-        "topic_access" => ("topic_access", put(&mut all.topic, Variable::OF_TOPICS)),
+        "vhost_access" => ("vhost_access", put(&mut all.vhost, Asked::ForVhost)),
+        "resource_access" => ("resource_access", put(&mut all.resource, Asked::ForResource)),
+        "topic_access" => ("topic_access", put(&mut all.topic, Asked::ForTopic)),
         _ => ("tags", queries::tags(text).map(|tags| all.tags = tags)),
     };
     if let Err(mistake) = read {
