@@ -1,14 +1,17 @@
 //! The page that Prometheus reads, under RabbitMQ's names.
 
 mod bindings;
+mod cluster;
 mod collect;
 mod door;
 mod family;
 mod memory;
 mod node;
+mod objects;
 mod ours;
 mod page;
 mod pages;
+mod sums;
 
 pub use collect::Identity;
 pub use door::{Metrics, MetricsOptions};

@@ -1,11 +1,52 @@
-//! What is counted for the node as a whole beside messages: logins, dead letters, sizes.
+//! What concerns the node as a whole: its resources, logins, dead letters, sizes.
 
 use super::collect::{Collector, Rows};
-use super::family::{DEAD_LETTERED, LOGIN_ATTEMPTS};
+use super::family::{ALARMS, CHURN, DEAD_LETTERED, LOG, LOGIN_ATTEMPTS, NODE, NODE_COARSE, PEERS};
 use super::page::{Number, Type, labels};
+use super::pages::Endpoint;
+use crate::nodes::{file_limit, open_files};
 use broker::sight::{SIZE_BOUNDS, SizeCounts};
 
 impl Collector<'_> {
+    /// All of it, and what everything comes to.
+    pub fn node(&mut self) {
+        let status = self.broker.status();
+        if self.wanted.has("connection_churn_metrics") {
+            let churn = self.broker.sight().churn().named();
+            self.single(CHURN, churn.map(|(_, count)| count.into()), "");
+        }
+        if self.wanted.has("auth_attempt_metrics") {
+            self.login_attempts();
+        }
+        if self.wanted.has("node_coarse_metrics") {
+            let values = [
+                Number::Whole(open_files()),
+                status.memory.into(),
+                status.disk_free.into(),
+            ];
+            self.single(NODE_COARSE, values, "");
+        }
+        if self.wanted.has("node_metrics") {
+            let values = [
+                Number::Whole(file_limit()),
+                status.memory_limit.into(),
+                status.disk_free_limit.into(),
+                (status.uptime_ms as f64 / 1000.0).into(),
+            ];
+            self.single(NODE, values, "");
+        }
+        if self.wanted.has("node_persister_metrics") {
+            self.single(LOG, [status.log_syncs.into()], "");
+        }
+        if self.wanted.endpoint != Endpoint::Detailed {
+            let on = |alarm: bool| Number::Whole(alarm.into());
+            self.single(PEERS, [0_u64.into()], "");
+            self.single(ALARMS, [on(status.memory_alarm), on(status.disk_alarm)], "");
+            self.totals();
+            self.own_work();
+        }
+    }
+
     /// When the node started, which monitors take for a restart when it changes. The name has no prefix, as everywhere.
     pub(super) fn started(&mut self, seconds: u64) {
         let help = "Start time of the process since unix epoch in seconds.";
@@ -14,7 +55,7 @@ impl Collector<'_> {
     }
 
     /// Who tried to log in.
-    pub(super) fn login_attempts(&mut self) {
+    fn login_attempts(&mut self) {
         let counts = self.broker.sight().login_attempts().by_door();
         let rows: Rows<3> = counts
             .into_iter()
