@@ -12,7 +12,6 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::NODE_CHURN;
 use broker::NodeStatus;
-use broker::sight::SizeCounts;
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -185,9 +184,7 @@ fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// How large published messages were, as RabbitMQ's command line tells it.
 fn message_sizes(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let mut counts = SizeCounts::default();
-    let totals = call.hall.broker.sight().totals();
-    totals.values().for_each(|totals| counts.add(&totals.sizes));
+    let counts = call.hall.broker.sight().total().sizes;
     let all = counts.classes.iter().sum::<u64>().max(1);
     let rows = SIZES.iter().zip(counts.classes).map(|(name, count)| {
         let hundredths = (count as f64 / all as f64 * 10_000.0).round() / 100.0;

@@ -9,7 +9,6 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::NODE_CHURN;
-use broker::sight::Totals;
 use broker::{ExchangeKind, Vhost};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -240,10 +239,8 @@ pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
 fn node_stats(call: &Call<'_>) -> Value {
     let samples = call.hall.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
-    let mut sum = Totals::default();
-    let totals = call.hall.broker.sight().totals();
-    totals.values().for_each(|totals| sum.add(totals));
-    message_stats(&rates, &sum.named(), 2).unwrap_or_else(|| json!({}))
+    let total = call.hall.broker.sight().total();
+    message_stats(&rates, &total.named(), 2).unwrap_or_else(|| json!({}))
 }
 
 fn churn(call: &Call<'_>) -> Value {

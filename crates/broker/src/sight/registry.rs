@@ -40,6 +40,13 @@ impl Registry {
         totals
     }
 
+    /// The same for the whole node.
+    pub fn total(&self) -> Totals {
+        let mut total = Totals::default();
+        self.totals().values().for_each(|of_one| total.add(of_one));
+        total
+    }
+
     /// A message was published that came by no connection; see [`Totals::add_publish`].
     pub fn published(&self, vhost: &Arc<str>, bytes: usize, lost: bool, refused: bool) {
         self.gone

@@ -7,7 +7,6 @@ use super::family::{
 };
 use super::objects::{gauges, holdings};
 use super::page::{Number, labels};
-use broker::sight::Totals;
 
 impl Collector<'_> {
     /// How much there is, and what happened since the start.
@@ -31,7 +30,7 @@ impl Collector<'_> {
             queues.into(),
         ];
         self.single(TOTALS, values, "");
-        let sum = self.all_totals();
+        let sum = self.broker.sight().total();
         let [
             publish,
             confirm,
@@ -110,7 +109,7 @@ impl Collector<'_> {
                 .iter()
                 .for_each(|channel| add(&mut channels, gauges(channel)));
         }
-        let sum = self.all_totals();
+        let sum = self.broker.sight().total();
         self.single(CHANNEL, channels.map(Number::Whole), "");
         self.single(CHANNEL_COUNTS, sum.messages.map(Number::Whole), "");
         self.single(
@@ -125,14 +124,6 @@ impl Collector<'_> {
         let [_, confirmed, returned, dropped, ..] = sum.messages;
         let outcomes = [confirmed, returned, dropped].map(Number::Whole);
         self.single(EXCHANGE_OUTCOMES, outcomes, "");
-    }
-
-    /// What was done in all virtual hosts since the start.
-    fn all_totals(&self) -> Totals {
-        let mut sum = Totals::default();
-        let totals = self.broker.sight().totals();
-        totals.values().for_each(|totals| sum.add(totals));
-        sum
     }
 }
 
