@@ -26,7 +26,7 @@ impl Channel {
             return self.consume_replies(it, cx);
         }
         let queue = self.queue_name(it.queue, BasicConsume::ID)?;
-        let asked = check_arguments(&arguments, &queue, cx.session.vhost())?;
+        let asked = check_arguments(&arguments, &queue, cx.ground.session.vhost())?;
         Self::refuse_address(&queue, BasicConsume::ID, cx)?;
         let settings = ConsumerSettings {
             no_ack: it.no_ack,
@@ -36,6 +36,7 @@ impl Channel {
             window: WINDOW,
         };
         let mut subscription = cx
+            .ground
             .session
             .consume(self.id, &queue, settings)
             .map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
@@ -63,7 +64,7 @@ impl Channel {
             Some(subscription.consumer()),
             if timed { timeout_ms } else { 0 },
         );
-        let template = DeliverTemplate::new(self.id.number, &tag, cx.frame_max);
+        let template = DeliverTemplate::new(self.id.number, &tag, cx.ground.tuning.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
         self.consumers.push(Consumer {
             tag,
@@ -129,6 +130,7 @@ impl Channel {
         let name = self.queue_name(it.queue, BasicGet::ID)?;
         Self::refuse_address(&name, BasicGet::ID, cx)?;
         let getting = cx
+            .ground
             .session
             .get(self.id, &name, it.no_ack)
             .map_err(|refusal| Self::refused::<BasicGet<'_>>(&refusal))?;
@@ -198,7 +200,7 @@ impl Channel {
             routing_key: message.routing_key(),
             message_count: count(remaining),
         };
-        let (number, frame_max) = (self.id.number, cx.frame_max);
+        let (number, frame_max) = (self.id.number, cx.ground.tuning.frame_max);
         encode::content(
             self.target(cx.out),
             number,

@@ -125,7 +125,7 @@ impl Channel {
             let text = format!("prefetch_size!=0 ({})", it.prefetch_size);
             return Err(Exception::new(ReplyCode::NotImplemented, text, BasicQos::ID));
         }
-        self.renew_deadlines(cx.now);
+        self.renew_deadlines(cx.ground.now);
         if !it.global {
             self.prefetch.each = it.prefetch_count;
             self.shown.prefetch.set(it.prefetch_count.into());

@@ -37,6 +37,7 @@ use held::Held;
 use holders::Holders;
 use model::{ConsumerId, Limits};
 use prefetch::Prefetch;
+use protocol::amqp::handshake::Tuning;
 use protocol::amqp::{Arguments, Assembler, Exception, encode};
 use reply::ReplyConsumer;
 use std::collections::VecDeque;
@@ -44,18 +45,32 @@ use std::sync::Arc;
 use tx::Transaction;
 use unacked::{Batch, Unacked};
 
-/// What a channel needs of its connection.
-pub struct Context<'a> {
+/// What all channels of a connection stand on.
+pub struct Ground {
     /// The connection in the hall.
-    pub session: &'a Arc<Session>,
+    pub session: Arc<Session>,
     /// Bounds for what is decoded.
-    pub limits: &'a Limits,
-    /// The agreed frame size.
-    pub frame_max: u32,
-    /// Where frames are written.
-    pub out: &'a mut Vec<u8>,
+    pub limits: Limits,
+    /// What was agreed.
+    pub tuning: Tuning,
     /// The connection's time.
     pub now: Millis,
+}
+
+impl Ground {
+    /// For a channel that writes there.
+    #[inline]
+    pub fn context<'a>(&'a self, out: &'a mut Vec<u8>) -> Context<'a> {
+        Context { ground: self, out }
+    }
+}
+
+/// What a channel needs of its connection.
+pub struct Context<'a> {
+    /// What it stands on.
+    pub ground: &'a Ground,
+    /// Where frames are written.
+    pub out: &'a mut Vec<u8>,
 }
 
 /// Whether frames are taken.

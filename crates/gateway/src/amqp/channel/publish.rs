@@ -36,9 +36,10 @@ impl Channel {
             }
             _ => None,
         };
-        let rewritten = match cx.session.intercepts() {
+        let rewritten = match cx.ground.session.intercepts() {
             true => Some(
-                cx.session
+                cx.ground
+                    .session
                     .intercepted(rewritten.as_deref().unwrap_or(publish.properties)),
             ),
             false => rewritten,
@@ -80,7 +81,7 @@ impl Channel {
     #[inline]
     pub(super) fn publisher(&mut self, cx: &Context<'_>) -> &mut Publisher {
         self.publisher
-            .get_or_insert_with(|| Box::new(cx.session.publisher(self.id)))
+            .get_or_insert_with(|| Box::new(cx.ground.session.publisher(self.id)))
     }
 
     /// So many messages were published.
@@ -105,7 +106,7 @@ impl Channel {
             routing_key: publish.routing_key,
         };
         let shown = self.publisher(cx).as_shown(publish.properties);
-        let (number, frame_max) = (self.id.number, cx.frame_max);
+        let (number, frame_max) = (self.id.number, cx.ground.tuning.frame_max);
         encode::content(
             self.target(cx.out),
             number,

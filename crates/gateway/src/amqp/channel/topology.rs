@@ -23,6 +23,7 @@ impl Channel {
             arguments: table(it.arguments, cx, ExchangeDeclare::ID)?,
         };
         let done = cx
+            .ground
             .session
             .declare_exchange(self.id, declare)
             .map_err(|refusal| Self::refused::<ExchangeDeclare<'_>>(&refusal))?;
@@ -31,6 +32,7 @@ impl Channel {
 
     pub(super) fn exchange_delete(&mut self, it: &ExchangeDelete<'_>, cx: &mut Context<'_>) -> Answer {
         let done = cx
+            .ground
             .session
             .delete_exchange(self.id, &without_line_ends(it.exchange), it.if_unused)
             .map_err(|refusal| Self::refused::<ExchangeDelete<'_>>(&refusal))?;
@@ -45,6 +47,7 @@ impl Channel {
             arguments: table(it.arguments, cx, ExchangeBind::ID)?,
         };
         let done = cx
+            .ground
             .session
             .bind_exchange(self.id, binding)
             .map_err(|refusal| Self::refused::<ExchangeBind<'_>>(&refusal))?;
@@ -59,6 +62,7 @@ impl Channel {
             arguments: table(it.arguments, cx, ExchangeUnbind::ID)?,
         };
         let done = cx
+            .ground
             .session
             .unbind_exchange(self.id, binding)
             .map_err(|refusal| Self::refused::<ExchangeUnbind<'_>>(&refusal))?;
@@ -78,6 +82,7 @@ impl Channel {
             arguments: table(it.arguments, cx, QueueDeclare::ID)?,
         };
         let done = cx
+            .ground
             .session
             .declare_queue(self.id, declare)
             .map_err(|refusal| Self::refused::<QueueDeclare<'_>>(&refusal))?;
@@ -102,6 +107,7 @@ impl Channel {
             arguments: table(it.arguments, cx, QueueBind::ID)?,
         };
         let done = cx
+            .ground
             .session
             .bind_queue(self.id, binding)
             .map_err(|refusal| Self::refused::<QueueBind<'_>>(&refusal))?;
@@ -118,6 +124,7 @@ impl Channel {
             arguments: table(it.arguments, cx, QueueUnbind::ID)?,
         };
         let done = cx
+            .ground
             .session
             .unbind_queue(self.id, binding)
             .map_err(|refusal| Self::refused::<QueueUnbind<'_>>(&refusal))?;
@@ -130,6 +137,7 @@ impl Channel {
             return answer;
         }
         let purged = cx
+            .ground
             .session
             .purge_queue(self.id, &queue)
             .map_err(|refusal| Self::refused::<QueuePurge<'_>>(&refusal))?;
@@ -146,6 +154,7 @@ impl Channel {
     pub(super) fn queue_delete(&mut self, it: &QueueDelete<'_>, cx: &mut Context<'_>) -> Answer {
         let queue = self.queue_name(&without_line_ends(it.queue), QueueDelete::ID)?;
         let deleted = cx
+            .ground
             .session
             .delete_queue(self.id, &queue, it.if_unused, it.if_empty)
             .map_err(|refusal| Self::refused::<QueueDelete<'_>>(&refusal))?;
@@ -200,6 +209,6 @@ pub(super) fn count(count: u64) -> u32 {
 /// # Errors
 /// 502, which closes the connection, if they are malformed or beyond the limits.
 pub(super) fn table(raw: RawTable<'_>, cx: &Context<'_>, method: MethodId) -> Result<Table, Exception> {
-    raw.decode(cx.limits)
+    raw.decode(&cx.ground.limits)
         .map_err(|error| Exception::new(ReplyCode::SyntaxError, error.to_string(), method))
 }

@@ -224,7 +224,7 @@ impl Channel {
         match &mut self.tx {
             Some(tx) if waiting > 0 => {
                 // What the channel writes from now on comes after the answer.
-                let ticket = cx.session.ticket();
+                let ticket = cx.ground.session.ticket();
                 self.held.get_or_insert_default().wait_for(ticket);
                 tx.commits.push_back(Commit {
                     first,
@@ -271,7 +271,7 @@ impl Channel {
         tx.bytes = 0;
         self.unacked.put_back(tx.take_settled());
         tx.show(&self.shown);
-        self.restart_deadlines(cx.now);
+        self.restart_deadlines(cx.ground.now);
         self.answer(cx, false, None, &TxRollbackOk {})
     }
 }

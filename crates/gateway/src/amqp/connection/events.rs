@@ -4,7 +4,7 @@ use super::Name;
 use super::heartbeat::Millis;
 use super::open::{Asking, Failure, Open};
 use super::output::Output;
-use crate::amqp::channel::{Context, State};
+use crate::amqp::channel::State;
 use broker::pressure::Reason;
 use broker::{AlarmReason, Answer, ChannelId, Event, Pressure};
 use model::ConsumerId;
@@ -48,7 +48,7 @@ impl Open {
             None => self.pressure = Some(pressure),
             Some(_) if self.consumes() && pressure.reason() != Reason::RateLimit => {}
             Some(patience) => {
-                self.patient_until = Some(self.now + patience.as_millis() as Millis);
+                self.patient_until = Some(self.ground.now + patience.as_millis() as Millis);
                 self.pressure = Some(pressure);
             }
         }
@@ -203,13 +203,7 @@ impl Open {
             .and_then(Option::as_mut);
         match (answer, channel) {
             (Answer::Got { delivery, remaining }, Some(channel)) => {
-                let mut cx = Context {
-                    session: &self.session,
-                    limits: &self.limits,
-                    frame_max: self.tuning.frame_max,
-                    out: out.bytes(),
-                    now: self.now,
-                };
+                let mut cx = self.ground.context(out.bytes());
                 channel.got(&delivery, remaining, &waiting.queue, waiting.no_ack, &mut cx);
                 self.late_at = self.late_at.min(channel.next_deadline());
             }
@@ -228,7 +222,7 @@ impl Open {
         let tell = self.capabilities.consumer_cancel_notify;
         if let Some(Some(channel)) = self.channels.get_mut(at) {
             let departed = channel.consumer_cancelled(consumer, tell, out.bytes());
-            self.departures.add(self.now, departed);
+            self.departures.add(self.ground.now, departed);
         }
     }
 
@@ -245,7 +239,7 @@ impl Open {
             return;
         };
         if let Some(departed) = channel.cancel_subscription(tag) {
-            self.departures.add(self.now, Some(departed));
+            self.departures.add(self.ground.now, Some(departed));
             self.absorb(out);
         }
     }
@@ -273,7 +267,7 @@ impl Open {
         channel.release();
         let departed = std::mem::take(&mut channel.departed);
         if !departed.is_empty() {
-            self.departures.add(self.now, departed);
+            self.departures.add(self.ground.now, departed);
             self.absorb(out);
         }
     }
@@ -322,8 +316,8 @@ impl Open {
         tracing::error!(
             area = "channel",
             "channel error on connection {name} (vhost: '{}', user: '{}'), channel {number}: operation {} caused: {}",
-            self.session.vhost(),
-            self.session.user().name,
+            self.ground.session.vhost(),
+            self.ground.session.user().name,
             exception.method,
             exception.reply_text(),
         );
@@ -362,7 +356,7 @@ impl Open {
             let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
                 continue;
             };
-            let more = channel.write_deliveries(out.bytes(), limit, self.now);
+            let more = channel.write_deliveries(out.bytes(), limit, self.ground.now);
             self.late_at = self.late_at.min(channel.next_deadline());
             if more {
                 self.ready.push_back(number);
@@ -374,6 +368,6 @@ impl Open {
 
     /// The time, for what is noted with it.
     pub fn set_now(&mut self, now: Millis) {
-        self.now = now;
+        self.ground.now = now;
     }
 }

@@ -3,6 +3,7 @@
 use super::heartbeat::Millis;
 use super::open::Open;
 use super::{Hall, Name, Output};
+use crate::amqp::channel::Ground;
 use crate::amqp::refusal;
 use crate::options::Options;
 use broker::LoginAttempt;
@@ -335,15 +336,13 @@ impl Greeting {
         });
         self.traffic.show(&shown);
         let remaining = session.remaining();
-        let mut open = Open::new(
+        let ground = Ground {
             session,
-            shown,
-            outbox.clone(),
-            self.limits.clone(),
+            limits: self.limits.clone(),
             tuning,
-            client.capabilities,
             now,
-        );
+        };
+        let mut open = Open::new(ground, shown, outbox.clone(), client.capabilities);
         open.watch_credentials(remaining);
         Some(open)
     }

@@ -224,7 +224,7 @@ impl Core {
                 area = "connection",
                 "closing AMQP connection {} ({})",
                 self.name,
-                label(&open.session)
+                label(&open.ground.session)
             );
             self.leave(now, out, Stage::Finished);
             encode::method(out.bytes(), 0, &ConnectionCloseOk {});
@@ -314,7 +314,7 @@ impl Core {
                     Due::Send if out.is_empty() => out.bytes().extend_from_slice(&HEARTBEAT_FRAME),
                     Due::Send => {}
                     Due::Dead => {
-                        let interval = open.tuning.heartbeat_s;
+                        let interval = open.ground.tuning.heartbeat_s;
                         self.hung_up(
                             &format!("missed heartbeats from client, timeout: {interval}s"),
                             now,
@@ -331,7 +331,7 @@ impl Core {
     /// Closes the connection because of an error, or because the hall wants it.
     fn close(&mut self, failure: &Failure, now: Millis, out: &mut Output) {
         let label = match &self.stage {
-            Stage::Open(open) => label(&open.session),
+            Stage::Open(open) => label(&open.ground.session),
             _ => String::new(),
         };
         let text = failure.exception.reply_text();
@@ -352,7 +352,7 @@ impl Core {
             );
         }
         let frame_max = match &self.stage {
-            Stage::Open(open) => open.tuning.frame_max,
+            Stage::Open(open) => open.ground.tuning.frame_max,
             _ => 0,
         };
         self.leave(
@@ -371,7 +371,7 @@ impl Core {
                     area = "connection",
                     "closing AMQP connection {} ({}): {why}",
                     self.name,
-                    label(&open.session)
+                    label(&open.ground.session)
                 );
                 self.leave(now, out, Stage::Finished);
             }
@@ -388,7 +388,7 @@ impl Core {
             open.set_now(now);
             open.flush();
             open.close_channels(out);
-            open.session.close();
+            open.ground.session.close();
             let remains = Remains::new(*open, now);
             self.remains = remains.until().is_some().then(|| Box::new(remains));
         }

@@ -6,11 +6,10 @@ use super::Name;
 use super::departed::Departures;
 use super::heartbeat::{Heartbeat, Millis};
 use super::output::{BACKLOG, Output};
-use crate::amqp::channel::{Channel, Context, State};
+use crate::amqp::channel::{Channel, Ground, State};
 use broker::sight;
-use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason, Session};
-use model::Limits;
-use protocol::amqp::handshake::{Capabilities, Tuning};
+use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason};
+use protocol::amqp::handshake::Capabilities;
 use protocol::amqp::method::ConnectionBlocked;
 use protocol::amqp::{Exception, PublishScanner, encode, next_frame};
 use std::collections::VecDeque;
@@ -24,14 +23,13 @@ const EFFORT: u32 = 32;
 
 /// A connection that finished its handshake.
 pub struct Open {
-    pub(super) session: Arc<Session>,
+    /// What its channels stand on.
+    pub(super) ground: Ground,
     /// What operators see of it.
     pub(super) shown: Arc<sight::Connection>,
     /// What operators were shown last.
     held_up: (sight::State, Option<Reason>),
     pub(super) outbox: Arc<Outbox>,
-    pub(super) limits: Limits,
-    pub(super) tuning: Tuning,
     pub(super) capabilities: Capabilities,
     pub(super) heartbeat: Heartbeat,
     scanner: PublishScanner,
@@ -70,7 +68,6 @@ pub struct Open {
     pub(super) close_request: Option<Exception>,
     /// When the credentials end; mostly never.
     pub(super) ends_at: Millis,
-    pub(super) now: Millis,
     /// It published since somebody asked.
     pub(super) published: bool,
 }
@@ -107,24 +104,18 @@ pub struct Failure {
 impl Open {
     /// What was agreed.
     pub fn new(
-        session: Arc<Session>,
+        ground: Ground,
         shown: Arc<sight::Connection>,
         outbox: Arc<Outbox>,
-        limits: Limits,
-        tuning: Tuning,
         capabilities: Capabilities,
-        now: Millis,
     ) -> Self {
         Self {
-            session,
             shown,
             held_up: (sight::State::Running, None),
             outbox,
-            scanner: PublishScanner::new(tuning.frame_max, limits.clone()),
-            limits,
-            tuning,
+            scanner: PublishScanner::new(ground.tuning.frame_max, ground.limits.clone()),
             capabilities,
-            heartbeat: Heartbeat::new(tuning.heartbeat_s, now),
+            heartbeat: Heartbeat::new(ground.tuning.heartbeat_s, ground.now),
             channels: Vec::new(),
             channel_count: 0,
             lives: 0,
@@ -144,9 +135,9 @@ impl Open {
             finishing: None,
             close_request: None,
             ends_at: Millis::MAX,
-            now,
             published: false,
             sizes: sight::SizeRun::default(),
+            ground,
         }
     }
 
@@ -180,7 +171,7 @@ impl Open {
         if (state, reason) != self.held_up {
             self.held_up = (state, reason);
             self.shown.set_state(state);
-            self.shown.held().change(reason, self.session.now_ms());
+            self.shown.held().change(reason, self.ground.session.now_ms());
         }
     }
 
@@ -225,7 +216,7 @@ impl Open {
                     continue;
                 }
             }
-            match next_frame(&bytes[at..], self.tuning.frame_max) {
+            match next_frame(&bytes[at..], self.ground.tuning.frame_max) {
                 Ok(None) => break,
                 Ok(Some((frame, length))) => {
                     let failed = self.frame(&frame, out).err();
@@ -259,7 +250,7 @@ impl Open {
     #[cold]
     fn must_ask(&mut self) -> bool {
         if self.asking != Asking::Waiting {
-            self.asking = match self.session.must_ask() {
+            self.asking = match self.ground.session.must_ask() {
                 true => Asking::Waiting,
                 false => Asking::Nobody,
             };
@@ -272,7 +263,7 @@ impl Open {
     fn went_on(&mut self) {
         if self.asking == Asking::Answered {
             self.asking = Asking::Nobody;
-            self.session.settle();
+            self.ground.session.settle();
         }
     }
 
@@ -293,13 +284,7 @@ impl Open {
             channel.dirty = true;
             self.dirty.push(number);
         }
-        let mut cx = Context {
-            session: &self.session,
-            limits: &self.limits,
-            frame_max: self.tuning.frame_max,
-            out: out.bytes(),
-            now: self.now,
-        };
+        let mut cx = self.ground.context(out.bytes());
         let (mut taken, mut count) = (0, 0);
         loop {
             taken += length;
@@ -350,7 +335,7 @@ impl Open {
             && slot.take().is_some()
         {
             self.channel_count -= 1;
-            self.session.close_channel();
+            self.ground.session.close_channel();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Frame by frame: what concerns the connection, channels that open and close, and methods on them.
 
 use super::{Open, Waiting};
-use crate::amqp::channel::{Channel, Context, Next, State};
+use crate::amqp::channel::{Channel, Next, State};
 use crate::amqp::connection::output::Output;
 use crate::amqp::refusal;
 use broker::ChannelId;
@@ -40,7 +40,7 @@ impl Open {
         };
         match (id.class, id.method) {
             (10, 50) => {
-                self.finishing = Some(self.now);
+                self.finishing = Some(self.ground.now);
                 self.flush();
                 self.close_channels(out);
                 Ok(())
@@ -66,7 +66,7 @@ impl Open {
             ));
         }
         ChannelOpen::decode(fields).map_err(|error| error.exception())?;
-        let limit = match self.tuning.channel_max {
+        let limit = match self.ground.tuning.channel_max {
             0 => u16::MAX,
             limit => limit,
         };
@@ -87,7 +87,7 @@ impl Open {
             return Err(Exception::new(ReplyCode::NotAllowed, text, MethodId::NONE));
         }
         let refused = |refusal| refusal::exception(&refusal, MethodId::NONE);
-        self.session.open_channel().map_err(refused)?;
+        self.ground.session.open_channel().map_err(refused)?;
         self.lives = self.lives.wrapping_add(1);
         self.channel_count += 1;
         let at = frame.channel as usize;
@@ -100,7 +100,7 @@ impl Open {
         };
         self.channels[at] = Some(Box::new(Channel::new(
             id,
-            self.session.intercepts(),
+            self.ground.session.intercepts(),
             self.shown.open_channel(id.number),
         )));
         encode::method(out.bytes(), frame.channel, &ChannelOpenOk {});
@@ -127,7 +127,7 @@ impl Open {
         };
         let mut assembler = std::mem::take(&mut channel.assembler);
         let mut whole = false;
-        let result = match assembler.feed(frame, &self.limits) {
+        let result = match assembler.feed(frame, &self.ground.limits) {
             Ok(Step::More) => Ok(()),
             Ok(Step::Method(method)) => self.channel_method(number, &method, out),
             Ok(Step::Content(content)) => match content.method {
@@ -172,13 +172,7 @@ impl Open {
             channel.dirty = true;
             self.dirty.push(publish.channel);
         }
-        let mut cx = Context {
-            session: &self.session,
-            limits: &self.limits,
-            frame_max: self.tuning.frame_max,
-            out: out.bytes(),
-            now: self.now,
-        };
+        let mut cx = self.ground.context(out.bytes());
         channel.publish(publish, &mut cx)?;
         channel.count_published(1);
         self.sizes.note(publish.body.len(), &self.shown.sizes);
@@ -214,13 +208,7 @@ impl Open {
             channel.dirty = true;
             self.dirty.push(number);
         }
-        let mut cx = Context {
-            session: &self.session,
-            limits: &self.limits,
-            frame_max: self.tuning.frame_max,
-            out: out.bytes(),
-            now: self.now,
-        };
+        let mut cx = self.ground.context(out.bytes());
         let waiting = channel.waiting_replies();
         if !Channel::is_settling(method) {
             self.effort += 1;
@@ -230,7 +218,7 @@ impl Open {
         self.late_at = self.late_at.min(channel.next_deadline());
         if !channel.departed.is_empty() {
             self.departures
-                .add(self.now, std::mem::take(&mut channel.departed));
+                .add(self.ground.now, std::mem::take(&mut channel.departed));
         }
         match next {
             Next::Go => {}
