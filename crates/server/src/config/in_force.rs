@@ -11,7 +11,7 @@ use super::{
 };
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use management::SettingInForce;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{Debug, Display};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,8 +23,11 @@ const NONE: &str = "none";
 /// Every key that has an effect, and those that were set without one.
 pub fn in_force(config: &Config, settings: &[Setting]) -> Vec<SettingInForce> {
     let defaults: HashMap<String, String> = shown(&Config::default()).into_iter().collect();
-    let set: HashMap<String, &Setting> = settings.iter().map(|it| (canonical(it), it)).collect();
-    let effective = shown(config).into_iter().map(|(key, value)| {
+    let shown = shown(config);
+    let keys: HashSet<&str> = shown.iter().map(|(key, _)| key.as_str()).collect();
+    let set = settings.iter().filter_map(|it| Some((row_of(it, &keys)?, it)));
+    let set: HashMap<String, &Setting> = set.collect();
+    let effective = shown.into_iter().map(|(key, value)| {
         let source = match set.get(&key) {
             Some(setting) => setting.origin.to_string(),
             None => "default".to_owned(),
@@ -59,48 +62,33 @@ fn without_effect(setting: &Setting) -> Option<SettingInForce> {
     })
 }
 
-/// The name under which a key is shown: several keys of RabbitMQ set the same thing.
-fn canonical(setting: &Setting) -> String {
-    let key = setting.key.to_string();
-    let group = |prefix: &str| {
-        let names = key.strip_prefix(prefix)?.strip_prefix('.')?;
-        names
-            .rsplit_once('.')
-            .map_or(Some(""), |(before, _)| Some(before))
-            .map(|_| prefix.to_owned())
+/// The key under which a setting is shown: its own, or one above it that it is a part of, as an item of a list is.
+fn row_of(setting: &Setting, shown: &HashSet<&str>) -> Option<String> {
+    let segments = setting.key.segments();
+    let least = match keys::rule(&setting.key)? {
+        Rule::Sets(_) | Rule::Among(..) => 1,
+        Rule::Part(_) | Rule::NoEffect(_) | Rule::Only(..) => segments.len(),
     };
-    for prefix in [
-        "vm_memory_high_watermark",
-        "disk_free_limit",
-        "default_user_tags",
-        "loopback_users",
-        "proxy_protocol_trusted_sources",
-        "auth_mechanisms",
-        "auth_oauth2.preferred_username_claims",
-        "auth_oauth2.algorithms",
-        "ssl_options.versions",
-        "ssl_options.ciphers",
-        "management.cors.allow_origins",
-        "management.ssl.versions",
-        "management.ssl.ciphers",
-        "prometheus.ssl.versions",
-        "prometheus.ssl.ciphers",
-    ] {
-        if let Some(key) = group(prefix) {
-            return key;
-        }
-    }
-    match key.as_str() {
-        "max_channels_per_connection" => "channel_max".to_owned(),
-        "management.load_definitions" => "load_definitions".to_owned(),
-        "auth_oauth2.jwks_url" => "auth_oauth2.jwks_uri".to_owned(),
-        "management.listener.port" => "management.tcp.port".to_owned(),
-        "management.listener.ip" => "management.tcp.ip".to_owned(),
+    let above = (least..=segments.len()).rev();
+    above
+        .map(|length| canonical(segments[..length].join(".")))
+        .find(|key| shown.contains(key.as_str()))
+}
+
+/// The name that is shown of several of RabbitMQ's for the same thing.
+fn canonical(key: String) -> String {
+    let name = match key.as_str() {
+        "max_channels_per_connection" => "channel_max",
+        "management.load_definitions" => "load_definitions",
+        "auth_oauth2.jwks_url" => "auth_oauth2.jwks_uri",
+        "management.listener.port" => "management.tcp.port",
+        "management.listener.ip" => "management.tcp.ip",
         _ => match key.strip_prefix("management.listener.ssl_opts.") {
-            Some(rest) => format!("management.ssl.{rest}"),
-            None => key,
+            Some(rest) => return format!("management.ssl.{rest}"),
+            None => return key,
         },
-    }
+    };
+    name.to_owned()
 }
 
 /// Keys and values as text.
@@ -506,13 +494,16 @@ mod tests {
     #[test]
     fn each_key_that_has_an_effect_is_shown() {
         let shown = of("");
+        let keys: HashSet<&str> = shown.iter().map(|row| row.key.as_str()).collect();
         for (pattern, rule) in keys::KEYS {
             if pattern.contains('*') || !matches!(rule, Rule::Sets(_)) {
                 continue;
             }
-            let setting = sources::command_line(&format!("{pattern}=x")).unwrap();
-            let key = canonical(&setting);
-            assert!(shown.iter().any(|row| row.key == key), "{pattern} is not shown");
+            let amount = pattern
+                .strip_suffix(".absolute")
+                .or(pattern.strip_suffix(".relative"));
+            let key = canonical(amount.unwrap_or(pattern).to_owned());
+            assert!(keys.contains(key.as_str()), "{pattern} is not shown");
         }
         assert!(
             shown
@@ -524,7 +515,8 @@ mod tests {
     #[test]
     fn a_value_has_its_default_and_its_place_beside_it() {
         let rows = of(
-            "heartbeat = 20\nvm_memory_high_watermark.absolute = 1GB\nssl_options.versions.1 = tlsv1.3\nlisteners.tcp.own = 5999\nlog.queue.level = debug",
+            "heartbeat = 20\nvm_memory_high_watermark.absolute = 1GB\nssl_options.versions.1 = tlsv1.3\nlisteners.tcp.own = 5999\nlog.queue.level = debug\n\
+             auth_ldap.servers.1 = ldap.example\nmanagement.listener.ssl_opts.crl_sources.1 = dir\nmanagement.listener.ssl_opts.crl_sources.1.path = /crl",
         );
         let heartbeat = row(&rows, "heartbeat");
         assert_eq!(
@@ -539,6 +531,8 @@ mod tests {
         assert_eq!(row(&rows, "ssl_options.versions").value, "tlsv1.3");
         assert_eq!(row(&rows, "listeners.tcp.own").value, "5999");
         assert_eq!(row(&rows, "log.queue.level").value, "debug");
+        assert_eq!(row(&rows, "auth_ldap.servers").source, "a.conf:6");
+        assert_eq!(row(&rows, "management.ssl.crl_sources").source, "a.conf:8");
         assert_eq!(row(&rows, "frame_max").source, "default");
     }
 
