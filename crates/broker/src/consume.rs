@@ -100,6 +100,12 @@ impl Subscription {
         self.queue.queue.cancel(self.consumer);
     }
 
+    /// It is about to end, and what it holds is about to be given back: until [`Subscription::cancel`] nothing is delivered to
+    /// it, nor to those who wait for its place. Every delivery to it is in the outbox when this returns.
+    pub fn hold(&self) {
+        self.queue.queue.hold(self.consumer);
+    }
+
     /// So many bytes of its deliveries have left for the client: as many more may come.
     pub fn flow(&self, bytes: u32) {
         self.queue.queue.submit(Request::Flow {

@@ -310,6 +310,33 @@ def _(t):
     first.deliveries(1)
 
 
+def ends_active(end):
+    """The active consumer ends while it holds three of six messages: the next one begins with these."""
+
+    def script(t):
+        t.queue("~q", arguments={"x-single-active-consumer": True})
+        t.fill("~q", 6)
+        first, second = t.connection("first"), t.connection("second")
+        first.qos(3)
+        first.consume("~q", "first")
+        first.deliveries(3)
+        second.qos(4)
+        second.consume("~q", "second")
+        end(first)
+        second.deliveries(4)
+
+    return script
+
+
+for how, end in {
+    "closes its channel": lambda t: t.close_channel(),
+    "closes its connection": lambda t: t.close_connection(),
+    "hangs up": lambda t: t.hang_up(),
+    "errs": lambda t: t.get("~missing"),
+}.items():
+    add(f"one active consumer, which {how} with what it held", ends_active(end))
+
+
 @case("one active consumer and what it does not allow")
 def _(t):
     t.queue("~q", arguments={"x-single-active-consumer": True})

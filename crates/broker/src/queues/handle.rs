@@ -253,6 +253,12 @@ impl Queue {
         );
     }
 
+    /// Delivers nothing more to a consumer, which stays the active one if it is. When this returns, every delivery to it is in
+    /// its outbox.
+    pub fn hold(self: &Arc<Self>, consumer: ConsumerId) {
+        self.ask(self.node.number(), Request::Pause { consumer });
+    }
+
     /// A question whose late answer nobody would read.
     pub(super) fn question_of_nobody(&self) -> (u64, Reply) {
         let question = self.node.number();

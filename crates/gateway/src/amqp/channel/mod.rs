@@ -290,17 +290,22 @@ impl Channel {
         }
     }
 
-    /// Ends it: hands on what was published and settled, cancels the consumers and gives back everything unsettled. What
+    /// It is about to be released: what its consumers were sent until now is in the outbox, and nothing follows.
+    /// False if there are none.
+    pub fn hold(&self) -> bool {
+        for consumer in &self.consumers {
+            consumer.subscription.hold();
+        }
+        !self.consumers.is_empty()
+    }
+
+    /// Ends it: hands on what was published and settled, gives back everything unsettled and cancels the consumers. What
     /// was never written goes back as if it had not been delivered.
+    ///
+    /// The consumers go last: who takes the place of a queue's single active consumer begins with what that one held, as in
+    /// RabbitMQ.
     pub fn release(&mut self) {
         self.flush();
-        for consumer in &self.consumers {
-            consumer.subscription.cancel();
-            self.departed.push((
-                consumer.subscription.consumer(),
-                consumer.subscription.queue().clone(),
-            ));
-        }
         for pending in std::mem::take(&mut self.pending) {
             self.return_pending(&pending);
         }
@@ -310,8 +315,13 @@ impl Channel {
         for taken in self.unacked.take_all() {
             self.returned.add(taken);
         }
-        self.consumers = Vec::new();
+        let consumers = std::mem::take(&mut self.consumers);
         self.flush_settled();
+        for consumer in consumers {
+            consumer.subscription.cancel();
+            self.departed
+                .push((consumer.id(), consumer.subscription.queue().clone()));
+        }
         self.publisher = None;
         self.confirms = None;
         if self.tx.as_mut().is_some_and(|tx| !tx.end()) {

@@ -260,6 +260,11 @@ impl Open {
 
     fn release_channel(&mut self, number: u16, state: State, out: &mut Output) {
         self.flush();
+        if let Some(Some(channel)) = self.channels.get(number as usize)
+            && channel.hold()
+        {
+            self.absorb(out);
+        }
         let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
             return;
         };
