@@ -121,6 +121,11 @@ def test_wrong_publishes_and_gets(api, vhost, held):
     assert reason(publish(api, vhost, delivery_mode="x"), 400) == ["not_int", "delivery_mode"]
     assert reason(publish(api, vhost, "!!", encoding="base64"), 400) == ["not_base64", "!!"]
     assert reason(publish(api, vhost, encoding="x"), 400) == ["unsupported_encoding", "x"]
+    assert reason(publish(api, vhost, 5), 400) == "payload_not_string"
+    assert reason(publish(api, vhost, expiration="soon"), 400).startswith("406 PRECONDITION_FAILED - invalid expiration 'soon'")
+    assert reason(publish(api, vhost, user_id="jane"), 400) == "406 PRECONDITION_FAILED - user_id property set to 'jane' but authenticated user was 'guest'"
+    assert publish(api, vhost).json == {"routed": True}
+    assert reason(got(api, held, encoding="x"), 400) == "Unsupported encoding. Please use auto or base64."
     assert reason(got(api, held, ackmode="zz"), 400) == "Invalid ackmode value: zz. Valid values are: ack_requeue_true, ack_requeue_false, reject_requeue_true, reject_requeue_false"
     assert reason(api.post(f"/queues/{held}/get", {"count": 1, "encoding": "auto"}), 400) == "[{key_missing,ackmode}]"
     assert reason(got(api, held, count="x"), 400) == ["not_integer", "x"]

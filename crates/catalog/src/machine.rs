@@ -301,7 +301,8 @@ impl<R> Catalog<R> {
                 let wanted = queues::Wanted {
                     name,
                     passive,
-                    durable,
+                    // RabbitMQ's exclusive queues are never durable, and may be declared again either way.
+                    durable: durable && !exclusive,
                     owner,
                     auto_delete,
                     arguments,

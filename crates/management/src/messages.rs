@@ -78,7 +78,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
     };
     let taken = publisher
         .publish(&message, Some(1))
-        .map_err(|refusal| match told(&refusal) {
+        .map_err(|refusal| match with_code(&refusal) {
             // With the reply code before it, and as a bad request: RabbitMQ's channel was closed.
             Refusal::NotAuthorised(reason) => Refusal::bad_request(format!("403 {reason}")),
             other => other,
@@ -105,7 +105,9 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn payload(body: &Map<String, Value>) -> Result<Vec<u8>, Refusal> {
-    let payload = text(body, "payload")?.unwrap_or_default();
+    let payload = text(body, "payload")
+        .map_err(|_| Refusal::bad_request("payload_not_string"))?
+        .unwrap_or_default();
     match text(body, "payload_encoding")?.unwrap_or_default() {
         "string" => Ok(payload.as_bytes().to_vec()),
         "base64" => STANDARD
@@ -210,7 +212,11 @@ impl Asked {
         let base64 = match text(body, "encoding")?.unwrap_or_default() {
             "auto" => false,
             "base64" => true,
-            other => return Err(Refusal::BadRequest(json!(["unsupported_encoding", other]))),
+            _ => {
+                return Err(Refusal::bad_request(
+                    "Unsupported encoding. Please use auto or base64.",
+                ));
+            }
         };
         Ok(Self {
             count: number("count")?.unwrap_or(0).min(MESSAGES),
@@ -294,6 +300,17 @@ impl Drop for Held {
     }
 }
 
+/// Where RabbitMQ publishes and gets on a channel, it says with which code that was closed.
+fn with_code(refusal: &broker::Refusal) -> Refusal {
+    match refusal.kind() {
+        RefusalKind::ResourceLocked => Refusal::bad_request(format!("405 RESOURCE_LOCKED - {refusal}")),
+        RefusalKind::PreconditionFailed => {
+            Refusal::bad_request(format!("406 PRECONDITION_FAILED - {refusal}"))
+        }
+        _ => told(refusal),
+    }
+}
+
 /// Here RabbitMQ says which permission is missing.
 pub fn told(refusal: &broker::Refusal) -> Refusal {
     match refusal.kind() {
@@ -305,7 +322,7 @@ pub fn told(refusal: &broker::Refusal) -> Refusal {
 /// The next message, and how many are ready after it. With `no_ack` it is gone from the queue then.
 pub fn next(desk: &Desk, queue: &str, no_ack: bool) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
     let getting = desk.session().get(CHANNEL, queue, no_ack);
-    Ok(match getting.map_err(|refusal| told(&refusal))? {
+    Ok(match getting.map_err(|refusal| with_code(&refusal))? {
         Getting::Got {
             delivery,
             remaining,

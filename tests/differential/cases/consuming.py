@@ -186,6 +186,36 @@ def _(t):
     other.consume("~q")
 
 
+@case("what comes back to a full queue is dropped although somebody waits for it")
+def _(t):
+    t.queue("~dead")
+    t.queue("~q", arguments={"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "~dead"})
+    t.qos(1)
+    t.consume("~q")
+    t.publish("", "~q", "old")
+    t.deliveries(1)
+    t.publish("", "~q", "new")
+    t.sync("~q")
+    t.nack(1)
+    t.deliveries(1)
+    t.until("~dead", 1)
+    t.counts("~q")
+
+
+@case("what comes back to a full queue with priorities is dropped although somebody waits for it")
+def _(t):
+    t.queue("~q", arguments={"x-max-length": 1, "x-max-priority": 3})
+    t.qos(1)
+    t.consume("~q")
+    t.publish("", "~q", "old", priority=1)
+    t.deliveries(1)
+    t.publish("", "~q", "new", priority=1)
+    t.sync("~q")
+    t.nack(1)
+    t.deliveries(1)
+    t.counts("~q")
+
+
 @case("an auto-delete queue goes with its last consumer")
 def _(t):
     t.queue("~q", auto_delete=True)

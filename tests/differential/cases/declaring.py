@@ -123,6 +123,16 @@ def _(t):
     t.queue("~q", passive=True, durable=False, exclusive=True, arguments={"x-max-length": 1})
 
 
+@case("exclusive queues are not durable, however they are declared")
+def _(t):
+    t.queue("~q", exclusive=True)
+    t.queue("~q", durable=False, exclusive=True)
+    t.queue("~other", durable=False, exclusive=True)
+    t.queue("~other", exclusive=True)
+    t.queue("~q")
+    t.http("GET", "/queues/%2F/~q", members=["durable", "exclusive"])
+
+
 @case("another connection's exclusive queue is locked")
 def _(t):
     other = t.connection("other")

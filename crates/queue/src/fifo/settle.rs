@@ -100,22 +100,29 @@ impl<E: Ends> Fifo<E> {
         if !overdue.is_empty() {
             self.discard(&overdue, DropReason::Expired, outcome);
         }
-        self.let_go(consumer, count, outcome);
+        self.holds_fewer(consumer, count);
+        // As in RabbitMQ what came back is dropped again if it is too much, even if somebody waits for it.
         self.overflow(outcome);
+        if count > 0 && self.dispatch.ready > 0 {
+            self.deliver(outcome);
+        }
     }
 
-    /// The consumer holds `count` messages fewer.
+    /// The consumer holds `count` messages fewer, and may get others.
     fn let_go(&mut self, consumer: Option<ConsumerId>, count: u64, outcome: &mut FifoOutcome<E>) {
-        if count == 0 {
-            return;
+        self.holds_fewer(consumer, count);
+        if count > 0 && self.dispatch.ready > 0 {
+            self.deliver(outcome);
         }
-        if let Some(id) = consumer {
+    }
+
+    fn holds_fewer(&mut self, consumer: Option<ConsumerId>, count: u64) {
+        if let Some(id) = consumer
+            && count > 0
+        {
             self.dispatch
                 .ring
                 .change(id, |it| it.in_flight = it.in_flight.saturating_sub(count));
-        }
-        if self.dispatch.ready > 0 {
-            self.deliver(outcome);
         }
     }
 }

@@ -330,8 +330,8 @@ impl Model {
             self.messages.get_mut(seq).unwrap().state = State::Ready;
         }
         self.expire();
-        self.deal();
         self.overflow();
+        self.deal();
         let events = self.turn(Request::Return {
             consumer: consumer.then_some(CONSUMER),
             seqs: seqs.iter().copied().collect(),

@@ -31,11 +31,15 @@ impl<E: Ends> Lanes<E> {
                 consumer,
                 seqs,
                 failed,
-            } => self.ask_parts(&seqs, now, outcome, |seqs| Request::Return {
-                consumer,
-                seqs,
-                failed,
-            }),
+            } => {
+                self.ask_parts(&seqs, now, outcome, |seqs| Request::Return {
+                    consumer,
+                    seqs,
+                    failed,
+                });
+                // As in RabbitMQ what came back is dropped again if it is too much, even if somebody waits for it.
+                self.overflow(outcome);
+            }
             Request::TakeOut { seqs, reply } => {
                 let mut taken = Ranges::new();
                 self.each_part(&seqs, outcome, |lane, seqs, _| lane.take_away(&seqs, &mut taken));
