@@ -198,3 +198,13 @@ def test_moving_asks_for_the_permissions_of_consuming_and_publishing(api, vhost,
         assert api.put(f"/permissions/{q(vhost)}/{q(name)}.mover", permissions).status in (201, 204)
         assert user.post(f"/leveret/queues/{held}/move", asked).status == status
     assert api.delete(f"/users/{q(name)}.mover").status == 204
+
+
+def test_the_key_of_a_binding_stands_in_addresses_as_the_list_has_it(api, queue):
+    for routing_key in ("k.#", "a b~/c", "plain"):
+        between = f"/bindings/%2F/e/amq.topic/q/{queue}"
+        assert api.post(between, {"routing_key": routing_key}).status == 201
+        key, = [row["properties_key"] for row in api.get(between).json]
+        assert api.get(f"{between}/{key}").json["routing_key"] == routing_key
+        assert api.delete(f"{between}/{key}").status == 204
+        assert api.get(between).json == []

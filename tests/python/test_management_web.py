@@ -86,3 +86,14 @@ def test_memory_and_logins_of_the_node(api):
     assert by_protocol["http"]["auth_attempts_failed"] >= 1
     assert api.delete(f"/auth/attempts/{node}").status == 204
     assert api.get(f"/auth/attempts/{node}").json == [{"protocol": "http", "auth_attempts": 1, "auth_attempts_failed": 0, "auth_attempts_succeeded": 1}]
+
+
+def test_a_prefix_stands_before_the_api_and_the_pages(broker, api):  # noqa: F811
+    one = broker({"management.path_prefix": "mq/"}).start()
+    api.root = f"http://127.0.0.1:{one.http_port}"
+    assert api.get("/whoami").status == 404
+    api.root += "/mq"
+    assert api.get("/whoami").status == 200
+    assert api.get("/openapi.json").json["servers"] == [{"url": "/mq/api"}]
+    assert api.put("/queues/%2F/a%2Fb", {"durable": True}).status == 201
+    assert api.get("/queues/%2F/a%2Fb?columns=name").json == {"name": "a/b"}

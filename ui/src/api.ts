@@ -32,7 +32,7 @@ export async function call<T>(method: string, path: string, body?: unknown, extr
     const request: RequestInit = { method, headers, credentials: "omit", cache: "no-store" };
     if (body !== undefined) request.body = JSON.stringify(body);
     if (signal) request.signal = signal;
-    response = await fetch(`/api${path}`, request);
+    response = await fetch(`api${path}`, request);
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new ApiError(0, "The broker does not answer.");
@@ -64,7 +64,7 @@ export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => call<T
 /** Bytes as they are. */
 export async function load(path: string): Promise<Blob> {
   const authorization = session.get()?.authorization ?? "";
-  const response = await fetch(`/api${path}`, { headers: { authorization }, credentials: "omit", cache: "no-store" }).catch(() => {
+  const response = await fetch(`api${path}`, { headers: { authorization }, credentials: "omit", cache: "no-store" }).catch(() => {
     throw new ApiError(0, "The broker does not answer.");
   });
   if (response.ok) return response.blob();

@@ -21,7 +21,7 @@ export async function listen(path: string, patience: number, stop: AbortControll
   };
   try {
     alive();
-    const response = await fetch(`/api${path}`, { headers: { authorization }, credentials: "omit", cache: "no-store", signal: stop.signal }).catch(() => {
+    const response = await fetch(`api${path}`, { headers: { authorization }, credentials: "omit", cache: "no-store", signal: stop.signal }).catch(() => {
       throw new ApiError(0, "The broker does not answer.");
     });
     if (!response.ok || !response.body) {

@@ -78,6 +78,14 @@ impl Shown<'_> {
         }
     }
 
+    /// The key without an encoding.
+    fn decoded_key(&self) -> String {
+        match self {
+            Self::Bound(_, binding) => properties_key::decoded(&binding.routing_key, &binding.arguments),
+            Self::ByName(queue) => queue.name.to_string(),
+        }
+    }
+
     fn row(&self) -> Value {
         let properties_key = self.key();
         match self {
@@ -162,8 +170,19 @@ fn between(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     let shown = found(call)?;
-    let wanted = shown.iter().find(|shown| shown.key() == call.part("props"));
-    Ok(object(&call.query, wanted.ok_or(Refusal::NotFound)?.row()))
+    let wanted = wanted(call, &shown).ok_or(Refusal::NotFound)?;
+    Ok(object(&call.query, wanted.row()))
+}
+
+/// The one of the path. RabbitMQ takes the `properties_key` of a list as it is; encoded once more, as clients do that encode every
+/// part of an address (and as its own header `location` has it), it works here, too.
+fn wanted<'s, 'v>(call: &Call<'_>, shown: &'s [Shown<'v>]) -> Option<&'s Shown<'v>> {
+    let key = call.part("props");
+    let find = |decoded: &str| shown.iter().find(|shown| shown.decoded_key() == decoded);
+    // A list writes a space as a plus.
+    find(key)
+        .or_else(|| find(&key.replace('+', " ")))
+        .or_else(|| shown.iter().find(|shown| shown.key() == key))
 }
 
 /// Binds as clients do; the answer says where the binding is.
@@ -182,7 +201,7 @@ fn bind(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn unbind(call: &Call<'_>) -> Result<Reply, Refusal> {
     let shown = found(call)?;
-    match shown.iter().find(|shown| shown.key() == call.part("props")) {
+    match wanted(call, &shown) {
         Some(Shown::Bound(_, binding)) => {
             change(call, &binding.routing_key, binding.arguments.clone(), false)?;
             Ok(Reply::empty(204))

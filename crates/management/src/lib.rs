@@ -58,6 +58,7 @@ mod parameters;
 mod permissions;
 mod plugins;
 mod policies;
+mod prefix;
 mod process;
 mod properties_key;
 mod query;

@@ -237,6 +237,14 @@ fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(Reply::empty(204))
 }
 
+/// Ways to log in, in RabbitMQ's words.
+const MECHANISMS: [(&str, &str); 4] = [
+    ("ANONYMOUS", "SASL ANONYMOUS authentication mechanism"),
+    ("PLAIN", "SASL PLAIN authentication mechanism"),
+    ("AMQPLAIN", "QPid AMQPLAIN mechanism"),
+    ("EXTERNAL", "SASL EXTERNAL authentication mechanism"),
+];
+
 fn node(call: &Call<'_>) -> Value {
     let options = &call.hall.options;
     if call.is_quiet() {
@@ -274,10 +282,11 @@ fn node(call: &Call<'_>) -> Value {
         "erlang_full_version": "",
         "crypto_lib_version": "",
     });
-    node["auth_mechanisms"] = json!([
-        {"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": true},
-        {"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": true},
-    ]);
+    let is_enabled = |name: &str| options.mechanisms.contains(&name);
+    node["auth_mechanisms"] = MECHANISMS
+        .iter()
+        .map(|(name, description)| json!({"name": name, "description": description, "enabled": is_enabled(name)}))
+        .collect();
     node["applications"] = json!([
         {"name": "leveret", "description": "Leveret", "version": env!("CARGO_PKG_VERSION")},
     ]);

@@ -69,7 +69,7 @@ fn document(call: &Call<'_>) -> Result<Reply, Refusal> {
             "description": "RabbitMQ's management API, and what is Leveret's own below /leveret.",
             "version": call.hall.options.rabbitmq_version,
         },
-        "servers": [{"url": "/api"}],
+        "servers": [{"url": format!("{}/api", call.hall.options.path_prefix)}],
         "security": [{"basic": []}, {"bearer": []}],
         "components": {
             "securitySchemes": {

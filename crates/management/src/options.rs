@@ -20,6 +20,10 @@ pub struct Options {
     pub origins: Origins,
     /// Who takes in the clients that come for messages, by a WebSocket, if anybody does.
     pub web_clients: Option<WebClients>,
+    /// What stands before every path on the network, as `/mq`; nothing, if nothing does.
+    pub path_prefix: String,
+    /// The ways to log in by AMQP.
+    pub mechanisms: Vec<&'static str>,
     /// The node's name, as `leveret@host`.
     pub node: String,
     /// The version of RabbitMQ whose behaviour clients may expect.
@@ -87,6 +91,8 @@ impl Options {
             body_limit: 10_485_760,
             origins: Origins::default(),
             web_clients: None,
+            path_prefix: String::new(),
+            mechanisms: vec!["PLAIN", "AMQPLAIN", "ANONYMOUS"],
             node: "leveret@localhost".into(),
             rabbitmq_version: "4.2.0".into(),
             listeners: Vec::new(),

@@ -92,6 +92,10 @@ pub fn exchange_types() -> Value {
 
 /// Pages of the API that have an address of their own.
 pub fn contexts(hall: &Hall, with_node: bool) -> Value {
+    let path = match hall.options.path_prefix.as_str() {
+        "" => "/",
+        prefix => prefix,
+    };
     let doors = hall
         .options
         .listeners
@@ -100,7 +104,8 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
     doors
         .map(|door| {
             let (ip, port) = (door.place.host(), door.place.port().to_string());
-            let mut context = json!({"description": "Leveret HTTP API", "path": "/", "ip": ip, "port": port});
+            let mut context =
+                json!({"description": "Leveret HTTP API", "path": path, "ip": ip, "port": port});
             if with_node {
                 context["node"] = hall.options.node.as_str().into();
                 context["ssl_opts"] = json!([]);
@@ -243,12 +248,13 @@ fn node_stats(call: &Call<'_>) -> Value {
     message_stats(&rates, &total.named(), 2).unwrap_or_else(|| json!({}))
 }
 
+/// As in RabbitMQ its samples are those that `lengths_age` asks for.
 fn churn(call: &Call<'_>) -> Value {
     let samples = call.hall.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
     let mut map = Map::new();
     for (at, (name, count)) in call.hall.broker.sight().churn().named().into_iter().enumerate() {
-        rates.put(&mut map, Kind::Node, name, count, &[NODE_CHURN + at]);
+        rates.put(&mut map, Kind::Lengths, name, count, &[NODE_CHURN + at]);
     }
     Value::Object(map)
 }

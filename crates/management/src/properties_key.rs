@@ -17,6 +17,19 @@ pub fn of(routing_key: &[u8], arguments: &Table) -> String {
     }
 }
 
+/// The same without an encoding: what is left of a key that stood in an address as it is.
+pub fn decoded(routing_key: &[u8], arguments: &Table) -> String {
+    let key = of(routing_key, arguments);
+    match arguments.is_empty() {
+        true if routing_key.is_empty() => key,
+        true => String::from_utf8_lossy(routing_key).into_owned(),
+        false => {
+            let hash = key.rsplit('~').next().unwrap_or_default();
+            format!("{}~{hash}", String::from_utf8_lossy(routing_key))
+        }
+    }
+}
+
 /// The key of a known binding.
 pub fn of_binding(binding: &BindingView) -> String {
     of(&binding.routing_key, &binding.arguments)
@@ -55,5 +68,9 @@ mod tests {
         let key = of(b"k", &some);
         assert!(key.starts_with("k~") && key != of(b"k", &Table::new().with("x", 2i32)));
         assert!(of(b"", &some).starts_with('~'));
+        assert_eq!(decoded(b"", &none), "~");
+        assert_eq!(decoded(b"a/b~ #", &none), "a/b~ #");
+        assert_eq!(decoded(b"k", &some), key);
+        assert_eq!(decoded(b"#", &some), format!("#{}", of(b"", &some)));
     }
 }

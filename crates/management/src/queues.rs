@@ -3,7 +3,6 @@
 use crate::access::Right;
 use crate::arguments::{self, boolean};
 use crate::call::{BAD_RANGE, Call, queues_of};
-use crate::consumers;
 use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
 use crate::listing::{List, object};
@@ -15,10 +14,12 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::QUEUE_COUNTS;
 use crate::times;
+use crate::{connections, consumers};
 use broker::queues::Status;
 use broker::sight::Consumer;
 use broker::{DeclareQueue, QueueView};
 use listener::expiry::moment;
+use model::ConnectionId;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -208,8 +209,18 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     ] {
         map.insert(name.into(), value);
     }
+    if let Some(owner) = queue.owner.and_then(|owner| owner_details(call, owner)) {
+        map.insert("owner_pid_details".into(), owner);
+    }
     map.entry("head_message_timestamp").or_insert(Value::Null);
     Ok(object(&call.query, Value::Object(map)))
+}
+
+/// The connection that an exclusive queue belongs to.
+fn owner_details(call: &Call<'_>, owner: ConnectionId) -> Option<Value> {
+    let mut connections = call.hall.broker.sight().connections().into_iter();
+    let owner = connections.find(|connection| connection.id == owner.0)?;
+    Some(connections::details(&owner))
 }
 
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {

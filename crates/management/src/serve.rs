@@ -5,6 +5,7 @@ use crate::audit::Change;
 use crate::call::{Call, Hall};
 use crate::events::{Telling, event};
 use crate::login;
+use crate::prefix;
 use crate::query::Query;
 use crate::range::Ranges;
 use crate::refusal::Refusal;
@@ -146,7 +147,8 @@ async fn connection(
                 (Some(ends), Some(clients)) if request.uri().path() == web_socket::PATH => {
                     let_through(request, ends, clients.clone(), &hall)
                 }
-                _ => answer(request, peer, hall, stop).await,
+                (Some(_), _) => below_prefix(request, peer, hall, stop).await,
+                (None, _) => answer(request, peer, hall, stop).await,
             })
         }
     });
@@ -192,6 +194,27 @@ fn let_through(
         }
     });
     response
+}
+
+/// Answers one request from the network, where all paths may begin with something.
+async fn below_prefix(
+    mut request: Request<Incoming>,
+    peer: Peer,
+    hall: Arc<Hall>,
+    stop: Stop,
+) -> Response<Body> {
+    match prefix::take(request.uri(), &hall.options.path_prefix) {
+        prefix::Found::Below(uri) => *request.uri_mut() = uri,
+        prefix::Found::Elsewhere(location) => {
+            let moved = Reply {
+                location: Some(location),
+                ..Reply::empty(301)
+            };
+            return response(moved, "HEAD, GET, OPTIONS");
+        }
+        prefix::Found::Outside => return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS"),
+    }
+    answer(request, peer, hall, stop).await
 }
 
 /// Answers one request, and tells a browser which pages may see the answer.

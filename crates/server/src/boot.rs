@@ -88,6 +88,9 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
     let metrics = open_metrics(config, &broker, doors.metrics)?;
     let scraped = metrics.as_ref().map(Metrics::doors).unwrap_or_default();
     let mut options = management_options(config, log, doors.http, [gateway.doors(), scraped]);
+    if !config.auth_mechanisms.is_empty() {
+        options.mechanisms = config.auth_mechanisms.values().map(|it| it.name()).collect();
+    }
     options.settings = config::in_force(config, settings).into();
     let web_clients = config.management.web_socket.then(|| {
         let side_door = gateway.side_door();
@@ -357,6 +360,7 @@ fn management_options(
     management::Options {
         body_limit: settings.body_limit,
         origins: settings.origins.clone(),
+        path_prefix: settings.path_prefix.clone(),
         node: format!("leveret@{}", host_name()),
         rabbitmq_version: compatible_version(),
         listeners: others.flat_map(named).collect(),

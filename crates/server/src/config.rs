@@ -121,6 +121,8 @@ pub struct ManagementOptions {
     pub web_socket: bool,
     /// `management.cors.*`.
     pub origins: management::Origins,
+    /// `management.path_prefix`: empty, or it begins with a slash and doesn't end with one.
+    pub path_prefix: String,
     /// `management.disable_stats`.
     pub disable_stats: bool,
     /// `management.enable_queue_totals`.
@@ -134,6 +136,7 @@ impl Default for ManagementOptions {
             body_limit: 10_485_760,
             origins: management::Origins::default(),
             web_socket: true,
+            path_prefix: String::new(),
             disable_stats: false,
             enable_queue_totals: false,
         }

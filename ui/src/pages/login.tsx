@@ -40,7 +40,7 @@ export function Login() {
 async function enter(name: string, password: string): Promise<string | null> {
   const authorization = basic(name, password);
   try {
-    const response = await fetch("/api/whoami", { headers: { authorization }, credentials: "omit", cache: "no-store" });
+    const response = await fetch("api/whoami", { headers: { authorization }, credentials: "omit", cache: "no-store" });
     const body = (await response.json()) as { name?: string; tags?: string[] | string; reason?: string };
     if (response.ok) {
       const tags = Array.isArray(body.tags) ? body.tags : (body.tags ?? "").split(",");

@@ -53,10 +53,11 @@ fn text(config: &Config, doors: &[Opened], http: &[Opened]) -> String {
             reachable(&door.place)
         ));
     }
+    let prefix = &config.management.path_prefix;
     for door in http {
         let scheme = if door.is_secured() { "https" } else { "http" };
         lines.push_str(&format!(
-            "  web UI      {scheme}://{}/ (the HTTP API: /api/)\n",
+            "  web UI      {scheme}://{}{prefix}/ (the HTTP API: {prefix}/api/)\n",
             reachable(&door.place)
         ));
     }

@@ -443,6 +443,7 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     sheet.put("management.listener.ssl", management.door.port_is_secured);
     tls(sheet, "management.ssl", &management.door.tls);
     sheet.put("management.http.max_body_size", management.body_limit);
+    sheet.put("management.path_prefix", &management.path_prefix);
     sheet.put("management.disable_stats", management.disable_stats);
     sheet.put("management.enable_queue_totals", management.enable_queue_totals);
     sheet.list("management.cors.allow_origins", &management.origins.allowed, NONE);

@@ -89,13 +89,7 @@ pub const PAGES: &[(&str, Rule)] = &[
     ),
     ("management.hsts.policy", Only(&[], GUARD)),
     ("management.csp.policy", Only(&[], GUARD)),
-    (
-        "management.path_prefix",
-        Only(
-            &[],
-            "the API is served from the root; have the proxy take the prefix away",
-        ),
-    ),
+    ("management.path_prefix", Sets(management::path_prefix)),
     ("management.**", Part("this setting of the HTTP API")),
     ("management_agent.**", Part("this setting of the HTTP API")),
     ("http_dispatch.**", Only(&[], GUARD)),

@@ -21,6 +21,20 @@ pub fn body_limit(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+/// What stands before every path. A slash at its end does not count, one at its beginning may be missing, as in RabbitMQ.
+pub fn path_prefix(config: &mut Config, setting: &Setting) -> Checked {
+    let prefix = setting.value.trim_matches('/');
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-._~/".contains(letter);
+    if !prefix.chars().all(fits) || prefix.split('/').any(|part| part == "." || part == "..") {
+        return Err("a path of letters, digits and -._~, such as /mq");
+    }
+    config.management.path_prefix = match prefix {
+        "" => String::new(),
+        prefix => format!("/{prefix}"),
+    };
+    Ok(())
+}
+
 pub fn disable_stats(config: &mut Config, setting: &Setting) -> Checked {
     config.management.disable_stats = boolean(setting)?;
     Ok(())

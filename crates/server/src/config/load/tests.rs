@@ -245,7 +245,6 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "http_dispatch.auth_backends.1 = http",
         "management.restrictions.operator_policy_changes.disabled = true",
         "management.hsts.policy = max-age=31536000",
-        "management.path_prefix = /mq",
         "definitions.import_backend = https",
         "definitions.https.url = https://example.com/defs.json",
         "definitions.tls.versions.1 = tlsv1.2",

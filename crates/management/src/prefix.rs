@@ -1,0 +1,56 @@
+//! What a configuration puts before every path of the API and of the pages: `management.path_prefix`.
+
+use hyper::Uri;
+use hyper::http::uri::PathAndQuery;
+
+/// A path by what stands before it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The address without it.
+    Below(Uri),
+    /// The pages are there; their own addresses are relative, so the slash counts.
+    Elsewhere(String),
+    /// Nothing is there.
+    Outside,
+}
+
+/// Takes the prefix away.
+pub fn take(uri: &Uri, prefix: &str) -> Found {
+    let whole = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let below = match uri.path() {
+        _ if prefix.is_empty() => Some(whole),
+        "/" => return Found::Elsewhere(format!("{prefix}/")),
+        path if path == prefix => return Found::Elsewhere(format!("{prefix}/")),
+        _ => whole.strip_prefix(prefix).filter(|rest| rest.starts_with('/')),
+    };
+    let below = below.and_then(|below| below.parse().ok());
+    below.map_or(Found::Outside, Found::Below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_below_the_prefix_is_there() {
+        let ask = |path: &str, prefix: &str| take(&path.parse().unwrap(), prefix);
+        let below = |path: &str| Found::Below(path.parse().unwrap());
+        assert_eq!(
+            ask("/mq/api/queues/%2F?page=1", "/mq"),
+            below("/api/queues/%2F?page=1")
+        );
+        assert_eq!(ask("/mq/", "/mq"), below("/"));
+        assert_eq!(ask("/a/b/icon.svg", "/a/b"), below("/icon.svg"));
+        assert_eq!(ask("/api/x", ""), below("/api/x"));
+        for to_pages in ["/", "/mq", "/?x=1"] {
+            assert_eq!(
+                ask(to_pages, "/mq"),
+                Found::Elsewhere("/mq/".into()),
+                "{to_pages}"
+            );
+        }
+        for outside in ["/api/overview", "/mqx/api", "/m"] {
+            assert_eq!(ask(outside, "/mq"), Found::Outside, "{outside}");
+        }
+    }
+}
