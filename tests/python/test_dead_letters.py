@@ -271,3 +271,14 @@ def test_time_goes_on_while_the_broker_is_down(name):
     for each in (dead, queue):
         channel.queue_delete(each)
     channel.connection.close()
+
+
+def test_a_history_may_be_longer_than_what_a_client_may_send(channel, name):
+    for at in range(200):
+        arguments = {"x-message-ttl": 0, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{name}.{at + 1}"}
+        channel.queue_declare(f"{name}.{at}", exclusive=True, arguments=arguments)
+    channel.queue_declare(f"{name}.200", exclusive=True)
+    channel.basic_publish("", f"{name}.0", b"tired")
+    _, properties, body = fetch(channel, f"{name}.200")
+    assert body == b"tired"
+    assert [queue for queue, *_ in deaths(properties)] == [f"{name}.{at}" for at in reversed(range(200))]

@@ -253,14 +253,14 @@ impl Office {
         if catalog::delayed_exchange(&letters.queue.name).is_some() {
             return self.delayed(round, exchange, message, batch);
         }
-        let keys = routing_keys(message, broker.limits());
+        let keys = routing_keys(message, &Limits::STORED);
         let death = Death {
             queue: &letters.queue.name,
             reason: letters.reason,
             now,
             routing_keys: &keys,
         };
-        let Some(dead) = Dead::bury(message, death, broker.limits()) else {
+        let Some(dead) = Dead::bury(message, death, &Limits::STORED) else {
             return;
         };
         let (keys, spent) = match &letters.to.routing_key {
@@ -312,14 +312,14 @@ impl Office {
     /// A message whose delay is over is no dead letter: it goes on from its exchange as it came.
     fn delayed(&mut self, round: &Round<'_>, from: &Exchange, message: Message<'_>, batch: &mut Batch) {
         let broker = round.broker;
-        let mut keys = routing_keys(message, broker.limits());
+        let mut keys = routing_keys(message, &Limits::STORED);
         if message.flags & COPIES_SPENT == 0 {
-            keys.extend(copied(message, "BCC", broker.limits()));
+            keys.extend(copied(message, "BCC", &Limits::STORED));
         }
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
-        let properties = waited(message.properties, broker.limits());
+        let properties = waited(message.properties, &Limits::STORED);
         let properties = properties.as_deref().unwrap_or(message.properties);
-        let shown = copies::as_shown(properties, broker.limits());
+        let shown = copies::as_shown(properties, &Limits::STORED);
         let properties = shown.as_deref().unwrap_or(properties);
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, properties)

@@ -148,7 +148,7 @@ mod tests {
             now: Timestamp(5_999),
             routing_keys: &[b"k".to_vec()],
         };
-        Dead::bury(block.message(0), death, &Limits::default()).unwrap()
+        Dead::bury(block.message(0), death, &Limits::STORED).unwrap()
     }
 
     fn headers(dead: &Dead) -> Table {
@@ -237,6 +237,24 @@ mod tests {
             headers(&four).get("x-last-death-reason").unwrap().as_str(),
             Some("maxlen")
         );
+    }
+
+    #[test]
+    fn a_history_may_be_longer_than_what_a_client_may_send() {
+        let mut properties = vec![0, 0];
+        for at in 0..200 {
+            let flags = if at == 0 { 0 } else { DEAD_LETTERED };
+            properties = bury(&properties, flags, &format!("q{at}"), DropReason::Expired).properties;
+        }
+        let told = Properties::new(&properties)
+            .headers_table(&Limits::STORED)
+            .unwrap();
+        assert!(
+            Properties::new(&properties)
+                .headers_table(&Limits::default())
+                .is_err()
+        );
+        assert!(matches!(told.get("x-death"), Some(Value::Array(deaths)) if deaths.len() == 200));
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub(crate) fn published<'q>(
         exchange: publish.exchange,
         routing_key: publish.routing_key,
         properties: publish.properties,
-        limits: broker.limits(),
+        limits: &Limits::STORED,
     };
     let connection = session.shown();
     let name = connection
@@ -145,7 +145,7 @@ pub(crate) fn delivered(
         exchange: message.exchange(),
         routing_key: message.routing_key(),
         properties: message.properties,
-        limits: broker.limits(),
+        limits: &Limits::STORED,
     };
     let headers = seen
         .headers(&broker.options().node_name)

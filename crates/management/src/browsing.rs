@@ -132,7 +132,7 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED), PATIENCE);
     let browser = open(call, &desk)?;
-    let limits = call.hall.broker.limits();
+    let limits = &Limits::STORED;
     let end = match start {
         Start::Before(before, _) => before,
         _ => None,

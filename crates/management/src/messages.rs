@@ -258,7 +258,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
             delivery.redelivered,
             remaining,
             &asked,
-            call.hall.broker.limits(),
+            &Limits::STORED,
         ));
         match asked.mode {
             Mode::Take(Disposal::Accepted) => {}

@@ -88,7 +88,7 @@ impl Tap {
             };
             is_full |= remaining + 1 >= WAITING.0 as u64;
             passed += 1;
-            if let Some(row) = row(&delivery, &self.wanted, self.broker.limits()) {
+            if let Some(row) = row(&delivery, &self.wanted, &Limits::STORED) {
                 told.push(&row);
             }
         }

@@ -19,16 +19,28 @@ pub struct Limits {
     pub handshake_ms: u64,
 }
 
+impl Limits {
+    const USUAL: Self = Self {
+        frame_max: 131_072,
+        initial_frame_max: 8_192,
+        channel_max: 2_047,
+        message_bytes: 16 * 1024 * 1024,
+        table_depth: 32,
+        table_entries: 1_024,
+        handshake_ms: 10_000,
+    };
+
+    /// For messages that were taken already: what the broker adds to their headers, such as a long history of deaths, may
+    /// take them beyond what a client may send, and they must be read all the same.
+    pub const STORED: Self = Self {
+        table_depth: usize::MAX,
+        table_entries: usize::MAX,
+        ..Self::USUAL
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            frame_max: 131_072,
-            initial_frame_max: 8_192,
-            channel_max: 2_047,
-            message_bytes: 16 * 1024 * 1024,
-            table_depth: 32,
-            table_entries: 1_024,
-            handshake_ms: 10_000,
-        }
+        Self::USUAL
     }
 }

@@ -199,7 +199,7 @@ pub(super) fn delivery_count(delivery: &Delivery, properties: &[u8]) -> Option<V
 #[cold]
 fn with_count(properties: &[u8], returns: u32) -> Option<Vec<u8>> {
     let known = Properties::new(properties);
-    let mut headers = known.headers_table(&Limits::default()).ok()?;
+    let mut headers = known.headers_table(&Limits::STORED).ok()?;
     headers.insert("x-delivery-count", Value::Long(returns.into()));
     with_headers(properties, &headers)
 }
