@@ -216,6 +216,22 @@ def _(t):
     t.counts("~q")
 
 
+@case("what comes back to a full queue with priorities that refuses stays")
+def _(t):
+    t.queue("~q", arguments={"x-max-priority": 3, "x-max-length": 2, "x-overflow": "reject-publish"})
+    t.confirm_select()
+    t.fill("~q", 2, priority=1)
+    t.confirms(2)
+    t.get("~q")
+    t.publish("", "~q", "higher", priority=2)
+    t.publish("", "~q", "refused", priority=2)
+    t.confirms(4)
+    t.nack(1)
+    t.counts("~q")
+    for _ in range(4):
+        t.get("~q", no_ack=True)
+
+
 @case("an auto-delete queue goes with its last consumer")
 def _(t):
     t.queue("~q", auto_delete=True)

@@ -4,7 +4,7 @@ use crate::world::{Event, Plain, World, body, number};
 use model::properties::PropertiesBuilder;
 use model::{Block, BlockBuilder, ConsumerId, Ranges, Timestamp};
 use queue::fifo::{
-    Answer, ConsumerSettings, DeadLetterTo, Disposal, DropReason, QueueSettings, Request, Sorting,
+    Answer, ConsumerSettings, DeadLetterTo, Disposal, DropReason, Overflow, QueueSettings, Request, Sorting,
 };
 use std::sync::Arc;
 
@@ -156,6 +156,33 @@ fn a_full_queue_loses_the_head_whatever_its_priority_and_hands_it_to_the_dead_le
     assert_eq!(dead(&events), [(DropReason::MaxLength, vec![2])]);
     while world.dead_letter_one().is_some() {}
     assert_eq!(world.drain_numbers(), [3, 1]);
+}
+
+#[test]
+fn a_queue_that_refuses_what_is_too_much_never_drops_what_it_took() {
+    let settings = QueueSettings {
+        max_length: Some(2),
+        overflow: Overflow::Reject,
+        ..sorted()
+    };
+    let mut world = World::new(settings.clone());
+    publish(&mut world, 1, &[1, 1]);
+    let (seq, _) = get(&mut world).unwrap();
+    publish(&mut world, 3, &[5]);
+    world.handle(Request::Return {
+        consumer: None,
+        seqs: Ranges::one(seq),
+        failed: true,
+    });
+    assert_eq!(world.fifo.status().ready, 3, "one came back to a full queue");
+    let settings = QueueSettings {
+        max_length: Some(1),
+        ..settings
+    };
+    world.handle(Request::Configure {
+        settings: Box::new(settings),
+    });
+    assert_eq!(world.drain_numbers(), [3, 1, 2]);
 }
 
 #[test]

@@ -251,6 +251,10 @@ impl<E: Ends> Lanes<E> {
     /// Drops ready messages until the limits are kept: from the head, which like in RabbitMQ is the highest priority's; of
     /// groups the one with most bytes loses its oldest.
     fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
+        // A queue that refuses new messages keeps what it took, also if it came back or the limit is a new one.
+        if self.settings.overflow != Overflow::DropHead {
+            return;
+        }
         loop {
             let messages = self
                 .settings
