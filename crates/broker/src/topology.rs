@@ -178,29 +178,18 @@ impl Topology {
         let change = kind_of(&request);
         request.check()?;
         permit()?;
-        let mut answer = None;
-        let mut gone = Vec::new();
-        let mut old = None;
+        let (mut answer, mut gone) = (None, Vec::new());
         let broker = self.node.broker().upgrade().filter(|broker| broker.is_watched());
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
-        host.journal.watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
-        host.journal.asker = asker;
-        host.journal.ticket = None;
+        let watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
+        host.journal.begin(asker, watch);
         host.handle(self.node.now(), request);
         host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             effect => gone.extend(self.carry_out(effect, journal)),
         });
-        host.journal.wait_for_earlier();
-        let durable = host.journal.ticket.take();
-        host.journal.asker = None;
-        let view = Arc::new(host.machine.view());
-        let generation = view.generation();
-        if generation != self.generation() {
-            old = Some(self.publish(view));
-            self.generation.store(generation, Ordering::Release);
-        }
-        let watch = host.journal.watch.take();
+        let (durable, watch) = host.journal.end();
+        let old = self.publish(host.machine.view());
         drop(host);
         drop(old);
         if let (Some(broker), Some(watch)) = (broker, watch) {
@@ -392,11 +381,19 @@ impl Topology {
         caches.insert(created.id, Seen::new(settings), CacheJournal(journal));
     }
 
-    /// What exists from now on; gives what existed before. That may be the last reference to many parts of trees, whose end is
-    /// nothing to wait for with a lock in hand.
-    fn publish(&self, view: Arc<View>) -> Arc<View> {
+    /// What exists from now on; gives what existed before, if that is something else. That may be the last reference to many
+    /// parts of trees, whose end is nothing to wait for with a lock in hand.
+    fn publish(&self, view: View) -> Option<Arc<View>> {
+        let generation = view.generation();
+        if generation == self.generation() {
+            return None;
+        }
+        let view = Arc::new(view);
         let mut published = self.view.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut published, view)
+        let old = std::mem::replace(&mut *published, view);
+        drop(published);
+        self.generation.store(generation, Ordering::Release);
+        Some(old)
     }
 
     fn count(&self, which: impl FnOnce(&Churn) -> &AtomicU64) {

@@ -18,9 +18,9 @@ pub struct CatalogJournal {
     journal: LocalJournal,
     node: Arc<Node>,
     /// Who asks in the turn under way.
-    pub asker: Option<Asker>,
+    asker: Option<Asker>,
     /// What the reply to that waits for.
-    pub ticket: Option<Ticket>,
+    ticket: Option<Ticket>,
     /// What the turn under way has to tell, if anybody listens.
     pub watch: Option<Watch>,
     /// How many batches are not durable yet.
@@ -43,9 +43,23 @@ impl CatalogJournal {
         }
     }
 
+    /// A turn begins in which this one asks.
+    pub fn begin(&mut self, asker: Option<Asker>, watch: Option<Watch>) {
+        self.asker = asker;
+        self.ticket = None;
+        self.watch = watch;
+    }
+
+    /// The turn ends: what its reply waits for, and what it has to tell.
+    pub fn end(&mut self) -> (Option<Ticket>, Option<Watch>) {
+        self.wait_for_earlier();
+        self.asker = None;
+        (self.ticket.take(), self.watch.take())
+    }
+
     /// A request that changed nothing found what it asked for; if somebody's change is not durable yet, this may be what it
     /// found, and its reply waits as well.
-    pub fn wait_for_earlier(&mut self) {
+    fn wait_for_earlier(&mut self) {
         if self.unsynced.load(Ordering::Acquire) == 0 {
             return;
         }
