@@ -2,7 +2,7 @@
 
 use super::{Queue, QueueHost};
 use crate::dead_letters::Letters;
-use crate::ends::Reply;
+use crate::ends::{Ends, Reply};
 use crate::outbox::{Event, Woken};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::Relief;
@@ -54,7 +54,25 @@ impl Queue {
         actions: &mut Actions,
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
-        host.commit(|effect, journal| match effect {
+        host.commit(|effect, journal| self.arrange(effect, journal, actions, answered));
+        self.publish_status(host, &mut actions.relieved);
+        let wakes_at_ms = host.machine.wakes_at_ms();
+        if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
+            self.alarm.store(wakes_at_ms, Ordering::SeqCst);
+            actions.wakes_at_ms = Some(wakes_at_ms);
+        }
+    }
+
+    /// What the machine ordered: counts it, and notes what is to be done.
+    #[inline]
+    fn arrange(
+        self: &Arc<Self>,
+        effect: Effect<Ends>,
+        journal: &QueueJournal,
+        actions: &mut Actions,
+        answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
+    ) {
+        match effect {
             Effect::Deliver {
                 outlet,
                 consumer,
@@ -96,9 +114,8 @@ impl Queue {
                 self.count_answer(&reply, &answer);
                 if let Some(answer) = answered(&reply, answer) {
                     let channel = reply.channel;
-                    actions
-                        .woken
-                        .push(reply.outbox, Event::Answer { channel, answer });
+                    let event = Event::Answer { channel, answer };
+                    actions.woken.push(reply.outbox, event);
                 }
             }
             Effect::CancelConsumer { outlet, consumer } => {
@@ -121,12 +138,6 @@ impl Queue {
             }
             Effect::Forget { .. } => {}
             Effect::Unused => actions.unused = true,
-        });
-        self.publish_status(host, &mut actions.relieved);
-        let wakes_at_ms = host.machine.wakes_at_ms();
-        if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
-            self.alarm.store(wakes_at_ms, Ordering::SeqCst);
-            actions.wakes_at_ms = Some(wakes_at_ms);
         }
     }
 
