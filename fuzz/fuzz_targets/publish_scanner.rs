@@ -2,6 +2,7 @@
 //! at most one body frame. The input is the frames of one, with a few bytes overwritten.
 #![no_main]
 
+use leveret_fuzz::Source;
 use libfuzzer_sys::fuzz_target;
 use model::Limits;
 use protocol::amqp::method::BasicPublish;
@@ -17,26 +18,6 @@ static LIMITS: LazyLock<Limits> = LazyLock::new(|| Limits {
 });
 static SCANNER: LazyLock<PublishScanner> = LazyLock::new(|| PublishScanner::new(FRAME_MAX, LIMITS.clone()));
 
-/// Takes numbers and bytes from the input, zeros after its end.
-struct Source<'a>(&'a [u8]);
-
-impl<'a> Source<'a> {
-    fn byte(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else {
-            return 0;
-        };
-        self.0 = rest;
-        first
-    }
-
-    fn bytes(&mut self) -> &'a [u8] {
-        let count = usize::from(self.byte()).min(self.0.len());
-        let (head, tail) = self.0.split_at(count);
-        self.0 = tail;
-        head
-    }
-}
-
 fn publish_frames(source: &mut Source<'_>) -> Vec<u8> {
     let bits = source.byte();
     let method = BasicPublish {
@@ -45,11 +26,7 @@ fn publish_frames(source: &mut Source<'_>) -> Vec<u8> {
         mandatory: bits & 1 != 0,
         immediate: bits & 2 != 0,
     };
-    let properties: &[u8] = match bits >> 2 & 3 {
-        0 => &[0, 0],
-        1 => &[0x10, 0, 2],
-        _ => source.bytes(),
-    };
+    let properties = source.properties(bits >> 2);
     let frame_max = if bits & 16 != 0 { 20 } else { FRAME_MAX };
     let mut out = Vec::new();
     if bits == 0xff {
@@ -122,13 +99,9 @@ fn out_of_scope(bytes: &[u8], used: usize) -> bool {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut source = Source(input);
+    let mut source = Source::new(input);
     let mut bytes = publish_frames(&mut source);
-    for _ in 0..source.byte() % 4 {
-        let at = usize::from(u16::from_be_bytes([source.byte(), source.byte()])) % bytes.len();
-        bytes[at] = source.byte();
-    }
-    bytes.extend_from_slice(source.0);
+    source.spoil(&mut bytes);
 
     if let Some((ack, used)) = scan_ack(&bytes) {
         let frame = next_frame(&bytes, FRAME_MAX);

@@ -2,6 +2,7 @@
 //! most one body frame. The input is the frames of one, with a few bytes overwritten.
 #![no_main]
 
+use leveret_fuzz::Source;
 use libfuzzer_sys::fuzz_target;
 use model::Limits;
 use model::properties::Properties;
@@ -10,26 +11,6 @@ use protocol::amqp::{Assembler, Content, Delivery, Method, Step, encode, next_fr
 use std::sync::LazyLock;
 
 static LIMITS: LazyLock<Limits> = LazyLock::new(Limits::default);
-
-/// Takes numbers and bytes from the input, zeros after its end.
-struct Source<'a>(&'a [u8]);
-
-impl<'a> Source<'a> {
-    fn byte(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else {
-            return 0;
-        };
-        self.0 = rest;
-        first
-    }
-
-    fn bytes(&mut self) -> &'a [u8] {
-        let count = usize::from(self.byte()).min(self.0.len());
-        let (head, tail) = self.0.split_at(count);
-        self.0 = tail;
-        head
-    }
-}
 
 fn delivery_frames(source: &mut Source<'_>) -> Vec<u8> {
     let bits = source.byte();
@@ -40,11 +21,7 @@ fn delivery_frames(source: &mut Source<'_>) -> Vec<u8> {
         exchange: source.bytes(),
         routing_key: source.bytes(),
     };
-    let properties: &[u8] = match bits >> 2 & 3 {
-        0 => &[0, 0],
-        1 => &[0x10, 0, 2],
-        _ => source.bytes(),
-    };
+    let properties = source.properties(bits >> 2);
     let frame_max = if bits & 16 != 0 { 20 } else { 0 };
     let mut out = Vec::new();
     encode::content(
@@ -108,13 +85,9 @@ fn compare(fast: Delivery<'_>, bytes: &[u8]) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut source = Source(input);
+    let mut source = Source::new(input);
     let mut bytes = delivery_frames(&mut source);
-    for _ in 0..source.byte() % 4 {
-        let at = usize::from(u16::from_be_bytes([source.byte(), source.byte()])) % bytes.len();
-        bytes[at] = source.byte();
-    }
-    bytes.extend_from_slice(source.0);
+    source.spoil(&mut bytes);
 
     match (scan_deliver(&bytes), extent(&bytes)) {
         (Some((fast, used)), Some((general_used, _))) => {
