@@ -142,60 +142,11 @@ impl Story {
         let reply = 0;
         match words[0] {
             "publish" => self.publish(words),
-            "consume" => {
-                let settings = ConsumerSettings {
-                    no_ack: words.contains(&"no-ack"),
-                    exclusive: words.contains(&"exclusive"),
-                    prefetch: after(words, "prefetch").unwrap_or(0) as u32,
-                    priority: after(words, "priority").unwrap_or(0) as i64,
-                    window: after(words, "window").unwrap_or(1_000_000) as u32,
-                };
-                Request::Consume {
-                    consumer: self.consumer(who),
-                    outlet: (),
-                    settings,
-                    reply,
-                }
-            }
-            "cancel" => Request::Cancel {
-                consumer: self.consumer(who),
-                reply: Some(reply),
-            },
+            "consume" | "cancel" | "flow" | "limit" | "pause" | "resume" => self.of_consumer(words, who),
+            "ack" | "reject" | "return" => self.settled(words, who),
             "get" => Request::Get {
                 no_ack: words.contains(&"no-ack"),
                 reply,
-            },
-            "ack" => Request::Settle {
-                consumer: self.holder(who),
-                seqs: spans(words[2]),
-                disposal: Disposal::Accepted,
-            },
-            "reject" => Request::Settle {
-                consumer: self.holder(who),
-                seqs: spans(words[2]),
-                disposal: Disposal::Rejected,
-            },
-            "return" => {
-                let failed = !words.contains(&"unseen");
-                Request::Return {
-                    consumer: self.holder(who),
-                    seqs: spans(words[2]),
-                    failed,
-                }
-            }
-            "flow" => Request::Flow {
-                consumer: self.consumer(who),
-                bytes: words[2].parse().unwrap(),
-            },
-            "limit" => Request::Limit {
-                consumer: self.consumer(who),
-                prefetch: words[2].parse().unwrap(),
-            },
-            "pause" => Request::Pause {
-                consumer: self.consumer(who),
-            },
-            "resume" => Request::Resume {
-                consumer: self.consumer(who),
             },
             "use" => Request::Use,
             "take" => Request::TakeOut {
@@ -207,14 +158,11 @@ impl Story {
             },
             "remove" => Request::Remove { seqs: spans(who) },
             "purge" => Request::Purge { reply },
-            "delete" => {
-                let (if_unused, if_empty) = (words.contains(&"if-unused"), words.contains(&"if-empty"));
-                Request::Retire {
-                    if_unused,
-                    if_empty,
-                    reply,
-                }
-            }
+            "delete" => Request::Retire {
+                if_unused: words.contains(&"if-unused"),
+                if_empty: words.contains(&"if-empty"),
+                reply,
+            },
             "limits" => Request::Configure {
                 settings: Box::new(settings(words)),
             },
@@ -229,6 +177,59 @@ impl Story {
                 segment: who.parse().unwrap(),
             },
             other => panic!("a story asks for {other:?}"),
+        }
+    }
+
+    fn of_consumer(&mut self, words: &[&str], who: &str) -> Request<crate::world::Plain> {
+        let (consumer, reply) = (self.consumer(who), 0);
+        match words[0] {
+            "consume" => Request::Consume {
+                consumer,
+                outlet: (),
+                settings: ConsumerSettings {
+                    no_ack: words.contains(&"no-ack"),
+                    exclusive: words.contains(&"exclusive"),
+                    prefetch: after(words, "prefetch").unwrap_or(0) as u32,
+                    priority: after(words, "priority").unwrap_or(0) as i64,
+                    window: after(words, "window").unwrap_or(1_000_000) as u32,
+                },
+                reply,
+            },
+            "cancel" => Request::Cancel {
+                consumer,
+                reply: Some(reply),
+            },
+            "flow" => Request::Flow {
+                consumer,
+                bytes: words[2].parse().unwrap(),
+            },
+            "limit" => Request::Limit {
+                consumer,
+                prefetch: words[2].parse().unwrap(),
+            },
+            "pause" => Request::Pause { consumer },
+            _ => Request::Resume { consumer },
+        }
+    }
+
+    fn settled(&mut self, words: &[&str], who: &str) -> Request<crate::world::Plain> {
+        let (consumer, seqs) = (self.holder(who), spans(words[2]));
+        let disposal = match words[0] {
+            "ack" => Disposal::Accepted,
+            "reject" => Disposal::Rejected,
+            _ => {
+                let failed = !words.contains(&"unseen");
+                return Request::Return {
+                    consumer,
+                    seqs,
+                    failed,
+                };
+            }
+        };
+        Request::Settle {
+            consumer,
+            seqs,
+            disposal,
         }
     }
 
