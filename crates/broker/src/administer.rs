@@ -3,8 +3,10 @@
 //! Every call returns when the change is durable, so it may take as long as a sync does.
 
 use crate::broker::Broker;
-use crate::declare::{DeclareExchange, DeclareQueue};
-use catalog::{Destination, Name, PasswordHash, PasswordHashing, Refusal, Request, WantedBinding};
+use catalog::{
+    DeclareExchange, DeclareQueue, Destination, Name, PasswordHash, PasswordHashing, Refusal, Request,
+    WantedBinding,
+};
 use model::ConnectionId;
 use model::table::Table;
 use std::sync::Arc;
@@ -198,7 +200,12 @@ impl<'a> Administrator<'a> {
     /// # Errors
     /// See RabbitMQ's `exchange.declare`.
     pub fn install_exchange(&self, vhost: &str, declare: DeclareExchange) -> Result<(), Refusal> {
-        let request = |reply| declare.request(vhost.into(), reply);
+        let vhost = vhost.into();
+        let request = |reply| Request::DeclareExchange {
+            vhost,
+            declare,
+            reply,
+        };
         self.broker.topology().decide_by(&self.name, request).map(|_| ())
     }
 
@@ -208,14 +215,14 @@ impl<'a> Administrator<'a> {
     /// See RabbitMQ's `queue.declare`.
     pub fn install_queue(&self, vhost: &str, declare: DeclareQueue) -> Result<(), Refusal> {
         let vhost = vhost.into();
+        let declare = DeclareQueue {
+            passive: false,
+            exclusive: false,
+            ..declare
+        };
         let request = |reply| Request::DeclareQueue {
             vhost,
-            name: declare.name,
-            passive: false,
-            durable: declare.durable,
-            exclusive: false,
-            auto_delete: declare.auto_delete,
-            arguments: declare.arguments,
+            declare,
             connection: NOBODY,
             unique: [0; 16],
             reply,

@@ -9,7 +9,10 @@ use crate::pressure::{Pressure, Reason, Relief};
 use crate::session::Session;
 use crate::sight::Churn;
 use crate::topology::{Asker, Deletion, Done};
-use catalog::{Answer, Destination, ObjectKind, Refusal, Request, Verb, View, WantedBinding};
+use catalog::{
+    Answer, DeclareExchange, DeclareQueue, Destination, ObjectKind, Refusal, Request, Verb, View,
+    WantedBinding,
+};
 use model::QueueId;
 use model::table::{Table, Value};
 use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
@@ -17,48 +20,6 @@ use std::sync::Arc;
 
 /// From so many bindings on, a queue is deleted in parts, apart from the connection's thread.
 const MANY_BINDINGS: usize = 256;
-
-/// What `exchange.declare` says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DeclareExchange {
-    pub name: String,
-    /// `direct`, `fanout`, `topic`, `headers`.
-    pub kind: String,
-    pub passive: bool,
-    pub durable: bool,
-    pub auto_delete: bool,
-    pub internal: bool,
-    pub arguments: Table,
-}
-
-impl DeclareExchange {
-    /// What the catalog is asked for.
-    pub(crate) fn request<R>(self, vhost: Arc<str>, reply: R) -> Request<R> {
-        Request::DeclareExchange {
-            vhost,
-            name: self.name,
-            kind: self.kind,
-            passive: self.passive,
-            durable: self.durable,
-            auto_delete: self.auto_delete,
-            internal: self.internal,
-            arguments: self.arguments,
-            reply,
-        }
-    }
-}
-
-/// What `queue.declare` says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DeclareQueue {
-    /// Empty: the server makes a name.
-    pub name: String,
-    pub passive: bool,
-    pub durable: bool,
-    pub exclusive: bool,
-    pub auto_delete: bool,
-    pub arguments: Table,
-}
 
 /// What `queue.declare-ok` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,8 +80,12 @@ impl Session {
             self.check(Verb::Write, ObjectKind::Exchange, alternate)
         };
         let vhost = self.vhost().into();
-        self.decide_if(channel, permit, |reply| declare.request(vhost, reply))
-            .map(|done| done.map(|_| ()))
+        self.decide_if(channel, permit, |reply| Request::DeclareExchange {
+            vhost,
+            declare,
+            reply,
+        })
+        .map(|done| done.map(|_| ()))
     }
 
     /// Deletes an exchange; done if there is none.
@@ -195,27 +160,15 @@ impl Session {
             .get("x-dead-letter-exchange")
             .and_then(Value::as_str);
         let dead_letter = dead_letter.map(ToString::to_string);
+        let passive = declare.passive;
         let permit = || {
-            self.check_declare(ObjectKind::Queue, &named, declare.passive)?;
-            self.check_dead_letters(&named, dead_letter.as_deref().filter(|_| !declare.passive))
+            self.check_declare(ObjectKind::Queue, &named, passive)?;
+            self.check_dead_letters(&named, dead_letter.as_deref().filter(|_| !passive))
         };
-        let DeclareQueue {
-            name,
-            passive,
-            durable,
-            exclusive,
-            auto_delete,
-            arguments,
-        } = declare;
         let (vhost, connection) = (self.vhost().into(), self.id());
         let done = self.decide_if(channel, permit, |reply| Request::DeclareQueue {
             vhost,
-            name,
-            passive,
-            durable,
-            exclusive,
-            auto_delete,
-            arguments,
+            declare,
             connection,
             unique,
             reply,

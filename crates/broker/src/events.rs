@@ -4,10 +4,10 @@
 
 use crate::administer::THE_NODE;
 use crate::broker::Broker;
-use crate::declare::DeclareExchange;
 use crate::notices::Notice;
 use crate::options::OpenError;
 use crate::sight::{LoginDoor, host};
+use catalog::DeclareExchange;
 use model::Timestamp;
 use model::properties::PropertiesBuilder;
 use model::table::{Table, Value};

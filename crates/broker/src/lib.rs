@@ -91,12 +91,11 @@ pub use alarms::AlarmReason;
 pub use broker::Broker;
 pub use browse::{Browsed, Browser, Seen, Start, TakenOut};
 pub use consume::{Getting, QueueRef, Subscription};
-pub use declare::{Binding, DeclareExchange, DeclareQueue, QueueDeclared, QueueDeleted};
+pub use declare::{Binding, QueueDeclared, QueueDeleted};
 pub use events::LoginAttempt;
 pub use interceptors::Interceptors;
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
-pub use policies::PutPolicy;
 pub use pressure::{Pressure, Reason};
 pub use publish::{Prepared, Publish, Publisher, Taken};
 pub use replies::ReplyAddress;
@@ -113,5 +112,5 @@ pub use catalog::{
     PasswordHashing, Permission, Policy, PolicyKind, Queue as QueueView, Quota, QuotaOf, TopicPermission,
     User as UserView, Vhost, View,
 };
-pub use catalog::{Refusal, RefusalKind};
+pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Standing};

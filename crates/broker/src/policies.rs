@@ -1,21 +1,7 @@
 //! Policies: what administrators and policymakers say about many queues and exchanges at once.
 
 use crate::administer::Administrator;
-use catalog::{Name, PolicyKind, Refusal, Request};
-use model::table::Table;
-
-/// A policy as it is put.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PutPolicy {
-    /// A regular expression on names, unanchored; the empty one matches all.
-    pub pattern: String,
-    /// RabbitMQ's word for what it is for, such as `all` or `queues`.
-    pub apply_to: String,
-    /// The highest counts.
-    pub priority: i64,
-    /// Keys and values.
-    pub definition: Table,
-}
+use catalog::{Name, PolicyKind, PutPolicy, Refusal, Request};
 
 impl Administrator<'_> {
     /// Puts a policy, in place of any of its kind and name. When this returns it is durable, and all queues that are there
@@ -35,10 +21,7 @@ impl Administrator<'_> {
             vhost: at,
             kind,
             name,
-            pattern: policy.pattern,
-            apply_to: policy.apply_to,
-            priority: policy.priority,
-            definition: policy.definition,
+            policy,
             reply,
         })?;
         self.broker().topology().follow_policies(vhost);
@@ -67,6 +50,7 @@ mod tests {
     use super::*;
     use crate::broker::Broker;
     use crate::{ChannelId, DeclareQueue, Options, Outbox};
+    use model::table::Table;
     use std::sync::Arc;
 
     const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
@@ -98,22 +82,13 @@ mod tests {
         let topology = broker.topology();
         let put = |name: &str, policy| {
             let (vhost, name, kind) = (Name::from("/"), Name::from(name), PolicyKind::User);
-            let PutPolicy {
-                pattern,
-                apply_to,
-                priority,
-                definition,
-            } = policy;
             broker
                 .administrator("guest")
                 .change(|reply| Request::PutPolicy {
                     vhost,
                     kind,
                     name,
-                    pattern,
-                    apply_to,
-                    priority,
-                    definition,
+                    policy,
                     reply,
                 })
                 .unwrap();

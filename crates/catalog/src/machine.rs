@@ -181,23 +181,9 @@ impl<R> Catalog<R> {
                 vhost,
                 kind,
                 name,
-                pattern,
-                apply_to,
-                priority,
-                definition,
+                policy,
                 reply,
-            } => {
-                let wanted = policies::Wanted {
-                    vhost,
-                    kind,
-                    name,
-                    pattern,
-                    apply_to,
-                    priority,
-                    definition,
-                };
-                (reply, self.put_policy(wanted, turn))
-            }
+            } => (reply, self.put_policy(vhost, kind, name, policy, turn)),
             Request::DeletePolicy {
                 vhost,
                 kind,
@@ -259,26 +245,9 @@ impl<R> Catalog<R> {
         match request {
             Request::DeclareExchange {
                 vhost,
-                name,
-                kind,
-                passive,
-                durable,
-                auto_delete,
-                internal,
-                arguments,
+                declare,
                 reply,
-            } => {
-                let wanted = exchanges::Wanted {
-                    name,
-                    kind,
-                    passive,
-                    durable,
-                    auto_delete,
-                    internal,
-                    arguments,
-                };
-                (reply, self.declare_exchange(&vhost, wanted, turn))
-            }
+            } => (reply, self.declare_exchange(&vhost, declare, turn)),
             Request::DeleteExchange {
                 vhost,
                 name,
@@ -287,29 +256,14 @@ impl<R> Catalog<R> {
             } => (reply, self.delete_exchange(&vhost, &name, if_unused, turn)),
             Request::DeclareQueue {
                 vhost,
-                name,
-                passive,
-                durable,
-                exclusive,
-                auto_delete,
-                arguments,
+                declare,
                 connection,
                 unique,
                 reply,
-            } => {
-                let owner = exclusive.then_some(connection);
-                let wanted = queues::Wanted {
-                    name,
-                    passive,
-                    // RabbitMQ's exclusive queues are never durable, and may be declared again either way.
-                    durable: durable && !exclusive,
-                    owner,
-                    auto_delete,
-                    arguments,
-                    unique,
-                };
-                (reply, self.declare_queue(&vhost, wanted, connection, turn))
-            }
+            } => (
+                reply,
+                self.declare_queue(&vhost, declare, connection, &unique, turn),
+            ),
             other => self.decide_bindings(other, turn),
         }
     }

@@ -7,6 +7,44 @@ use crate::{
 use model::table::{Table, Value};
 use model::{ConnectionId, QueueId};
 
+/// What `exchange.declare` says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeclareExchange {
+    pub name: String,
+    /// `direct`, `fanout`, `topic`, `headers`.
+    pub kind: String,
+    pub passive: bool,
+    pub durable: bool,
+    pub auto_delete: bool,
+    pub internal: bool,
+    pub arguments: Table,
+}
+
+/// What `queue.declare` says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeclareQueue {
+    /// Empty: the server makes a name.
+    pub name: String,
+    pub passive: bool,
+    pub durable: bool,
+    pub exclusive: bool,
+    pub auto_delete: bool,
+    pub arguments: Table,
+}
+
+/// A policy as it is put.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutPolicy {
+    /// A regular expression on names, unanchored; the empty one matches all.
+    pub pattern: String,
+    /// RabbitMQ's word for what it is for: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges`.
+    pub apply_to: String,
+    /// The highest counts.
+    pub priority: i64,
+    /// Keys and values.
+    pub definition: Table,
+}
+
 /// A binding as somebody asks for it, or for its end.
 #[derive(Clone, Debug)]
 pub struct WantedBinding {
@@ -54,14 +92,7 @@ pub enum Request<R> {
     /// `exchange.declare`.
     DeclareExchange {
         vhost: Name,
-        name: String,
-        /// `direct`, `fanout`, `topic`, `headers`.
-        kind: String,
-        passive: bool,
-        durable: bool,
-        auto_delete: bool,
-        internal: bool,
-        arguments: Table,
+        declare: DeclareExchange,
         reply: R,
     },
     /// `exchange.delete`. Done if there is none.
@@ -74,16 +105,10 @@ pub enum Request<R> {
     /// `queue.declare`. Answered with `Answer::Queue`.
     DeclareQueue {
         vhost: Name,
-        /// Empty: the server makes a name of `unique`.
-        name: String,
-        passive: bool,
-        durable: bool,
-        exclusive: bool,
-        auto_delete: bool,
-        arguments: Table,
-        /// Who asks; the owner if `exclusive`.
+        declare: DeclareQueue,
+        /// Who asks; the owner of an exclusive queue.
         connection: ConnectionId,
-        /// Random bytes, used only if `name` is empty.
+        /// Random bytes, of which a name is made if there is none.
         unique: [u8; 16],
         reply: R,
     },
@@ -106,12 +131,7 @@ pub enum Request<R> {
         vhost: Name,
         kind: PolicyKind,
         name: Name,
-        /// A regular expression on names; the empty one matches all.
-        pattern: String,
-        /// RabbitMQ's word: `all`, `queues`, `classic_queues`, `quorum_queues`, `streams`, `exchanges`.
-        apply_to: String,
-        priority: i64,
-        definition: Table,
+        policy: PutPolicy,
         reply: R,
     },
     /// Delete a policy. Done if there is none.
@@ -178,13 +198,12 @@ impl<R> Request<R> {
     /// a queue by a name that begins with `amq.` (even one that exists).
     pub fn check(&self) -> Result<(), Refusal> {
         match self {
-            Self::DeclareExchange {
-                name, kind, passive, ..
-            } => {
-                if !passive && ExchangeKind::from_name(kind).is_none() {
-                    return Err(Refusal::UnknownExchangeType { kind: kind.clone() });
+            Self::DeclareExchange { declare, .. } => {
+                if !declare.passive && ExchangeKind::from_name(&declare.kind).is_none() {
+                    let kind = declare.kind.clone();
+                    return Err(Refusal::UnknownExchangeType { kind });
                 }
-                if strip(name).is_empty() {
+                if strip(&declare.name).is_empty() {
                     Err(Refusal::DefaultExchange)
                 } else {
                     Ok(())
@@ -203,10 +222,8 @@ impl<R> Request<R> {
                     Ok(())
                 }
             }
-            Self::DeclareQueue {
-                name, passive: false, ..
-            } => {
-                let name = strip(name);
+            Self::DeclareQueue { declare, .. } if !declare.passive => {
+                let name = strip(&declare.name);
                 if is_reserved(&name) {
                     return Err(Refusal::ReservedName {
                         kind: ObjectKind::Queue,

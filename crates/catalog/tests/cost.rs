@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use catalog::{Catalog, Destination, Envelope, Request, View, WantedBinding};
+use catalog::{Catalog, DeclareQueue, Destination, Envelope, Request, View, WantedBinding};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
@@ -38,12 +38,11 @@ fn bind(exchange: &str, queue: &str, key: String) -> Request<()> {
 fn declare(queue: &str) -> Request<()> {
     Request::DeclareQueue {
         vhost: "/".into(),
-        name: queue.into(),
-        passive: false,
-        durable: true,
-        exclusive: false,
-        auto_delete: false,
-        arguments: Table::new(),
+        declare: DeclareQueue {
+            name: queue.into(),
+            durable: true,
+            ..DeclareQueue::default()
+        },
         connection: ConnectionId(1),
         unique: [0; 16],
         reply: (),

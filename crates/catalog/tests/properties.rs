@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use catalog::{
-    Binding, Catalog, Destination, Effect, Envelope, Exchange, ExchangeKind, Name, PasswordHash, Record,
-    Request, View, WantedBinding,
+    Binding, Catalog, DeclareExchange, DeclareQueue, Destination, Effect, Envelope, Exchange, ExchangeKind,
+    Name, PasswordHash, Record, Request, View, WantedBinding,
 };
 use model::properties::PropertiesBuilder;
 use model::table::Table;
@@ -110,13 +110,13 @@ fn declare_exchange(name: &str, durable: bool, auto_delete: bool) -> Request<()>
     };
     Request::DeclareExchange {
         vhost: "/".into(),
-        name: name.into(),
-        kind: kind.into(),
-        passive: false,
-        durable,
-        auto_delete,
-        internal: false,
-        arguments: Table::new(),
+        declare: DeclareExchange {
+            name: name.into(),
+            kind: kind.into(),
+            durable,
+            auto_delete,
+            ..DeclareExchange::default()
+        },
         reply: (),
     }
 }
@@ -124,12 +124,13 @@ fn declare_exchange(name: &str, durable: bool, auto_delete: bool) -> Request<()>
 fn declare_queue(name: &str, durable: bool, exclusive: bool, connection: u64) -> Request<()> {
     Request::DeclareQueue {
         vhost: "/".into(),
-        name: name.into(),
-        passive: false,
-        durable,
-        exclusive,
-        auto_delete: false,
-        arguments: Table::new().with("x-max-length", 5),
+        declare: DeclareQueue {
+            name: name.into(),
+            durable,
+            exclusive,
+            arguments: Table::new().with("x-max-length", 5),
+            ..DeclareQueue::default()
+        },
         connection: ConnectionId(connection),
         unique: [0; 16],
         reply: (),

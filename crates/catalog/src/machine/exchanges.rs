@@ -5,20 +5,12 @@ use crate::exchange::{delayed_kind, is_of_node, is_reserved};
 use crate::queue::{delays_name, seen_name};
 use crate::request::strip;
 use crate::routing::HashOn;
-use crate::{Answer, Cache, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal, arguments};
+use crate::{
+    Answer, Cache, DeclareExchange, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal,
+    arguments,
+};
 use model::table::Table;
 use std::sync::Arc;
-
-/// An `exchange.declare`.
-pub(super) struct Wanted {
-    pub(super) name: String,
-    pub(super) kind: String,
-    pub(super) passive: bool,
-    pub(super) durable: bool,
-    pub(super) auto_delete: bool,
-    pub(super) internal: bool,
-    pub(super) arguments: Table,
-}
 
 /// Refuses a kind that its arguments do not complete.
 fn check_choice(kind: ExchangeKind, arguments: &Table) -> Result<(), Refusal> {
@@ -56,7 +48,7 @@ impl<R> Catalog<R> {
     pub(super) fn declare_exchange(
         &mut self,
         vhost: &Name,
-        wanted: Wanted,
+        wanted: DeclareExchange,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let name = strip(&wanted.name);
@@ -73,7 +65,7 @@ impl<R> Catalog<R> {
         let Some(kind) = ExchangeKind::from_name(&wanted.kind) else {
             return Err(Refusal::UnknownExchangeType { kind: wanted.kind });
         };
-        let Wanted {
+        let DeclareExchange {
             durable,
             auto_delete,
             internal,

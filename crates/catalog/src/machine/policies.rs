@@ -2,25 +2,20 @@
 
 use super::{Catalog, Turn, check_length};
 use crate::policy::definition;
-use crate::{Answer, ApplyTo, Name, Pattern, Policy, PolicyKind, Record, Refusal};
-use model::table::Table;
+use crate::{Answer, ApplyTo, Name, Pattern, Policy, PolicyKind, PutPolicy, Record, Refusal};
 use std::sync::Arc;
 
-/// A policy that is to be put.
-pub(super) struct Wanted {
-    pub(super) vhost: Name,
-    pub(super) kind: PolicyKind,
-    pub(super) name: Name,
-    pub(super) pattern: String,
-    pub(super) apply_to: String,
-    pub(super) priority: i64,
-    pub(super) definition: Table,
-}
-
 impl<R> Catalog<R> {
-    pub(super) fn put_policy(&mut self, wanted: Wanted, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
-        self.vhost(&wanted.vhost)?;
-        check_length(&wanted.name)?;
+    pub(super) fn put_policy(
+        &mut self,
+        vhost: Name,
+        kind: PolicyKind,
+        name: Name,
+        wanted: PutPolicy,
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        self.vhost(&vhost)?;
+        check_length(&name)?;
         let invalid = |text: String| Refusal::InvalidPolicy { text };
         let pattern = Pattern::of_policy(&wanted.pattern).map_err(|refusal| match refusal {
             Refusal::InvalidPattern { reason, .. } => invalid(format!(
@@ -28,7 +23,7 @@ impl<R> Catalog<R> {
             )),
             other => other,
         })?;
-        let definition = definition::check(wanted.definition, wanted.kind)?;
+        let definition = definition::check(wanted.definition, kind)?;
         let apply_to = ApplyTo::from_name(&wanted.apply_to).ok_or_else(|| {
             invalid(format!(
                 "apply-to '{}' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', \
@@ -37,9 +32,9 @@ impl<R> Catalog<R> {
             ))
         })?;
         let policy = Policy {
-            vhost: wanted.vhost,
-            kind: wanted.kind,
-            name: wanted.name,
+            vhost,
+            kind,
+            name,
             pattern,
             apply_to,
             priority: wanted.priority,

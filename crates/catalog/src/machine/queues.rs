@@ -3,7 +3,7 @@
 use super::{Catalog, Turn, check_length};
 use crate::queue::server_name;
 use crate::request::strip;
-use crate::{Answer, Destination, Effect, Name, Queue, Quota, Record, Refusal, arguments};
+use crate::{Answer, DeclareQueue, Destination, Effect, Name, Queue, Quota, Record, Refusal, arguments};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 use std::sync::Arc;
@@ -11,37 +11,30 @@ use std::sync::Arc;
 /// How many ids are put on record at once.
 const RESERVE: u64 = 1024;
 
-/// A `queue.declare`.
-pub(super) struct Wanted {
-    pub(super) name: String,
-    pub(super) passive: bool,
-    pub(super) durable: bool,
-    pub(super) owner: Option<ConnectionId>,
-    pub(super) auto_delete: bool,
-    pub(super) arguments: Table,
-    pub(super) unique: [u8; 16],
-}
-
 impl<R> Catalog<R> {
     pub(super) fn declare_queue(
         &mut self,
         vhost: &Name,
-        wanted: Wanted,
+        wanted: DeclareQueue,
         connection: ConnectionId,
+        unique: &[u8; 16],
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let mut name = strip(&wanted.name);
         if name.is_empty() && !wanted.passive {
-            name = server_name(&wanted.unique);
+            name = server_name(unique);
         }
-        let wanted = Wanted {
+        let owner = wanted.exclusive.then_some(connection);
+        let wanted = DeclareQueue {
+            // RabbitMQ's exclusive queues are never durable, and may be declared again either way.
+            durable: wanted.durable && !wanted.exclusive,
             arguments: arguments::with_type(wanted.arguments),
             ..wanted
         };
         if let Some(queue) = self.vhost(vhost)?.queue(&name) {
             if wanted.passive {
                 queue.check_owner(connection)?;
-            } else if queue.owner != wanted.owner {
+            } else if queue.owner != owner {
                 // Also if the owner itself asks for it not to be exclusive.
                 return Err(queue.locked());
             } else {
@@ -65,10 +58,23 @@ impl<R> Catalog<R> {
             });
         }
         arguments::check_queue(&wanted.arguments, &name, vhost)?;
-        Ok(Answer::Queue(self.create_queue(vhost, name.into(), wanted, turn)))
+        Ok(Answer::Queue(self.create_queue(
+            vhost,
+            name.into(),
+            wanted,
+            owner,
+            turn,
+        )))
     }
 
-    fn create_queue(&mut self, vhost: &Name, name: Name, wanted: Wanted, turn: &mut Turn<R>) -> Arc<Queue> {
+    fn create_queue(
+        &mut self,
+        vhost: &Name,
+        name: Name,
+        wanted: DeclareQueue,
+        owner: Option<ConnectionId>,
+        turn: &mut Turn<R>,
+    ) -> Arc<Queue> {
         if self.next_queue >= self.reserved {
             self.record(
                 Record::QueueIdsReserved {
@@ -82,7 +88,7 @@ impl<R> Catalog<R> {
             vhost: vhost.clone(),
             name,
             durable: wanted.durable,
-            owner: wanted.owner,
+            owner,
             auto_delete: wanted.auto_delete,
             arguments: Arc::new(wanted.arguments),
         });
@@ -102,16 +108,12 @@ impl<R> Catalog<R> {
         durable: bool,
         turn: &mut Turn<R>,
     ) {
-        let wanted = Wanted {
-            name: String::new(),
-            passive: false,
+        let wanted = DeclareQueue {
             durable,
-            owner: None,
-            auto_delete: false,
             arguments: arguments::with_type(arguments),
-            unique: [0; 16],
+            ..DeclareQueue::default()
         };
-        self.create_queue(vhost, name, wanted, turn);
+        self.create_queue(vhost, name, wanted, None, turn);
     }
 
     pub(super) fn delete_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Result<Answer, Refusal> {

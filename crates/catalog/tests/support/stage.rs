@@ -2,8 +2,9 @@
 
 use crate::words::{bare, flag, split, table};
 use catalog::{
-    Answer, Catalog, Destination, Effect, Envelope, Metadata, Name, PasswordHash, PolicyKind, Quota, QuotaOf,
-    Record, Refusal, RefusalKind, Request, Verb, WantedBinding,
+    Answer, Catalog, DeclareExchange, DeclareQueue, Destination, Effect, Envelope, Metadata, Name,
+    PasswordHash, PolicyKind, PutPolicy, Quota, QuotaOf, Record, Refusal, RefusalKind, Request, Verb,
+    WantedBinding,
 };
 use model::properties::PropertiesBuilder;
 use model::{ConnectionId, Machine, Outcome, Timestamp};
@@ -351,16 +352,18 @@ fn declare_exchange(mut words: Vec<String>) -> Request<()> {
         ["passive", "durable", "auto-delete", "internal"].map(|word| flag(&mut words, word));
     Request::DeclareExchange {
         vhost: "/".into(),
-        name: bare(&words[0]),
-        kind: words
-            .get(1)
-            .map(|word| bare(word))
-            .unwrap_or_else(|| "direct".into()),
-        passive,
-        durable,
-        auto_delete,
-        internal,
-        arguments,
+        declare: DeclareExchange {
+            name: bare(&words[0]),
+            kind: words
+                .get(1)
+                .map(|word| bare(word))
+                .unwrap_or_else(|| "direct".into()),
+            passive,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        },
         reply: (),
     }
 }
@@ -371,12 +374,14 @@ fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -
         ["passive", "durable", "exclusive", "auto-delete"].map(|word| flag(&mut words, word));
     Request::DeclareQueue {
         vhost: "/".into(),
-        name: bare(&words[0]),
-        passive,
-        durable,
-        exclusive,
-        auto_delete,
-        arguments,
+        declare: DeclareQueue {
+            name: bare(&words[0]),
+            passive,
+            durable,
+            exclusive,
+            auto_delete,
+            arguments,
+        },
         connection,
         unique: [unique; 16],
         reply: (),
@@ -451,10 +456,12 @@ fn put_policy(verb: &str, mut words: Vec<String>) -> Request<()> {
             _ => PolicyKind::User,
         },
         name: bare(&words[0]).into(),
-        pattern: bare(&words[1]),
-        apply_to: after("for").unwrap_or("all".into()),
-        priority: after("at").map_or(0, |it| it.parse().unwrap()),
-        definition,
+        policy: PutPolicy {
+            pattern: bare(&words[1]),
+            apply_to: after("for").unwrap_or("all".into()),
+            priority: after("at").map_or(0, |it| it.parse().unwrap()),
+            definition,
+        },
         reply: (),
     }
 }
