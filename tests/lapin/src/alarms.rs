@@ -4,11 +4,10 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_lite::{Stream, StreamExt};
-use lapin::options::{BasicPublishOptions, QueueDeclareOptions, QueueDeleteOptions};
-use lapin::types::FieldTable;
+use lapin::options::{BasicPublishOptions, QueueDeleteOptions};
 use lapin::{BasicProperties, Event};
 
-use crate::world::{Case, DEADLINE, Failure, Outcome, World, alarm_port, drain};
+use crate::world::{Case, DEADLINE, Failure, Outcome, World, alarm_port, drain, durable_queue};
 use crate::{case, equal};
 
 pub fn cases() -> Vec<Case> {
@@ -35,14 +34,7 @@ async fn blocked_and_unblocked(world: &World) -> Outcome {
     let publisher = connection.create_channel().await?;
     let consuming = world.connect(&alarm_port()).await?;
     let consumer = consuming.create_channel().await?;
-    let queue = world.name();
-    consumer
-        .queue_declare(
-            queue.clone(),
-            QueueDeclareOptions::durable(),
-            FieldTable::default(),
-        )
-        .await?;
+    let queue = durable_queue(world, &consumer).await?;
     let publish = async |body: &'static [u8]| -> Result<(), Failure> {
         let options = BasicPublishOptions::default();
         publisher

@@ -27,33 +27,21 @@ async fn not_found(world: World) -> Outcome {
     let no_queue = format!("NOT_FOUND - no queue '{missing}' in vhost '/'");
     let no_exchange = format!("NOT_FOUND - no exchange '{missing}' in vhost '/'");
     let channel = connection.create_channel().await?;
-    refused(
-        channel
-            .basic_get(missing.clone(), BasicGetOptions::default())
-            .await,
-        404,
-        false,
-        &no_queue,
-    )?;
+    let got = channel
+        .basic_get(missing.clone(), BasicGetOptions::default())
+        .await;
+    refused(got, 404, false, &no_queue)?;
     let channel = connection.create_channel().await?;
-    refused(
-        channel
-            .queue_purge(missing.clone(), QueuePurgeOptions::default())
-            .await,
-        404,
-        false,
-        &no_queue,
-    )?;
+    let purged = channel
+        .queue_purge(missing.clone(), QueuePurgeOptions::default())
+        .await;
+    refused(purged, 404, false, &no_queue)?;
     let channel = connection.create_channel().await?;
     let options = BasicConsumeOptions::default();
-    refused(
-        channel
-            .basic_consume(missing.clone(), "".into(), options, FieldTable::default())
-            .await,
-        404,
-        false,
-        &no_queue,
-    )?;
+    let consuming = channel
+        .basic_consume(missing.clone(), "".into(), options, FieldTable::default())
+        .await;
+    refused(consuming, 404, false, &no_queue)?;
     let channel = connection.create_channel().await?;
     let queue = own_queue(&channel, FieldTable::default()).await?;
     let options = QueueBindOptions::default();

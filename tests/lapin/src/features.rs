@@ -13,7 +13,7 @@ use lapin::{BasicProperties, Channel, Consumer, ExchangeKind};
 
 use crate::world::{
     Case, Failure, Outcome, World, bodies, consume, drain, fill, numbers, own_queue, port, prefetch, publish,
-    ready, refused, take, text,
+    ready, refused, take, text, with, words,
 };
 use crate::{case, equal};
 
@@ -39,18 +39,6 @@ pub fn cases() -> Vec<Case> {
         case!(requests_are_answered_over_direct_reply_to),
         case!(copies_go_by_cc),
     ]
-}
-
-fn with(entries: &[(&str, AMQPValue)]) -> FieldTable {
-    let mut table = FieldTable::default();
-    for (key, value) in entries {
-        table.insert((*key).into(), value.clone());
-    }
-    table
-}
-
-fn words(text: &str) -> AMQPValue {
-    AMQPValue::LongString(text.into())
 }
 
 async fn a_queue_that_nobody_uses_ends(world: World) -> Outcome {

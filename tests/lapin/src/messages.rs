@@ -4,13 +4,13 @@ use futures_lite::StreamExt;
 use lapin::BasicProperties;
 use lapin::options::{
     BasicAckOptions, BasicGetOptions, BasicNackOptions, BasicPublishOptions, BasicRecoverOptions,
-    BasicRejectOptions, QueueDeclareOptions, QueueDeleteOptions,
+    BasicRejectOptions, QueueDeleteOptions,
 };
 use lapin::types::{AMQPValue, FieldTable};
 
 use crate::world::{
-    Case, DEADLINE, Outcome, World, bodies, consume, drain, fill, numbers, own_queue, port, prefetch,
-    publish, ready, take, text,
+    Case, DEADLINE, Outcome, World, bodies, consume, drain, durable_queue, fill, numbers, own_queue, port,
+    prefetch, publish, ready, take, text,
 };
 use crate::{case, equal};
 
@@ -35,14 +35,7 @@ pub fn cases() -> Vec<Case> {
 
 async fn confirms_one_by_one(world: World) -> Outcome {
     let (_connection, channel) = world.confirming().await?;
-    let queue = world.name();
-    channel
-        .queue_declare(
-            queue.clone(),
-            QueueDeclareOptions::durable(),
-            FieldTable::default(),
-        )
-        .await?;
+    let queue = durable_queue(&world, &channel).await?;
     for n in 1..=10 {
         let persistent = BasicProperties::default().with_delivery_mode(2);
         publish(&channel, &"".into(), queue.as_str(), "x", persistent).await?;
@@ -300,14 +293,7 @@ async fn get_counts_down_to_empty(world: World) -> Outcome {
 
 async fn a_consumer_is_told_that_its_queue_was_deleted(world: World) -> Outcome {
     let (_connection, channel) = world.confirming().await?;
-    let queue = world.name();
-    channel
-        .queue_declare(
-            queue.clone(),
-            QueueDeclareOptions::durable(),
-            FieldTable::default(),
-        )
-        .await?;
+    let queue = durable_queue(&world, &channel).await?;
     let mut consumer = consume(&channel, &queue, false).await?;
     let other = world.connect(&port()).await?;
     let deleting = other.create_channel().await?;

@@ -5,7 +5,7 @@ use lapin::options::{BasicAckOptions, BasicNackOptions, ExchangeDeclareOptions, 
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, ExchangeKind};
 
-use crate::world::{Case, Outcome, World, bodies, consume, drain, own_queue, publish, take};
+use crate::world::{Case, Outcome, World, bodies, consume, drain, own_queue, publish, take, with, words};
 use crate::{case, equal};
 
 const REASON: &str = "RabbitMQ has it in quorum queues or plugins only";
@@ -22,18 +22,6 @@ pub fn cases() -> Vec<Case> {
         case!(groups_take_turns, leveret_only = REASON),
         case!(a_delayed_message_waits_in_its_exchange, leveret_only = REASON),
     ]
-}
-
-fn with(entries: &[(&str, AMQPValue)]) -> FieldTable {
-    let mut table = FieldTable::default();
-    for (key, value) in entries {
-        table.insert((*key).into(), value.clone());
-    }
-    table
-}
-
-fn words(text: &str) -> AMQPValue {
-    AMQPValue::LongString(text.into())
 }
 
 fn headers(entries: &[(&str, AMQPValue)]) -> BasicProperties {

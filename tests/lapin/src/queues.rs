@@ -8,7 +8,8 @@ use lapin::options::{
 use lapin::types::{AMQPValue, FieldTable};
 
 use crate::world::{
-    Case, Outcome, World, consume, drain, fill, numbers, own_queue, port, publish, ready, refused,
+    Case, Outcome, World, consume, drain, durable_queue, fill, numbers, own_queue, port, publish, ready,
+    refused,
 };
 use crate::{case, equal};
 
@@ -154,14 +155,7 @@ async fn the_last_declared_queue_is_meant_by_the_empty_name(world: World) -> Out
 
 async fn durable_queue_after_a_restart(world: World) -> Outcome {
     let (connection, channel) = world.confirming().await?;
-    let queue = world.name();
-    channel
-        .queue_declare(
-            queue.clone(),
-            QueueDeclareOptions::durable(),
-            FieldTable::default(),
-        )
-        .await?;
+    let queue = durable_queue(&world, &channel).await?;
     let options = QueueBindOptions::default();
     channel
         .queue_bind(

@@ -13,7 +13,7 @@ use lapin::options::{
     BasicConsumeOptions, BasicGetOptions, BasicPublishOptions, BasicQosOptions, ConfirmSelectOptions,
     QueueDeclareOptions,
 };
-use lapin::types::{FieldTable, ShortString};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, Consumer, ErrorKind};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -137,6 +137,29 @@ pub async fn own_queue(channel: &Channel, arguments: FieldTable) -> Result<Short
         .queue_declare("".into(), QueueDeclareOptions::exclusive(), arguments)
         .await?;
     Ok(queue.name().clone())
+}
+
+/// A durable queue of a name of its own.
+pub async fn durable_queue(world: &World, channel: &Channel) -> Result<ShortString, Failure> {
+    let queue = world.name();
+    let options = QueueDeclareOptions::durable();
+    channel
+        .queue_declare(queue.clone(), options, FieldTable::default())
+        .await?;
+    Ok(queue)
+}
+
+/// Arguments or headers.
+pub fn with(entries: &[(&str, AMQPValue)]) -> FieldTable {
+    let mut table = FieldTable::default();
+    for (key, value) in entries {
+        table.insert((*key).into(), value.clone());
+    }
+    table
+}
+
+pub fn words(text: &str) -> AMQPValue {
+    AMQPValue::LongString(text.into())
 }
 
 /// Publishes and waits for the confirm.
