@@ -30,8 +30,9 @@ impl Limits {
         handshake_ms: 10_000,
     };
 
-    /// For messages that were taken already: what the broker adds to their headers, such as a long history of deaths, may
-    /// take them beyond what a client may send, and they must be read all the same.
+    /// For what was taken already: what the broker adds to a message's headers, such as a long history of deaths, may take
+    /// them beyond what a client may send, and arguments may have been declared within wider limits. They must be read all
+    /// the same, and cannot be larger than their bytes.
     pub const STORED: Self = Self {
         table_depth: usize::MAX,
         table_entries: usize::MAX,

@@ -385,12 +385,7 @@ impl<'a> Reader<'a> {
 
     fn table(&mut self) -> Option<Table> {
         // It was within limits when it was declared, perhaps wider ones; it still cannot be larger than its bytes.
-        let limits = Limits {
-            table_depth: usize::MAX,
-            table_entries: usize::MAX,
-            ..Limits::default()
-        };
-        Table::decode(self.bytes()?, &limits).ok()
+        Table::decode(self.bytes()?, &Limits::STORED).ok()
     }
 
     fn destination(&mut self) -> Option<Destination> {
