@@ -4,10 +4,9 @@ use crate::arguments::queue_settings;
 use crate::binding::{Binding, ByDestination};
 use crate::exchange::{Own, PREDECLARED};
 use crate::routing::{Envelope, Found};
-use crate::{Destination, Exchange, ExchangeKind, Metadata, Name, Policies, Queue, QueueSettings, Quota};
+use crate::{Destination, Exchange, Metadata, Name, Policies, Queue, QueueSettings, Quota};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
-use model::table::Table;
 use smallvec::SmallVec;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -39,7 +38,17 @@ impl Vhost {
             metadata: Arc::default(),
         };
         for (name, kind, internal) in PREDECLARED {
-            vhost.add_exchange(name.into(), kind, true, false, internal, Arc::default());
+            let of = vhost.name.clone();
+            let arguments = Arc::default();
+            vhost.add_exchange(Exchange::new(
+                of,
+                name.into(),
+                kind,
+                true,
+                false,
+                internal,
+                arguments,
+            ));
         }
         vhost
     }
@@ -203,29 +212,11 @@ impl Vhost {
         }
     }
 
-    /// Adds an exchange, unless it exists.
-    pub(crate) fn add_exchange(
-        &mut self,
-        name: Name,
-        kind: ExchangeKind,
-        durable: bool,
-        auto_delete: bool,
-        internal: bool,
-        arguments: Arc<Table>,
-    ) {
-        if self.exchanges.contains_key(&name) {
-            return;
+    /// Adds an exchange of it, unless it exists.
+    pub(crate) fn add_exchange(&mut self, exchange: Exchange) {
+        if !self.exchanges.contains_key(&exchange.name) {
+            self.exchanges.insert(exchange.name.clone(), Arc::new(exchange));
         }
-        let exchange = Exchange::new(
-            self.name.clone(),
-            name.clone(),
-            kind,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-        );
-        self.exchanges.insert(name, Arc::new(exchange));
     }
 
     /// Removes an exchange and all bindings from and to it.

@@ -4,8 +4,8 @@ use super::Catalog;
 use crate::binding::{Binding, Target};
 use crate::routing::HeaderMatch;
 use crate::{
-    Destination, ExchangeKind, Name, Pattern, Permission, Queue, Quota, QuotaOf, Record, TopicPermission,
-    User, Vhost,
+    Destination, Exchange, ExchangeKind, Name, Pattern, Permission, Queue, Quota, QuotaOf, Record,
+    TopicPermission, User, Vhost,
 };
 use model::QueueId;
 use model::table::Table;
@@ -58,14 +58,15 @@ impl<R> Catalog<R> {
                 arguments,
             } => {
                 if let Some(vhost) = self.vhost_mut(vhost) {
-                    vhost.add_exchange(
+                    vhost.add_exchange(Exchange::new(
+                        vhost.name.clone(),
                         name.clone(),
                         *kind,
                         *durable,
                         *auto_delete,
                         *internal,
                         arguments.clone(),
-                    );
+                    ));
                 }
             }
             Record::ExchangeDeleted { vhost, name, .. } => {
