@@ -35,6 +35,23 @@ impl fmt::Display for Destination {
     }
 }
 
+/// A binding as it is asked for and written down: by the names of its ends, which need not exist.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedBinding {
+    /// The virtual host.
+    pub vhost: Name,
+    /// The exchange that messages come from.
+    pub source: Name,
+    /// Where they go.
+    pub destination: Destination,
+    /// The binding key.
+    pub routing_key: Box<[u8]>,
+    /// In any order.
+    pub arguments: Table,
+    /// Survives a restart.
+    pub durable: bool,
+}
+
 /// Where a binding leads, for routing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
@@ -88,6 +105,18 @@ impl Binding {
             arguments_key: key.into(),
             target,
             headers,
+        }
+    }
+
+    /// The names that this one goes by.
+    pub(crate) fn named(&self, vhost: &Name) -> NamedBinding {
+        NamedBinding {
+            vhost: vhost.clone(),
+            source: self.source.clone(),
+            destination: self.destination.clone(),
+            routing_key: self.routing_key.clone(),
+            arguments: self.arguments.clone(),
+            durable: self.durable,
         }
     }
 

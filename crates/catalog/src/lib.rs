@@ -43,7 +43,7 @@ pub mod user;
 pub mod vhost;
 pub mod view;
 
-pub use binding::{Binding, Destination};
+pub use binding::{Binding, Destination, NamedBinding};
 pub use cache::Cache;
 pub use effect::{Answer, Effect};
 pub use exchange::{Exchange, ExchangeKind};

@@ -275,12 +275,12 @@ impl<R> Catalog<R> {
                 vhost,
                 binding,
                 reply,
-            } => (reply, self.bind(&vhost, &binding, turn)),
+            } => (reply, self.bind(&vhost, binding, turn)),
             Request::Unbind {
                 vhost,
                 binding,
                 reply,
-            } => (reply, self.unbind(&vhost, &binding, turn)),
+            } => (reply, self.unbind(&vhost, binding, turn)),
             other => {
                 let reason = "nobody decides this request".into();
                 (other.into_reply(), Err(Refusal::Internal { reason }))

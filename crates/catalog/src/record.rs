@@ -3,7 +3,7 @@
 mod codec;
 
 use crate::{
-    Destination, ExchangeKind, Metadata, Name, PasswordHash, Policy, PolicyKind, Queue, Quota, QuotaOf,
+    ExchangeKind, Metadata, Name, NamedBinding, PasswordHash, Policy, PolicyKind, Queue, Quota, QuotaOf,
     TopicPermission,
 };
 use model::QueueId;
@@ -54,23 +54,9 @@ pub enum Record {
     /// A queue is gone.
     QueueDeleted { id: QueueId, durable: bool },
     /// A binding exists.
-    Bound {
-        vhost: Name,
-        source: Name,
-        destination: Destination,
-        routing_key: Box<[u8]>,
-        arguments: Table,
-        durable: bool,
-    },
+    Bound(NamedBinding),
     /// A binding is gone. One of a doomed queue is not `durable`, whatever it was: the queue's end takes it along.
-    Unbound {
-        vhost: Name,
-        source: Name,
-        destination: Destination,
-        routing_key: Box<[u8]>,
-        arguments: Table,
-        durable: bool,
-    },
+    Unbound(NamedBinding),
     /// A policy exists, in place of any of its kind and name.
     PolicyPut(Arc<Policy>),
     /// A policy is gone.
@@ -111,9 +97,8 @@ impl Record {
             Self::ExchangeDeclared { durable, .. }
             | Self::ExchangeDeleted { durable, .. }
             | Self::QueueDoomed { durable, .. }
-            | Self::QueueDeleted { durable, .. }
-            | Self::Bound { durable, .. }
-            | Self::Unbound { durable, .. } => *durable,
+            | Self::QueueDeleted { durable, .. } => *durable,
+            Self::Bound(binding) | Self::Unbound(binding) => binding.durable,
             Self::QueueDeclared(queue) => queue.survives_restart(),
             _ => true,
         }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use catalog::{
-    ApplyTo, Destination, ExchangeKind, Metadata, PasswordHash, Pattern, Policy, PolicyKind, Queue, Quota,
-    QuotaOf, Record, TopicPermission,
+    ApplyTo, Destination, ExchangeKind, Metadata, NamedBinding, PasswordHash, Pattern, Policy, PolicyKind,
+    Queue, Quota, QuotaOf, Record, TopicPermission,
 };
 use model::QueueId;
 use model::table::{Table, Value};
@@ -76,25 +76,25 @@ fn objects() -> Vec<(Record, &'static str)> {
 fn bindings() -> Vec<(Record, &'static str)> {
     vec![
         (
-            Record::Bound {
+            Record::Bound(NamedBinding {
                 vhost: "/".into(),
                 source: "x".into(),
                 destination: Destination::Queue("q".into()),
                 routing_key: b"key\xff"[..].into(),
                 arguments: arguments(),
                 durable: true,
-            },
+            }),
             r"\x01\x0b\x01\x00\x00\x00/\x01\x00\x00\x00x\x00\x01\x00\x00\x00q\x04\x00\x00\x00key\xff\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07\x01",
         ),
         (
-            Record::Unbound {
+            Record::Unbound(NamedBinding {
                 vhost: "/".into(),
                 source: "x".into(),
                 destination: Destination::Exchange("y".into()),
                 routing_key: Box::default(),
                 arguments: Table::new(),
                 durable: false,
-            },
+            }),
             r"\x01\x0c\x01\x00\x00\x00/\x01\x00\x00\x00x\x01\x01\x00\x00\x00y\x00\x00\x00\x00\x00\x00\x00\x00\x00",
         ),
     ]

@@ -1,7 +1,7 @@
 //! Which events the catalog's records are: RabbitMQ's names and details.
 
 use crate::events::Happening;
-use catalog::{Destination, Name, PolicyKind, Queue, Quota, QuotaOf, Record, View};
+use catalog::{Destination, Name, NamedBinding, PolicyKind, Queue, Quota, QuotaOf, Record, View};
 use model::table::{Table, Value};
 use std::sync::Arc;
 
@@ -73,36 +73,8 @@ fn happening(record: &Record, before: &View) -> Option<Happening> {
             .with("arguments", shown(arguments)),
         Record::ExchangeDeleted { vhost, name, .. } => named("exchange.deleted", name, vhost),
         Record::QueueDeclared(queue) => declared(queue)?,
-        Record::Bound {
-            vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            ..
-        } => bound(
-            "binding.created",
-            vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-        ),
-        Record::Unbound {
-            vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            ..
-        } => bound(
-            "binding.deleted",
-            vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-        ),
+        Record::Bound(binding) => bound("binding.created", binding),
+        Record::Unbound(binding) => bound("binding.deleted", binding),
         other => return ruled(other, before),
     })
 }
@@ -248,26 +220,19 @@ fn declared(queue: &Queue) -> Option<Happening> {
     )
 }
 
-fn bound(
-    key: &'static str,
-    vhost: &Name,
-    source: &Name,
-    destination: &Destination,
-    routing_key: &[u8],
-    arguments: &Table,
-) -> Happening {
-    let kind = match destination {
+fn bound(key: &'static str, binding: &NamedBinding) -> Happening {
+    let kind = match binding.destination {
         Destination::Queue(_) => "queue",
         Destination::Exchange(_) => "exchange",
     };
     Happening::new(key)
-        .with("source_name", &**source)
+        .with("source_name", &*binding.source)
         .with("source_kind", "exchange")
-        .with("destination_name", &**destination.name())
+        .with("destination_name", &**binding.destination.name())
         .with("destination_kind", kind)
-        .with("routing_key", Value::LongStr(routing_key.into()))
-        .with("arguments", shown(arguments))
-        .with("vhost", &**vhost)
+        .with("routing_key", Value::LongStr(binding.routing_key.to_vec()))
+        .with("arguments", shown(&binding.arguments))
+        .with("vhost", &*binding.vhost)
 }
 
 /// Arguments as a table, which programs can read; RabbitMQ writes them as Erlang's terms.

@@ -4,11 +4,10 @@ use super::Catalog;
 use crate::binding::{Binding, Target};
 use crate::routing::HeaderMatch;
 use crate::{
-    Destination, Exchange, ExchangeKind, Name, Pattern, Permission, Queue, Quota, QuotaOf, Record,
-    TopicPermission, User, Vhost,
+    Destination, Exchange, ExchangeKind, Name, NamedBinding, Pattern, Permission, Queue, Quota, QuotaOf,
+    Record, TopicPermission, User, Vhost,
 };
 use model::QueueId;
-use model::table::Table;
 use std::sync::Arc;
 
 impl<R> Catalog<R> {
@@ -79,29 +78,13 @@ impl<R> Catalog<R> {
                 self.view.doomed.insert(*id);
             }
             Record::QueueDeleted { id, .. } => self.take_queue_deleted(*id),
-            Record::Bound {
-                vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                durable,
-            } => {
-                let binding = self.binding(vhost, source, destination, routing_key, arguments, *durable);
-                if let (Some(binding), Some(vhost)) = (binding, self.vhost_mut(vhost)) {
+            Record::Bound(named) => {
+                if let (Some(binding), Some(vhost)) = (self.binding(named), self.vhost_mut(&named.vhost)) {
                     vhost.add_binding(binding);
                 }
             }
-            Record::Unbound {
-                vhost,
-                source,
-                destination,
-                routing_key,
-                arguments,
-                durable,
-            } => {
-                let binding = self.binding(vhost, source, destination, routing_key, arguments, *durable);
-                if let (Some(binding), Some(vhost)) = (binding, self.vhost_mut(vhost)) {
+            Record::Unbound(named) => {
+                if let (Some(binding), Some(vhost)) = (self.binding(named), self.vhost_mut(&named.vhost)) {
                     vhost.remove_binding(binding);
                 }
             }
@@ -256,19 +239,11 @@ impl<R> Catalog<R> {
     }
 
     /// The binding of these names, if both ends exist.
-    pub(super) fn binding(
-        &self,
-        vhost: &str,
-        source: &str,
-        destination: &Destination,
-        routing_key: &[u8],
-        arguments: &Table,
-        durable: bool,
-    ) -> Option<Arc<Binding>> {
-        let vhost = self.view.vhost(vhost)?;
-        let source = vhost.exchange(source)?;
+    pub(super) fn binding(&self, named: &NamedBinding) -> Option<Arc<Binding>> {
+        let vhost = self.view.vhost(&named.vhost)?;
+        let source = vhost.exchange(&named.source)?;
         // The names of what exists are shared by all its bindings.
-        let (destination, target) = match destination {
+        let (destination, target) = match &named.destination {
             Destination::Queue(name) => {
                 let queue = vhost.queue(name)?;
                 (Destination::Queue(queue.name.clone()), Target::Queue(queue.id))
@@ -283,16 +258,18 @@ impl<R> Catalog<R> {
         };
         let headers = match source.choice() {
             // Arguments were checked when they were bound.
-            ExchangeKind::Headers => Some(HeaderMatch::new(arguments).unwrap_or(HeaderMatch::nothing())),
+            ExchangeKind::Headers => {
+                Some(HeaderMatch::new(&named.arguments).unwrap_or(HeaderMatch::nothing()))
+            }
             _ => None,
         };
         Some(Arc::new(Binding::new(
             source.name.clone(),
             destination,
             target,
-            routing_key,
-            arguments,
-            durable,
+            &named.routing_key,
+            &named.arguments,
+            named.durable,
             headers,
         )))
     }

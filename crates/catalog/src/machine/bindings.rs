@@ -4,7 +4,9 @@ use super::{Catalog, Turn};
 use crate::binding::Binding;
 use crate::request::strip;
 use crate::routing::{HeaderMatch, spread, topic};
-use crate::{Answer, Destination, Exchange, ExchangeKind, Name, Record, Refusal, WantedBinding};
+use crate::{
+    Answer, Destination, Exchange, ExchangeKind, Name, NamedBinding, Record, Refusal, WantedBinding,
+};
 use model::QueueId;
 use std::sync::Arc;
 
@@ -16,17 +18,20 @@ impl<R> Catalog<R> {
     pub(super) fn bind(
         &mut self,
         vhost: &Name,
-        wanted: &WantedBinding,
+        wanted: WantedBinding,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let (source, destination) = wanted.ends()?;
+        let connection = wanted.connection;
+        let mut wanted = wanted.named(vhost)?;
         let at = self.vhost(vhost)?;
         let no_exchange = |name: &str| Refusal::NoExchange {
             exchange: name.into(),
             vhost: vhost.to_string(),
         };
-        let exchange = at.exchange(&source).ok_or_else(|| no_exchange(&source))?;
-        let (durable, queue) = match &destination {
+        let exchange = at
+            .exchange(&wanted.source)
+            .ok_or_else(|| no_exchange(&wanted.source))?;
+        let (durable, queue) = match &wanted.destination {
             Destination::Queue(name) => {
                 let no_queue = || Refusal::NoQueue {
                     queue: name.to_string(),
@@ -39,11 +44,10 @@ impl<R> Catalog<R> {
                 (at.exchange(name).ok_or_else(|| no_exchange(name))?.durable, None)
             }
         };
-        wanted.check(exchange)?;
-        queue.map_or(Ok(()), |queue| queue.check_owner(wanted.connection))?;
-        let durable = durable && exchange.durable;
-        let (key, arguments) = (&wanted.routing_key, &wanted.arguments);
-        let Some(binding) = self.binding(vhost, &source, &destination, key, arguments, durable) else {
+        check(&wanted, exchange)?;
+        queue.map_or(Ok(()), |queue| queue.check_owner(connection))?;
+        wanted.durable = durable && exchange.durable;
+        let Some(binding) = self.binding(&wanted) else {
             return Err(Refusal::Internal {
                 reason: "the ends of a binding were there and are not".into(),
             });
@@ -51,36 +55,28 @@ impl<R> Catalog<R> {
         if at.known(&binding).is_some() {
             return Ok(Answer::Done);
         }
-        let record = Record::Bound {
-            vhost: vhost.clone(),
-            source: binding.source.clone(),
-            destination: binding.destination.clone(),
-            routing_key: binding.routing_key.clone(),
-            arguments: binding.arguments.clone(),
-            durable,
-        };
-        self.fact(record, turn)
+        self.fact(Record::Bound(binding.named(vhost)), turn)
     }
 
     /// Whatever does not exist is not bound: only the default exchange and other connections' queues are refused.
     pub(super) fn unbind(
         &mut self,
         vhost: &Name,
-        wanted: &WantedBinding,
+        wanted: WantedBinding,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let (source, destination) = wanted.ends()?;
+        let connection = wanted.connection;
+        let wanted = wanted.named(vhost)?;
         let at = self.vhost(vhost)?;
-        let (key, arguments) = (&wanted.routing_key, &wanted.arguments);
-        let binding = self.binding(vhost, &source, &destination, key, arguments, false);
+        let binding = self.binding(&wanted);
         let Some(binding) = binding.and_then(|binding| at.known(&binding).cloned()) else {
             return Ok(Answer::Done);
         };
-        if let Destination::Queue(name) = &destination {
+        if let Destination::Queue(name) = &wanted.destination {
             at.queue(name)
-                .map_or(Ok(()), |queue| queue.check_owner(wanted.connection))?;
+                .map_or(Ok(()), |queue| queue.check_owner(connection))?;
         }
-        self.record(unbound(vhost, &binding, binding.durable), turn);
+        self.record(Record::Unbound(binding.named(vhost)), turn);
         self.delete_unused(vhost, vec![binding.source.clone()], turn);
         Ok(Answer::Done)
     }
@@ -108,27 +104,20 @@ impl<R> Catalog<R> {
         // Those of one source stand side by side.
         sources.dedup();
         for binding in &some {
-            self.record(unbound(&vhost, binding, false), turn);
+            let unbound = NamedBinding {
+                durable: false,
+                ..binding.named(&vhost)
+            };
+            self.record(Record::Unbound(unbound), turn);
         }
         self.delete_unused(&vhost, sources, turn);
         Ok(Answer::Cleared(some.len()))
     }
 }
 
-fn unbound(vhost: &Name, binding: &Binding, durable: bool) -> Record {
-    Record::Unbound {
-        vhost: vhost.clone(),
-        source: binding.source.clone(),
-        destination: binding.destination.clone(),
-        routing_key: binding.routing_key.clone(),
-        arguments: binding.arguments.clone(),
-        durable,
-    }
-}
-
 impl WantedBinding {
-    /// Source and destination, unless one is the default exchange.
-    fn ends(&self) -> Result<(String, Destination), Refusal> {
+    /// Its names as they count, unless one end is the default exchange. It is not durable before somebody says so.
+    fn named(self, vhost: &Name) -> Result<NamedBinding, Refusal> {
         let source = strip(&self.source);
         let destination = match &self.destination {
             Destination::Queue(name) => Destination::Queue(strip(name).into()),
@@ -138,47 +127,54 @@ impl WantedBinding {
         if source.is_empty() || to_default {
             return Err(Refusal::DefaultExchange);
         }
-        Ok((source, destination))
+        Ok(NamedBinding {
+            vhost: vhost.clone(),
+            source: source.into(),
+            destination,
+            routing_key: self.routing_key.into(),
+            arguments: self.arguments,
+            durable: false,
+        })
     }
+}
 
-    /// What the exchange's kind asks of a binding; the texts are RabbitMQ's.
-    fn check(&self, exchange: &Exchange) -> Result<(), Refusal> {
-        match exchange.choice() {
-            ExchangeKind::Headers => {
-                HeaderMatch::new(&self.arguments).map_err(|text| Refusal::InvalidBinding { text })?;
-            }
-            ExchangeKind::Topic => {
-                let hashes = topic::hashes(&self.routing_key);
-                if hashes > HASHES {
-                    let key = String::from_utf8_lossy(&self.routing_key);
-                    return Err(Refusal::InvalidBinding {
-                        text: format!(
-                            "Topic binding key '{key}' uses {hashes} '#' wildcards, at most {HASHES} are allowed"
-                        ),
-                    });
-                }
-            }
-            ExchangeKind::ConsistentHash => {
-                spread::weight(&self.routing_key).map_err(|text| Refusal::InvalidBinding { text })?;
-            }
-            ExchangeKind::LocalRandom => {
-                let text = match &self.destination {
-                    _ if !self.routing_key.is_empty() => {
-                        let key = String::from_utf8_lossy(&self.routing_key);
-                        format!("Non empty binding '{key}' key not permitted")
-                    }
-                    Destination::Exchange(_) => "Destination not found".into(),
-                    Destination::Queue(_) => return Ok(()),
-                };
-                return Err(Refusal::InvalidBinding { text });
-            }
-            ExchangeKind::Direct
-            | ExchangeKind::Fanout
-            | ExchangeKind::ModulusHash
-            | ExchangeKind::Random
-            | ExchangeKind::Delayed
-            | ExchangeKind::Deduplication => {}
+/// What the exchange's kind asks of a binding; the texts are RabbitMQ's.
+fn check(wanted: &NamedBinding, exchange: &Exchange) -> Result<(), Refusal> {
+    match exchange.choice() {
+        ExchangeKind::Headers => {
+            HeaderMatch::new(&wanted.arguments).map_err(|text| Refusal::InvalidBinding { text })?;
         }
-        Ok(())
+        ExchangeKind::Topic => {
+            let hashes = topic::hashes(&wanted.routing_key);
+            if hashes > HASHES {
+                let key = String::from_utf8_lossy(&wanted.routing_key);
+                return Err(Refusal::InvalidBinding {
+                    text: format!(
+                        "Topic binding key '{key}' uses {hashes} '#' wildcards, at most {HASHES} are allowed"
+                    ),
+                });
+            }
+        }
+        ExchangeKind::ConsistentHash => {
+            spread::weight(&wanted.routing_key).map_err(|text| Refusal::InvalidBinding { text })?;
+        }
+        ExchangeKind::LocalRandom => {
+            let text = match &wanted.destination {
+                _ if !wanted.routing_key.is_empty() => {
+                    let key = String::from_utf8_lossy(&wanted.routing_key);
+                    format!("Non empty binding '{key}' key not permitted")
+                }
+                Destination::Exchange(_) => "Destination not found".into(),
+                Destination::Queue(_) => return Ok(()),
+            };
+            return Err(Refusal::InvalidBinding { text });
+        }
+        ExchangeKind::Direct
+        | ExchangeKind::Fanout
+        | ExchangeKind::ModulusHash
+        | ExchangeKind::Random
+        | ExchangeKind::Delayed
+        | ExchangeKind::Deduplication => {}
     }
+    Ok(())
 }

@@ -6,7 +6,7 @@
 
 use super::{Catalog, Turn};
 use crate::exchange::is_predeclared;
-use crate::{Answer, Binding, Metadata, Name, PolicyKind, QuotaOf, Record, Refusal, Vhost, View};
+use crate::{Answer, Metadata, PolicyKind, QuotaOf, Record, Refusal, Vhost, View};
 
 impl<R> Catalog<R> {
     /// The records of a snapshot change nothing here, so they are not applied; replayed after what came before they change
@@ -111,7 +111,7 @@ fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {
     let bindings = vhost
         .bindings()
         .filter(|binding| binding.durable)
-        .map(|binding| bound(&vhost.name, binding));
+        .map(|binding| Record::Bound(binding.named(&vhost.name)));
     let policies = [PolicyKind::User, PolicyKind::Operator]
         .into_iter()
         .flat_map(|kind| vhost.policies().all(kind))
@@ -131,15 +131,4 @@ fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {
         .chain(exchanges)
         .chain(queues)
         .chain(bindings)
-}
-
-fn bound(vhost: &Name, binding: &Binding) -> Record {
-    Record::Bound {
-        vhost: vhost.clone(),
-        source: binding.source.clone(),
-        destination: binding.destination.clone(),
-        routing_key: binding.routing_key.clone(),
-        arguments: binding.arguments.clone(),
-        durable: true,
-    }
 }

@@ -4,7 +4,9 @@
 mod rules;
 
 use super::Record;
-use crate::{ApplyTo, Destination, ExchangeKind, Name, PasswordHash, Pattern, Policy, PolicyKind, Queue};
+use crate::{
+    ApplyTo, Destination, ExchangeKind, Name, NamedBinding, PasswordHash, Pattern, Policy, PolicyKind, Queue,
+};
 use model::table::Table;
 use model::{Limits, QueueId};
 use std::sync::Arc;
@@ -107,28 +109,8 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             out.tag(tag::QUEUE_DELETED).number(id.0);
             out.byte((*durable).into());
         }
-        Record::Bound {
-            vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            durable,
-        } => {
-            out.tag(tag::BOUND)
-                .binding(vhost, source, destination, routing_key, arguments, *durable);
-        }
-        Record::Unbound {
-            vhost,
-            source,
-            destination,
-            routing_key,
-            arguments,
-            durable,
-        } => {
-            out.tag(tag::UNBOUND)
-                .binding(vhost, source, destination, routing_key, arguments, *durable);
-        }
+        Record::Bound(binding) => out.tag(tag::BOUND).binding(binding),
+        Record::Unbound(binding) => out.tag(tag::UNBOUND).binding(binding),
         Record::PolicyPut(_)
         | Record::PolicyDeleted { .. }
         | Record::QuotaSet { .. }
@@ -231,22 +213,14 @@ impl Writer<'_> {
         self.table(&policy.definition);
     }
 
-    fn binding(
-        &mut self,
-        vhost: &str,
-        source: &str,
-        destination: &Destination,
-        routing_key: &[u8],
-        arguments: &Table,
-        durable: bool,
-    ) {
-        self.text(vhost);
-        self.text(source);
-        self.byte(matches!(destination, Destination::Exchange(_)).into());
-        self.text(destination.name());
-        self.bytes(routing_key);
-        self.table(arguments);
-        self.byte(durable.into());
+    fn binding(&mut self, binding: &NamedBinding) {
+        self.text(&binding.vhost);
+        self.text(&binding.source);
+        self.byte(matches!(binding.destination, Destination::Exchange(_)).into());
+        self.text(binding.destination.name());
+        self.bytes(&binding.routing_key);
+        self.table(&binding.arguments);
+        self.byte(binding.durable.into());
     }
 }
 
@@ -294,22 +268,8 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
             id: QueueId(reader.number()?),
             durable: reader.flag()?,
         },
-        tag::BOUND => Record::Bound {
-            vhost: reader.name()?,
-            source: reader.name()?,
-            destination: reader.destination()?,
-            routing_key: reader.bytes()?.into(),
-            arguments: reader.table()?,
-            durable: reader.flag()?,
-        },
-        tag::UNBOUND => Record::Unbound {
-            vhost: reader.name()?,
-            source: reader.name()?,
-            destination: reader.destination()?,
-            routing_key: reader.bytes()?.into(),
-            arguments: reader.table()?,
-            durable: reader.flag()?,
-        },
+        tag::BOUND => Record::Bound(reader.binding()?),
+        tag::UNBOUND => Record::Unbound(reader.binding()?),
         tag::POLICY_PUT => reader.policy()?,
         tag::POLICY_DELETED => Record::PolicyDeleted {
             vhost: reader.name()?,
@@ -393,6 +353,17 @@ impl<'a> Reader<'a> {
             Destination::Exchange(self.name()?)
         } else {
             Destination::Queue(self.name()?)
+        })
+    }
+
+    fn binding(&mut self) -> Option<NamedBinding> {
+        Some(NamedBinding {
+            vhost: self.name()?,
+            source: self.name()?,
+            destination: self.destination()?,
+            routing_key: self.bytes()?.into(),
+            arguments: self.table()?,
+            durable: self.flag()?,
         })
     }
 
