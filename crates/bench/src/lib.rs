@@ -37,6 +37,7 @@ mod store;
 mod syncs;
 mod table;
 mod target;
+mod wakes;
 mod window;
 
 use clap::Parser;

@@ -1,7 +1,7 @@
 //! What the figures depend on: processor, memory, kernel, disk, and how busy the machine is with other work.
 
-use crate::pauses;
-use crate::results::{DiskSync, Machine};
+use crate::results::{Machine, Probe};
+use crate::{pauses, wakes};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -32,12 +32,14 @@ pub fn describe(directory: &Path, note: Option<&str>) -> Machine {
         os: os(&read("/etc/os-release")),
         disk_sync_us: disk_sync(directory).ok(),
         pauses: Some(pauses::look(cores)),
+        wake_us: wakes::look(cores),
+        halt_poll_us: wakes::halt_poll_us(),
         note: notes.join("; "),
     }
 }
 
 /// Appends blocks to a file and syncs after each, as a broker's log does for a lone durable confirm.
-fn disk_sync(directory: &Path) -> std::io::Result<DiskSync> {
+fn disk_sync(directory: &Path) -> std::io::Result<Probe> {
     let path = directory.join("sync-probe");
     let file = File::create(&path)?;
     let mut times = Vec::new();
@@ -49,19 +51,7 @@ fn disk_sync(directory: &Path) -> std::io::Result<DiskSync> {
     }
     drop(file);
     fs::remove_file(&path)?;
-    times.sort_by(f64::total_cmp);
-    let at = |share: f64| {
-        times
-            .get((times.len() as f64 * share) as usize)
-            .copied()
-            .unwrap_or_default()
-    };
-    Ok(DiskSync {
-        p50: at(0.5),
-        p99: at(0.99),
-        max: times.last().copied().unwrap_or_default(),
-        count: SYNCS,
-    })
+    Ok(Probe::of(times))
 }
 
 fn cpu(cpuinfo: &str) -> String {

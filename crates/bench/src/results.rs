@@ -41,22 +41,50 @@ pub struct Machine {
     pub memory_bytes: u64,
     pub kernel: String,
     pub os: String,
-    /// Absent where the output directory could not be written in that way.
-    pub disk_sync_us: Option<DiskSync>,
+    /// How long an append of 4 KiB with fdatasync takes, in microseconds: what a durable confirm waits for at least. Absent where
+    /// the output directory could not be written in that way.
+    pub disk_sync_us: Option<Probe>,
     /// Before the first visit. Absent in the results of older versions.
     #[serde(default)]
     pub pauses: Option<Pauses>,
+    /// How long a thread that sleeps takes to run after it was asked to, in microseconds. Absent on one core, and in the results of
+    /// older versions.
+    #[serde(default)]
+    pub wake_us: Option<Probe>,
+    /// How long an idle processor of a virtual machine looks for work before it is given back to the host, in microseconds.
+    /// Absent on real machines, where the driver has no such setting, and in the results of older versions.
+    #[serde(default)]
+    pub halt_poll_us: Option<f64>,
     /// What the user had to say (`--note`), and what the run noticed, such as a busy machine.
     pub note: String,
 }
 
-/// How long an append of 4 KiB with fdatasync takes, in microseconds: what a durable confirm waits for at least.
+/// How long something of which the figures are made takes on this machine, tried before the first visit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct DiskSync {
+pub struct Probe {
     pub p50: f64,
     pub p99: f64,
     pub max: f64,
     pub count: u32,
+}
+
+impl Probe {
+    /// Of the times of all tries.
+    pub fn of(mut times: Vec<f64>) -> Probe {
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            times
+                .get((times.len() as f64 * share) as usize)
+                .copied()
+                .unwrap_or_default()
+        };
+        Probe {
+            p50: at(0.5),
+            p99: at(0.99),
+            max: times.last().copied().unwrap_or_default(),
+            count: u32::try_from(times.len()).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 /// How long the processors stood still, half a millisecond or more each time, while threads that never rest wanted them.

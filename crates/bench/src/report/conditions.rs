@@ -2,7 +2,7 @@
 
 use super::axis::plain;
 use super::details;
-use crate::results::{Results, Target};
+use crate::results::{Machine, Probe, Results, Target};
 use crate::shown;
 use jiff::Timestamp;
 
@@ -22,18 +22,6 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
         None => "cut short: not all of it was run".to_owned(),
     };
     let started = shown::or_none(date(results.started_unix_s));
-    let disk = machine.disk_sync_us.map_or_else(
-        || "– (the output directory could not be written in that way)".to_owned(),
-        |sync| {
-            format!(
-                "append of 4 KiB with fdatasync: {} (p50), {} (p99), {} (max of {})",
-                shown::time_us(sync.p50),
-                shown::time_us(sync.p99),
-                shown::time_us(sync.max),
-                sync.count
-            )
-        },
-    );
     let memory = shown::number(machine.memory_bytes as f64 / f64::from(1 << 30));
     let cores = if machine.cores == 1 { "core" } else { "cores" };
     let mut facts = vec![
@@ -46,7 +34,7 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
             ),
         ),
         ("System".to_owned(), format!("{}; {}", machine.os, machine.kernel)),
-        ("Disk".to_owned(), disk),
+        ("Disk".to_owned(), disk(machine)),
     ];
     if let Some(pauses) = machine.pauses {
         let (share, longest) = (shown::percent(pauses.percent), shown::time_us(pauses.longest_us));
@@ -54,6 +42,14 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
             "the processors stood still for {share} of two seconds, {longest} at the longest, in waits of 0.5 ms and more"
         );
         facts.push(("Pauses".to_owned(), text));
+    }
+    if let Some(wakes) = machine.wake_us {
+        let text = format!(
+            "a sleeping thread runs after {}{}",
+            probed(wakes),
+            machine.halt_poll_us.map_or_else(String::new, given_back)
+        );
+        facts.push(("Wake-ups".to_owned(), text));
     }
     for (index, target) in results.targets.iter().enumerate() {
         facts.push((format!("Target {}", letter(index)), described(target)));
@@ -77,6 +73,35 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
         facts.push(("Note".to_owned(), machine.note.clone()));
     }
     facts
+}
+
+fn disk(machine: &Machine) -> String {
+    machine.disk_sync_us.map_or_else(
+        || "– (the output directory could not be written in that way)".to_owned(),
+        |sync| format!("append of 4 KiB with fdatasync: {}", probed(sync)),
+    )
+}
+
+fn probed(probe: Probe) -> String {
+    format!(
+        "{} (p50), {} (p99), {} (max of {})",
+        shown::time_us(probe.p50),
+        shown::time_us(probe.p99),
+        shown::time_us(probe.max),
+        probe.count
+    )
+}
+
+/// What this virtual machine does with a processor that has nothing to do.
+fn given_back(halt_poll_us: f64) -> String {
+    if halt_poll_us > 0.0 {
+        let after = shown::time_us(halt_poll_us);
+        format!("; an idle processor goes back to the host after {after} (guest_halt_poll_ns)")
+    } else {
+        "; an idle processor goes back to the host at once (guest_halt_poll_ns = 0), which costs latency and processor time \
+         of every broker: see docs/tuning.md"
+            .to_owned()
+    }
 }
 
 fn letter(index: usize) -> char {
@@ -113,6 +138,8 @@ mod tests {
             "EPYC",
             "2 cores",
             "fdatasync",
+            "52.0 µs (p50)",
+            "at once",
             "rabbitmq: RabbitMQ 4.3",
             "A B B A",
             "UTC",

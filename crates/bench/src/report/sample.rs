@@ -1,8 +1,8 @@
 //! Made-up results for tests: two brokers, of which the second is slower, fails twice and misses a rate.
 
 use crate::results::{
-    DiskSync, FORMAT, Latency, Machine, MaxInterval, Moment, Operation, Outcome, Pauses, Phase, PlotKind,
-    Point, Results, Run, ScenarioResult, Target,
+    FORMAT, Latency, Machine, MaxInterval, Moment, Operation, Outcome, Pauses, Phase, PlotKind, Point, Probe,
+    Results, Run, ScenarioResult, Target,
 };
 
 const ROUNDS: u32 = 3;
@@ -33,7 +33,7 @@ fn machine() -> Machine {
         memory_bytes: 25 << 30,
         kernel: "Linux 6.18".to_owned(),
         os: "Debian GNU/Linux 12".to_owned(),
-        disk_sync_us: Some(DiskSync {
+        disk_sync_us: Some(Probe {
             p50: 251.0,
             p99: 401.0,
             max: 2_300.0,
@@ -43,6 +43,13 @@ fn machine() -> Machine {
             percent: 0.4,
             longest_us: 2_300.0,
         }),
+        wake_us: Some(Probe {
+            p50: 52.0,
+            p99: 180.0,
+            max: 2_900.0,
+            count: 2_000,
+        }),
+        halt_poll_us: Some(0.0),
         note: "load and brokers share the cores".to_owned(),
     }
 }
