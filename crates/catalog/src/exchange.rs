@@ -76,6 +76,25 @@ impl fmt::Display for ExchangeKind {
     }
 }
 
+/// An exchange as it was declared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeclaredExchange {
+    /// The virtual host.
+    pub vhost: Name,
+    /// Its name; empty for the default exchange.
+    pub name: Name,
+    /// How it chooses.
+    pub kind: ExchangeKind,
+    /// Survives a restart.
+    pub durable: bool,
+    /// Is deleted with the last binding that leads away from it.
+    pub auto_delete: bool,
+    /// Clients may not publish to it.
+    pub internal: bool,
+    /// What else was said.
+    pub arguments: Arc<Table>,
+}
+
 /// An exchange. Cloning shares everything.
 #[derive(Clone, Debug)]
 pub struct Exchange {
@@ -123,15 +142,16 @@ impl Own {
 
 impl Exchange {
     /// An exchange without bindings.
-    pub(crate) fn new(
-        vhost: Name,
-        name: Name,
-        kind: ExchangeKind,
-        durable: bool,
-        auto_delete: bool,
-        internal: bool,
-        arguments: Arc<Table>,
-    ) -> Self {
+    pub(crate) fn new(declared: DeclaredExchange) -> Self {
+        let DeclaredExchange {
+            vhost,
+            name,
+            kind,
+            durable,
+            auto_delete,
+            internal,
+            arguments,
+        } = declared;
         let alternate = arguments.get("alternate-exchange").and_then(Value::as_str);
         Self {
             vhost,
@@ -146,6 +166,19 @@ impl Exchange {
             arguments,
             destinations: OrdMap::new(),
             bindings: 0,
+        }
+    }
+
+    /// As it was declared.
+    pub(crate) fn declared(&self) -> DeclaredExchange {
+        DeclaredExchange {
+            vhost: self.vhost.clone(),
+            name: self.name.clone(),
+            kind: self.kind,
+            durable: self.durable,
+            auto_delete: self.auto_delete,
+            internal: self.internal,
+            arguments: self.arguments.clone(),
         }
     }
 

@@ -46,7 +46,7 @@ pub mod view;
 pub use binding::{Binding, Destination, NamedBinding};
 pub use cache::Cache;
 pub use effect::{Answer, Effect};
-pub use exchange::{Exchange, ExchangeKind};
+pub use exchange::{DeclaredExchange, Exchange, ExchangeKind};
 pub use machine::Catalog;
 pub use metadata::Metadata;
 pub use password::{PasswordHash, PasswordHashing};

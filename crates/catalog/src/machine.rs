@@ -163,16 +163,7 @@ impl<R> Catalog<R> {
                 reply,
             } => (
                 reply,
-                self.set_permissions(
-                    Record::PermissionsSet {
-                        user,
-                        vhost,
-                        configure,
-                        write,
-                        read,
-                    },
-                    turn,
-                ),
+                self.set_permissions(user, vhost, [&configure, &write, &read], turn),
             ),
             Request::ClearPermissions { user, vhost, reply } => {
                 (reply, self.clear_permissions(user, vhost, turn))

@@ -3,11 +3,11 @@
 mod codec;
 
 use crate::{
-    ExchangeKind, Metadata, Name, NamedBinding, PasswordHash, Policy, PolicyKind, Queue, Quota, QuotaOf,
-    TopicPermission,
+    DeclaredExchange, Metadata, Name, NamedBinding, PasswordHash, Permission, Policy, PolicyKind, Queue,
+    Quota, QuotaOf, TopicPermission,
 };
 use model::QueueId;
-use model::table::{Table, Value};
+use model::table::Value;
 use std::sync::Arc;
 
 /// A fact about what exists. Deleting a thing includes deleting its bindings; applying a record again changes nothing.
@@ -26,25 +26,11 @@ pub enum Record {
     /// A user is gone, with all its permissions.
     UserDeleted { name: Name },
     /// A user's permissions in a virtual host.
-    PermissionsSet {
-        user: Name,
-        vhost: Name,
-        configure: String,
-        write: String,
-        read: String,
-    },
+    PermissionsSet(Arc<Permission>),
     /// A user has no permissions in a virtual host.
     PermissionsCleared { user: Name, vhost: Name },
     /// An exchange exists.
-    ExchangeDeclared {
-        vhost: Name,
-        name: Name,
-        kind: ExchangeKind,
-        durable: bool,
-        auto_delete: bool,
-        internal: bool,
-        arguments: Arc<Table>,
-    },
+    ExchangeDeclared(DeclaredExchange),
     /// An exchange is gone.
     ExchangeDeleted { vhost: Name, name: Name, durable: bool },
     /// A queue exists.
@@ -94,10 +80,10 @@ impl Record {
     /// True if the record goes to the journal; the rest concerns things that do not survive a restart.
     pub fn is_durable(&self) -> bool {
         match self {
-            Self::ExchangeDeclared { durable, .. }
-            | Self::ExchangeDeleted { durable, .. }
+            Self::ExchangeDeleted { durable, .. }
             | Self::QueueDoomed { durable, .. }
             | Self::QueueDeleted { durable, .. } => *durable,
+            Self::ExchangeDeclared(exchange) => exchange.durable,
             Self::Bound(binding) | Self::Unbound(binding) => binding.durable,
             Self::QueueDeclared(queue) => queue.survives_restart(),
             _ => true,

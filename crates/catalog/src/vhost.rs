@@ -4,7 +4,7 @@ use crate::arguments::queue_settings;
 use crate::binding::{Binding, ByDestination};
 use crate::exchange::{Own, PREDECLARED};
 use crate::routing::{Envelope, Found};
-use crate::{Destination, Exchange, Metadata, Name, Policies, Queue, QueueSettings, Quota};
+use crate::{DeclaredExchange, Destination, Exchange, Metadata, Name, Policies, Queue, QueueSettings, Quota};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
 use smallvec::SmallVec;
@@ -38,17 +38,15 @@ impl Vhost {
             metadata: Arc::default(),
         };
         for (name, kind, internal) in PREDECLARED {
-            let of = vhost.name.clone();
-            let arguments = Arc::default();
-            vhost.add_exchange(Exchange::new(
-                of,
-                name.into(),
+            vhost.add_exchange(Exchange::new(DeclaredExchange {
+                vhost: vhost.name.clone(),
+                name: name.into(),
                 kind,
-                true,
-                false,
+                durable: true,
+                auto_delete: false,
                 internal,
-                arguments,
-            ));
+                arguments: Arc::default(),
+            }));
         }
         vhost
     }

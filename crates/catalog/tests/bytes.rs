@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use catalog::{
-    ApplyTo, Destination, ExchangeKind, Metadata, NamedBinding, PasswordHash, Pattern, Policy, PolicyKind,
-    Queue, Quota, QuotaOf, Record, TopicPermission,
+    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Metadata, NamedBinding, PasswordHash, Pattern,
+    Permission, Policy, PolicyKind, Queue, Quota, QuotaOf, Record, TopicPermission,
 };
 use model::QueueId;
 use model::table::{Table, Value};
@@ -25,7 +25,7 @@ fn objects() -> Vec<(Record, &'static str)> {
             r"\x01\x02\x01\x00\x00\x00/",
         ),
         (
-            Record::ExchangeDeclared {
+            Record::ExchangeDeclared(DeclaredExchange {
                 vhost: "/".into(),
                 name: "x".into(),
                 kind: ExchangeKind::Topic,
@@ -33,7 +33,7 @@ fn objects() -> Vec<(Record, &'static str)> {
                 auto_delete: false,
                 internal: true,
                 arguments: Arc::new(arguments()),
-            },
+            }),
             r"\x01\x07\x01\x00\x00\x00/\x01\x00\x00\x00x\x05\x00\x00\x00topic\x01\x00\x01\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07",
         ),
         (
@@ -138,13 +138,13 @@ fn users() -> Vec<(Record, &'static str)> {
             r"\x01\x04\x01\x00\x00\x00u",
         ),
         (
-            Record::PermissionsSet {
+            Record::PermissionsSet(Arc::new(Permission {
                 user: "u".into(),
                 vhost: "/".into(),
-                configure: "c".into(),
-                write: "w".into(),
-                read: String::new(),
-            },
+                configure: Pattern::new("c").unwrap(),
+                write: Pattern::new("w").unwrap(),
+                read: Pattern::default(),
+            })),
             r"\x01\x05\x01\x00\x00\x00u\x01\x00\x00\x00/\x01\x00\x00\x00c\x01\x00\x00\x00w\x00\x00\x00\x00",
         ),
         (

@@ -57,20 +57,12 @@ fn happening(record: &Record, before: &View) -> Option<Happening> {
     Some(match record {
         Record::VhostCreated { name } => Happening::new("vhost.created").with("name", &**name),
         Record::VhostDeleted { name } => Happening::new("vhost.deleted").with("name", &**name),
-        Record::ExchangeDeclared {
-            vhost,
-            name,
-            kind,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-        } => named("exchange.created", name, vhost)
-            .with("type", kind.name())
-            .with("durable", *durable)
-            .with("auto_delete", *auto_delete)
-            .with("internal", *internal)
-            .with("arguments", shown(arguments)),
+        Record::ExchangeDeclared(exchange) => named("exchange.created", &exchange.name, &exchange.vhost)
+            .with("type", exchange.kind.name())
+            .with("durable", exchange.durable)
+            .with("auto_delete", exchange.auto_delete)
+            .with("internal", exchange.internal)
+            .with("arguments", shown(&exchange.arguments)),
         Record::ExchangeDeleted { vhost, name, .. } => named("exchange.deleted", name, vhost),
         Record::QueueDeclared(queue) => declared(queue)?,
         Record::Bound(binding) => bound("binding.created", binding),
@@ -131,18 +123,12 @@ fn ruled(record: &Record, before: &View) -> Option<Happening> {
 /// What is said about permissions.
 fn granted(record: &Record) -> Option<Happening> {
     Some(match record {
-        Record::PermissionsSet {
-            user,
-            vhost,
-            configure,
-            write,
-            read,
-        } => Happening::new("permission.created")
-            .with("user", &**user)
-            .with("vhost", &**vhost)
-            .with("configure", configure.as_str())
-            .with("write", write.as_str())
-            .with("read", read.as_str()),
+        Record::PermissionsSet(permission) => Happening::new("permission.created")
+            .with("user", &*permission.user)
+            .with("vhost", &*permission.vhost)
+            .with("configure", permission.configure.source())
+            .with("write", permission.write.source())
+            .with("read", permission.read.source()),
         Record::PermissionsCleared { user, vhost } => Happening::new("permission.deleted")
             .with("user", &**user)
             .with("vhost", &**vhost),

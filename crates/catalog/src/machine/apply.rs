@@ -4,8 +4,8 @@ use super::Catalog;
 use crate::binding::{Binding, Target};
 use crate::routing::HeaderMatch;
 use crate::{
-    Destination, Exchange, ExchangeKind, Name, NamedBinding, Pattern, Permission, Queue, Quota, QuotaOf,
-    Record, TopicPermission, User, Vhost,
+    DeclaredExchange, Destination, Exchange, ExchangeKind, Name, NamedBinding, Permission, Queue, Quota,
+    QuotaOf, Record, TopicPermission, User, Vhost,
 };
 use model::QueueId;
 use std::sync::Arc;
@@ -37,35 +37,20 @@ impl<R> Catalog<R> {
                 self.forget_topic_permissions(|it| it.user == *name);
                 self.view.user_quotas.remove(name);
             }
-            Record::PermissionsSet {
-                user,
-                vhost,
-                configure,
-                write,
-                read,
-            } => self.take_permissions(user, vhost, [configure, write, read]),
+            Record::PermissionsSet(permission) => {
+                let key = (permission.user.clone(), permission.vhost.clone());
+                self.view.permissions.insert(key, permission.clone());
+            }
             Record::PermissionsCleared { user, vhost } => {
                 self.view.permissions.remove(&(user.clone(), vhost.clone()));
             }
-            Record::ExchangeDeclared {
-                vhost,
-                name,
-                kind,
-                durable,
-                auto_delete,
-                internal,
-                arguments,
-            } => {
-                if let Some(vhost) = self.vhost_mut(vhost) {
-                    vhost.add_exchange(Exchange::new(
-                        vhost.name.clone(),
-                        name.clone(),
-                        *kind,
-                        *durable,
-                        *auto_delete,
-                        *internal,
-                        arguments.clone(),
-                    ));
+            Record::ExchangeDeclared(declared) => {
+                if let Some(vhost) = self.vhost_mut(&declared.vhost) {
+                    // Its name is shared by all that is in it.
+                    vhost.add_exchange(Exchange::new(DeclaredExchange {
+                        vhost: vhost.name.clone(),
+                        ..declared.clone()
+                    }));
                 }
             }
             Record::ExchangeDeleted { vhost, name, .. } => {
@@ -134,20 +119,6 @@ impl<R> Catalog<R> {
             }),
             _ => {}
         }
-    }
-
-    fn take_permissions(&mut self, user: &Name, vhost: &Name, patterns: [&String; 3]) {
-        let [configure, write, read] = patterns.map(|source| pattern(source));
-        let (user, vhost) = (user.clone(), vhost.clone());
-        let key = (user.clone(), vhost.clone());
-        let permission = Permission {
-            user,
-            vhost,
-            configure,
-            write,
-            read,
-        };
-        self.view.permissions.insert(key, Arc::new(permission));
     }
 
     fn vhost_mut(&mut self, name: &str) -> Option<&mut Vhost> {
@@ -273,9 +244,4 @@ impl<R> Catalog<R> {
             headers,
         )))
     }
-}
-
-/// A pattern was checked when it was set; should a later version not understand it, it permits nothing.
-fn pattern(source: &str) -> Pattern {
-    Pattern::new(source).unwrap_or_default()
 }

@@ -6,8 +6,8 @@ use crate::queue::{delays_name, seen_name};
 use crate::request::strip;
 use crate::routing::HashOn;
 use crate::{
-    Answer, Cache, DeclareExchange, Destination, Effect, ExchangeKind, Name, ObjectKind, Record, Refusal,
-    arguments,
+    Answer, Cache, DeclareExchange, DeclaredExchange, Destination, Effect, ExchangeKind, Name, ObjectKind,
+    Record, Refusal, arguments,
 };
 use model::table::Table;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl<R> Catalog<R> {
         arguments::check_exchange(&arguments, &name, vhost)?;
         check_choice(kind, &arguments)?;
         let own = own_queue(kind, &name, &arguments)?;
-        let record = Record::ExchangeDeclared {
+        let declared = DeclaredExchange {
             vhost: vhost.clone(),
             name: name.into(),
             kind,
@@ -95,7 +95,7 @@ impl<R> Catalog<R> {
             internal,
             arguments: Arc::new(arguments),
         };
-        self.record(record, turn);
+        self.record(Record::ExchangeDeclared(declared), turn);
         if let Some((name, arguments)) = own {
             self.create_own(vhost, name.into(), arguments, durable, turn);
         }

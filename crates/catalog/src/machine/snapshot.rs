@@ -54,13 +54,8 @@ impl View {
             password: user.password.clone(),
             tags: user.tags.clone(),
         });
-        let permissions = self.permissions().map(|permission| Record::PermissionsSet {
-            user: permission.user.clone(),
-            vhost: permission.vhost.clone(),
-            configure: permission.configure.source().into(),
-            write: permission.write.source().into(),
-            read: permission.read.source().into(),
-        });
+        let permissions = self.permissions.values();
+        let permissions = permissions.map(|it| Record::PermissionsSet(it.clone()));
         let vhosts = self.vhosts().flat_map(|vhost| facts_of(vhost));
         let topics = self.topic_permissions.values();
         let topics = topics.map(|it| Record::TopicPermissionSet(it.clone()));
@@ -95,15 +90,7 @@ fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {
     let exchanges = vhost
         .exchanges()
         .filter(|exchange| exchange.durable && !is_predeclared(&exchange.name))
-        .map(|exchange| Record::ExchangeDeclared {
-            vhost: vhost.name.clone(),
-            name: exchange.name.clone(),
-            kind: exchange.kind,
-            durable: true,
-            auto_delete: exchange.auto_delete,
-            internal: exchange.internal,
-            arguments: exchange.arguments.clone(),
-        });
+        .map(|exchange| Record::ExchangeDeclared(exchange.declared()));
     let queues = vhost
         .queues()
         .filter(|queue| queue.survives_restart())

@@ -1,7 +1,7 @@
 //! Users, their permissions and topic permissions.
 
 use super::{Catalog, Turn};
-use crate::{Answer, Name, Pattern, Record, Refusal, TopicPermission};
+use crate::{Answer, Name, Pattern, Permission, Record, Refusal, TopicPermission};
 use std::sync::Arc;
 
 impl<R> Catalog<R> {
@@ -12,27 +12,29 @@ impl<R> Catalog<R> {
         self.fact(Record::UserDeleted { name }, turn)
     }
 
-    /// `record` is the `PermissionsSet` that is asked for.
-    pub(super) fn set_permissions(&mut self, record: Record, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
-        if let Record::PermissionsSet {
+    /// `patterns` are what may be configured, written and read.
+    pub(super) fn set_permissions(
+        &mut self,
+        user: Name,
+        vhost: Name,
+        patterns: [&str; 3],
+        turn: &mut Turn<R>,
+    ) -> Result<Answer, Refusal> {
+        self.vhost(&vhost)?;
+        if self.view.user(&user).is_none() {
+            return Err(Refusal::NoUser {
+                user: user.to_string(),
+            });
+        }
+        let [configure, write, read] = patterns.map(Pattern::new);
+        let permission = Permission {
             user,
             vhost,
-            configure,
-            write,
-            read,
-        } = &record
-        {
-            self.vhost(vhost)?;
-            if self.view.user(user).is_none() {
-                return Err(Refusal::NoUser {
-                    user: user.to_string(),
-                });
-            }
-            for pattern in [configure, write, read] {
-                Pattern::new(pattern)?;
-            }
-        }
-        self.fact(record, turn)
+            configure: configure?,
+            write: write?,
+            read: read?,
+        };
+        self.fact(Record::PermissionsSet(Arc::new(permission)), turn)
     }
 
     pub(super) fn clear_permissions(

@@ -5,7 +5,8 @@ mod rules;
 
 use super::Record;
 use crate::{
-    ApplyTo, Destination, ExchangeKind, Name, NamedBinding, PasswordHash, Pattern, Policy, PolicyKind, Queue,
+    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Name, NamedBinding, PasswordHash, Pattern,
+    Permission, Policy, PolicyKind, Queue,
 };
 use model::table::Table;
 use model::{Limits, QueueId};
@@ -54,53 +55,18 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
             tags.iter().for_each(|tag| out.text(tag));
         }
         Record::UserDeleted { name } => out.tag(tag::USER_DELETED).text(name),
-        Record::PermissionsSet {
-            user,
-            vhost,
-            configure,
-            write,
-            read,
-        } => {
-            out.byte(tag::PERMISSIONS_SET);
-            for text in [user, vhost, configure.as_str(), write, read] {
-                out.text(text);
-            }
-        }
+        Record::PermissionsSet(permission) => out.tag(tag::PERMISSIONS_SET).permission(permission),
         Record::PermissionsCleared { user, vhost } => {
             out.tag(tag::PERMISSIONS_CLEARED).text(user);
             out.text(vhost);
         }
-        Record::ExchangeDeclared {
-            vhost,
-            name,
-            kind,
-            durable,
-            auto_delete,
-            internal,
-            arguments,
-        } => {
-            out.tag(tag::EXCHANGE_DECLARED).text(vhost);
-            out.text(name);
-            out.text(kind.name());
-            [durable, auto_delete, internal]
-                .into_iter()
-                .for_each(|flag| out.byte((*flag).into()));
-            out.table(arguments);
-        }
+        Record::ExchangeDeclared(exchange) => out.tag(tag::EXCHANGE_DECLARED).exchange(exchange),
         Record::ExchangeDeleted { vhost, name, durable } => {
             out.tag(tag::EXCHANGE_DELETED).text(vhost);
             out.text(name);
             out.byte((*durable).into());
         }
-        Record::QueueDeclared(queue) => {
-            out.tag(tag::QUEUE_DECLARED).number(queue.id.0);
-            out.text(&queue.vhost);
-            out.text(&queue.name);
-            [queue.durable, queue.auto_delete]
-                .into_iter()
-                .for_each(|flag| out.byte(flag.into()));
-            out.table(&queue.arguments);
-        }
+        Record::QueueDeclared(queue) => out.tag(tag::QUEUE_DECLARED).queue(queue),
         Record::QueueDoomed { id, durable } => {
             out.tag(tag::QUEUE_DOOMED).number(id.0);
             out.byte((*durable).into());
@@ -203,6 +169,34 @@ impl Writer<'_> {
         self.bytes(&encoded);
     }
 
+    fn permission(&mut self, permission: &Permission) {
+        self.text(&permission.user);
+        self.text(&permission.vhost);
+        for pattern in [&permission.configure, &permission.write, &permission.read] {
+            self.text(pattern.source());
+        }
+    }
+
+    fn exchange(&mut self, exchange: &DeclaredExchange) {
+        self.text(&exchange.vhost);
+        self.text(&exchange.name);
+        self.text(exchange.kind.name());
+        for flag in [exchange.durable, exchange.auto_delete, exchange.internal] {
+            self.byte(flag.into());
+        }
+        self.table(&exchange.arguments);
+    }
+
+    /// Without an owner: a queue that has one is not durable.
+    fn queue(&mut self, queue: &Queue) {
+        self.number(queue.id.0);
+        self.text(&queue.vhost);
+        self.text(&queue.name);
+        self.byte(queue.durable.into());
+        self.byte(queue.auto_delete.into());
+        self.table(&queue.arguments);
+    }
+
     fn policy(&mut self, policy: &Policy) {
         self.text(&policy.vhost);
         self.byte((policy.kind == PolicyKind::Operator).into());
@@ -234,26 +228,12 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         tag::VHOST_DELETED => Record::VhostDeleted { name: reader.name()? },
         tag::USER_PUT => reader.user()?,
         tag::USER_DELETED => Record::UserDeleted { name: reader.name()? },
-        tag::PERMISSIONS_SET => Record::PermissionsSet {
-            user: reader.name()?,
-            vhost: reader.name()?,
-            configure: reader.text()?.into(),
-            write: reader.text()?.into(),
-            read: reader.text()?.into(),
-        },
+        tag::PERMISSIONS_SET => reader.permission()?,
         tag::PERMISSIONS_CLEARED => Record::PermissionsCleared {
             user: reader.name()?,
             vhost: reader.name()?,
         },
-        tag::EXCHANGE_DECLARED => Record::ExchangeDeclared {
-            vhost: reader.name()?,
-            name: reader.name()?,
-            kind: ExchangeKind::from_name(reader.text()?)?,
-            durable: reader.flag()?,
-            auto_delete: reader.flag()?,
-            internal: reader.flag()?,
-            arguments: Arc::new(reader.table()?),
-        },
+        tag::EXCHANGE_DECLARED => reader.exchange()?,
         tag::EXCHANGE_DELETED => Record::ExchangeDeleted {
             vhost: reader.name()?,
             name: reader.name()?,
@@ -408,6 +388,33 @@ impl<'a> Reader<'a> {
             .map(|_| self.text().map(String::from))
             .collect::<Option<_>>()?;
         Some(Record::UserPut { name, password, tags })
+    }
+
+    fn permission(&mut self) -> Option<Record> {
+        Some(Record::PermissionsSet(Arc::new(Permission {
+            user: self.name()?,
+            vhost: self.name()?,
+            configure: self.pattern()?,
+            write: self.pattern()?,
+            read: self.pattern()?,
+        })))
+    }
+
+    /// It was checked when it was set; should a later version not understand it, it permits nothing.
+    fn pattern(&mut self) -> Option<Pattern> {
+        Some(Pattern::new(self.text()?).unwrap_or_default())
+    }
+
+    fn exchange(&mut self) -> Option<Record> {
+        Some(Record::ExchangeDeclared(DeclaredExchange {
+            vhost: self.name()?,
+            name: self.name()?,
+            kind: ExchangeKind::from_name(self.text()?)?,
+            durable: self.flag()?,
+            auto_delete: self.flag()?,
+            internal: self.flag()?,
+            arguments: Arc::new(self.table()?),
+        }))
     }
 
     fn queue(&mut self) -> Option<Record> {
