@@ -4,6 +4,7 @@
 //! arguments that RabbitMQ does not know either are kept and mean nothing, as there.
 
 use crate::policy::definition::lower_limit;
+use crate::refusal::{ArgumentFault, InvalidArgument};
 use crate::retry_delay::retry_delay;
 use crate::{Exchange, ExchangeKind, ObjectKind, Overflow, Queue, QueueSettings, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
@@ -137,56 +138,43 @@ const COMPARED: &[&str] = &[
 /// # Errors
 /// What is wrong with the first bad one.
 pub fn check_queue(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Refusal> {
+    check_each(arguments).map_err(|(argument, fault)| {
+        Refusal::InvalidArgument(InvalidArgument {
+            argument: argument.into(),
+            kind: ObjectKind::Queue,
+            name: queue.into(),
+            vhost: vhost.into(),
+            fault,
+        })
+    })
+}
+
+fn check_each(arguments: &Table) -> Result<(), (&'static str, ArgumentFault)> {
     // RabbitMQ looks at this one first of all, for the permission to write there, and in other words.
-    if let Some(value) = arguments.get("x-dead-letter-exchange")
+    let exchange = "x-dead-letter-exchange";
+    if let Some(value) = arguments.get(exchange)
         && value.as_bytes().is_none()
     {
-        let (queue, vhost) = (queue.into(), vhost.into());
-        return Err(Refusal::ArgumentType {
-            argument: "x-dead-letter-exchange".into(),
-            kind: value.type_name(),
-            queue,
-            vhost,
-        });
+        return Err((exchange, ArgumentFault::Type(value.type_name())));
     }
     for (name, rule) in QUEUE_RULES {
         let Some(value) = arguments.get(name) else {
             continue;
         };
         if matches!(rule, Rule::Foreign) {
-            let (queue, vhost) = (queue.into(), vhost.into());
-            return Err(Refusal::ForeignArgument {
-                argument: name.to_string(),
-                queue,
-                vhost,
-            });
+            return Err((name, ArgumentFault::Foreign));
         }
-        let alone = *name == "x-dead-letter-routing-key" && !arguments.contains("x-dead-letter-exchange");
+        let alone = *name == "x-dead-letter-routing-key" && !arguments.contains(exchange);
         let lonely = || alone.then(|| "routing_key_but_no_dlx_defined".to_string());
         let checked = rule.check(value).and_then(|()| lonely().map_or(Ok(()), Err));
-        checked.map_err(|reason| Refusal::InvalidArgument {
-            argument: name.to_string(),
-            kind: ObjectKind::Queue,
-            name: queue.into(),
-            vhost: vhost.into(),
-            reason,
-        })?;
+        checked.map_err(|reason| (*name, ArgumentFault::Value(reason)))?;
     }
-    check_sorting(arguments, queue, vhost)
-}
-
-/// Priorities and groups are two answers to one question.
-fn check_sorting(arguments: &Table, queue: &str, vhost: &str) -> Result<(), Refusal> {
-    if !arguments.contains("x-fair-key") || !arguments.contains("x-max-priority") {
-        return Ok(());
+    // Priorities and groups are two answers to one question.
+    if arguments.contains("x-fair-key") && arguments.contains("x-max-priority") {
+        let reason = "fair_key_and_max_priority_defined".into();
+        return Err(("x-fair-key", ArgumentFault::Value(reason)));
     }
-    Err(Refusal::InvalidArgument {
-        argument: "x-fair-key".into(),
-        kind: ObjectKind::Queue,
-        name: queue.into(),
-        vhost: vhost.into(),
-        reason: "fair_key_and_max_priority_defined".into(),
-    })
+    Ok(())
 }
 
 /// The arguments of a queue as RabbitMQ 4.3 keeps, compares and shows them: with its type, even if nobody named it.
@@ -245,11 +233,13 @@ pub fn queue_settings(arguments: &Table, policy: Option<&Table>) -> QueueSetting
 pub fn check_exchange(arguments: &Table, exchange: &str, vhost: &str) -> Result<(), Refusal> {
     match arguments.get("alternate-exchange") {
         None | Some(Value::LongStr(_)) => Ok(()),
-        Some(other) => Err(Refusal::NoAlternate {
-            kind: other.type_name(),
-            exchange: exchange.into(),
+        Some(other) => Err(Refusal::InvalidArgument(InvalidArgument {
+            argument: "alternate-exchange".into(),
+            kind: ObjectKind::Exchange,
+            name: exchange.into(),
             vhost: vhost.into(),
-        }),
+            fault: ArgumentFault::Type(other.type_name()),
+        })),
     }
 }
 

@@ -1,6 +1,10 @@
 //! Why something was refused, in RabbitMQ's words. Reply codes and the name before the text (`NOT_FOUND - …`) are
 //! mapped elsewhere, from [`Refusal::kind`].
 
+mod argument;
+
+pub use argument::{ArgumentFault, InvalidArgument};
+
 use std::fmt;
 
 /// What kind of refusal it is; the protocols map these to their codes.
@@ -98,33 +102,8 @@ pub enum Refusal {
     ResourceLocked { queue: String, vhost: String },
     /// A repeated declaration asks for something else; the text is `model`'s.
     Inequivalent { text: String },
-    /// An argument's value is impossible.
-    InvalidArgument {
-        argument: String,
-        kind: ObjectKind,
-        name: String,
-        vhost: String,
-        reason: String,
-    },
-    /// An argument of a type that RabbitMQ refuses before it looks at arguments one by one.
-    ArgumentType {
-        argument: String,
-        kind: &'static str,
-        queue: String,
-        vhost: String,
-    },
-    /// An argument that belongs to another queue type.
-    ForeignArgument {
-        argument: String,
-        queue: String,
-        vhost: String,
-    },
-    /// An `alternate-exchange` of this type, which is no string.
-    NoAlternate {
-        kind: &'static str,
-        exchange: String,
-        vhost: String,
-    },
+    /// An argument of a declaration cannot be.
+    InvalidArgument(InvalidArgument),
     /// No such exchange type.
     UnknownExchangeType { kind: String },
     /// `if-unused`, and there are bindings.
@@ -187,10 +166,7 @@ impl Refusal {
             | Self::ExclusiveUse { .. } => RefusalKind::AccessRefused,
             Self::ResourceLocked { .. } => RefusalKind::ResourceLocked,
             Self::Inequivalent { .. }
-            | Self::InvalidArgument { .. }
-            | Self::ArgumentType { .. }
-            | Self::ForeignArgument { .. }
-            | Self::NoAlternate { .. }
+            | Self::InvalidArgument(_)
             | Self::UnknownExchangeType { .. }
             | Self::ExchangeInUse { .. }
             | Self::QueueInUse { .. }
@@ -218,24 +194,6 @@ impl fmt::Display for Refusal {
             Self::NoVhost { vhost } => write!(f, "vhost '{vhost}' not found"),
             Self::NoUser { user } => write!(f, "user '{user}' not found"),
             Self::NoPreviousQueue => f.write_str("no previously declared queue"),
-            Self::NoPermission {
-                verb,
-                kind,
-                name,
-                vhost,
-                user,
-            } => {
-                // RabbitMQ checks the default exchange under this name, and shows it.
-                let name = if name.is_empty() && *kind == ObjectKind::Exchange {
-                    "amq.default"
-                } else {
-                    name
-                };
-                write!(
-                    f,
-                    "{verb} access to {kind} '{name}' in vhost '{vhost}' refused for user '{user}'"
-                )
-            }
             Self::InternalExchange { exchange, vhost } => {
                 write!(
                     f,
@@ -264,44 +222,9 @@ impl fmt::Display for Refusal {
             Self::Inequivalent { text }
             | Self::InvalidExchange { text }
             | Self::InvalidBinding { text }
-            | Self::InvalidMessage { text } => f.write_str(text),
-            Self::InvalidArgument {
-                argument,
-                kind,
-                name,
-                vhost,
-                reason,
-            } => {
-                write!(
-                    f,
-                    "invalid arg '{argument}' for {kind} '{name}' in vhost '{vhost}': {reason}"
-                )
-            }
-            Self::ArgumentType {
-                argument,
-                kind,
-                queue,
-                vhost,
-            } => write!(
-                f,
-                "invalid type '{kind}' for arg '{argument}' in queue '{queue}' in vhost '{vhost}'"
-            ),
-            Self::ForeignArgument {
-                argument,
-                queue,
-                vhost,
-            } => write!(
-                f,
-                "invalid arg '{argument}' for queue '{queue}' in vhost '{vhost}' of queue type rabbit_classic_queue"
-            ),
-            Self::NoAlternate {
-                kind,
-                exchange,
-                vhost,
-            } => write!(
-                f,
-                "invalid type '{kind}' for arg 'alternate-exchange' in exchange '{exchange}' in vhost '{vhost}'"
-            ),
+            | Self::InvalidMessage { text }
+            | Self::InvalidLimit { text } => f.write_str(text),
+            Self::InvalidArgument(argument) => argument.fmt(f),
             // RabbitMQ says `invalid` of words that it knows, though not as a type; the empty one is among them.
             Self::UnknownExchangeType { kind } if kind.is_empty() => f.write_str("invalid exchange type ''"),
             Self::UnknownExchangeType { kind } => write!(f, "unknown exchange type '{kind}'"),
@@ -318,16 +241,37 @@ impl fmt::Display for Refusal {
             }
             Self::InvalidName { name, reason } => write!(f, "invalid name '{name}': {reason}"),
             Self::Internal { reason } => f.write_str(reason),
-            rule => rule.fmt_rule(f),
+            Self::NoPermission { .. }
+            | Self::NoTopicPermission { .. }
+            | Self::QueueLimit { .. }
+            | Self::ChannelLimit { .. }
+            | Self::ProtectedVhost { .. } => self.fmt_rule(f),
         }
     }
 }
 
 impl Refusal {
-    /// What limits and topic permissions refuse.
+    /// What an administrator has ruled: permissions, limits and protection.
     fn fmt_rule(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InvalidLimit { text } => f.write_str(text),
+            Self::NoPermission {
+                verb,
+                kind,
+                name,
+                vhost,
+                user,
+            } => {
+                // RabbitMQ checks the default exchange under this name, and shows it.
+                let name = if name.is_empty() && *kind == ObjectKind::Exchange {
+                    "amq.default"
+                } else {
+                    name
+                };
+                write!(
+                    f,
+                    "{verb} access to {kind} '{name}' in vhost '{vhost}' refused for user '{user}'"
+                )
+            }
             Self::QueueLimit { queue, vhost, limit } => write!(
                 f,
                 "cannot declare queue '{queue}': queue limit in vhost '{vhost}' ({limit}) is reached"

@@ -87,58 +87,10 @@ impl Stage {
         let vhost = Name::from("/");
         let reply = ();
         if verb == "snapshot" {
-            return match (words[0].as_str(), &mut self.snapshot) {
-                ("starts", _) => Request::StartSnapshot { reply },
-                ("goes", Some((_, facts))) => {
-                    // With "on by 3" only so many.
-                    let most = words.get(3).map_or(facts.len(), |word| word.parse().unwrap());
-                    let facts = facts.drain(..most.min(facts.len())).collect();
-                    Request::ContinueSnapshot { facts, reply }
-                }
-                _ => Request::FinishSnapshot { reply },
-            };
+            return self.snapshot_request(&words);
         }
         let subject = words.remove(0);
         match (verb, subject.as_str()) {
-            ("create", "vhost") => Request::CreateVhost {
-                name: bare(&words[0]).into(),
-                reply,
-            },
-            ("delete", "vhost") => Request::DeleteVhost {
-                name: bare(&words[0]).into(),
-                reply,
-            },
-            ("put", "user") => {
-                let password = bare(&words[1]);
-                let password =
-                    (!password.is_empty()).then(|| PasswordHash::new([1, 2, 3, 4], password.as_bytes()));
-                Request::PutUser {
-                    name: words[0].as_str().into(),
-                    password,
-                    tags: words[2..].to_vec(),
-                    reply,
-                }
-            }
-            ("delete", "user") => Request::DeleteUser {
-                name: words[0].as_str().into(),
-                reply,
-            },
-            ("set", "permissions") => {
-                let [configure, write, read] = [1, 2, 3].map(|at| bare(&words[at]));
-                Request::SetPermissions {
-                    user: words[0].as_str().into(),
-                    vhost,
-                    configure,
-                    write,
-                    read,
-                    reply,
-                }
-            }
-            ("clear", "permissions") => Request::ClearPermissions {
-                user: words[0].as_str().into(),
-                vhost,
-                reply,
-            },
             ("declare", "exchange") => declare_exchange(words),
             ("delete", "exchange") => {
                 let if_unused = flag(&mut words, "if-unused");
@@ -169,7 +121,22 @@ impl Stage {
             }
             ("bind" | "unbind", source) => bind(verb == "bind", bare(source), words, connection),
             ("close", _) => Request::CloseConnection { connection, reply },
-            (_, subject) => rule(verb, subject, words),
+            (_, subject) => access(verb, subject, words),
+        }
+    }
+
+    /// `snapshot starts`, `snapshot goes on [by COUNT]`, `snapshot ends`
+    fn snapshot_request(&mut self, words: &[String]) -> Request<()> {
+        let reply = ();
+        match (words[0].as_str(), &mut self.snapshot) {
+            ("starts", _) => Request::StartSnapshot { reply },
+            ("goes", Some((_, facts))) => {
+                // With "on by 3" only so many.
+                let most = words.get(3).map_or(facts.len(), |word| word.parse().unwrap());
+                let facts = facts.drain(..most.min(facts.len())).collect();
+                Request::ContinueSnapshot { facts, reply }
+            }
+            _ => Request::FinishSnapshot { reply },
         }
     }
 
@@ -385,6 +352,54 @@ fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -
         connection,
         unique: [unique; 16],
         reply: (),
+    }
+}
+
+/// Virtual hosts, users and what they may.
+fn access(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
+    let vhost = Name::from("/");
+    let reply = ();
+    match (verb, subject) {
+        ("create", "vhost") => Request::CreateVhost {
+            name: bare(&words[0]).into(),
+            reply,
+        },
+        ("delete", "vhost") => Request::DeleteVhost {
+            name: bare(&words[0]).into(),
+            reply,
+        },
+        ("put", "user") => {
+            let password = bare(&words[1]);
+            let password =
+                (!password.is_empty()).then(|| PasswordHash::new([1, 2, 3, 4], password.as_bytes()));
+            Request::PutUser {
+                name: words[0].as_str().into(),
+                password,
+                tags: words[2..].to_vec(),
+                reply,
+            }
+        }
+        ("delete", "user") => Request::DeleteUser {
+            name: words[0].as_str().into(),
+            reply,
+        },
+        ("set", "permissions") => {
+            let [configure, write, read] = [1, 2, 3].map(|at| bare(&words[at]));
+            Request::SetPermissions {
+                user: words[0].as_str().into(),
+                vhost,
+                configure,
+                write,
+                read,
+                reply,
+            }
+        }
+        ("clear", "permissions") => Request::ClearPermissions {
+            user: words[0].as_str().into(),
+            vhost,
+            reply,
+        },
+        (_, subject) => rule(verb, subject, words),
     }
 }
 
