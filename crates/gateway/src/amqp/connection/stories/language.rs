@@ -66,126 +66,113 @@ pub fn encode_line(line: &str, capable: bool) -> Option<Vec<u8>> {
     let name = words.next()?;
     let words = Words(words.collect());
     let mut out = Vec::new();
-    let arguments = words.arguments();
-    let it = |out: &mut Vec<u8>, method: Method<'_>| encode::any_method(out, channel, &method);
-    let nowait = words.has("nowait");
     match name {
         "basic.publish" => publish(&mut out, channel, &words),
         "connection.start-ok" => start_ok(&mut out, &words, capable),
-        "connection.tune-ok" => it(
-            &mut out,
-            ConnectionTuneOk {
-                channel_max: words.number("channels") as u16,
-                frame_max: words.number("frame") as u32,
-                heartbeat: words.number("heartbeat") as u16,
-            }
-            .into(),
-        ),
-        "connection.open" => it(
-            &mut out,
-            ConnectionOpen {
-                virtual_host: words.get("vhost"),
-            }
-            .into(),
-        ),
-        "connection.close" => it(
-            &mut out,
-            ConnectionClose {
-                reply_code: 200,
-                ..Default::default()
-            }
-            .into(),
-        ),
-        "connection.close-ok" => it(&mut out, ConnectionCloseOk {}.into()),
-        "channel.open" => it(&mut out, ChannelOpen {}.into()),
-        "channel.close" => it(
-            &mut out,
-            ChannelClose {
-                reply_code: 200,
-                ..Default::default()
-            }
-            .into(),
-        ),
-        "channel.close-ok" => it(&mut out, ChannelCloseOk {}.into()),
-        "channel.flow" => it(
-            &mut out,
-            ChannelFlow {
-                active: words.has("active"),
-            }
-            .into(),
-        ),
-        "access.request" => it(
-            &mut out,
-            AccessRequest {
-                realm: "/",
-                ..Default::default()
-            }
-            .into(),
-        ),
-        "exchange.declare" => it(
-            &mut out,
-            ExchangeDeclare {
-                exchange: words.get("exchange"),
-                kind: words.get("type"),
-                passive: words.has("passive"),
-                durable: words.has("durable"),
-                auto_delete: words.has("auto-delete"),
-                internal: words.has("internal"),
-                no_wait: nowait,
-                arguments: RawTable(&arguments),
-            }
-            .into(),
-        ),
-        "exchange.delete" => it(
-            &mut out,
-            ExchangeDelete {
-                exchange: words.get("exchange"),
-                if_unused: words.has("if-unused"),
-                no_wait: nowait,
-            }
-            .into(),
-        ),
-        "exchange.bind" => it(
-            &mut out,
-            ExchangeBind {
-                destination: words.get("to"),
-                source: words.get("from"),
-                routing_key: words.get("key"),
-                no_wait: nowait,
-                arguments: RawTable(&arguments),
-            }
-            .into(),
-        ),
-        "exchange.unbind" => it(
-            &mut out,
-            ExchangeUnbind {
-                destination: words.get("to"),
-                source: words.get("from"),
-                routing_key: words.get("key"),
-                no_wait: nowait,
-                arguments: RawTable(&arguments),
-            }
-            .into(),
-        ),
-        _ => return more_methods(out, channel, name, &words, &arguments),
+        _ => {
+            let arguments = words.arguments();
+            let method = method(name, &words, RawTable(&arguments))?;
+            encode::any_method(&mut out, channel, &method);
+        }
     }
     Some(out)
 }
 
-fn more_methods(
-    mut out: Vec<u8>,
-    channel: u16,
-    name: &str,
-    words: &Words<'_>,
-    arguments: &[u8],
-) -> Option<Vec<u8>> {
-    let queue = words.get("queue");
-    let no_wait = words.has("nowait");
-    let arguments = RawTable(arguments);
-    let (delivery_tag, multiple, requeue) =
-        (words.number("tag"), words.has("multiple"), words.has("requeue"));
-    let method: Method<'_> = match name {
-        "queue.declare" => QueueDeclare {
+/// A method that is one frame.
+fn method<'a>(name: &str, words: &Words<'a>, arguments: RawTable<'a>) -> Option<Method<'a>> {
+    match name.split_once('.')? {
+        ("connection", name) => connection(name, words),
+        ("channel", name) => channel(name, words),
+        ("exchange", name) => exchange(name, words, arguments),
+        ("queue", name) => queue(name, words, arguments),
+        ("basic", name) => basic(name, words, arguments),
+        _ => of_small_class(name, words),
+    }
+}
+
+fn connection<'a>(name: &str, words: &Words<'a>) -> Option<Method<'a>> {
+    Some(match name {
+        "tune-ok" => ConnectionTuneOk {
+            channel_max: words.number("channels") as u16,
+            frame_max: words.number("frame") as u32,
+            heartbeat: words.number("heartbeat") as u16,
+        }
+        .into(),
+        "open" => ConnectionOpen {
+            virtual_host: words.get("vhost"),
+        }
+        .into(),
+        "close" => ConnectionClose {
+            reply_code: 200,
+            ..Default::default()
+        }
+        .into(),
+        "close-ok" => ConnectionCloseOk {}.into(),
+        _ => return None,
+    })
+}
+
+fn channel<'a>(name: &str, words: &Words<'a>) -> Option<Method<'a>> {
+    Some(match name {
+        "open" => ChannelOpen {}.into(),
+        "close" => ChannelClose {
+            reply_code: 200,
+            ..Default::default()
+        }
+        .into(),
+        "close-ok" => ChannelCloseOk {}.into(),
+        "flow" => ChannelFlow {
+            active: words.has("active"),
+        }
+        .into(),
+        _ => return None,
+    })
+}
+
+fn exchange<'a>(name: &str, words: &Words<'a>, arguments: RawTable<'a>) -> Option<Method<'a>> {
+    let (exchange, no_wait) = (words.get("exchange"), words.has("nowait"));
+    Some(match name {
+        "declare" => ExchangeDeclare {
+            exchange,
+            kind: words.get("type"),
+            passive: words.has("passive"),
+            durable: words.has("durable"),
+            auto_delete: words.has("auto-delete"),
+            internal: words.has("internal"),
+            no_wait,
+            arguments,
+        }
+        .into(),
+        "delete" => ExchangeDelete {
+            exchange,
+            if_unused: words.has("if-unused"),
+            no_wait,
+        }
+        .into(),
+        "bind" => ExchangeBind {
+            destination: words.get("to"),
+            source: words.get("from"),
+            routing_key: words.get("key"),
+            no_wait,
+            arguments,
+        }
+        .into(),
+        "unbind" => ExchangeUnbind {
+            destination: words.get("to"),
+            source: words.get("from"),
+            routing_key: words.get("key"),
+            no_wait,
+            arguments,
+        }
+        .into(),
+        _ => return None,
+    })
+}
+
+fn queue<'a>(name: &str, words: &Words<'a>, arguments: RawTable<'a>) -> Option<Method<'a>> {
+    let (queue, no_wait) = (words.get("queue"), words.has("nowait"));
+    Some(match name {
+        "declare" => QueueDeclare {
             queue,
             passive: words.has("passive"),
             durable: words.has("durable"),
@@ -195,7 +182,7 @@ fn more_methods(
             arguments,
         }
         .into(),
-        "queue.bind" => QueueBind {
+        "bind" => QueueBind {
             queue,
             exchange: words.get("exchange"),
             routing_key: words.get("key"),
@@ -203,31 +190,37 @@ fn more_methods(
             arguments,
         }
         .into(),
-        "queue.unbind" => QueueUnbind {
+        "unbind" => QueueUnbind {
             queue,
             exchange: words.get("exchange"),
             routing_key: words.get("key"),
             arguments,
         }
         .into(),
-        "queue.purge" => QueuePurge { queue, no_wait }.into(),
-        "queue.delete" => {
-            let (if_unused, if_empty) = (words.has("if-unused"), words.has("if-empty"));
-            QueueDelete {
-                queue,
-                if_unused,
-                if_empty,
-                no_wait,
-            }
-            .into()
+        "purge" => QueuePurge { queue, no_wait }.into(),
+        "delete" => QueueDelete {
+            queue,
+            if_unused: words.has("if-unused"),
+            if_empty: words.has("if-empty"),
+            no_wait,
         }
-        "basic.qos" => BasicQos {
+        .into(),
+        _ => return None,
+    })
+}
+
+fn basic<'a>(name: &str, words: &Words<'a>, arguments: RawTable<'a>) -> Option<Method<'a>> {
+    let (queue, no_wait) = (words.get("queue"), words.has("nowait"));
+    let (delivery_tag, multiple, requeue) =
+        (words.number("tag"), words.has("multiple"), words.has("requeue"));
+    Some(match name {
+        "qos" => BasicQos {
             prefetch_size: words.number("size") as u32,
             prefetch_count: words.number("count") as u16,
             global: words.has("global"),
         }
         .into(),
-        "basic.consume" => BasicConsume {
+        "consume" => BasicConsume {
             queue,
             consumer_tag: words.get("consumer"),
             no_local: false,
@@ -237,41 +230,54 @@ fn more_methods(
             arguments,
         }
         .into(),
-        "basic.cancel" => BasicCancel {
+        "cancel" => BasicCancel {
             consumer_tag: words.get("consumer"),
             no_wait,
         }
         .into(),
-        "basic.get" => BasicGet {
+        "get" => BasicGet {
             queue,
             no_ack: words.has("no-ack"),
         }
         .into(),
-        "basic.ack" => BasicAck {
+        "ack" => BasicAck {
             delivery_tag,
             multiple,
         }
         .into(),
-        "basic.nack" => BasicNack {
+        "nack" => BasicNack {
             delivery_tag,
             multiple,
             requeue,
         }
         .into(),
-        "basic.reject" => BasicReject {
+        "reject" => BasicReject {
             delivery_tag,
             requeue,
         }
         .into(),
-        "basic.recover" => BasicRecover { requeue }.into(),
-        "confirm.select" => ConfirmSelect { no_wait }.into(),
+        "recover" => BasicRecover { requeue }.into(),
+        _ => return None,
+    })
+}
+
+/// Classes of a few methods: `access`, `confirm`, `tx`.
+fn of_small_class<'a>(name: &str, words: &Words<'a>) -> Option<Method<'a>> {
+    Some(match name {
+        "access.request" => AccessRequest {
+            realm: "/",
+            ..Default::default()
+        }
+        .into(),
+        "confirm.select" => ConfirmSelect {
+            no_wait: words.has("nowait"),
+        }
+        .into(),
         "tx.select" => TxSelect {}.into(),
         "tx.commit" => TxCommit {}.into(),
         "tx.rollback" => TxRollback {}.into(),
         _ => return None,
-    };
-    encode::any_method(&mut out, channel, &method);
-    Some(out)
+    })
 }
 
 fn publish(out: &mut Vec<u8>, channel: u16, words: &Words<'_>) {
