@@ -248,13 +248,9 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
     let Some((right, handler)) = route.handler(head.method.as_str()) else {
         return response(Refusal::NotAllowed.into(), &allow);
     };
-    let limit = hall.options.body_limit;
-    let body = match tokio::time::timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return response(Refusal::TooLarge.into(), &allow);
-        }
-        Ok(Err(_)) | Err(_) => return response(Refusal::bad_request("body not read").into(), &allow),
+    let body = match read(body, hall.options.body_limit).await {
+        Ok(body) => body,
+        Err(refusal) => return response(refusal.into(), &allow),
     };
     let query = Query::parse(head.uri.query().unwrap_or_default());
     let (inside, headers) = (hall.clone(), head.headers.clone());
@@ -302,6 +298,15 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
             &allow,
         ),
         None => response(reply, &allow),
+    }
+}
+
+/// A request's body, of at most `limit` bytes.
+async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
+    match tokio::time::timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
+        Ok(Err(_)) | Err(_) => Err(Refusal::bad_request("body not read")),
     }
 }
 

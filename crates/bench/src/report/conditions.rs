@@ -54,25 +54,31 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
     for (index, target) in results.targets.iter().enumerate() {
         facts.push((format!("Target {}", letter(index)), described(target)));
     }
-    let windows = details::windows(results).map_or_else(String::new, |w| {
-        let (low, high) = (plain(w.low), plain(w.high));
-        if low == high {
-            format!(", windows of {low} s")
-        } else {
-            format!(", windows of {low} to {high} s")
-        }
-    });
     facts.push((
         "Order".to_owned(),
         format!(
-            "in turns, {}; up to {} rounds{windows}",
-            results.order, results.rounds
+            "in turns, {}; up to {} rounds{}",
+            results.order,
+            results.rounds,
+            windows(results)
         ),
     ));
     if !machine.note.is_empty() {
         facts.push(("Note".to_owned(), machine.note.clone()));
     }
     facts
+}
+
+/// How long was measured at a time, if it is known.
+fn windows(results: &Results) -> String {
+    details::windows(results).map_or_else(String::new, |w| {
+        let (low, high) = (plain(w.low), plain(w.high));
+        if low == high {
+            format!(", windows of {low} s")
+        } else {
+            format!(", windows of {low} to {high} s")
+        }
+    })
 }
 
 fn disk(machine: &Machine) -> String {

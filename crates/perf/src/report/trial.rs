@@ -17,20 +17,7 @@ pub fn plan() -> Plan {
             .into(),
         uris: Vec::new(),
         allocation: Allocation::Random,
-        connection: Connecting {
-            frame_max: 0,
-            heartbeat_s: 0,
-            send_buffer: None,
-            receive_buffer: None,
-            no_delay: true,
-            verify_peer: false,
-            server_names: Vec::new(),
-            sasl_external: false,
-            recovery: None,
-            startup_timeout: None,
-            servers_up_limit: None,
-            oauth2: None,
-        },
+        connection: connecting(),
         exchange: Exchange {
             name: "direct".into(),
             kind: "direct".into(),
@@ -78,6 +65,23 @@ pub fn plan() -> Plan {
         threads: 1,
         max_in_flight: None,
         verify: false,
+    }
+}
+
+fn connecting() -> Connecting {
+    Connecting {
+        frame_max: 0,
+        heartbeat_s: 0,
+        send_buffer: None,
+        receive_buffer: None,
+        no_delay: true,
+        verify_peer: false,
+        server_names: Vec::new(),
+        sasl_external: false,
+        recovery: None,
+        startup_timeout: None,
+        servers_up_limit: None,
+        oauth2: None,
     }
 }
 
