@@ -158,6 +158,7 @@ mod tests {
     use crate::broker::Broker;
     use crate::outbox::{ChannelId, Outbox};
     use crate::{DeclareExchange, Options, Publish};
+    use model::RouteBuf;
     use model::properties::PropertiesBuilder;
     use model::table::Table;
     use std::path::Path;
@@ -196,9 +197,9 @@ mod tests {
         for key in keys {
             let headers = Table::new().with(model::X_DEDUPLICATION_HEADER, key);
             let properties = PropertiesBuilder::new().headers(&headers).encode();
+            let route = RouteBuf::new(exchange.as_bytes(), b"");
             let publish = Publish {
-                exchange: exchange.as_bytes(),
-                routing_key: b"",
+                route: route.as_route(),
                 properties: &properties,
                 body: b"",
             };

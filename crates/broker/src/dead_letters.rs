@@ -16,7 +16,8 @@ use catalog::{Envelope, Exchange, View};
 use model::properties::{Properties, with_headers};
 use model::table::Value;
 use model::{
-    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, Seq, Timestamp, X_DELAY,
+    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, RouteBuf, Seq, Timestamp,
+    X_DELAY,
 };
 use queue::fifo::{DeadLetterTo, DropReason, Request};
 use smallvec::SmallVec;
@@ -283,14 +284,12 @@ impl Office {
         let persistent = Properties::new(&dead.properties).persistent();
         self.open_batch(round, batch, queues, persistent);
         let key = keys.first().map_or(&[][..], Vec::as_slice);
-        let exchange = letters.to.exchange.as_bytes();
-        batch.builder.push_flagged(
-            exchange,
-            key,
-            &dead.properties,
-            message.body,
-            DEAD_LETTERED | spent,
-        );
+        batch.builder.push_message(Message {
+            route: RouteBuf::new(letters.to.exchange.as_bytes(), key).as_route(),
+            properties: &dead.properties,
+            body: message.body,
+            flags: DEAD_LETTERED | spent,
+        });
     }
 
     /// Makes the batch one for these queues.
@@ -333,13 +332,10 @@ impl Office {
         }
         let persistent = Properties::new(properties).persistent();
         self.open_batch(round, batch, queues, persistent);
-        batch.builder.push_flagged(
-            message.exchange(),
-            message.routing_key(),
+        batch.builder.push_message(Message {
             properties,
-            message.body,
-            message.flags,
-        );
+            ..message
+        });
     }
 
     /// Takes out the queues that the message would come back to without anybody having rejected it.

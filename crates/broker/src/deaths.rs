@@ -135,12 +135,17 @@ fn named(entry: &Value) -> Option<(Vec<u8>, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::BlockBuilder;
     use model::properties::PropertiesBuilder;
+    use model::{BlockBuilder, RouteBuf};
 
     fn bury(properties: &[u8], flags: u16, queue: &str, reason: DropReason) -> Dead {
         let mut builder = BlockBuilder::new();
-        builder.push_flagged(b"x", b"k", properties, b"body", flags);
+        builder.push_message(Message {
+            route: RouteBuf::new(b"x", b"k").as_route(),
+            properties,
+            body: b"body",
+            flags,
+        });
         let block = builder.finish(false, Timestamp(0));
         let death = Death {
             queue,

@@ -99,13 +99,13 @@ pub(crate) fn published<'q>(
     publish: &Publish<'_>,
     queues: impl Iterator<Item = &'q str>,
 ) {
-    if publish.exchange == TRACE_EXCHANGE.as_bytes() {
+    if publish.route.exchange() == TRACE_EXCHANGE.as_bytes() {
         return;
     }
     let broker = session.broker();
     let seen = Seen {
-        exchange: publish.exchange,
-        routing_key: publish.routing_key,
+        exchange: publish.route.exchange(),
+        routing_key: publish.route.routing_key(),
         properties: publish.properties,
         limits: &Limits::STORED,
     };
@@ -122,7 +122,7 @@ pub(crate) fn published<'q>(
         .with("routed_queues", queues.map(Value::from).collect::<Vec<_>>());
     broker.send_traced(
         session.vhost_name(),
-        [b"publish", publish.exchange],
+        [b"publish", publish.route.exchange()],
         &headers,
         publish.body,
     );

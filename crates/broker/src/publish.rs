@@ -19,9 +19,9 @@ use crate::sight::Ledger;
 use catalog::{Refusal, View};
 use last::Last;
 use model::properties::Properties;
-use model::{BlockBuilder, QueueId, Ranges};
+use model::{BlockBuilder, Message, QueueId, Ranges, Route};
 use queue::fifo::Request;
-use routes::Route;
+use routes::Found;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,14 +34,32 @@ const BLOCK_BYTES: usize = 256 * 1024;
 /// One message as it came.
 #[derive(Clone, Copy, Debug)]
 pub struct Publish<'a> {
-    /// The exchange's name; empty for the default exchange.
-    pub exchange: &'a [u8],
-    /// The routing key.
-    pub routing_key: &'a [u8],
+    /// The exchange and the routing key.
+    pub route: Route<'a>,
     /// Property flags and list of the content header.
     pub properties: &'a [u8],
     /// The body.
     pub body: &'a [u8],
+}
+
+impl<'a> Publish<'a> {
+    fn exchange(&self) -> &'a [u8] {
+        self.route.exchange()
+    }
+
+    fn routing_key(&self) -> &'a [u8] {
+        self.route.routing_key()
+    }
+
+    /// As it is kept: the broker knows nothing of it yet beyond its bytes.
+    fn message(&self) -> Message<'a> {
+        Message {
+            route: self.route,
+            properties: self.properties,
+            body: self.body,
+            flags: 0,
+        }
+    }
 }
 
 /// A channel's way into the hall for messages.
@@ -51,7 +69,7 @@ pub struct Publisher {
     view: Arc<View>,
     /// How many queues had been deleted when this was last looked at.
     removals: u64,
-    routes: HashMap<Box<[u8]>, Route, foldhash::fast::RandomState>,
+    routes: HashMap<Box<[u8]>, Found, foldhash::fast::RandomState>,
     last: Option<Last>,
     /// What was published by exchange, for operators.
     ledger: Ledger,
@@ -61,7 +79,6 @@ pub struct Publisher {
     sets: HashMap<SmallVec<[QueueId; 8]>, usize, foldhash::fast::RandomState>,
     /// Targets that hold messages, in the order in which they got the first.
     open: SmallVec<[usize; 4]>,
-    scratch: Vec<u8>,
     /// Something of what is on its way must not overtake acknowledgements.
     orderly: bool,
     /// The route that was looked for last depends on what has passed before, which is not asked yet.
@@ -98,7 +115,6 @@ impl Publisher {
             targets: Vec::new(),
             sets: HashMap::default(),
             open: SmallVec::new(),
-            scratch: Vec::new(),
             orderly: false,
             passes: false,
             charged: (0, 0),
@@ -163,7 +179,7 @@ impl Publisher {
     pub fn publish_prepared(&mut self, prepared: &Prepared, publish: &Publish<'_>, number: u64) -> Taken {
         self.follow_view();
         let target = self.target(prepared.queues.clone());
-        if self.turn_to(publish.exchange) {
+        if self.turn_to(publish.exchange()) {
             self.last = None;
         }
         let queues = self.add(target, publish, Some(number));
@@ -200,12 +216,7 @@ impl Publisher {
         let persistent = Properties::new(publish.properties).persistent();
         self.open_target(target, persistent);
         let target = &mut self.targets[target];
-        target.builder.push(
-            publish.exchange,
-            publish.routing_key,
-            publish.properties,
-            publish.body,
-        );
+        target.builder.push_message(publish.message());
         if let Some(number) = number {
             target.numbers.push(number);
         }
@@ -218,10 +229,10 @@ impl Publisher {
     /// A message that no queue takes may be a direct reply.
     #[cold]
     fn answer_directly(&self, publish: &Publish<'_>) -> u32 {
-        if !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_TO.as_bytes()) {
+        if !publish.exchange().is_empty() || !publish.routing_key().starts_with(REPLY_TO.as_bytes()) {
             return 0;
         }
-        let asker = self.asker(publish.routing_key);
+        let asker = self.asker(publish.routing_key());
         answer(asker.as_deref(), publish)
     }
 
@@ -305,7 +316,7 @@ impl Publisher {
     }
 
     fn askers(&self, publish: &Publish<'_>, keys: &[&[u8]]) -> SmallVec<[Arc<Asker>; 1]> {
-        let keys = if publish.exchange.is_empty() { keys } else { &[] };
+        let keys = if publish.exchange().is_empty() { keys } else { &[] };
         keys.iter().filter_map(|key| self.asker(key)).collect()
     }
 
@@ -433,7 +444,7 @@ impl Publisher {
 /// All routing keys of a message.
 fn keys<'p>(publish: &Publish<'p>, copies: Option<&Copies<'p>>) -> SmallVec<[&'p [u8]; 4]> {
     let named = copies.map_or(&[][..], |copies| &copies.keys);
-    std::iter::once(publish.routing_key)
+    std::iter::once(publish.routing_key())
         .chain(named.iter().copied())
         .collect()
 }
@@ -441,12 +452,7 @@ fn keys<'p>(publish: &Publish<'p>, copies: Option<&Copies<'p>>) -> SmallVec<[&'p
 /// Hands an answer to whoever waits for it; returns how many did.
 fn answer(asker: Option<&Asker>, publish: &Publish<'_>) -> u32 {
     let Some(asker) = asker else { return 0 };
-    asker.answer(
-        publish.exchange,
-        publish.routing_key,
-        publish.properties,
-        publish.body,
-    );
+    asker.answer(publish.message());
     1
 }
 

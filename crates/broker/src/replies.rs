@@ -8,7 +8,7 @@ use crate::broker::Broker;
 use crate::outbox::{ChannelId, Event, Outbox};
 use crate::session::Session;
 use catalog::Refusal;
-use model::{BlockBuilder, ConsumerId, Ranges};
+use model::{BlockBuilder, ConsumerId, Message, Ranges};
 use queue::fifo::Delivery;
 use std::collections::HashMap;
 use std::sync::{
@@ -58,13 +58,13 @@ impl Replies {
 
 impl Asker {
     /// Hands an answer over.
-    pub(crate) fn answer(&self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
-        let bytes = properties.len() + body.len();
+    pub(crate) fn answer(&self, message: Message<'_>) {
+        let bytes = message.properties.len() + message.body.len();
         if self.unwritten.load(Ordering::Relaxed) + bytes > UNWRITTEN_BYTES {
             return;
         }
         let mut builder = BlockBuilder::with_capacity(bytes + 600, 1);
-        builder.push(exchange, routing_key, properties, body);
+        builder.push_message(message);
         let delivery = Delivery {
             block: Arc::new(builder.finish(false, Default::default())),
             base: 0,

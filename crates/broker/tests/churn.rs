@@ -7,6 +7,7 @@ mod door;
 
 use broker::{Binding, Broker, DeclareQueue, Event, Publish, Publisher};
 use door::{CHANNEL, Door, options, relief};
+use model::RouteBuf;
 use model::table::Table;
 
 const TRANSIENT: &[u8] = &[0, 0];
@@ -22,9 +23,9 @@ fn binding<'a>(queue: &'a str, key: &'a str) -> Binding<'a> {
 
 /// How many queues take a message.
 fn taken(publisher: &mut Publisher, key: &str) -> u32 {
+    let route = RouteBuf::new(b"amq.direct", key.as_bytes());
     let publish = Publish {
-        exchange: b"amq.direct",
-        routing_key: key.as_bytes(),
+        route: route.as_route(),
         properties: TRANSIENT,
         body: b"x",
     };

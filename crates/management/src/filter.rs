@@ -239,9 +239,9 @@ fn contains(value: &Value, pattern: &Regex) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Message;
     use model::properties::PropertiesBuilder;
     use model::table::{Table, Value as Field};
+    use model::{Message, RouteBuf};
 
     fn passes(pairs: &[(&str, &str)]) -> bool {
         let death = Table::new().with("queue", "orders").with("count", 3);
@@ -254,6 +254,7 @@ mod tests {
             .priority(5)
             .headers(&headers)
             .encode();
+        let route = RouteBuf::new(b"ex", b"key.one");
         let seen = Seen {
             seq: 9,
             standing: Standing::Held,
@@ -262,7 +263,7 @@ mod tests {
             received: Timestamp(5000),
             persistent: true,
             message: Message {
-                route: b"\x02ex\x07key.one",
+                route: route.as_route(),
                 properties: &properties,
                 body: b"Hello \xff\x00 (World)",
                 flags: 0,

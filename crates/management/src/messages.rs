@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::{Answer, Delivery, Disposal, Event, Getting, Publish, QueueRef, RefusalKind};
 use model::properties::{Properties, PropertiesBuilder};
-use model::{Limits, Message, Ranges, Seq};
+use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -70,9 +70,12 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     let desk = Desk::open(call)?;
     let mut publisher = desk.session().publisher(CHANNEL);
+    let route = RouteBuf::new(
+        real_name(call.part("exchange")).as_bytes(),
+        routing_key.as_bytes(),
+    );
     let message = Publish {
-        exchange: real_name(call.part("exchange")).as_bytes(),
-        routing_key: routing_key.as_bytes(),
+        route: route.as_route(),
         properties: &properties,
         body: &payload,
     };

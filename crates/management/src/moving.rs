@@ -17,7 +17,7 @@ use crate::routes::Route;
 use crate::selection::Selection;
 use broker::{Browser, Event, Publish, RefusalKind, Seen};
 use model::properties::Properties;
-use model::{Limits, Ranges, Seq};
+use model::{Limits, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -322,9 +322,9 @@ impl Work<'_> {
                 awaited.push((0, true));
                 continue;
             };
+            let route = RouteBuf::new(real_name(exchange).as_bytes(), key.as_bytes());
             let publish = Publish {
-                exchange: real_name(exchange).as_bytes(),
-                routing_key: key.as_bytes(),
+                route: route.as_route(),
                 properties: &message.properties,
                 body: &message.body,
             };

@@ -10,12 +10,13 @@
 //! body length u32 | properties length u32 | route length u16 | flags u16 | route | properties | body
 //! ```
 //!
-//! `route` is the exchange's name and the routing key as two AMQP short strings and `properties` are the
+//! `route` is a [`Route`] and `properties` are the
 //! content header's property flags and list: exactly the bytes that `basic.deliver` and its header frame need,
 //! so a delivery is encoded by copying and nothing is ever decoded unless somebody asks. `flags` say what the broker knows
 //! of the message beyond its bytes ([`Message::flags`]); a client's publishes have none.
 
 use crate::machine::Timestamp;
+use crate::route::{Route, RouteBuf};
 
 const HEADER: usize = 12;
 
@@ -69,8 +70,8 @@ pub const COPIES_SPENT: u16 = 2;
 /// One message inside a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Exchange and routing key as two short strings (a length octet before each).
-    pub route: &'a [u8],
+    /// Where it was published to.
+    pub route: Route<'a>,
     /// The content header's property flags and property list, as received.
     pub properties: &'a [u8],
     /// The body.
@@ -82,14 +83,12 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// The name of the exchange that the message was published to; empty for the default exchange.
     pub fn exchange(&self) -> &'a [u8] {
-        let length = self.route.first().copied().unwrap_or(0) as usize;
-        self.route.get(1..1 + length).unwrap_or_default()
+        self.route.exchange()
     }
 
     /// The routing key that the message was published with.
     pub fn routing_key(&self) -> &'a [u8] {
-        let length = self.route.first().copied().unwrap_or(0) as usize;
-        self.route.get(2 + length..).unwrap_or_default()
+        self.route.routing_key()
     }
 }
 
@@ -105,9 +104,8 @@ impl Block {
         while at < bytes.len() {
             offsets.push(u32::try_from(at).ok()?);
             let (message, next) = message_at(&bytes, at)?;
-            let exchange = *message.route.first()? as usize;
-            let key = *message.route.get(1 + exchange)? as usize;
-            if message.route.len() != 2 + exchange + key {
+            let (_, beyond) = Route::split(message.route.as_bytes())?;
+            if !beyond.is_empty() {
                 return None;
             }
             body_bytes += message.body.len() as u64;
@@ -211,7 +209,7 @@ fn message_at(bytes: &[u8], at: usize) -> Option<(Message<'_>, usize)> {
     let body_at = properties_at.checked_add(properties)?;
     let end = body_at.checked_add(body)?;
     let message = Message {
-        route: bytes.get(route_at..properties_at)?,
+        route: Route::stored(bytes.get(route_at..properties_at)?),
         properties: bytes.get(properties_at..body_at)?,
         body: bytes.get(body_at..end)?,
         flags: u16::from_le_bytes(header[10..12].try_into().ok()?),
@@ -251,62 +249,41 @@ impl BlockBuilder {
         }
     }
 
-    /// Adds a message. `exchange` and `routing_key` have at most 255 bytes (the protocol's short strings;
-    /// longer ones are cut), and properties and body must each be shorter than 4 GiB (limits are far lower).
+    /// Adds a message of a route that has to be put together, of which the broker knows nothing.
     pub fn push(&mut self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
-        self.push_flagged(exchange, routing_key, properties, body, 0);
+        self.push_message(Message {
+            route: RouteBuf::new(exchange, routing_key).as_route(),
+            properties,
+            body,
+            flags: 0,
+        });
     }
 
-    /// [`BlockBuilder::push`] of a message that the broker knows something of: see [`Message::flags`].
-    pub fn push_flagged(
-        &mut self,
-        exchange: &[u8],
-        routing_key: &[u8],
-        properties: &[u8],
-        body: &[u8],
-        flags: u16,
-    ) {
-        let exchange = &exchange[..exchange.len().min(255)];
-        let routing_key = &routing_key[..routing_key.len().min(255)];
-        self.start(
-            2 + exchange.len() + routing_key.len(),
-            properties.len(),
-            body.len(),
+    /// Adds a message. Properties and body must each be shorter than 4 GiB (limits are far lower).
+    #[inline]
+    pub fn push_message(&mut self, message: Message<'_>) {
+        let Message {
+            route,
+            properties,
+            body,
             flags,
-        );
+        } = message;
+        let route = route.as_bytes();
+        self.offsets.push(self.bytes.len() as u32);
+        self.body_bytes += body.len() as u64;
+        self.around.note(HEADER + route.len() + properties.len());
         self.expiring |= may_expire(properties);
-        self.bytes.push(exchange.len() as u8);
-        self.bytes.extend_from_slice(exchange);
-        self.bytes.push(routing_key.len() as u8);
-        self.bytes.extend_from_slice(routing_key);
+        let mut header = [0; HEADER];
+        header[0..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+        header[4..8].copy_from_slice(&(properties.len() as u32).to_le_bytes());
+        header[8..10].copy_from_slice(&(route.len() as u16).to_le_bytes());
+        header[10..12].copy_from_slice(&flags.to_le_bytes());
+        self.bytes
+            .reserve(HEADER + route.len() + properties.len() + body.len());
+        self.bytes.extend_from_slice(&header);
+        self.bytes.extend_from_slice(route);
         self.bytes.extend_from_slice(properties);
         self.bytes.extend_from_slice(body);
-    }
-
-    /// Adds a message whose route is already encoded as two short strings.
-    pub fn push_message(&mut self, message: Message<'_>) {
-        self.start(
-            message.route.len(),
-            message.properties.len(),
-            message.body.len(),
-            message.flags,
-        );
-        self.expiring |= may_expire(message.properties);
-        self.bytes.extend_from_slice(message.route);
-        self.bytes.extend_from_slice(message.properties);
-        self.bytes.extend_from_slice(message.body);
-    }
-
-    fn start(&mut self, route: usize, properties: usize, body: usize, flags: u16) {
-        self.offsets.push(self.bytes.len() as u32);
-        self.body_bytes += body as u64;
-        self.around.note(HEADER + route + properties);
-        let mut header = [0; HEADER];
-        header[0..4].copy_from_slice(&(body as u32).to_le_bytes());
-        header[4..8].copy_from_slice(&(properties as u32).to_le_bytes());
-        header[8..10].copy_from_slice(&(route as u16).to_le_bytes());
-        header[10..12].copy_from_slice(&flags.to_le_bytes());
-        self.bytes.extend_from_slice(&header);
     }
 
     /// How many messages were added.

@@ -3,7 +3,7 @@
 //! This room *does nothing*: no I/O, no clock, no randomness, no thread, no async, no policy. Every other
 //! room imports it; it imports none of ours.
 //!
-//! Reading order: [`ids`], [`ranges`], [`block`] (how messages are held and stored), [`machine`] (how the
+//! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored), [`machine`] (how the
 //! state machines are turned), then [`table`] and [`properties`] (AMQP's field tables and the content
 //! header), [`limits`].
 
@@ -17,6 +17,7 @@ pub mod machine;
 pub mod properties;
 pub mod ranges;
 pub mod retry;
+pub mod route;
 pub mod table;
 
 pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
@@ -28,3 +29,4 @@ pub use limits::Limits;
 pub use machine::{Index, Machine, Outcome, Timestamp};
 pub use ranges::Ranges;
 pub use retry::{LONGEST_RETRY_MS, RetryDelay};
+pub use route::{Route, RouteBuf};

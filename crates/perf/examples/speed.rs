@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a measurement that can't begin has failed")]
 
+use model::{Message, RouteBuf};
 use perf::cli::{Asked, plan};
 use perf::message::Messages;
 use perf::pace::Pacer;
@@ -60,15 +61,15 @@ fn making(line: &str, key: Option<&str>, lag: u64) {
 fn reading(body: usize) {
     let template = DeliverTemplate::new(1, "consumer-0-0", 131_072);
     let mut bytes = Vec::new();
+    let route = RouteBuf::new(b"direct", b"key1");
+    let message = Message {
+        route: route.as_route(),
+        properties: &[0, 0],
+        body: &vec![0; body],
+        flags: 0,
+    };
     for tag in 0..BATCH {
-        template.deliver(
-            &mut bytes,
-            tag,
-            false,
-            b"\x06direct\x04key1",
-            &[0, 0],
-            &vec![0; body],
-        );
+        template.deliver(&mut bytes, tag, false, &message);
     }
     measure(&format!("scan_deliver of {body} bytes"), || {
         let mut at = 0;

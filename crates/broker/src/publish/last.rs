@@ -5,8 +5,7 @@ use super::Publish;
 /// A route, and the messages that it is good for: the next one is often like the last.
 #[derive(Default)]
 pub(super) struct Last {
-    exchange: Vec<u8>,
-    routing_key: Vec<u8>,
+    route: Vec<u8>,
     /// The property list, if the route depends on it.
     properties: Option<Vec<u8>>,
     pub(super) target: usize,
@@ -15,9 +14,7 @@ pub(super) struct Last {
 impl Last {
     pub(super) fn is_good_for(&self, publish: &Publish<'_>) -> bool {
         let same = |known: &Vec<u8>| known == publish.properties;
-        self.exchange == publish.exchange
-            && self.routing_key == publish.routing_key
-            && self.properties.as_ref().is_none_or(same)
+        self.route == publish.route.as_bytes() && self.properties.as_ref().is_none_or(same)
     }
 
     /// Remembers where this message went, and whether that depended on its properties.
@@ -26,8 +23,7 @@ impl Last {
             to.clear();
             to.extend_from_slice(from);
         };
-        copy(&mut self.exchange, publish.exchange);
-        copy(&mut self.routing_key, publish.routing_key);
+        copy(&mut self.route, publish.route.as_bytes());
         self.properties = by_properties.then(|| {
             let mut kept = self.properties.take().unwrap_or_default();
             copy(&mut kept, publish.properties);

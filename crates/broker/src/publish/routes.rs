@@ -17,7 +17,7 @@ const COMPARED: usize = 1024;
 
 /// Where a message went when the catalog's view was of this generation.
 #[derive(Clone, Copy)]
-pub(super) struct Route {
+pub(super) struct Found {
     target: usize,
     generation: u64,
 }
@@ -57,44 +57,41 @@ impl Publisher {
     }
 
     pub(super) fn route(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
-        if self.turn_to(publish.exchange) {
+        if self.turn_to(publish.exchange()) {
             // The last route is another exchange's.
             self.last = None;
         }
-        self.scratch.clear();
-        self.scratch.push(publish.exchange.len() as u8);
-        self.scratch.extend_from_slice(publish.exchange);
-        self.scratch.extend_from_slice(publish.routing_key);
         let generation = self.view.generation();
-        if let Some(route) = self.routes.get(&self.scratch[..])
-            && route.generation == generation
+        if let Some(found) = self.routes.get(publish.route.as_bytes())
+            && found.generation == generation
         {
-            let target = route.target;
+            let target = found.target;
             self.remember(publish, Looked::AtKey, target);
             return Ok(target);
         }
         let chance = self.chance();
-        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
+        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange())?;
         self.session
-            .check_key(Verb::Write, exchange, publish.routing_key)?;
+            .check_key(Verb::Write, exchange, publish.routing_key())?;
         let mut ids = SmallVec::new();
-        let mut envelope = Envelope::new(publish.routing_key, publish.properties).with_chance(chance);
+        let mut envelope = Envelope::new(publish.routing_key(), publish.properties).with_chance(chance);
         self.view.route(exchange, &mut envelope, &mut ids);
         let at = self.target(ids);
         // Each reply address is used once or twice, and then never again.
-        let lasting = !publish.exchange.is_empty() || !publish.routing_key.starts_with(REPLY_TO.as_bytes());
+        let lasting =
+            !publish.exchange().is_empty() || !publish.routing_key().starts_with(REPLY_TO.as_bytes());
         if envelope.looked() == Looked::AtKey && lasting {
-            let route = Route {
+            let found = Found {
                 target: at,
                 generation,
             };
-            if let Some(known) = self.routes.get_mut(&self.scratch[..]) {
-                *known = route;
+            if let Some(known) = self.routes.get_mut(publish.route.as_bytes()) {
+                *known = found;
             } else {
                 if self.routes.len() >= ROUTES {
                     self.routes.clear();
                 }
-                self.routes.insert(self.scratch.clone().into_boxed_slice(), route);
+                self.routes.insert(publish.route.as_bytes().into(), found);
             }
         }
         self.remember(publish, envelope.looked(), at);
@@ -122,7 +119,7 @@ impl Publisher {
     pub(super) fn target_of_all(&mut self, publish: &Publish<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
         let chance = self.chance();
         let node = self.session.broker().node().clone();
-        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange)?;
+        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange())?;
         for key in keys {
             self.session.check_key(Verb::Write, exchange, key)?;
         }

@@ -3,6 +3,7 @@
 use broker::{
     Broker, ChannelId, DeclareQueue, Event, Options, Outbox, Pressure, Publish, Publisher, Session,
 };
+use model::RouteBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
@@ -83,9 +84,9 @@ impl Door {
         body: &[u8],
         number: Option<u64>,
     ) -> u32 {
+        let route = RouteBuf::new(b"", queue.as_bytes());
         let publish = Publish {
-            exchange: b"",
-            routing_key: queue.as_bytes(),
+            route: route.as_route(),
             properties,
             body,
         };

@@ -1,18 +1,16 @@
 //! The fast way in: a whole `basic.publish` in one pass over the read buffer.
 
 use super::frame::{BODY, END, HEAD, HEADER, METHOD, OVERHEAD, largest_payload};
-use model::Limits;
 use model::properties::Properties;
+use model::{Limits, Route};
 
 /// A message as a publisher sent it, where it lies in the read buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
     /// The channel that it came on; nobody has checked that it is open.
     pub channel: u16,
-    /// Empty for the default exchange. Any bytes, as in RabbitMQ.
-    pub exchange: &'a [u8],
-    /// Any bytes, as in RabbitMQ.
-    pub routing_key: &'a [u8],
+    /// Exchange and routing key, as they stand in the method.
+    pub route: Route<'a>,
     /// Return it if no queue takes it.
     pub mandatory: bool,
     /// RabbitMQ does not implement it and says so with a 540.
@@ -55,9 +53,8 @@ impl PublishScanner {
         let channel = [c0, c1];
         let size = u32::from_be_bytes([s0, s1, s2, s3]) as usize;
         let (fields, rest) = self.frame(bytes, size)?;
-        // The two reserved bytes after the number were matched above; a short string each, then the bits.
-        let (exchange, fields) = short(fields.get(6..)?)?;
-        let (routing_key, fields) = short(fields)?;
+        // The two reserved bytes after the number were matched above; the route, then the bits.
+        let (route, fields) = Route::split(fields.get(6..)?)?;
         let &[bits] = fields else { return None };
 
         let &[
@@ -95,8 +92,7 @@ impl PublishScanner {
         Properties::check(properties, &self.limits).ok()?;
         let publish = Publish {
             channel: u16::from_be_bytes(channel),
-            exchange,
-            routing_key,
+            route,
             mandatory: bits & 1 != 0,
             immediate: bits & 2 != 0,
             properties,
@@ -135,17 +131,12 @@ impl PublishScanner {
     }
 }
 
-#[inline]
-fn short(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (&length, rest) = bytes.split_first()?;
-    rest.split_at_checked(length as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::amqp::encode;
     use crate::amqp::method::{BasicAck, BasicPublish};
+    use model::RouteBuf;
 
     fn published(body: &[u8], frame_max: u32) -> Vec<u8> {
         let method = BasicPublish {
@@ -174,10 +165,10 @@ mod tests {
             bytes.extend_from_slice(b"more");
             let (publish, used) = scanner().scan(&bytes).unwrap();
             assert_eq!(used, length);
+            let route = RouteBuf::new(b"logs", b"a.b");
             let expected = Publish {
                 channel: 7,
-                exchange: b"logs",
-                routing_key: b"a.b",
+                route: route.as_route(),
                 mandatory: true,
                 immediate: false,
                 properties: b"\x10\0\x02",

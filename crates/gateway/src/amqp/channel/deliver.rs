@@ -232,14 +232,9 @@ fn write_span(
         if delivery.returns > 0 {
             write_counted(consumer, delivery, message, *next_tag, out);
         } else {
-            consumer.template.deliver(
-                out,
-                *next_tag,
-                delivery.redelivered,
-                message.route,
-                message.properties,
-                message.body,
-            );
+            consumer
+                .template
+                .deliver(out, *next_tag, delivery.redelivered, &message);
         }
         *next_tag += 1;
         if seq == last || out.len() >= limit {
@@ -259,12 +254,11 @@ fn write_counted(
     out: &mut Vec<u8>,
 ) {
     let counted = delivery_count(delivery, message.properties);
-    consumer.template.deliver(
-        out,
-        tag,
-        delivery.redelivered,
-        message.route,
-        counted.as_deref().unwrap_or(message.properties),
-        message.body,
-    );
+    let message = Message {
+        properties: counted.as_deref().unwrap_or(message.properties),
+        ..message
+    };
+    consumer
+        .template
+        .deliver(out, tag, delivery.redelivered, &message);
 }

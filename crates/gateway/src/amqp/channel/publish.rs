@@ -59,8 +59,7 @@ impl Channel {
     fn publish_now(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
         let number = self.confirms.as_ref().map(|confirms| confirms.next());
         let message = Message {
-            exchange: publish.exchange,
-            routing_key: publish.routing_key,
+            route: publish.route,
             properties: publish.properties,
             body: publish.body,
         };
@@ -102,8 +101,8 @@ impl Channel {
         let method = BasicReturn {
             reply_code: ReplyCode::NoRoute.number(),
             reply_text: ReplyCode::NoRoute.name(),
-            exchange: publish.exchange,
-            routing_key: publish.routing_key,
+            exchange: publish.route.exchange(),
+            routing_key: publish.route.routing_key(),
         };
         let shown = self.publisher(cx).as_shown(publish.properties);
         let (number, frame_max) = (self.id.number, cx.ground.tuning.frame_max);

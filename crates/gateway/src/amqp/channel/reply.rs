@@ -84,10 +84,7 @@ impl Channel {
         }
         let delivery = &pending.delivery;
         let message = delivery.block.message((seq - delivery.base) as usize);
-        let (route, properties, body) = (message.route, message.properties, message.body);
-        replies
-            .template
-            .deliver(out, self.next_tag, false, route, properties, body);
+        replies.template.deliver(out, self.next_tag, false, &message);
         replies.address.written(delivery.bytes_of(seq, seq));
         self.next_tag += 1;
     }

@@ -9,7 +9,7 @@ use super::unacked::Taken;
 use super::{Channel, Context, State};
 use broker::sight;
 use broker::{Prepared, Publish as Message, Ticket};
-use model::Ranges;
+use model::{Ranges, RouteBuf};
 use protocol::amqp::method::{
     BasicPublish, ConfirmSelect, TxCommit, TxCommitOk, TxRollback, TxRollbackOk, TxSelect, TxSelectOk,
 };
@@ -37,8 +37,7 @@ pub struct Transaction {
 /// A message that waits for its commit.
 #[derive(Debug)]
 struct Kept {
-    exchange: Box<[u8]>,
-    routing_key: Box<[u8]>,
+    route: RouteBuf,
     properties: Box<[u8]>,
     body: Box<[u8]>,
     mandatory: bool,
@@ -168,8 +167,7 @@ impl Channel {
             .map_err(|refusal| Self::refused::<BasicPublish<'_>>(&refusal))?;
         let properties = prepared.properties.take();
         let kept = Kept {
-            exchange: publish.exchange.into(),
-            routing_key: publish.routing_key.into(),
+            route: publish.route.into(),
             properties: properties.map_or_else(|| publish.properties.into(), Vec::into_boxed_slice),
             body: publish.body.into(),
             mandatory: publish.mandatory,
@@ -280,8 +278,7 @@ impl Kept {
     fn publish(&self, channel: u16) -> Publish<'_> {
         Publish {
             channel,
-            exchange: &self.exchange,
-            routing_key: &self.routing_key,
+            route: self.route.as_route(),
             mandatory: self.mandatory,
             immediate: false,
             properties: &self.properties,
@@ -292,8 +289,7 @@ impl Kept {
 
 fn message<'a>(publish: &Publish<'a>) -> Message<'a> {
     Message {
-        exchange: publish.exchange,
-        routing_key: publish.routing_key,
+        route: publish.route,
         properties: publish.properties,
         body: publish.body,
     }

@@ -233,8 +233,8 @@ proptest! {
                     Ok(Step::Content(content)) => {
                         prop_assert_eq!(at, used);
                         let method = BasicPublish {
-                            exchange: publish.exchange,
-                            routing_key: publish.routing_key,
+                            exchange: publish.route.exchange(),
+                            routing_key: publish.route.routing_key(),
                             mandatory: publish.mandatory,
                             immediate: publish.immediate,
                         };

@@ -5,6 +5,7 @@ use crate::amqp::channel::{Channel, Next, State};
 use crate::amqp::connection::output::Output;
 use crate::amqp::refusal;
 use broker::ChannelId;
+use model::RouteBuf;
 use protocol::amqp::handshake::unexpected_method;
 use protocol::amqp::method::{Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk};
 use protocol::amqp::{Exception, Frame, Method, MethodId, Part, ReplyCode, Step, encode};
@@ -133,10 +134,10 @@ impl Open {
             Ok(Step::Content(content)) => match content.method {
                 Method::BasicPublish(it) => {
                     whole = true;
+                    let route = RouteBuf::new(it.exchange, it.routing_key);
                     let publish = protocol::amqp::Publish {
                         channel: number,
-                        exchange: it.exchange,
-                        routing_key: it.routing_key,
+                        route: route.as_route(),
                         mandatory: it.mandatory,
                         immediate: it.immediate,
                         properties: content.properties,
