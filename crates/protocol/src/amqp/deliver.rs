@@ -1,8 +1,8 @@
 //! The fast way out: `basic.deliver` with its content, copied together from what the message is stored as.
 
-use super::encode::{body_frames, frame_head, header_frame_head};
+use super::encode::{body_frames, frame_head, header_frame_head, largest_piece};
 use super::field::{Field, FieldWriter};
-use super::frame::{END, HEAD, METHOD, OVERHEAD, largest_payload};
+use super::frame::{END, HEAD, METHOD, OVERHEAD};
 use super::method::{Arguments, BasicDeliver};
 use model::Message;
 
@@ -13,7 +13,8 @@ pub struct DeliverTemplate {
     /// Frame head, method number, consumer tag.
     head: Vec<u8>,
     channel: u16,
-    frame_max: u32,
+    /// What one body frame takes at most, in bytes.
+    piece: usize,
 }
 
 impl DeliverTemplate {
@@ -26,7 +27,7 @@ impl DeliverTemplate {
         Self {
             head,
             channel,
-            frame_max,
+            piece: largest_piece(frame_max),
         }
     }
 
@@ -55,13 +56,17 @@ impl DeliverTemplate {
         header[1..].copy_from_slice(&header_frame_head(self.channel, properties.len(), body.len()));
         out.extend_from_slice(&header);
         out.extend_from_slice(properties);
-        body_frames(out, self.channel, body, self.frame_max);
+        body_frames(out, self.channel, body, self.piece);
     }
 
     /// How many bytes [`DeliverTemplate::deliver`] will append.
     pub fn length(&self, message: &Message<'_>) -> usize {
         let body = message.body.len();
-        let bodies = body.div_ceil(largest_payload(self.frame_max).max(1) as usize);
+        // Mostly there is one, and a division takes as long as the rest of this.
+        let bodies = match body <= self.piece {
+            true => usize::from(body > 0),
+            false => body.div_ceil(self.piece),
+        };
         let method = self.head.len() + 9 + message.route.as_bytes().len() + 1;
         method + OVERHEAD + 12 + message.properties.len() + bodies * OVERHEAD + body
     }

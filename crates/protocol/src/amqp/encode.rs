@@ -27,7 +27,7 @@ pub fn content<'a, A: Arguments<'a>>(
     method(out, channel, arguments);
     out.extend_from_slice(&header_frame_head(channel, properties.len(), body.len()));
     out.extend_from_slice(properties);
-    body_frames(out, channel, body, frame_max);
+    body_frames(out, channel, body, largest_piece(frame_max));
 }
 
 /// Appends `basic.ack`: what a publisher is confirmed with and a consumer acknowledges with.
@@ -76,10 +76,16 @@ pub(super) fn header_frame_head(channel: u16, properties: usize, body: usize) ->
     head
 }
 
-/// The end of the header frame and the body frames: each frame's end is written with the next one's head.
+/// The most that one body frame takes, in bytes; at least one.
+pub(super) fn largest_piece(frame_max: u32) -> usize {
+    largest_payload(frame_max).max(1) as usize
+}
+
+/// The end of the header frame and the body frames, with `largest` bytes at most in each: each frame's end is written with the next
+/// one's head.
 #[inline(always)]
-pub(super) fn body_frames(out: &mut Vec<u8>, channel: u16, body: &[u8], frame_max: u32) {
-    for piece in body.chunks(largest_payload(frame_max).max(1) as usize) {
+pub(super) fn body_frames(out: &mut Vec<u8>, channel: u16, body: &[u8], largest: usize) {
+    for piece in body.chunks(largest) {
         let mut head = [END; OVERHEAD];
         head[1..].copy_from_slice(&frame_head(BODY, channel, piece.len() as u32));
         out.extend_from_slice(&head);
