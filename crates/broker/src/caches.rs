@@ -157,10 +157,10 @@ impl fmt::Debug for Node {
 mod tests {
     use crate::broker::Broker;
     use crate::outbox::{ChannelId, Outbox};
-    use crate::{DeclareExchange, Options, Publish};
-    use model::RouteBuf;
+    use crate::{DeclareExchange, Options};
     use model::properties::PropertiesBuilder;
     use model::table::Table;
+    use model::{Message, RouteBuf};
     use std::path::Path;
     use std::sync::Arc;
 
@@ -198,12 +198,8 @@ mod tests {
             let headers = Table::new().with(model::X_DEDUPLICATION_HEADER, key);
             let properties = PropertiesBuilder::new().headers(&headers).encode();
             let route = RouteBuf::new(exchange.as_bytes(), b"");
-            let publish = Publish {
-                route: route.as_route(),
-                properties: &properties,
-                body: b"",
-            };
-            publisher.publish(&publish, None).unwrap();
+            let message = Message::new(route.as_route(), &properties, b"");
+            publisher.publish(&message, None).unwrap();
         }
         publisher.flush();
         session.close();

@@ -284,7 +284,7 @@ impl Office {
         let persistent = Properties::new(&dead.properties).persistent();
         self.open_batch(round, batch, queues, persistent);
         let key = keys.first().map_or(&[][..], Vec::as_slice);
-        batch.builder.push_message(Message {
+        batch.builder.push_message(&Message {
             route: RouteBuf::new(letters.to.exchange.as_bytes(), key).as_route(),
             properties: &dead.properties,
             body: message.body,
@@ -332,7 +332,7 @@ impl Office {
         }
         let persistent = Properties::new(properties).persistent();
         self.open_batch(round, batch, queues, persistent);
-        batch.builder.push_message(Message {
+        batch.builder.push_message(&Message {
             properties,
             ..message
         });

@@ -140,7 +140,7 @@ mod tests {
 
     fn bury(properties: &[u8], flags: u16, queue: &str, reason: DropReason) -> Dead {
         let mut builder = BlockBuilder::new();
-        builder.push_message(Message {
+        builder.push_message(&Message {
             route: RouteBuf::new(b"x", b"k").as_route(),
             properties,
             body: b"body",

@@ -5,7 +5,6 @@
 
 use crate::broker::Broker;
 use crate::notices::Notice;
-use crate::publish::Publish;
 use crate::session::Session;
 use crate::sight::Connection;
 use catalog::Refusal;
@@ -96,17 +95,17 @@ impl Broker {
 pub(crate) fn published<'q>(
     session: &Session,
     channel: u16,
-    publish: &Publish<'_>,
+    message: &Message<'_>,
     queues: impl Iterator<Item = &'q str>,
 ) {
-    if publish.route.exchange() == TRACE_EXCHANGE.as_bytes() {
+    if message.route.exchange() == TRACE_EXCHANGE.as_bytes() {
         return;
     }
     let broker = session.broker();
     let seen = Seen {
-        exchange: publish.route.exchange(),
-        routing_key: publish.route.routing_key(),
-        properties: publish.properties,
+        exchange: message.route.exchange(),
+        routing_key: message.route.routing_key(),
+        properties: message.properties,
         limits: &Limits::STORED,
     };
     let connection = session.shown();
@@ -122,9 +121,9 @@ pub(crate) fn published<'q>(
         .with("routed_queues", queues.map(Value::from).collect::<Vec<_>>());
     broker.send_traced(
         session.vhost_name(),
-        [b"publish", publish.route.exchange()],
+        [b"publish", message.route.exchange()],
         &headers,
-        publish.body,
+        message.body,
     );
 }
 

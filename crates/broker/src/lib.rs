@@ -97,7 +97,7 @@ pub use interceptors::Interceptors;
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
 pub use pressure::{Pressure, Reason};
-pub use publish::{Prepared, Publish, Publisher, Taken};
+pub use publish::{Prepared, Publisher, Taken};
 pub use replies::ReplyAddress;
 pub use rules::CLUSTER_ID;
 pub use session::{OpenRefusal, Session, User};

@@ -19,7 +19,7 @@ use crate::sight::Ledger;
 use catalog::{Refusal, View};
 use last::Last;
 use model::properties::Properties;
-use model::{BlockBuilder, Message, QueueId, Ranges, Route};
+use model::{BlockBuilder, Message, QueueId, Ranges};
 use queue::fifo::Request;
 use routes::Found;
 use smallvec::SmallVec;
@@ -30,37 +30,6 @@ pub use taken::{Prepared, Taken};
 
 /// A block is handed on when it is this large, in bytes, even if the read brought more.
 const BLOCK_BYTES: usize = 256 * 1024;
-
-/// One message as it came.
-#[derive(Clone, Copy, Debug)]
-pub struct Publish<'a> {
-    /// The exchange and the routing key.
-    pub route: Route<'a>,
-    /// Property flags and list of the content header.
-    pub properties: &'a [u8],
-    /// The body.
-    pub body: &'a [u8],
-}
-
-impl<'a> Publish<'a> {
-    fn exchange(&self) -> &'a [u8] {
-        self.route.exchange()
-    }
-
-    fn routing_key(&self) -> &'a [u8] {
-        self.route.routing_key()
-    }
-
-    /// As it is kept: the broker knows nothing of it yet beyond its bytes.
-    fn message(&self) -> Message<'a> {
-        Message {
-            route: self.route,
-            properties: self.properties,
-            body: self.body,
-            flags: 0,
-        }
-    }
-}
 
 /// A channel's way into the hall for messages.
 pub struct Publisher {
@@ -131,17 +100,17 @@ impl Publisher {
     ///
     /// # Errors
     /// No such exchange, an internal exchange, no write permission, or properties that are refused: nothing was taken.
-    pub fn publish(&mut self, publish: &Publish<'_>, number: Option<u64>) -> Result<Taken, Refusal> {
-        let target = self.usual_target(publish)?;
-        if asks_for_more(publish.properties) {
-            let copies = self.look_closer(publish)?;
+    pub fn publish(&mut self, message: &Message<'_>, number: Option<u64>) -> Result<Taken, Refusal> {
+        let target = self.usual_target(message)?;
+        if asks_for_more(message.properties) {
+            let copies = self.look_closer(message)?;
             if copies.is_some() || self.passes {
-                return self.publish_copies(publish, copies.as_ref(), number);
+                return self.publish_copies(message, copies.as_ref(), number);
             }
         }
-        let queues = self.add(target, publish, number);
+        let queues = self.add(target, message, number);
         let replies = match queues {
-            0 => self.answer_directly(publish),
+            0 => self.answer_directly(message),
             _ => 0,
         };
         Ok(Taken { queues, replies })
@@ -151,20 +120,20 @@ impl Publisher {
     ///
     /// # Errors
     /// As there.
-    pub fn prepare(&mut self, publish: &Publish<'_>) -> Result<Prepared, Refusal> {
-        let target = self.usual_target(publish)?;
-        let asks = asks_for_more(publish.properties);
+    pub fn prepare(&mut self, message: &Message<'_>) -> Result<Prepared, Refusal> {
+        let target = self.usual_target(message)?;
+        let asks = asks_for_more(message.properties);
         let copies = match asks {
-            true => self.look_closer(publish)?,
+            true => self.look_closer(message)?,
             false => None,
         };
-        let keys = keys(publish, copies.as_ref());
+        let keys = keys(message, copies.as_ref());
         let target = match copies.is_some() || asks && self.passes {
-            true => self.target_of_all(publish, &keys)?,
+            true => self.target_of_all(message, &keys)?,
             false => target,
         };
         let queues = self.targets[target].ids.clone();
-        let askers = self.askers(publish, &keys);
+        let askers = self.askers(message, &keys);
         drop(keys);
         let shown = copies.and_then(|copies| copies.properties);
         let all_wait = shown.is_some() && self.split_waiting(target).1.is_empty();
@@ -176,47 +145,47 @@ impl Publisher {
     }
 
     /// Takes a message that was prepared. Queues that were deleted meanwhile take nothing.
-    pub fn publish_prepared(&mut self, prepared: &Prepared, publish: &Publish<'_>, number: u64) -> Taken {
+    pub fn publish_prepared(&mut self, prepared: &Prepared, message: &Message<'_>, number: u64) -> Taken {
         self.follow_view();
         let target = self.target(prepared.queues.clone());
-        if self.turn_to(publish.exchange()) {
+        if self.turn_to(message.exchange()) {
             self.last = None;
         }
-        let queues = self.add(target, publish, Some(number));
+        let queues = self.add(target, message, Some(number));
         let replies = prepared
             .askers
             .iter()
-            .map(|asker| answer(Some(asker), publish))
+            .map(|asker| answer(Some(asker), message))
             .sum();
         Taken { queues, replies }
     }
 
     /// Where the routing key alone leads. Part of the hot way in, however many others use it, as is [`Self::add`].
     #[inline(always)]
-    fn usual_target(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
+    fn usual_target(&mut self, message: &Message<'_>) -> Result<usize, Refusal> {
         self.follow_view();
         match &self.last {
-            Some(last) if last.is_good_for(publish) => Ok(last.target),
-            _ => self.route(publish),
+            Some(last) if last.is_good_for(message) => Ok(last.target),
+            _ => self.route(message),
         }
     }
 
     /// Adds a message to what is on its way to a target; returns how many queues that are.
     #[inline(always)]
-    fn add(&mut self, target: usize, publish: &Publish<'_>, number: Option<u64>) -> u32 {
+    fn add(&mut self, target: usize, message: &Message<'_>, number: Option<u64>) -> u32 {
         if self.session.traced().is_on() {
             let queues = self.targets[target].queues.iter().map(|queue| &*queue.name);
-            firehose::published(&self.session, self.channel.number, publish, queues);
+            firehose::published(&self.session, self.channel.number, message, queues);
         }
         let queues = self.targets[target].queues.len();
         if queues == 0 {
             self.ledger.note(1, 0);
             return 0;
         }
-        let persistent = Properties::new(publish.properties).persistent();
+        let persistent = Properties::new(message.properties).persistent();
         self.open_target(target, persistent);
         let target = &mut self.targets[target];
-        target.builder.push_message(publish.message());
+        target.builder.push_message(message);
         if let Some(number) = number {
             target.numbers.push(number);
         }
@@ -228,30 +197,30 @@ impl Publisher {
 
     /// A message that no queue takes may be a direct reply.
     #[cold]
-    fn answer_directly(&self, publish: &Publish<'_>) -> u32 {
-        if !publish.exchange().is_empty() || !publish.routing_key().starts_with(REPLY_TO.as_bytes()) {
+    fn answer_directly(&self, message: &Message<'_>) -> u32 {
+        if !message.exchange().is_empty() || !message.routing_key().starts_with(REPLY_TO.as_bytes()) {
             return 0;
         }
-        let asker = self.asker(publish.routing_key());
-        answer(asker.as_deref(), publish)
+        let asker = self.asker(message.routing_key());
+        answer(asker.as_deref(), message)
     }
 
     /// A message that names further keys, or goes on only if none like it has passed before.
     #[cold]
     fn publish_copies<'p>(
         &mut self,
-        publish: &Publish<'p>,
+        message: &Message<'p>,
         copies: Option<&Copies<'p>>,
         number: Option<u64>,
     ) -> Result<Taken, Refusal> {
-        let keys = keys(publish, copies);
-        let target = self.target_of_all(publish, &keys)?;
+        let keys = keys(message, copies);
+        let target = self.target_of_all(message, &keys)?;
         let without = copies.and_then(|copies| copies.properties.as_deref());
-        let shown = Publish {
-            properties: without.unwrap_or(publish.properties),
-            ..*publish
+        let shown = Message {
+            properties: without.unwrap_or(message.properties),
+            ..*message
         };
-        let (waits, others) = match shown.properties.len() == publish.properties.len() {
+        let (waits, others) = match shown.properties.len() == message.properties.len() {
             true => (SmallVec::new(), SmallVec::new()),
             false => self.split_waiting(target),
         };
@@ -259,14 +228,14 @@ impl Publisher {
             self.add(target, &shown, number)
         } else {
             let waits = self.target(waits);
-            let waiting = self.add(waits, publish, number);
+            let waiting = self.add(waits, message, number);
             // It came once, however many parts it goes on in.
             self.ledger.came_once();
             // Only now: when there are too many targets, finding one more forgets all others.
             let others = self.target(others);
             waiting + self.add(others, &shown, number)
         };
-        let askers = self.askers(publish, &keys);
+        let askers = self.askers(message, &keys);
         let replies = askers.iter().map(|asker| answer(Some(asker), &shown)).sum();
         Ok(Taken { queues, replies })
     }
@@ -284,9 +253,9 @@ impl Publisher {
 
     /// Checks what few messages carry: the sender's name must be the user's (unless the user may impersonate others), an
     /// expiration a time. Returns the further keys that it names.
-    fn look_closer<'p>(&self, publish: &Publish<'p>) -> Result<Option<Copies<'p>>, Refusal> {
+    fn look_closer<'p>(&self, message: &Message<'p>) -> Result<Option<Copies<'p>>, Refusal> {
         let refuse = |text: String| Err(Refusal::InvalidMessage { text });
-        let properties = Properties::new(publish.properties);
+        let properties = Properties::new(message.properties);
         let user = self.session.user();
         if let Some(claimed) = properties.user_id()
             && claimed != user.name.as_bytes()
@@ -304,7 +273,7 @@ impl Publisher {
             let shown = String::from_utf8_lossy(expiration);
             return refuse(format!("invalid expiration '{shown}': {complaint}"));
         }
-        Copies::named_in(publish.properties, self.session.broker().limits())
+        Copies::named_in(message.properties, self.session.broker().limits())
     }
 
     /// What a returned message shows of its properties, if that differs from what was sent.
@@ -315,8 +284,8 @@ impl Publisher {
         }
     }
 
-    fn askers(&self, publish: &Publish<'_>, keys: &[&[u8]]) -> SmallVec<[Arc<Asker>; 1]> {
-        let keys = if publish.exchange().is_empty() { keys } else { &[] };
+    fn askers(&self, message: &Message<'_>, keys: &[&[u8]]) -> SmallVec<[Arc<Asker>; 1]> {
+        let keys = if message.exchange().is_empty() { keys } else { &[] };
         keys.iter().filter_map(|key| self.asker(key)).collect()
     }
 
@@ -442,17 +411,17 @@ impl Publisher {
 }
 
 /// All routing keys of a message.
-fn keys<'p>(publish: &Publish<'p>, copies: Option<&Copies<'p>>) -> SmallVec<[&'p [u8]; 4]> {
+fn keys<'p>(message: &Message<'p>, copies: Option<&Copies<'p>>) -> SmallVec<[&'p [u8]; 4]> {
     let named = copies.map_or(&[][..], |copies| &copies.keys);
-    std::iter::once(publish.routing_key())
+    std::iter::once(message.routing_key())
         .chain(named.iter().copied())
         .collect()
 }
 
 /// Hands an answer to whoever waits for it; returns how many did.
-fn answer(asker: Option<&Asker>, publish: &Publish<'_>) -> u32 {
+fn answer(asker: Option<&Asker>, message: &Message<'_>) -> u32 {
     let Some(asker) = asker else { return 0 };
-    asker.answer(publish.message());
+    asker.answer(message);
     1
 }
 

@@ -58,7 +58,7 @@ impl Replies {
 
 impl Asker {
     /// Hands an answer over.
-    pub(crate) fn answer(&self, message: Message<'_>) {
+    pub(crate) fn answer(&self, message: &Message<'_>) {
         let bytes = message.properties.len() + message.body.len();
         if self.unwritten.load(Ordering::Relaxed) + bytes > UNWRITTEN_BYTES {
             return;

@@ -5,10 +5,10 @@
 #[path = "support/door.rs"]
 mod door;
 
-use broker::{Binding, Broker, DeclareQueue, Event, Publish, Publisher};
+use broker::{Binding, Broker, DeclareQueue, Event, Publisher};
 use door::{CHANNEL, Door, options, relief};
-use model::RouteBuf;
 use model::table::Table;
+use model::{Message, RouteBuf};
 
 const TRANSIENT: &[u8] = &[0, 0];
 
@@ -24,12 +24,8 @@ fn binding<'a>(queue: &'a str, key: &'a str) -> Binding<'a> {
 /// How many queues take a message.
 fn taken(publisher: &mut Publisher, key: &str) -> u32 {
     let route = RouteBuf::new(b"amq.direct", key.as_bytes());
-    let publish = Publish {
-        route: route.as_route(),
-        properties: TRANSIENT,
-        body: b"x",
-    };
-    publisher.publish(&publish, None).unwrap().queues
+    let message = Message::new(route.as_route(), TRANSIENT, b"x");
+    publisher.publish(&message, None).unwrap().queues
 }
 
 fn ready(door: &Door, queue: &str) -> u64 {

@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use broker::{Answer, Delivery, Disposal, Event, Getting, Publish, QueueRef, RefusalKind};
+use broker::{Answer, Delivery, Disposal, Event, Getting, QueueRef, RefusalKind};
 use model::properties::{Properties, PropertiesBuilder};
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
@@ -74,11 +74,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
         real_name(call.part("exchange")).as_bytes(),
         routing_key.as_bytes(),
     );
-    let message = Publish {
-        route: route.as_route(),
-        properties: &properties,
-        body: &payload,
-    };
+    let message = Message::new(route.as_route(), &properties, &payload);
     let taken = publisher
         .publish(&message, Some(1))
         .map_err(|refusal| match with_code(&refusal) {

@@ -15,9 +15,9 @@ use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::selection::Selection;
-use broker::{Browser, Event, Publish, RefusalKind, Seen};
+use broker::{Browser, Event, RefusalKind, Seen};
 use model::properties::Properties;
-use model::{Limits, Ranges, RouteBuf, Seq};
+use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -323,12 +323,8 @@ impl Work<'_> {
                 continue;
             };
             let route = RouteBuf::new(real_name(exchange).as_bytes(), key.as_bytes());
-            let publish = Publish {
-                route: route.as_route(),
-                properties: &message.properties,
-                body: &message.body,
-            };
-            match publisher.publish(&publish, Some(awaited.len() as u64 + 1)) {
+            let copy = Message::new(route.as_route(), &message.properties, &message.body);
+            match publisher.publish(&copy, Some(awaited.len() as u64 + 1)) {
                 Ok(taken) => {
                     outcome.refused += u64::from(taken.is_lost());
                     awaited.push((taken.queues, taken.is_lost()));

@@ -81,6 +81,17 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// As a client sent it: the broker knows nothing of it beyond its bytes.
+    #[inline]
+    pub fn new(route: Route<'a>, properties: &'a [u8], body: &'a [u8]) -> Self {
+        Self {
+            route,
+            properties,
+            body,
+            flags: 0,
+        }
+    }
+
     /// The name of the exchange that the message was published to; empty for the default exchange.
     pub fn exchange(&self) -> &'a [u8] {
         self.route.exchange()
@@ -251,23 +262,19 @@ impl BlockBuilder {
 
     /// Adds a message of a route that has to be put together, of which the broker knows nothing.
     pub fn push(&mut self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
-        self.push_message(Message {
-            route: RouteBuf::new(exchange, routing_key).as_route(),
-            properties,
-            body,
-            flags: 0,
-        });
+        let route = RouteBuf::new(exchange, routing_key);
+        self.push_message(&Message::new(route.as_route(), properties, body));
     }
 
     /// Adds a message. Properties and body must each be shorter than 4 GiB (limits are far lower).
     #[inline]
-    pub fn push_message(&mut self, message: Message<'_>) {
+    pub fn push_message(&mut self, message: &Message<'_>) {
         let Message {
             route,
             properties,
             body,
             flags,
-        } = message;
+        } = *message;
         let route = route.as_bytes();
         self.offsets.push(self.bytes.len() as u32);
         self.body_bytes += body.len() as u64;

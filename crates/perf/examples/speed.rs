@@ -62,16 +62,12 @@ fn reading(body: usize) {
     let template = DeliverTemplate::new(1, "consumer-0-0", 131_072);
     let mut bytes = Vec::new();
     let route = RouteBuf::new(b"direct", b"key1");
-    let message = Message {
-        route: route.as_route(),
-        properties: &[0, 0],
-        body: &vec![0; body],
-        flags: 0,
-    };
+    let body = vec![0; body];
+    let message = Message::new(route.as_route(), &[0, 0], &body);
     for tag in 0..BATCH {
         template.deliver(&mut bytes, tag, false, &message);
     }
-    measure(&format!("scan_deliver of {body} bytes"), || {
+    measure(&format!("scan_deliver of {} bytes", body.len()), || {
         let mut at = 0;
         while let Some((delivery, used)) = scan_deliver(black_box(&bytes[at..])) {
             black_box(delivery);

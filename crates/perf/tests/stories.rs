@@ -116,7 +116,7 @@ impl World {
         let scanner = PublishScanner::new(4096, model::Limits::default());
         let (publish, used) = scanner.scan(&bytes).unwrap();
         assert_eq!(used, bytes.len());
-        let stamp = stamp::read(publish.body).unwrap();
+        let stamp = stamp::read(publish.message.body).unwrap();
         let from_sent = now + self.delivery - stamp.sent;
         Sent {
             at: now,

@@ -1,10 +1,10 @@
 //! Where messages go: the routes that a channel remembers, and the sets of queues they lead to.
 
-use super::{Publish, Publisher, Target};
+use super::{Publisher, Target};
 use crate::queues::Queue;
 use crate::replies::REPLY_TO;
 use catalog::{Envelope, Looked, Refusal, Verb};
-use model::{BlockBuilder, QueueId, Ranges};
+use model::{BlockBuilder, Message, QueueId, Ranges};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -56,56 +56,56 @@ impl Publisher {
         self.last = None;
     }
 
-    pub(super) fn route(&mut self, publish: &Publish<'_>) -> Result<usize, Refusal> {
-        if self.turn_to(publish.exchange()) {
+    pub(super) fn route(&mut self, message: &Message<'_>) -> Result<usize, Refusal> {
+        if self.turn_to(message.exchange()) {
             // The last route is another exchange's.
             self.last = None;
         }
         let generation = self.view.generation();
-        if let Some(found) = self.routes.get(publish.route.as_bytes())
+        if let Some(found) = self.routes.get(message.route.as_bytes())
             && found.generation == generation
         {
             let target = found.target;
-            self.remember(publish, Looked::AtKey, target);
+            self.remember(message, Looked::AtKey, target);
             return Ok(target);
         }
         let chance = self.chance();
-        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange())?;
+        let exchange = self.session.exchange_to_publish(&self.view, message.exchange())?;
         self.session
-            .check_key(Verb::Write, exchange, publish.routing_key())?;
+            .check_key(Verb::Write, exchange, message.routing_key())?;
         let mut ids = SmallVec::new();
-        let mut envelope = Envelope::new(publish.routing_key(), publish.properties).with_chance(chance);
+        let mut envelope = Envelope::new(message.routing_key(), message.properties).with_chance(chance);
         self.view.route(exchange, &mut envelope, &mut ids);
         let at = self.target(ids);
         // Each reply address is used once or twice, and then never again.
         let lasting =
-            !publish.exchange().is_empty() || !publish.routing_key().starts_with(REPLY_TO.as_bytes());
+            !message.exchange().is_empty() || !message.routing_key().starts_with(REPLY_TO.as_bytes());
         if envelope.looked() == Looked::AtKey && lasting {
             let found = Found {
                 target: at,
                 generation,
             };
-            if let Some(known) = self.routes.get_mut(publish.route.as_bytes()) {
+            if let Some(known) = self.routes.get_mut(message.route.as_bytes()) {
                 *known = found;
             } else {
                 if self.routes.len() >= ROUTES {
                     self.routes.clear();
                 }
-                self.routes.insert(publish.route.as_bytes().into(), found);
+                self.routes.insert(message.route.as_bytes().into(), found);
             }
         }
-        self.remember(publish, envelope.looked(), at);
+        self.remember(message, envelope.looked(), at);
         Ok(at)
     }
 
-    pub(super) fn remember(&mut self, publish: &Publish<'_>, looked: Looked, target: usize) {
+    pub(super) fn remember(&mut self, message: &Message<'_>, looked: Looked, target: usize) {
         let by_properties = looked == Looked::AtProperties;
         self.passes = looked == Looked::AtThePast;
-        if looked >= Looked::AtChance || by_properties && publish.properties.len() > COMPARED {
+        if looked >= Looked::AtChance || by_properties && message.properties.len() > COMPARED {
             self.last = None;
         } else {
             let last = self.last.get_or_insert_default();
-            last.remember(publish, by_properties, target);
+            last.remember(message, by_properties, target);
         }
     }
 
@@ -116,15 +116,15 @@ impl Publisher {
     }
 
     /// Where several keys together lead.
-    pub(super) fn target_of_all(&mut self, publish: &Publish<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
+    pub(super) fn target_of_all(&mut self, message: &Message<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
         let chance = self.chance();
         let node = self.session.broker().node().clone();
-        let exchange = self.session.exchange_to_publish(&self.view, publish.exchange())?;
+        let exchange = self.session.exchange_to_publish(&self.view, message.exchange())?;
         for key in keys {
             self.session.check_key(Verb::Write, exchange, key)?;
         }
         let mut ids = SmallVec::new();
-        let mut envelope = Envelope::with_keys(keys, publish.properties)
+        let mut envelope = Envelope::with_keys(keys, message.properties)
             .with_chance(chance)
             .with_witness(&*node);
         self.view.route(exchange, &mut envelope, &mut ids);

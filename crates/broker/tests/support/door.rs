@@ -1,9 +1,7 @@
 //! A session's door that waits for events, in place of a connection.
 
-use broker::{
-    Broker, ChannelId, DeclareQueue, Event, Options, Outbox, Pressure, Publish, Publisher, Session,
-};
-use model::RouteBuf;
+use broker::{Broker, ChannelId, DeclareQueue, Event, Options, Outbox, Pressure, Publisher, Session};
+use model::{Message, RouteBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
@@ -85,12 +83,8 @@ impl Door {
         number: Option<u64>,
     ) -> u32 {
         let route = RouteBuf::new(b"", queue.as_bytes());
-        let publish = Publish {
-            route: route.as_route(),
-            properties,
-            body,
-        };
-        publisher.publish(&publish, number).unwrap().queues
+        let message = Message::new(route.as_route(), properties, body);
+        publisher.publish(&message, number).unwrap().queues
     }
 }
 

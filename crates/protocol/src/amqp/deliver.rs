@@ -79,12 +79,7 @@ mod tests {
     use model::RouteBuf;
 
     fn message<'a>(route: &'a RouteBuf, properties: &'a [u8], body: &'a [u8]) -> Message<'a> {
-        Message {
-            route: route.as_route(),
-            properties,
-            body,
-            flags: 0,
-        }
+        Message::new(route.as_route(), properties, body)
     }
 
     #[test]

@@ -2,23 +2,19 @@
 
 use super::frame::{BODY, END, HEAD, HEADER, METHOD, OVERHEAD, largest_payload};
 use model::properties::Properties;
-use model::{Limits, Route};
+use model::{Limits, Message, Route};
 
 /// A message as a publisher sent it, where it lies in the read buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
     /// The channel that it came on; nobody has checked that it is open.
     pub channel: u16,
-    /// Exchange and routing key, as they stand in the method.
-    pub route: Route<'a>,
     /// Return it if no queue takes it.
     pub mandatory: bool,
     /// RabbitMQ does not implement it and says so with a 540.
     pub immediate: bool,
-    /// Flags and list, checked.
-    pub properties: &'a [u8],
-    /// The whole body.
-    pub body: &'a [u8],
+    /// The message; its properties are checked.
+    pub message: Message<'a>,
 }
 
 /// Recognises publishes that lie whole in a read buffer.
@@ -92,11 +88,9 @@ impl PublishScanner {
         Properties::check(properties, &self.limits).ok()?;
         let publish = Publish {
             channel: u16::from_be_bytes(channel),
-            route,
             mandatory: bits & 1 != 0,
             immediate: bits & 2 != 0,
-            properties,
-            body,
+            message: Message::new(route, properties, body),
         };
         Some((publish, bytes.len() - rest.len()))
     }
@@ -168,11 +162,9 @@ mod tests {
             let route = RouteBuf::new(b"logs", b"a.b");
             let expected = Publish {
                 channel: 7,
-                route: route.as_route(),
                 mandatory: true,
                 immediate: false,
-                properties: b"\x10\0\x02",
-                body,
+                message: Message::new(route.as_route(), b"\x10\0\x02", body),
             };
             assert_eq!(publish, expected);
         }

@@ -330,7 +330,7 @@ impl World {
                 Bytes::Source(source) => self.read(*source)?,
             };
             for at in part.from..part.from + part.count {
-                builder.push_message(block.message(at as usize));
+                builder.push_message(&block.message(at as usize));
             }
         }
         assert_eq!(builder.len(), piece.count as usize);

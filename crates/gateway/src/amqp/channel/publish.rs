@@ -1,8 +1,9 @@
 //! `basic.publish`, the hot way in.
 
 use super::{Channel, Context};
+use broker::Publisher;
 use broker::replies::REPLY_TO;
-use broker::{Publish as Message, Publisher};
+use model::Message;
 use model::properties::{Properties, with_reply_to};
 use protocol::amqp::method::{BasicPublish, BasicReturn};
 use protocol::amqp::{Arguments, Exception, Publish, ReplyCode, encode};
@@ -14,7 +15,7 @@ impl Channel {
     /// What the client did wrong with it.
     #[inline]
     pub fn publish(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
-        if publish.immediate | self.special | has_reply_to(publish.properties) {
+        if publish.immediate | self.special | has_reply_to(publish.message.properties) {
             return self.publish_specially(publish, cx);
         }
         self.publish_now(publish, cx)
@@ -30,24 +31,24 @@ impl Channel {
                 BasicPublish::ID,
             ));
         }
-        let rewritten = match Properties::new(publish.properties).reply_to() {
-            Some(name) if name == REPLY_TO.as_bytes() => {
-                with_reply_to(publish.properties, self.reply_address()?)
-            }
+        let properties = publish.message.properties;
+        let rewritten = match Properties::new(properties).reply_to() {
+            Some(name) if name == REPLY_TO.as_bytes() => with_reply_to(properties, self.reply_address()?),
             _ => None,
         };
         let rewritten = match cx.ground.session.intercepts() {
             true => Some(
                 cx.ground
                     .session
-                    .intercepted(rewritten.as_deref().unwrap_or(publish.properties)),
+                    .intercepted(rewritten.as_deref().unwrap_or(properties)),
             ),
             false => rewritten,
         };
-        let publish = Publish {
-            properties: rewritten.as_deref().unwrap_or(publish.properties),
-            ..*publish
+        let message = Message {
+            properties: rewritten.as_deref().unwrap_or(properties),
+            ..publish.message
         };
+        let publish = Publish { message, ..*publish };
         if self.tx.is_some() {
             return self.publish_in_transaction(&publish, cx);
         }
@@ -58,14 +59,9 @@ impl Channel {
     #[inline(always)]
     fn publish_now(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
         let number = self.confirms.as_ref().map(|confirms| confirms.next());
-        let message = Message {
-            route: publish.route,
-            properties: publish.properties,
-            body: publish.body,
-        };
         let taken = self
             .publisher(cx)
-            .publish(&message, number)
+            .publish(&publish.message, number)
             .map_err(|refusal| Self::refused::<BasicPublish<'_>>(&refusal))?;
         if taken.is_lost() {
             self.lost(publish, cx);
@@ -101,17 +97,17 @@ impl Channel {
         let method = BasicReturn {
             reply_code: ReplyCode::NoRoute.number(),
             reply_text: ReplyCode::NoRoute.name(),
-            exchange: publish.route.exchange(),
-            routing_key: publish.route.routing_key(),
+            exchange: publish.message.route.exchange(),
+            routing_key: publish.message.route.routing_key(),
         };
-        let shown = self.publisher(cx).as_shown(publish.properties);
+        let shown = self.publisher(cx).as_shown(publish.message.properties);
         let (number, frame_max) = (self.id.number, cx.ground.tuning.frame_max);
         encode::content(
             self.target(cx.out),
             number,
             &method,
-            shown.as_deref().unwrap_or(publish.properties),
-            publish.body,
+            shown.as_deref().unwrap_or(publish.message.properties),
+            publish.message.body,
             frame_max,
         );
     }

@@ -8,8 +8,8 @@ use super::settle::Verdict;
 use super::unacked::Taken;
 use super::{Channel, Context, State};
 use broker::sight;
-use broker::{Prepared, Publish as Message, Ticket};
-use model::{Ranges, RouteBuf};
+use broker::{Prepared, Ticket};
+use model::{Message, Ranges, RouteBuf};
 use protocol::amqp::method::{
     BasicPublish, ConfirmSelect, TxCommit, TxCommitOk, TxRollback, TxRollbackOk, TxSelect, TxSelectOk,
 };
@@ -160,16 +160,16 @@ impl Channel {
         publish: &Publish<'_>,
         cx: &mut Context<'_>,
     ) -> Result<(), Exception> {
-        let message = message(publish);
+        let message = &publish.message;
         let mut prepared = self
             .publisher(cx)
-            .prepare(&message)
+            .prepare(message)
             .map_err(|refusal| Self::refused::<BasicPublish<'_>>(&refusal))?;
         let properties = prepared.properties.take();
         let kept = Kept {
-            route: publish.route.into(),
-            properties: properties.map_or_else(|| publish.properties.into(), Vec::into_boxed_slice),
-            body: publish.body.into(),
+            route: message.route.into(),
+            properties: properties.map_or_else(|| message.properties.into(), Vec::into_boxed_slice),
+            body: message.body.into(),
             mandatory: publish.mandatory,
             prepared,
         };
@@ -213,7 +213,7 @@ impl Channel {
             }
             let publish = kept.publish(self.id.number);
             let publisher = self.publisher(cx);
-            let taken = publisher.publish_prepared(&kept.prepared, &message(&publish), number);
+            let taken = publisher.publish_prepared(&kept.prepared, &publish.message, number);
             waiting += u64::from(taken.queues);
         }
         for (verdict, taken) in settled {
@@ -278,20 +278,10 @@ impl Kept {
     fn publish(&self, channel: u16) -> Publish<'_> {
         Publish {
             channel,
-            route: self.route.as_route(),
             mandatory: self.mandatory,
             immediate: false,
-            properties: &self.properties,
-            body: &self.body,
+            message: Message::new(self.route.as_route(), &self.properties, &self.body),
         }
-    }
-}
-
-fn message<'a>(publish: &Publish<'a>) -> Message<'a> {
-    Message {
-        route: publish.route,
-        properties: publish.properties,
-        body: publish.body,
     }
 }
 

@@ -297,7 +297,7 @@ impl Open {
                 return (taken, Some((number, exception)));
             }
             count += 1;
-            self.sizes.note(publish.body.len(), &self.shown.sizes);
+            self.sizes.note(publish.message.body.len(), &self.shown.sizes);
             // An alarm stops after the message that met it; returns count as output.
             if self.alarm.is_some() || cx.out.len() > BACKLOG {
                 break;

@@ -233,14 +233,14 @@ proptest! {
                     Ok(Step::Content(content)) => {
                         prop_assert_eq!(at, used);
                         let method = BasicPublish {
-                            exchange: publish.route.exchange(),
-                            routing_key: publish.route.routing_key(),
+                            exchange: publish.message.route.exchange(),
+                            routing_key: publish.message.route.routing_key(),
                             mandatory: publish.mandatory,
                             immediate: publish.immediate,
                         };
                         prop_assert_eq!(content.method, Method::BasicPublish(method));
-                        prop_assert_eq!(content.properties, publish.properties);
-                        prop_assert_eq!(content.body, publish.body);
+                        prop_assert_eq!(content.properties, publish.message.properties);
+                        prop_assert_eq!(content.body, publish.message.body);
                     }
                     other => panic!("{other:?}"),
                 }

@@ -135,7 +135,7 @@ fn one_block(parts: &[Run]) -> Option<Memory> {
     for part in parts {
         let memory = part.memory.as_ref()?;
         for seq in part.first..part.end {
-            builder.push_message(memory.block.message((seq - memory.base) as usize));
+            builder.push_message(&memory.block.message((seq - memory.base) as usize));
         }
     }
     // The time of receipt is the oldest one's: a piece has one, as a block has.

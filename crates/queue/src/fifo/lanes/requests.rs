@@ -205,7 +205,7 @@ impl<E: Ends> Lanes<E> {
         }
         let mut builder = BlockBuilder::new();
         for at in (0..block.len()).filter(|at| !refused.contains(*at as u64)) {
-            builder.push_message(block.message(at));
+            builder.push_message(&block.message(at));
         }
         Arc::new(builder.finish(block.persistent(), block.received()))
     }

@@ -34,7 +34,7 @@ impl Sorting {
         let part = |kind: LaneId| {
             let mut builder = BlockBuilder::new();
             for (at, _) in lanes.iter().enumerate().filter(|(_, lane)| **lane == kind) {
-                builder.push_message(block.message(at));
+                builder.push_message(&block.message(at));
             }
             let part = builder.finish(block.persistent(), block.received());
             (kind, Arc::new(part))

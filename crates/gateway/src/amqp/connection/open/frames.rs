@@ -5,7 +5,7 @@ use crate::amqp::channel::{Channel, Next, State};
 use crate::amqp::connection::output::Output;
 use crate::amqp::refusal;
 use broker::ChannelId;
-use model::RouteBuf;
+use model::{Message, RouteBuf};
 use protocol::amqp::handshake::unexpected_method;
 use protocol::amqp::method::{Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk};
 use protocol::amqp::{Exception, Frame, Method, MethodId, Part, ReplyCode, Step, encode};
@@ -137,11 +137,9 @@ impl Open {
                     let route = RouteBuf::new(it.exchange, it.routing_key);
                     let publish = protocol::amqp::Publish {
                         channel: number,
-                        route: route.as_route(),
                         mandatory: it.mandatory,
                         immediate: it.immediate,
-                        properties: content.properties,
-                        body: content.body,
+                        message: Message::new(route.as_route(), content.properties, content.body),
                     };
                     self.publish(&publish, out)
                 }
@@ -176,7 +174,7 @@ impl Open {
         let mut cx = self.ground.context(out.bytes());
         channel.publish(publish, &mut cx)?;
         channel.count_published(1);
-        self.sizes.note(publish.body.len(), &self.shown.sizes);
+        self.sizes.note(publish.message.body.len(), &self.shown.sizes);
         self.sizes.show(&self.shown.sizes);
         if let Some(reason) = self.alarm {
             self.block(reason, out);
