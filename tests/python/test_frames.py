@@ -70,6 +70,11 @@ HARD = [
     ("queue method on channel 0", method_bytes(0, Q.Declare(queue="z")), 504, (50, 10), "CHANNEL_ERROR - unexpected method in connection state running"),
     ("channel.open on channel 0", method_bytes(0, spec.Channel.Open()), 504, (20, 10), "CHANNEL_ERROR - unexpected method in connection state running"),
     ("second connection.open", method_bytes(0, spec.Connection.Open("/")), 504, (10, 40), "CHANNEL_ERROR - unexpected method in connection state running"),
+    ("channel.flow-ok that nobody asked for", method_bytes(1, spec.Channel.FlowOk(True)), 503, (20, 21), "COMMAND_INVALID - unimplemented method"),
+    ("channel.close-ok that nobody asked for", method_bytes(1, spec.Channel.CloseOk()), 503, (20, 41), "COMMAND_INVALID - unimplemented method"),
+    ("channel.close-ok on a channel never opened", method_bytes(2, spec.Channel.CloseOk()), 504, (20, 41), "CHANNEL_ERROR - expected 'channel.open'"),
+    ("connection.close-ok that nobody asked for", method_bytes(0, spec.Connection.CloseOk()), 504, (10, 51), "CHANNEL_ERROR - unexpected method in connection state running"),
+    ("connection.close-ok on a channel", method_bytes(1, spec.Connection.CloseOk()), 503, (10, 51), "COMMAND_INVALID - unimplemented method"),
     ("second start-ok", method_bytes(0, spec.Connection.StartOk({}, "PLAIN", "\0guest\0guest", "en_US")), 504, (10, 11), "CHANNEL_ERROR - unexpected method in connection state running"),
 ]  # fmt: skip
 

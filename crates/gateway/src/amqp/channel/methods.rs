@@ -86,7 +86,6 @@ impl Channel {
                 self.answer(cx, false, None, &ChannelFlowOk { active: true })
             }
             Method::ChannelFlow(_) => not_implemented("active=false", ChannelFlow::ID),
-            Method::ChannelFlowOk(_) => Ok(Next::Go),
             // A relic of AMQP 0-8: every ticket is the first.
             Method::AccessRequest(_) => self.answer(cx, false, None, &AccessRequestOk { ticket: 1 }),
             Method::ChannelClose(_) => Ok(Next::Close),

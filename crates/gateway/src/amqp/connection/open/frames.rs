@@ -46,8 +46,7 @@ impl Open {
                 self.close_channels(out);
                 Ok(())
             }
-            // Answers to what we never ask; RabbitMQ lets a late one pass.
-            (10, 51) => Ok(()),
+            // An answer to our own close never comes here: it is awaited elsewhere.
             _ => Err(unexpected_method("running", id)),
         }
     }

@@ -125,6 +125,10 @@ fn channel<'a>(name: &str, words: &Words<'a>) -> Option<Method<'a>> {
             active: words.has("active"),
         }
         .into(),
+        "flow-ok" => ChannelFlowOk {
+            active: words.has("active"),
+        }
+        .into(),
         _ => return None,
     })
 }
