@@ -3,10 +3,11 @@
 import time
 
 import pytest
+from pika import frame as frames
 from pika import spec
 
 from test_process import at, broker, pytestmark  # noqa: F401 - a fixture and a mark
-from wire import B, Q
+from wire import B, Q, method_bytes, raw_frame
 
 INTERCEPT = "message_interceptors.incoming"
 
@@ -82,3 +83,35 @@ def test_what_the_publisher_says_stays_unless_it_is_to_be_overwritten(broker):  
         assert properties.headers["x-routed-by"] == "me"
         assert properties.headers["timestamp_in_ms"] > 1_600_000_000_000
         assert properties.timestamp > 1_600_000_000
+
+
+def announced(channel, size):
+    """The beginning of a message of this size."""
+    return method_bytes(channel, B.Publish(exchange="", routing_key="q")) + frames.Header(channel, size, spec.BasicProperties()).marshal()
+
+
+def test_what_is_never_finished_has_a_limit(broker):  # noqa: F811
+    one = broker({"max_message_size": "1048576", "max_unfinished_size": "8MiB"}).start()
+    with at(one) as wire, at(one) as other:
+        other.open().channel(1)
+        other.call(1, Q.Declare(queue="q", exclusive=False), Q.DeclareOk)
+        wire.open()
+        for number in range(1, 101):
+            wire.channel(number)
+        for number in range(1, 101):
+            body = raw_frame(3, number, b"x" * 131_000)
+            wire.send_bytes(announced(number, 1 << 20) + 8 * body)
+        closed = wire.expect_connection_close()
+        text = "RESOURCE_ERROR - messages that are still incomplete on this connection take more than 8388608 bytes (max_unfinished_size)"
+        assert (closed.reply_code, closed.class_id, closed.method_id, closed.reply_text) == (506, 60, 40, text)
+        assert text in one.log_text()
+        # What hundreds of channels send in turns is no more than that at any time, and all of it arrives.
+        for number in range(2, 301):
+            other.channel(number)
+        for _ in range(3):
+            for number in range(2, 301):
+                other.send_bytes(announced(number, 20_000))
+            for _ in range(4):
+                for number in range(2, 301):
+                    other.send_bytes(raw_frame(3, number, b"y" * 5_000))
+        assert other.call(1, Q.Declare(queue="q", passive=True), Q.DeclareOk).message_count == 3 * 299

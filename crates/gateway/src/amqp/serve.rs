@@ -364,9 +364,12 @@ impl Served {
 }
 
 impl Large {
-    /// The frame is larger than the buffer; its size was checked against the agreed one.
+    /// The frame is larger than the buffer; its size was checked against the agreed one. The buffer grows with what has come,
+    /// not to what is announced.
     fn grow(&mut self) {
-        let needed = frame_length(&self.buffer).unwrap_or(0).max(self.buffer.len() + 1);
+        let needed = frame_length(&self.buffer)
+            .unwrap_or(0)
+            .clamp(self.buffer.len() + 1, 2 * self.buffer.len());
         let mut buffer = pool::take_read(needed);
         buffer[..self.kept].copy_from_slice(&self.buffer[..self.kept]);
         pool::give_read(std::mem::replace(&mut self.buffer, buffer));

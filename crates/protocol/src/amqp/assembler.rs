@@ -9,7 +9,7 @@ use model::properties::Properties;
 
 /// RabbitMQ's absolute limit for a body, in bytes; beyond it the connection is closed.
 const LARGEST_BODY: u64 = 512 * 1024 * 1024;
-/// A buffer that grew beyond this for one message is given back after it, in bytes.
+/// A buffer that grew beyond this for one message is given back after it, in bytes: a connection has thousands of channels.
 const KEPT: usize = 64 * 1024;
 
 /// The state of one channel's content: which frame must come next.
@@ -87,9 +87,24 @@ impl Assembler {
         matches!(self.state, State::Method)
     }
 
-    /// What is held of a message that is not complete yet, in bytes of memory.
+    /// What was received of a message that is not complete yet, its method and properties included, in bytes.
+    #[inline]
+    pub fn unfinished(&self) -> usize {
+        self.held.len()
+    }
+
+    /// What is held, in bytes of memory. It grows with what is received and never with what is announced.
     pub fn held_bytes(&self) -> usize {
         self.held.capacity()
+    }
+
+    /// The last content was taken and is not fed again: nothing of it is held any longer.
+    pub fn finish(&mut self) {
+        self.before = None;
+        self.held.clear();
+        if self.held.capacity() > KEPT {
+            self.held = Vec::new();
+        }
     }
 
     /// Takes the channel's next frame.
@@ -139,10 +154,7 @@ impl Assembler {
         if !id.has_content() {
             return Ok(Step::Method(method));
         }
-        self.held.clear();
-        if self.held.capacity() > KEPT {
-            self.held = Vec::new();
-        }
+        self.finish();
         self.held.extend_from_slice(fields);
         self.state = State::Header(id);
         Ok(Step::More)

@@ -200,6 +200,7 @@ fn amqp(sheet: &mut Sheet, config: &Config) {
     sheet.put("initial_frame_max", config.limits.initial_frame_max);
     sheet.put("channel_max", config.limits.channel_max);
     sheet.put("max_message_size", config.limits.message_bytes);
+    sheet.put("max_unfinished_size", config.limits.unfinished_most());
     sheet.put("consumer_timeout", config.consumer_timeout_ms);
     let incoming = "message_interceptors.incoming";
     sheet.maybe(
@@ -535,6 +536,8 @@ mod tests {
         assert_eq!(row(&rows, "auth_ldap.servers").source, "a.conf:6");
         assert_eq!(row(&rows, "management.ssl.crl_sources").source, "a.conf:8");
         assert_eq!(row(&rows, "frame_max").source, "default");
+        let rows = of("max_unfinished_size = 1KiB\nmax_message_size = 1000");
+        assert_eq!(row(&rows, "max_unfinished_size").value, "8000");
     }
 
     #[test]

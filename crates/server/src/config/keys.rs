@@ -101,6 +101,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("channel_max", Sets(rules::channel_max)),
     ("max_channels_per_connection", Sets(rules::channel_max)),
     ("max_message_size", Sets(rules::max_message_size)),
+    ("max_unfinished_size", Sets(rules::max_unfinished_size)),
     ("channel_max_per_node", Only(&["infinity"], UNLIMITED)),
     ("consumer_max_per_channel", Only(&["infinity"], UNLIMITED)),
     ("channel_tx_message_max", Part("transactions")),

@@ -172,6 +172,13 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
     if none && config.local_listeners.is_empty() {
         warnings.push("no listener is configured: no client can connect".to_owned());
     }
+    let most = config.limits.unfinished_most();
+    if given("max_unfinished_size") && config.limits.unfinished_bytes < most {
+        warnings.push(format!(
+            "max_unfinished_size is less than {} times max_message_size, which is what counts: {most} bytes",
+            model::Limits::UNFINISHED_LARGEST
+        ));
+    }
     if config.memory_watermark == Watermark::Absolute(0)
         || config.memory_watermark == Watermark::Relative(0.0)
     {

@@ -146,6 +146,11 @@ pub fn max_message_size(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+pub fn max_unfinished_size(config: &mut Config, setting: &Setting) -> Checked {
+    config.limits.unfinished_bytes = amount(setting)?;
+    Ok(())
+}
+
 pub fn default_user(config: &mut Config, setting: &Setting) -> Checked {
     config.defaults.user = short_name(setting)?;
     Ok(())

@@ -269,6 +269,7 @@ impl Open {
             return;
         };
         channel.state = state;
+        self.unfinished -= channel.assembler.unfinished();
         channel.release();
         let departed = std::mem::take(&mut channel.departed);
         if !departed.is_empty() {

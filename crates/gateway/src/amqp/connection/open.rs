@@ -38,6 +38,10 @@ pub struct Open {
     /// By number. Clients count from 1, so the list is as long as there are channels.
     pub(super) channels: Vec<Option<Box<Channel>>>,
     channel_count: u16,
+    /// What its channels hold of messages that are still coming in, in bytes.
+    pub(super) unfinished: usize,
+    /// How much of them it may hold.
+    unfinished_most: usize,
     lives: u32,
     /// Channels with something to flush.
     pub(super) dirty: Vec<u16>,
@@ -118,6 +122,8 @@ impl Open {
             heartbeat: Heartbeat::new(ground.tuning.heartbeat_s, ground.now),
             channels: Vec::new(),
             channel_count: 0,
+            unfinished: 0,
+            unfinished_most: usize::try_from(ground.limits.unfinished_most()).unwrap_or(usize::MAX),
             lives: 0,
             dirty: Vec::new(),
             news: Vec::new(),

@@ -122,6 +122,27 @@ fn contents_come_whole_however_they_are_cut() {
 }
 
 #[test]
+fn memory_grows_with_what_came_and_is_given_back_after_the_message() {
+    let limits = Limits::default();
+    let size = 16 * 1024 * 1024;
+    let mut assembler = Assembler::new();
+    feed_all(&mut assembler, &method_only(), &limits);
+    feed_all(&mut assembler, &header(60, 0, size, b"\0\0"), &limits);
+    assert!(assembler.held_bytes() < 100, "what was announced takes no memory");
+    for sent in 1..=4 {
+        feed_all(&mut assembler, &frame(3, &[7; 100_000]), &limits);
+        let expected = sent * 100_000 + assembler.unfinished() % 1_000;
+        assert_eq!(assembler.unfinished(), expected);
+        assert!(assembler.held_bytes() < 2 * expected);
+    }
+    let mut assembler = Assembler::new();
+    let seen = feed_all(&mut assembler, &published(&[b'x'; 100_000], 4096), &limits);
+    assert_eq!(seen.len(), 1);
+    assembler.finish();
+    assert_eq!((assembler.unfinished(), assembler.held_bytes()), (0, 0));
+}
+
+#[test]
 fn empty_body_frames_are_passed_over() {
     let frames = [header(60, 0, 2, b"\0\0"), frame(3, b""), frame(3, b"ab")];
     assert_eq!(after_publish(&frames), ["[0, 0] ab"]);

@@ -32,7 +32,7 @@ fn nothing_said_means_the_defaults() {
 fn a_whole_file_takes_effect() {
     let config = config(
         "listeners.tcp.1 = 127.0.0.1:5673\nlisteners.tcp.2 = ::1:5673\nheartbeat = 30\nframe_max = 64KB\n\
-         channel_max = 100\nmax_message_size = 1000\nhandshake_timeout = 2000\ninitial_frame_max = 4096\n\
+         channel_max = 100\nmax_message_size = 1000\nmax_unfinished_size = 2GiB\nhandshake_timeout = 2000\ninitial_frame_max = 4096\n\
          default_user = jane\ndefault_pass = 'a # b'\ndefault_vhost = shop\ndefault_user_tags.monitoring = true\n\
          default_permissions.configure = ^a\ndefault_permissions.read = ^b\ndefault_permissions.write = ^c\n\
          vm_memory_high_watermark.absolute = 2GiB\ndisk_free_limit.relative = 1.5\ndata_dir = /srv/leveret\n\
@@ -61,6 +61,7 @@ fn a_whole_file_takes_effect() {
         (1_000, 2_000)
     );
     assert_eq!(config.limits.initial_frame_max, 4_096);
+    assert_eq!(config.limits.unfinished_bytes, 2 << 30);
     let defaults = &config.defaults;
     assert_eq!(
         (defaults.user.as_str(), defaults.password.as_str()),
@@ -182,6 +183,16 @@ fn an_absolute_amount_wins_over_a_relative_one() {
         Watermark::Relative(0.4)
     );
     assert!(warnings("vm_memory_high_watermark.relative = 0")[0].contains("every publisher"));
+}
+
+#[test]
+fn a_few_of_the_largest_messages_may_come_at_once_whatever_is_set() {
+    assert_eq!(warnings("max_unfinished_size = 128MiB"), [] as [&str; 0]);
+    assert_eq!(warnings("max_message_size = 536870912"), [] as [&str; 0]);
+    assert_eq!(
+        warnings("max_unfinished_size = 100MiB"),
+        ["max_unfinished_size is less than 8 times max_message_size, which is what counts: 134217728 bytes"]
+    );
 }
 
 #[test]
@@ -441,6 +452,7 @@ fn bad_values_name_key_value_and_what_is_allowed() {
         ("initial_frame_max = 1MB", "131072"),
         ("channel_max = 65536", "65535"),
         ("max_message_size = 536870913", "536870912"),
+        ("max_unfinished_size = much", "500MB"),
         ("handshake_timeout = infinity", "milliseconds"),
         ("vm_memory_high_watermark.relative = 1.5", "0.0 to 1.0"),
         ("vm_memory_high_watermark.absolute = 5 GB", "500MB"),

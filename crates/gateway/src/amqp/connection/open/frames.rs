@@ -7,7 +7,7 @@ use crate::amqp::refusal;
 use broker::ChannelId;
 use model::{Message, RouteBuf};
 use protocol::amqp::handshake::unexpected_method;
-use protocol::amqp::method::{Arguments, ChannelCloseOk, ChannelOpen, ChannelOpenOk};
+use protocol::amqp::method::{Arguments, BasicPublish, ChannelCloseOk, ChannelOpen, ChannelOpenOk};
 use protocol::amqp::{Exception, Frame, Method, MethodId, Part, ReplyCode, Step, encode};
 
 impl Open {
@@ -126,9 +126,10 @@ impl Open {
             return Ok(());
         };
         let mut assembler = std::mem::take(&mut channel.assembler);
+        let before = assembler.unfinished();
         let mut whole = false;
         let result = match assembler.feed(frame, &self.ground.limits) {
-            Ok(Step::More) => Ok(()),
+            Ok(Step::More) => self.collected(assembler.unfinished() - before, out),
             Ok(Step::Method(method)) => self.channel_method(number, &method, out),
             Ok(Step::Content(content)) => match content.method {
                 Method::BasicPublish(it) => {
@@ -150,8 +151,13 @@ impl Open {
             },
             Ok(Step::Refused(exception)) | Err(exception) => Err(exception),
         };
-        if whole && result.is_err() && self.must_ask() {
-            assembler.take_back();
+        if whole {
+            if result.is_err() && self.must_ask() {
+                assembler.take_back();
+            } else {
+                assembler.finish();
+                self.unfinished -= before;
+            }
         }
         if let Some(Some(channel)) = self.channels.get_mut(number as usize)
             && channel.state == State::Open
@@ -159,6 +165,23 @@ impl Open {
             channel.assembler = assembler;
         }
         result
+    }
+
+    /// So many bytes more of a message are there. What the channels hold together has an end, and an alarm does not wait for the
+    /// message's last byte: as in RabbitMQ, who sends a part of one publishes.
+    fn collected(&mut self, bytes: usize, out: &mut Output) -> Result<(), Exception> {
+        self.unfinished += bytes;
+        if self.unfinished > self.unfinished_most {
+            let text = format!(
+                "messages that are still incomplete on this connection take more than {} bytes (max_unfinished_size)",
+                self.unfinished_most
+            );
+            return Err(Exception::new(ReplyCode::ResourceError, text, BasicPublish::ID));
+        }
+        if let Some(reason) = self.alarm {
+            self.block(reason, out);
+        }
+        Ok(())
     }
 
     /// The general way in for a message.

@@ -4,6 +4,7 @@ use model::Limits;
 use model::properties::Properties;
 use model::properties::builder::PropertiesBuilder;
 use model::table::{Table, Value};
+use protocol::amqp::frame::frame_length;
 use protocol::amqp::handshake::PROTOCOL_HEADER;
 use protocol::amqp::method::*;
 use protocol::amqp::{LongStr, Method, Part, RawTable, encode, next_frame};
@@ -320,8 +321,21 @@ fn publish(out: &mut Vec<u8>, channel: u16, words: &Words<'_>) {
     let mut body = words.get("body").as_bytes().to_vec();
     body.resize(body.len().max(words.number("size") as usize), b'x');
     for _ in 0..words.number("times").max(1) {
+        let start = out.len();
         encode::content(out, channel, &method, &properties.encode(), &body, 8192);
+        if words.has("unfinished") {
+            announce_more(&mut out[start..]);
+        }
     }
+}
+
+/// A content's header announces a byte more than follows, which a frame of its own may bring.
+fn announce_more(content: &mut [u8]) {
+    let method = frame_length(content).expect("a content begins with a method");
+    // Behind the head of the frame, the class and the weight.
+    let size = &mut content[method + 11..method + 19];
+    let announced = u64::from_be_bytes(size.try_into().expect("eight bytes")) + 1;
+    size.copy_from_slice(&announced.to_be_bytes());
 }
 
 fn start_ok(out: &mut Vec<u8>, words: &Words<'_>, capable: bool) {

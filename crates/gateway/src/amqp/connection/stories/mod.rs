@@ -14,6 +14,7 @@
 //! one connection arrive in one read.
 
 mod language;
+mod unfinished;
 
 pub(super) use language::{encode_line, opening};
 
@@ -72,11 +73,17 @@ struct World {
 
 impl World {
     fn new(alarm: bool) -> Self {
+        Self::with(|options| {
+            if alarm {
+                options.disk_free_limit = u64::MAX;
+            }
+        })
+    }
+
+    fn with(set: impl FnOnce(&mut BrokerOptions)) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut options = BrokerOptions::new(data.path());
-        if alarm {
-            options.disk_free_limit = u64::MAX;
-        }
+        set(&mut options);
         let broker = Broker::open(options).unwrap();
         let hall = Arc::new(Hall {
             broker,

@@ -1,0 +1,116 @@
+//! Messages that are begun on many channels and not finished.
+
+use super::{World, encode_line};
+use model::Limits;
+
+/// Opened by every client here, as many as the stories' clients agree on.
+const CHANNELS: u16 = 10;
+
+/// The last byte of a message that was left unfinished.
+fn last_byte(channel: u16) -> Vec<u8> {
+    let [high, low] = channel.to_be_bytes();
+    vec![3, high, low, 0, 0, 0, 1, b'x', 0xce]
+}
+
+/// A broker that takes bodies of 1,000 bytes, and 9,500 bytes of unfinished messages from one connection.
+fn world() -> World {
+    let mut world = World::with(|options| {
+        options.limits = Limits {
+            message_bytes: 1_000,
+            unfinished_bytes: 9_500,
+            ..Limits::default()
+        };
+    });
+    world.open('A', true);
+    for channel in 1..=CHANNELS {
+        say(&mut world, &format!("{channel} channel.open"));
+        assert_eq!(world.next('A'), format!("{channel} channel.open-ok"));
+    }
+    say(&mut world, "1 queue.declare queue=q exclusive");
+    assert!(world.next('A').starts_with("1 queue.declare-ok"));
+    world
+}
+
+fn say(world: &mut World, line: &str) {
+    world.send('A', &encode_line(line, true).unwrap());
+}
+
+/// Begins a message on each of these channels, and leaves out the last byte.
+fn begin(world: &mut World, channels: std::ops::RangeInclusive<u16>, words: &str) {
+    for channel in channels {
+        say(
+            world,
+            &format!("{channel} basic.publish {words} key=q unfinished"),
+        );
+    }
+}
+
+/// How many messages are in the queue, counted once everything before was taken.
+fn arrived(world: &mut World) -> String {
+    say(world, "1 queue.declare queue=q passive");
+    world.next('A')
+}
+
+#[test]
+fn who_leaves_too_much_unfinished_is_told_and_dropped() {
+    let mut world = world();
+    begin(&mut world, 1..=9, "size=999");
+    assert!(world.clients[&'A'].seen.is_empty(), "nine are taken");
+    begin(&mut world, 10..=10, "size=999");
+    assert_eq!(
+        world.next('A'),
+        "0 connection.close 60.40 506 RESOURCE_ERROR - messages that are still incomplete on this connection \
+         take more than 9500 bytes (max_unfinished_size)"
+    );
+    say(&mut world, "0 connection.close-ok");
+    assert!(world.clients[&'A'].core.is_finished());
+}
+
+#[test]
+fn what_stands_before_the_body_counts_too() {
+    let mut world = world();
+    let key = "k".repeat(255);
+    let words = format!("exchange={key} key={key} size=900");
+    begin(&mut world, 1..=6, &words);
+    assert!(world.clients[&'A'].seen.is_empty(), "six are taken");
+    begin(&mut world, 7..=7, &words);
+    assert!(world.next('A').starts_with("0 connection.close 60.40 506"));
+}
+
+#[test]
+fn who_finishes_what_is_begun_may_go_on_for_ever() {
+    let mut world = world();
+    for round in 1..=100 {
+        begin(&mut world, 1..=9, "size=999");
+        for channel in 1..=9 {
+            world.send('A', &last_byte(channel));
+        }
+        let expected = format!("1 queue.declare-ok queue=q messages={} consumers=0", 9 * round);
+        assert_eq!(arrived(&mut world), expected);
+    }
+}
+
+#[test]
+fn what_is_refused_for_its_size_or_its_exchange_leaves_nothing_behind() {
+    let mut world = world();
+    for round in 1..=100 {
+        say(&mut world, "2 basic.publish exchange=nowhere key=q size=1001");
+        assert!(
+            world.next('A').starts_with("2 channel.close 60.40 406"),
+            "{round}"
+        );
+        begin(&mut world, 3..=3, "exchange=nowhere size=999");
+        world.send('A', &last_byte(3));
+        assert!(
+            world.next('A').starts_with("3 channel.close 60.40 404"),
+            "{round}"
+        );
+        for channel in [2, 3] {
+            say(&mut world, &format!("{channel} channel.close-ok"));
+            say(&mut world, &format!("{channel} channel.open"));
+            assert_eq!(world.next('A'), format!("{channel} channel.open-ok"));
+        }
+    }
+    begin(&mut world, 1..=9, "size=999");
+    assert!(world.clients[&'A'].seen.is_empty(), "nine are taken");
+}
