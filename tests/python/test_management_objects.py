@@ -128,9 +128,24 @@ def test_wrong_publishes_and_gets(api, vhost, held):
     assert reason(got(api, held, encoding="x"), 400) == "Unsupported encoding. Please use auto or base64."
     assert reason(got(api, held, ackmode="zz"), 400) == "Invalid ackmode value: zz. Valid values are: ack_requeue_true, ack_requeue_false, reject_requeue_true, reject_requeue_false"
     assert reason(api.post(f"/queues/{held}/get", {"count": 1, "encoding": "auto"}), 400) == "[{key_missing,ackmode}]"
-    assert reason(got(api, held, count="x"), 400) == ["not_integer", "x"]
-    missing = got(api, f"{q(vhost)}/nope")
-    assert (missing.status, missing.json) == (404, {"error": "not_found", "reason": "queue_not_found"})
+    for count in ("x", "", "1.0", " 1", None, True, []):
+        assert reason(got(api, held, count=count), 400) == ["not_integer", count]
+    for wrong in ({}, {"ackmode": "zz"}, {"count": "x"}):
+        missing = got(api, f"{q(vhost)}/nope", **wrong)
+        assert (missing.status, missing.json) == (404, {"error": "not_found", "reason": "queue_not_found"})
+
+
+@pytest.mark.parametrize(("count", "expected"), [(-1, 3), ("-1", 3), (-1.5, 3), (-(10**20), 3), (10**20, 3), (1.9, 1), ("+1", 1), (-0.5, 0), (0, 0)])
+def test_so_many_messages_are_got(api, vhost, held, count, expected):
+    for _ in range(3):
+        publish(api, vhost)
+    assert len(got(api, held, count=count, ackmode="ack_requeue_true").json) == expected
+
+
+@pytest.mark.leveret_only("RabbitMQ fails with 500")
+def test_no_message_is_cut_to_less_than_nothing(api, vhost, held):
+    publish(api, vhost)
+    assert reason(got(api, held, truncate=-1), 400) == ["not_integer", -1]
 
 
 def test_a_refused_message_is_told(api, vhost):

@@ -186,16 +186,10 @@ struct Asked {
 impl Asked {
     fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
         need(body, &["ackmode", "count", "encoding"])?;
-        let whole = |value: &Value| match value {
-            Value::String(text) => text.parse().ok(),
-            other => other.as_u64(),
-        };
+        let refused = |value: &Value| Refusal::BadRequest(json!(["not_integer", value]));
         let number = |name: &str| match body.get(name) {
             None => Ok(None),
-            Some(value) => match whole(value) {
-                Some(number) => Ok(Some(number)),
-                None => Err(Refusal::BadRequest(json!(["not_integer", value]))),
-            },
+            Some(value) => whole(value).map(Some).ok_or_else(|| refused(value)),
         };
         let mode = match text(body, "ackmode")?.unwrap_or_default() {
             "ack_requeue_true" | "reject_requeue_true" => Mode::Keep,
@@ -217,18 +211,34 @@ impl Asked {
                 ));
             }
         };
+        // RabbitMQ counts down to 0, so that a negative number is every message that there is.
+        let count = number("count")?.unwrap_or(0);
+        let truncate = match number("truncate")? {
+            None => usize::MAX,
+            // RabbitMQ fails at a negative one with a 500.
+            Some(bytes) => usize::try_from(bytes).map_err(|_| refused(&json!(bytes)))?,
+        };
         Ok(Self {
-            count: number("count")?.unwrap_or(0).min(MESSAGES),
+            count: u64::try_from(count).unwrap_or(u64::MAX).min(MESSAGES),
             mode,
             base64,
-            truncate: number("truncate")?.map_or(usize::MAX, |bytes| bytes as usize),
+            truncate,
         })
     }
 }
 
+/// A number as RabbitMQ takes it: whole, with a fraction that is cut off, or as text.
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|it| it as i64)),
+        _ => None,
+    }
+}
+
 fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let asked = Asked::of(&call.json()?)?;
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
+    let asked = Asked::of(&call.json()?)?;
     let desk = Desk::open(call)?;
     // As in RabbitMQ, these are gone from the queue as they come; whoever has them rejected gets them first.
     let no_ack = asked.mode == Mode::Take(Disposal::Accepted);
