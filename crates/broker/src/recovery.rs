@@ -258,7 +258,7 @@ fn restore_queues(
         let mut queue = replayed
             .remove(&known.id)
             .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));
-        queue.machine.recovered();
+        queue.machine.recovered(node.log.recovery().clean);
         for place in queue.machine.places() {
             if !node.segments.adopt(known.id.0, stored_place(place)) {
                 tracing::error!(

@@ -118,6 +118,8 @@ pub struct Fifo<E: Ends> {
     unused_at_ms: u64,
     /// The number of the next record.
     next_index: Index,
+    /// Messages are suspected since a crash, which the journal doesn't know yet.
+    unsaid: bool,
     /// The queue is deleted; nothing happens here any more.
     retired: bool,
 }
@@ -133,6 +135,7 @@ impl<E: Ends> Fifo<E> {
             leaving: Leaving::default(),
             unused_at_ms: u64::MAX,
             next_index: 1,
+            unsaid: false,
             retired: false,
         }
     }
@@ -140,12 +143,14 @@ impl<E: Ends> Fifo<E> {
     /// Ends replay: everything that exists is ready. Limits are enforced by the next request that looks at them (a publish,
     /// a return, `Configure`).
     ///
-    /// Deliveries leave no record, so who was given a message before the restart is not known. A message is marked as
-    /// perhaps delivered before if it was returned once, or if a later message was settled: then its consumer most likely
-    /// held it.
-    pub fn recovered(&mut self) {
+    /// Deliveries leave no record, so who was given a message before the restart is not known. If the log was closed in
+    /// good order (`closed`), a message is marked as perhaps delivered before if it was returned once, as what consumers
+    /// held is when their connections end, or if a later message was settled. After a crash every message is: as in
+    /// RabbitMQ, a message that is not marked was never delivered.
+    pub fn recovered(&mut self, closed: bool) {
         let _ = self.contents.take_freed();
         self.dispatch.cursor = 1;
+        self.unsaid = !closed && self.contents.suspect_all();
         self.dispatch.suspect_below = self.contents.settled_high();
         self.dispatch.ready = self.contents.live();
         self.dispatch.ready_bytes = self.contents.sums().bytes;
@@ -225,6 +230,15 @@ impl<E: Ends> Fifo<E> {
         if !journaled.is_empty() {
             self.contents.note_settled(&journaled);
             self.record(Record::Settled { seqs: journaled }, outcome);
+        }
+    }
+
+    /// Records that all messages of an earlier life may have been delivered in it; else the next start, after a stop in good
+    /// order, would not know. What is settled is a number that no message has yet.
+    fn record_suspicion(&mut self, outcome: &mut FifoOutcome<E>) {
+        if std::mem::take(&mut self.unsaid) {
+            let seqs = Ranges::one(self.dispatch.suspect_below);
+            self.record(Record::Settled { seqs }, outcome);
         }
     }
 
@@ -362,7 +376,7 @@ impl<E: Ends> Machine for Fifo<E> {
                 for (first, last) in seqs.spans() {
                     self.contents.remove(first, last, &mut journaled);
                 }
-                self.contents.note_settled(&journaled);
+                self.contents.note_settled(&seqs);
             }
             Record::Dropped { seqs, .. } => {
                 for (first, last) in seqs.spans() {

@@ -49,6 +49,7 @@ impl<E: Ends> Fifo<E> {
             ..settings
         };
         self.dispatch.ring.set_single(self.settings.single_active);
+        self.record_suspicion(outcome);
         self.unused_at_ms = u64::MAX;
         self.used(now);
         self.give_up(outcome);

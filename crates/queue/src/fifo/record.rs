@@ -95,7 +95,7 @@ pub struct Snapshot {
     pub since: Index,
     /// The next message gets this number.
     pub next: Seq,
-    /// The highest message that a consumer settled.
+    /// The highest message that a consumer settled; lower ones are suspected of having been delivered.
     pub settled_high: Seq,
     /// What holds live messages, ascending.
     pub kept: Vec<Kept>,

@@ -270,7 +270,7 @@ proptest! {
             let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { durable: true, ..QueueSettings::default() });
             fifo.apply(1, Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false });
             fifo.apply(2, record);
-            fifo.recovered();
+            fifo.recovered(false);
             let mut outcome = Outcome::default();
             fifo.handle(Timestamp(0), Request::Get { no_ack: true, reply: 0 }, &mut outcome);
             fifo.handle(Timestamp(0), Request::Purge { reply: 0 }, &mut outcome);

@@ -12,6 +12,7 @@
 //! take NUMBERS (an operator)      put back NUMBERS      remove NUMBERS
 //! look [FROM] [skip N] [count N]     tail N
 //! restart [MS] (at that time; the host tells the queue its settings after it has replayed the journal)
+//! crash MS (as restart, after a life that did not end in good order)
 //! ```
 //!
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
@@ -84,7 +85,7 @@ fn tell(told: &str) -> String {
 }
 
 impl Story {
-    fn restart(&mut self, at: Option<Timestamp>) -> Vec<String> {
+    fn restart(&mut self, at: Option<Timestamp>, closed: bool) -> Vec<String> {
         let Some(at) = at else {
             self.world = World::restarted(self.settings.clone(), self.world.disk.clone());
             return vec![self.status()];
@@ -93,7 +94,7 @@ impl Story {
             durable: true,
             ..QueueSettings::default()
         };
-        self.world = World::restarted(unknown, self.world.disk.clone());
+        self.world = World::replayed(unknown, self.world.disk.clone(), closed);
         self.world.now = at;
         let settings = self.settings.clone();
         let events = self.world.handle(Request::Configure {
@@ -111,7 +112,10 @@ impl Story {
                 self.world = World::new(self.settings.clone());
                 return Vec::new();
             }
-            "restart" => return self.restart(words.get(1).map(|at| Timestamp(at.parse().unwrap()))),
+            "restart" | "crash" => {
+                let at = words.get(1).map(|at| Timestamp(at.parse().unwrap()));
+                return self.restart(at, words[0] == "restart");
+            }
             "clock" => {
                 self.world.now = Timestamp(words[1].parse().unwrap());
                 let events = self.world.handle(Request::Tick);

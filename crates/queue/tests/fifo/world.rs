@@ -148,8 +148,13 @@ impl World {
         }
     }
 
-    /// A machine that replayed what the disk holds.
+    /// A machine that replayed what the disk holds, after a stop in good order.
     pub fn restarted(settings: QueueSettings, disk: Disk) -> Self {
+        Self::replayed(settings, disk, true)
+    }
+
+    /// A machine that replayed what the disk holds.
+    pub fn replayed(settings: QueueSettings, disk: Disk, closed: bool) -> Self {
         let mut world = Self {
             disk,
             ..Self::new(QueueSettings {
@@ -162,7 +167,7 @@ impl World {
         for (index, bytes) in &world.disk.journal {
             world.fifo.apply(*index, Record::decode(bytes).unwrap());
         }
-        world.fifo.recovered();
+        world.fifo.recovered(closed);
         let places: Vec<Place> = world.fifo.places().collect();
         world.disk.segments.retain(|(segment, offset), _| {
             places

@@ -48,7 +48,7 @@ pub(crate) struct Contents {
     pub(crate) keys: Keys,
     /// How often live messages were returned; mostly empty.
     marks: BTreeMap<Seq, u32>,
-    /// Highest journaled message that a consumer settled.
+    /// Highest journaled message that a consumer settled; after a crash, the number of the next one.
     settled_high: Seq,
     /// Places that several runs share, by segment and offset, and how many do.
     shared: BTreeMap<(u32, u32), u32>,
@@ -226,6 +226,15 @@ impl Contents {
     /// Consumers settled these: replay tells from it which messages may have been delivered before.
     pub(crate) fn note_settled(&mut self, journaled: &Ranges) {
         self.settled_high = self.settled_high.max(journaled.last().unwrap_or(0));
+    }
+
+    /// All messages may have been delivered before. True if replay could not have told that.
+    pub(crate) fn suspect_all(&mut self) -> bool {
+        let news = self.live() > 0 && self.settled_high < self.next;
+        if news {
+            self.settled_high = self.next;
+        }
+        news
     }
 
     /// Counts a return of the live messages in `first..=last`.

@@ -61,10 +61,10 @@ impl<E: Ends> Classic<E> {
     }
 
     /// Ends replay: see [`Fifo::recovered`].
-    pub fn recovered(&mut self) {
+    pub fn recovered(&mut self, closed: bool) {
         match self {
-            Self::Plain(fifo) => fifo.recovered(),
-            Self::Sorted(lanes) => lanes.recovered(),
+            Self::Plain(fifo) => fifo.recovered(closed),
+            Self::Sorted(lanes) => lanes.recovered(closed),
         }
     }
 
@@ -251,9 +251,9 @@ impl<E: Ends> Lanes<E> {
         sum
     }
 
-    fn recovered(&mut self) {
+    fn recovered(&mut self, closed: bool) {
         for lane in self.lanes.values_mut() {
-            lane.recovered();
+            lane.recovered(closed);
         }
         let idle: Vec<LaneId> = self.lanes.keys().copied().filter(|id| *id != self.hand).collect();
         idle.into_iter().for_each(|id| self.drop_if_idle(id));
