@@ -2,7 +2,8 @@
 
 use model::{Block, BlockBuilder, ConsumerId, Machine, Outcome, Ranges, Seq, Timestamp};
 use queue::fifo::{
-    ConsumerSettings, Disposal, Effect, Ends, Fifo, QueueSettings, Record, Request, Source, Stored,
+    ConsumerSettings, Delivery, Disposal, Effect, Ends, Fifo, Place, QueueSettings, Record, Request, Source,
+    Stored,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -71,8 +72,26 @@ fn report(name: &str, messages: u64, since: u64) {
     println!("{name:<58} {nanos:>8.2} ns/message");
 }
 
-/// Publishes blocks; gives window back and settles in steps of `acks` (0: consumers do not acknowledge).
-fn through(name: &str, size: usize, per_block: usize, consumers: u64, acks: usize, durable: bool) {
+/// What goes through a queue.
+struct Traffic {
+    /// Of each message, in bytes.
+    size: usize,
+    per_block: usize,
+    consumers: u64,
+    /// So many messages are settled at a time; 0: consumers do not acknowledge.
+    acks: usize,
+    durable: bool,
+}
+
+/// Publishes blocks; gives window back and settles.
+fn through(name: &str, traffic: &Traffic) {
+    let Traffic {
+        size,
+        per_block,
+        consumers,
+        acks,
+        durable,
+    } = *traffic;
     let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
         durable,
         ..QueueSettings::default()
@@ -87,62 +106,50 @@ fn through(name: &str, size: usize, per_block: usize, consumers: u64, acks: usiz
     let start = on_cpu();
     for round in 0..rounds {
         let block = blocks[round % blocks.len()].clone();
-        fifo.handle(
-            Timestamp(0),
-            Request::Enqueue {
-                block,
-                receipt: Some(1),
-            },
-            &mut out,
-        );
+        let receipt = Some(1);
+        fifo.handle(Timestamp(0), Request::Enqueue { block, receipt }, &mut out);
         for effect in out.effects.drain(..) {
             if let Effect::Deliver {
                 consumer, delivery, ..
             } = effect
             {
-                flows.push((consumer, delivery.bytes(), delivery.seqs));
+                flows.push((consumer, delivery.bytes() as u32, delivery.seqs));
             }
         }
         clear(&mut out);
         for (consumer, bytes, seqs) in flows.drain(..) {
-            fifo.handle(
-                Timestamp(0),
-                Request::Flow {
-                    consumer,
-                    bytes: bytes as u32,
-                },
-                &mut out,
-            );
-            if acks == 0 {
-                continue;
+            fifo.handle(Timestamp(0), Request::Flow { consumer, bytes }, &mut out);
+            if acks > 0 {
+                settle(&mut fifo, consumer, &seqs, traffic, &mut out);
+                clear(&mut out);
             }
-            let list: Vec<Seq> = if consumers > 1 {
-                seqs.iter().collect()
-            } else {
-                Vec::new()
-            };
-            let mut settle = |seqs| {
-                let request = Request::Settle {
-                    consumer: Some(consumer),
-                    seqs,
-                    disposal: Disposal::Accepted,
-                };
-                fifo.handle(Timestamp(0), request, &mut out);
-            };
-            if consumers > 1 {
-                list.chunks(acks)
-                    .for_each(|chunk| settle(chunk.iter().copied().collect()));
-            } else if let (Some(first), Some(last)) = (seqs.first(), seqs.last()) {
-                let spans = (first..=last)
-                    .step_by(acks)
-                    .map(|at| Ranges::span(at, last.min(at + acks as u64 - 1)));
-                spans.for_each(&mut settle);
-            }
-            clear(&mut out);
         }
     }
     report(name, (rounds * per_block) as u64, start);
     assert_eq!(fifo.status().ready + fifo.status().unacked, 0);
+}
+
+/// Acknowledges what one delivery brought, some at a time.
+fn settle(fifo: &mut Fifo<Plain>, consumer: ConsumerId, seqs: &Ranges, traffic: &Traffic, out: &mut Out) {
+    let acks = traffic.acks;
+    let mut settle = |seqs| {
+        let request = Request::Settle {
+            consumer: Some(consumer),
+            seqs,
+            disposal: Disposal::Accepted,
+        };
+        fifo.handle(Timestamp(0), request, out);
+    };
+    if traffic.consumers > 1 {
+        let list: Vec<Seq> = seqs.iter().collect();
+        list.chunks(acks)
+            .for_each(|chunk| settle(chunk.iter().copied().collect()));
+    } else if let (Some(first), Some(last)) = (seqs.first(), seqs.last()) {
+        let spans = (first..=last)
+            .step_by(acks)
+            .map(|at| Ranges::span(at, last.min(at + acks as u64 - 1)));
+        spans.for_each(&mut settle);
+    }
 }
 
 fn drop_head() {
@@ -166,30 +173,25 @@ fn drop_head() {
     );
 }
 
-/// Ten million messages in, ten million out; the disk answers at once and costs nothing.
-fn backlog(per_block: usize, durable: bool) {
-    let name = format!(
-        "backlog 10 M x 100 B, blocks of {per_block}, {}",
-        if durable { "durable" } else { "transient" }
-    );
-    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
-        durable,
-        ..QueueSettings::default()
-    });
-    let mut out = Out::default();
-    let one = block(per_block, 100, durable);
-    let big = block(8192, 100, durable);
-    let rounds = 10_000_000 / per_block;
-    let mut offset = 0;
-    let mut loads: VecDeque<(Seq, Source)> = VecDeque::new();
-    let mut sizes: Vec<u32> = Vec::new();
-    let mut answer = |fifo: &mut Fifo<Plain>, out: &mut Out, loads: &mut VecDeque<(Seq, Source)>| {
+/// A disk that answers at once and costs nothing.
+struct Disk {
+    offset: u32,
+    /// What was asked for and has not been read yet.
+    loads: VecDeque<(Seq, Source)>,
+    /// What is read. Any block that is long enough will do: nobody looks into the bodies here.
+    journaled: Arc<Block>,
+    stored: Arc<Block>,
+}
+
+impl Disk {
+    /// Stores what is to be stored and notes what is to be read; returns what went to the consumer.
+    fn answer(&mut self, fifo: &mut Fifo<Plain>, out: &mut Out) -> Vec<Delivery> {
         let mut delivered = Vec::new();
         let mut stores = Vec::new();
         for effect in out.effects.drain(..) {
             match effect {
                 Effect::Store { pieces, .. } => stores.push(pieces),
-                Effect::Load { first, source } => loads.push_back((first, source)),
+                Effect::Load { first, source } => self.loads.push_back((first, source)),
                 Effect::Deliver { delivery, .. } => delivered.push(delivery),
                 _ => {}
             }
@@ -197,11 +199,10 @@ fn backlog(per_block: usize, durable: bool) {
         clear(out);
         for pieces in stores {
             let stored = pieces.iter().map(|piece| {
-                offset += 1;
-                sizes.push(piece.count);
-                let place = queue::fifo::Place {
+                self.offset += 1;
+                let place = Place {
                     segment: 0,
-                    offset,
+                    offset: self.offset,
                     length: piece.count * 130,
                 };
                 Stored {
@@ -214,64 +215,80 @@ fn backlog(per_block: usize, durable: bool) {
             fifo.handle(Timestamp(0), Request::Stored { pieces }, out);
         }
         delivered
+    }
+
+    /// Reads what was asked for first. False if nothing was.
+    fn load_one(&mut self, fifo: &mut Fifo<Plain>, out: &mut Out) -> bool {
+        let Some((first, source)) = self.loads.pop_front() else {
+            return false;
+        };
+        let block = match source {
+            Source::Journal(_) => &self.journaled,
+            _ => &self.stored,
+        };
+        let block = Some(block.clone());
+        fifo.handle(Timestamp(0), Request::Loaded { first, block }, out);
+        true
+    }
+}
+
+/// Ten million messages in, ten million out.
+fn backlog(per_block: usize, durable: bool) {
+    let name = format!(
+        "backlog 10 M x 100 B, blocks of {per_block}, {}",
+        if durable { "durable" } else { "transient" }
+    );
+    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+        durable,
+        ..QueueSettings::default()
+    });
+    let mut out = Out::default();
+    let one = block(per_block, 100, durable);
+    let mut disk = Disk {
+        offset: 0,
+        loads: VecDeque::new(),
+        journaled: one.clone(),
+        stored: block(8192, 100, durable),
     };
+    let rounds = 10_000_000 / per_block;
     let start = on_cpu();
     for _ in 0..rounds {
-        fifo.handle(
-            Timestamp(0),
-            Request::Enqueue {
-                block: one.clone(),
-                receipt: None,
-            },
-            &mut out,
-        );
-        answer(&mut fifo, &mut out, &mut loads);
-        answer(&mut fifo, &mut out, &mut loads);
+        let (block, receipt) = (one.clone(), None);
+        fifo.handle(Timestamp(0), Request::Enqueue { block, receipt }, &mut out);
+        disk.answer(&mut fifo, &mut out);
+        disk.answer(&mut fifo, &mut out);
     }
     report(&format!("{name}: in"), 10_000_000, start);
     println!("    {:?}", fifo.status());
     let start = on_cpu();
-    consumer_with_backlog(&mut fifo, &mut out);
+    let total = drain(&mut fifo, &mut disk, &mut out);
+    report(&format!("{name}: out"), total, start);
+    assert_eq!(total, rounds as u64 * per_block as u64);
+}
+
+/// Consumes and acknowledges all that is there; returns how many messages that were.
+fn drain(fifo: &mut Fifo<Plain>, disk: &mut Disk, out: &mut Out) -> u64 {
+    consumer_with_backlog(fifo, out);
     let mut total = 0;
     loop {
         let mut idle = true;
-        for delivery in answer(&mut fifo, &mut out, &mut loads) {
+        for delivery in disk.answer(fifo, out) {
             idle = false;
             total += delivery.seqs.count();
             let bytes = delivery.bytes() as u32;
             let consumer = ConsumerId(1);
-            let seqs = delivery.seqs;
             let settle = Request::Settle {
                 consumer: Some(consumer),
-                seqs,
+                seqs: delivery.seqs,
                 disposal: Disposal::Accepted,
             };
-            fifo.handle(Timestamp(0), settle, &mut out);
-            fifo.handle(Timestamp(0), Request::Flow { consumer, bytes }, &mut out);
+            fifo.handle(Timestamp(0), settle, out);
+            fifo.handle(Timestamp(0), Request::Flow { consumer, bytes }, out);
         }
-        if let Some((first, source)) = loads.pop_front() {
-            idle = false;
-            // Any block that is long enough will do: nobody looks into the bodies here.
-            let block = if matches!(source, Source::Journal(_)) {
-                one.clone()
-            } else {
-                big.clone()
-            };
-            fifo.handle(
-                Timestamp(0),
-                Request::Loaded {
-                    first,
-                    block: Some(block),
-                },
-                &mut out,
-            );
-        }
-        if idle {
-            break;
+        if !disk.load_one(fifo, out) && idle {
+            return total;
         }
     }
-    report(&format!("{name}: out"), total, start);
-    assert_eq!(total, rounds as u64 * per_block as u64);
 }
 
 fn consumer_with_backlog(fifo: &mut Fifo<Plain>, out: &mut Out) {
@@ -292,70 +309,59 @@ fn consumer_with_backlog(fifo: &mut Fifo<Plain>, out: &mut Out) {
 }
 
 fn main() {
-    through(
-        "T1: 16 B, blocks of 500, 1 consumer, no ack",
-        16,
-        500,
-        1,
-        0,
-        false,
-    );
-    through(
-        "    16 B, blocks of 500, 3 consumers, no ack",
-        16,
-        500,
-        3,
-        0,
-        false,
-    );
-    through(
-        "T2: 1,000 B, blocks of 60, 1 consumer, no ack",
-        1000,
-        60,
-        1,
-        0,
-        false,
-    );
-    through(
-        "    1,000 B, single messages, 1 consumer, no ack",
-        1000,
-        1,
-        1,
-        0,
-        false,
-    );
-    through(
-        "    1,000 B, blocks of 100, acks of 10, transient",
-        1000,
-        100,
-        1,
-        10,
-        false,
-    );
-    through(
-        "T4: 1,000 B, blocks of 100, acks of 10, durable",
-        1000,
-        100,
-        1,
-        10,
-        true,
-    );
-    through(
-        "    1,000 B, blocks of 100, acks of 10, durable, 2 consumers",
-        1000,
-        100,
-        2,
-        10,
-        true,
-    );
-    through(
-        "    1,000 B, single messages, acks of 1, durable",
-        1000,
-        1,
-        1,
-        1,
-        true,
-    );
+    // Bytes, messages of a block, consumers, messages of a settlement; durable.
+    let all = [
+        (
+            "T1: 16 B, blocks of 500, 1 consumer, no ack",
+            [16, 500, 1, 0],
+            false,
+        ),
+        (
+            "    16 B, blocks of 500, 3 consumers, no ack",
+            [16, 500, 3, 0],
+            false,
+        ),
+        (
+            "T2: 1,000 B, blocks of 60, 1 consumer, no ack",
+            [1000, 60, 1, 0],
+            false,
+        ),
+        (
+            "    1,000 B, single messages, 1 consumer, no ack",
+            [1000, 1, 1, 0],
+            false,
+        ),
+        (
+            "    1,000 B, blocks of 100, acks of 10, transient",
+            [1000, 100, 1, 10],
+            false,
+        ),
+        (
+            "T4: 1,000 B, blocks of 100, acks of 10, durable",
+            [1000, 100, 1, 10],
+            true,
+        ),
+        (
+            "    1,000 B, blocks of 100, acks of 10, durable, 2 consumers",
+            [1000, 100, 2, 10],
+            true,
+        ),
+        (
+            "    1,000 B, single messages, acks of 1, durable",
+            [1000, 1, 1, 1],
+            true,
+        ),
+    ];
+    for (name, [size, per_block, consumers, acks], durable) in all {
+        let traffic = Traffic {
+            size,
+            per_block,
+            consumers: consumers as u64,
+            acks,
+            durable,
+        };
+        through(name, &traffic);
+    }
     drop_head();
     backlog(500, true);
     backlog(500, false);

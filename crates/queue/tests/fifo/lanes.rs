@@ -220,69 +220,13 @@ impl Naive {
                 priorities,
                 persistent,
             } => self.publish(&priorities, persistent),
-            Step::Consume { id, no_ack, prefetch } => {
-                if self.consumers.insert(id, no_ack).is_some() {
-                    self.turn(Request::Cancel {
-                        consumer: ConsumerId(id),
-                        reply: None,
-                    });
-                    self.held
-                        .iter_mut()
-                        .for_each(|held| held.2 = held.2.filter(|holder| *holder != id));
-                }
-                let (exclusive, priority, window) = (false, 0, 1 << 20);
-                let settings = ConsumerSettings {
-                    no_ack,
-                    exclusive,
-                    prefetch,
-                    priority,
-                    window,
-                };
-                let consumer = ConsumerId(id);
-                self.turn(Request::Consume {
-                    consumer,
-                    outlet: (),
-                    settings,
-                    reply: 0,
-                });
-            }
-            Step::Cancel { id } => {
-                self.consumers.remove(&id);
-                self.turn(Request::Cancel {
-                    consumer: ConsumerId(id),
-                    reply: None,
-                });
-                self.held
-                    .iter_mut()
-                    .for_each(|held| held.2 = held.2.filter(|holder| *holder != id));
-            }
+            Step::Consume { id, no_ack, prefetch } => self.consume(id, no_ack, prefetch),
+            Step::Cancel { id } => self.cancel(id),
             Step::Get { no_ack } => {
                 let reply = u32::from(no_ack);
                 self.turn(Request::Get { no_ack, reply });
             }
-            Step::Ack { at, count, accepted } => {
-                let kept: BTreeSet<Rank> = self.held.iter().map(|(_, rank, _)| *rank).collect();
-                let taken = self.take_held(at, count);
-                let left: BTreeSet<Rank> = self.held.iter().map(|(_, rank, _)| *rank).collect();
-                self.persistent
-                    .retain(|rank| left.contains(rank) || !kept.contains(rank));
-                for (holder, seqs) in taken {
-                    let disposal = if accepted {
-                        Disposal::Accepted
-                    } else {
-                        Disposal::Rejected
-                    };
-                    let consumer = holder.map(ConsumerId);
-                    // Of several holders' messages the later ones are still with them.
-                    let events = self.world.handle(Request::Settle {
-                        consumer,
-                        seqs,
-                        disposal,
-                    });
-                    self.look_at_unfinished(events);
-                }
-                self.look_at(Vec::new());
-            }
+            Step::Ack { at, count, accepted } => self.settle(at, count, accepted),
             Step::Return { at, count } => self.give_back_one_holder(at, count),
             Step::Purge => {
                 for rank in std::mem::take(&mut self.ready) {
@@ -315,6 +259,61 @@ impl Naive {
             }
             Step::Restart => self.restart(),
         }
+    }
+
+    fn consume(&mut self, id: u64, no_ack: bool, prefetch: u32) {
+        if self.consumers.contains_key(&id) {
+            self.cancel(id);
+        }
+        self.consumers.insert(id, no_ack);
+        let settings = ConsumerSettings {
+            no_ack,
+            exclusive: false,
+            prefetch,
+            priority: 0,
+            window: 1 << 20,
+        };
+        self.turn(Request::Consume {
+            consumer: ConsumerId(id),
+            outlet: (),
+            settings,
+            reply: 0,
+        });
+    }
+
+    /// What the consumer holds is nobody's from now on, but still delivered.
+    fn cancel(&mut self, id: u64) {
+        self.consumers.remove(&id);
+        self.turn(Request::Cancel {
+            consumer: ConsumerId(id),
+            reply: None,
+        });
+        self.held
+            .iter_mut()
+            .for_each(|held| held.2 = held.2.filter(|holder| *holder != id));
+    }
+
+    fn settle(&mut self, at: usize, count: usize, accepted: bool) {
+        let kept: BTreeSet<Rank> = self.held.iter().map(|(_, rank, _)| *rank).collect();
+        let taken = self.take_held(at, count);
+        let left: BTreeSet<Rank> = self.held.iter().map(|(_, rank, _)| *rank).collect();
+        self.persistent
+            .retain(|rank| left.contains(rank) || !kept.contains(rank));
+        let disposal = match accepted {
+            true => Disposal::Accepted,
+            false => Disposal::Rejected,
+        };
+        for (holder, seqs) in taken {
+            let consumer = holder.map(ConsumerId);
+            // Of several holders' messages the later ones are still with them.
+            let events = self.world.handle(Request::Settle {
+                consumer,
+                seqs,
+                disposal,
+            });
+            self.look_at_unfinished(events);
+        }
+        self.look_at(Vec::new());
     }
 
     /// As [`Naive::look_at`] while messages of other holders are on their way to be settled.
