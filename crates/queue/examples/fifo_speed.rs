@@ -178,7 +178,7 @@ struct Disk {
     offset: u32,
     /// What was asked for and has not been read yet.
     loads: VecDeque<(Seq, Source)>,
-    /// What is read. Any block that is long enough will do: nobody looks into the bodies here.
+    /// What is read. Any block that is long enough will do, as nobody looks into the bodies here: a stored piece has up to 1 MiB.
     journaled: Arc<Block>,
     stored: Arc<Block>,
 }
@@ -248,7 +248,7 @@ fn backlog(per_block: usize, durable: bool) {
         offset: 0,
         loads: VecDeque::new(),
         journaled: one.clone(),
-        stored: block(8192, 100, durable),
+        stored: block(1 << 14, 100, durable),
     };
     let rounds = 10_000_000 / per_block;
     let start = on_cpu();
