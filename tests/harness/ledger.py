@@ -18,9 +18,11 @@ class Ledger:
         self.queues_of: dict[tuple[int, int], tuple[str, ...]] = {}
         self.confirmed: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self.acked: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        self.given: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self.lost: list[str] = []
         self.invented: list[str] = []
         self.disordered: list[str] = []
+        self.unmarked: list[str] = []
         self.confirmed_total = 0
         self.consumed_total = 0
 
@@ -71,6 +73,7 @@ class Ledger:
         self.queues_of.clear()
         self.confirmed.clear()
         self.acked.clear()
+        self.given.clear()
 
 
 class Session:
@@ -91,8 +94,11 @@ class Session:
         publisher, number = message
         if self.ordered and message in self.seen:
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came twice to one consumer")
-        elif self.ordered and number < self.last.get(publisher, -1) and not redelivered:
+        elif self.ordered and number < self.last.get(publisher, -1):
             self.ledger.disordered.append(f"{self.queue}: message {number} of publisher {publisher} came after {self.last[publisher]}")
+        if self.ordered and not redelivered and message in self.ledger.given[self.queue]:
+            self.ledger.unmarked.append(f"{self.queue}: message {number} of publisher {publisher} came again, not marked as redelivered")
+        self.ledger.given[self.queue].add(message)
         self.last[publisher] = max(number, self.last.get(publisher, -1))
         self.seen.add(message)
         return message
