@@ -338,8 +338,10 @@ impl Open {
     /// The channel is no more.
     pub(super) fn forget_channel(&mut self, number: u16) {
         if let Some(slot) = self.channels.get_mut(number as usize)
-            && slot.take().is_some()
+            && let Some(channel) = slot.take()
         {
+            // A client that confirms a close which it has not been sent yet waits for nothing any more.
+            self.held_replies -= channel.waiting_replies();
             self.channel_count -= 1;
             self.ground.session.close_channel();
         }

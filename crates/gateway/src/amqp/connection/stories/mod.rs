@@ -13,6 +13,7 @@
 //! Every frame that the broker sends must be written down, in order, per connection. Lines that follow each other with `>` on
 //! one connection arrive in one read.
 
+mod chaos;
 mod language;
 mod unfinished;
 
