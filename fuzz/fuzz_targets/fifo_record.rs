@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
         },
     );
     fifo.apply(3, record);
-    fifo.recovered();
+    fifo.recovered(false);
     let mut outcome = Outcome::default();
     let requests = [
         Request::Get {

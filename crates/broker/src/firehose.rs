@@ -98,13 +98,13 @@ pub(crate) fn published<'q>(
     message: &Message<'_>,
     queues: impl Iterator<Item = &'q str>,
 ) {
-    if message.route.exchange() == TRACE_EXCHANGE.as_bytes() {
+    if message.exchange() == TRACE_EXCHANGE.as_bytes() {
         return;
     }
     let broker = session.broker();
     let seen = Seen {
-        exchange: message.route.exchange(),
-        routing_key: message.route.routing_key(),
+        exchange: message.exchange(),
+        routing_key: message.routing_key(),
         properties: message.properties,
         limits: &Limits::STORED,
     };
@@ -121,7 +121,7 @@ pub(crate) fn published<'q>(
         .with("routed_queues", queues.map(Value::from).collect::<Vec<_>>());
     broker.send_traced(
         session.vhost_name(),
-        [b"publish", message.route.exchange()],
+        [b"publish", message.exchange()],
         &headers,
         message.body,
     );
