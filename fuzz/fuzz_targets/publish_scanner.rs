@@ -4,7 +4,7 @@
 
 use leveret_fuzz::Source;
 use libfuzzer_sys::fuzz_target;
-use model::Limits;
+use model::{Limits, Message, RouteBuf};
 use protocol::amqp::method::BasicPublish;
 use protocol::amqp::{
     Assembler, Content, Method, Publish, PublishScanner, Step, encode, next_frame, scan_ack,
@@ -122,14 +122,12 @@ fuzz_target!(|input: &[u8]| {
             let Method::BasicPublish(method) = content.method else {
                 panic!("{content:?}")
             };
+            let route = RouteBuf::new(method.exchange, method.routing_key);
             let expected = Publish {
                 channel,
-                exchange: method.exchange,
-                routing_key: method.routing_key,
                 mandatory: method.mandatory,
                 immediate: method.immediate,
-                properties: content.properties,
-                body: content.body,
+                message: Message::new(route.as_route(), content.properties, content.body),
             };
             assert_eq!((publish, used), (expected, general_used));
         }
