@@ -2,12 +2,12 @@
 
 use crate::cli::Cores;
 use crate::measured::Measured;
+use crate::processors;
 use crate::sampler::{Sampler, Samples};
 use crate::scenario::{Scenario, VISIT};
 use crate::stop::Stop;
 use crate::target::without_password;
 use rustix::process::{Pid, Signal};
-use rustix::thread::CpuSet;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -172,9 +172,7 @@ impl LoadProgram {
         let name = self.program.display().to_string();
         let start = move || {
             if let Some(Cores(cores)) = &self.cores {
-                let mut set = CpuSet::new();
-                cores.iter().for_each(|core| set.set(*core));
-                rustix::thread::sched_setaffinity(None, &set)?;
+                processors::pin(cores)?;
             }
             command.spawn()
         };

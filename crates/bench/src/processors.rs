@@ -1,7 +1,8 @@
-//! What the machine's processors did, from `/proc/stat`. On a virtual machine the host may run something else although we have work
+//! The machine's processors: who may run on them, and what they did, from `/proc/stat`. On a virtual machine the host may run something else although we have work
 //! ("steal"): a visit from which much was stolen measures the host.
 
-use std::fs;
+use rustix::thread::CpuSet;
+use std::{fs, io};
 
 /// Time of all processors together since the machine was started, in the kernel's ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +32,16 @@ impl Processors {
             stolen: *ticks.get(7)?,
         })
     }
+}
+
+/// Lets the calling thread, and what it starts from now on, run on these processors only.
+///
+/// # Errors
+/// If there are none of them, or none that this process may use.
+pub fn pin(cores: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|core| set.set(*core));
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! How long a thread that sleeps takes to run after it was asked to. Below saturation a broker's threads sleep between messages,
 //! and so each step of a message waits for this; a processor that its virtual machine gave back to the host takes longest.
 
+use crate::processors;
 use crate::results::Probe;
-use rustix::thread::CpuSet;
 use std::fs;
 use std::sync::mpsc;
 use std::thread;
@@ -21,12 +21,12 @@ pub fn look(cores: usize) -> Option<Probe> {
     let (ask, asked) = mpsc::channel::<Instant>();
     let times = thread::scope(|scope| {
         let sleeper = scope.spawn(move || {
-            let pinned = pin(1);
+            let pinned = processors::pin(&[1]);
             let times: Vec<f64> = asked.iter().map(|at| at.elapsed().as_secs_f64() * 1e6).collect();
-            pinned.map(|()| times)
+            pinned.ok().map(|()| times)
         });
         let waker = scope.spawn(move || {
-            pin(0)?;
+            processors::pin(&[0]).ok()?;
             for _ in 0..WAKES {
                 let due = Instant::now() + REST;
                 while Instant::now() < due {}
@@ -40,12 +40,6 @@ pub fn look(cores: usize) -> Option<Probe> {
         sleeper.join().ok()?
     });
     times.map(Probe::of)
-}
-
-fn pin(core: usize) -> Option<()> {
-    let mut set = CpuSet::new();
-    set.set(core);
-    rustix::thread::sched_setaffinity(None, &set).ok()
 }
 
 /// How long an idle processor of this virtual machine looks for work before it is given back to the host, in microseconds.

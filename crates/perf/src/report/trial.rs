@@ -1,5 +1,6 @@
 //! A plan and samples to try reports and metrics with.
 
+use crate::client::scripted::connecting;
 use crate::measure::{Recorder, Sample};
 use crate::plan::*;
 use crate::report::{End, Reports};
@@ -65,23 +66,6 @@ pub fn plan() -> Plan {
         threads: 1,
         max_in_flight: None,
         verify: false,
-    }
-}
-
-fn connecting() -> Connecting {
-    Connecting {
-        frame_max: 0,
-        heartbeat_s: 0,
-        send_buffer: None,
-        receive_buffer: None,
-        no_delay: true,
-        verify_peer: false,
-        server_names: Vec::new(),
-        sasl_external: false,
-        recovery: None,
-        startup_timeout: None,
-        servers_up_limit: None,
-        oauth2: None,
     }
 }
 
