@@ -20,6 +20,7 @@ use management::{Management, Metrics, MetricsOptions, WebClients, admin_socket};
 use service::Service;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -403,11 +404,16 @@ pub fn configuration(
     let mut settings = Vec::new();
     let mut files = Vec::new();
     let mut warnings = Vec::new();
+    let (usual, usual_more) = match args.as_rabbitmq {
+        true => sources::files_of_rabbitmq(Path::new(sources::RABBITMQ_ETC)),
+        false => (None, None),
+    };
     let main = args
         .config
         .clone()
-        .or_else(|| sources::file_of_environment(&variable));
-    let more = sources::more_files_of_environment(&variable);
+        .or_else(|| sources::file_of_environment(&variable))
+        .or(usual);
+    let more = sources::more_files_of_environment(&variable).or(usual_more);
     let named: Vec<_> = main.into_iter().chain(more).collect();
     let advanced = sources::advanced_file(args.advanced_config.as_deref(), &named, &variable);
     for path in named {

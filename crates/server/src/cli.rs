@@ -39,7 +39,8 @@ pub struct Passed {
 
 impl Cli {
     /// The subcommand of a command line. A program called `perf-test` or `perftest` (through a link) is `leveret perf`; one called
-    /// `rabbitmqctl` or like another of RabbitMQ's tools is that tool.
+    /// `rabbitmqctl` or like another of RabbitMQ's tools is that tool; `rabbitmq-server` is `leveret server` that finds its
+    /// configuration where RabbitMQ's packages have it.
     pub fn command(line: impl IntoIterator<Item = OsString>) -> Command {
         let mut line = line.into_iter().peekable();
         let called = line.peek().map(Path::new).and_then(Path::file_stem);
@@ -51,8 +52,21 @@ impl Cli {
             let args = line.skip(1).collect();
             return Command::Tool(tool, Passed { args });
         }
+        if called.is_some_and(|name| name == "rabbitmq-server") {
+            let mut args = RabbitmqServer::parse_from(line).args;
+            args.as_rabbitmq = true;
+            return Command::Server(args);
+        }
         Self::parse_from(line).command
     }
+}
+
+/// The command line of a program that is called `rabbitmq-server`.
+#[derive(Debug, Parser)]
+#[command(name = "rabbitmq-server", version)]
+struct RabbitmqServer {
+    #[command(flatten)]
+    args: ServerArgs,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -75,6 +89,9 @@ pub struct ServerArgs {
     /// One setting in the file's syntax, such as `-s heartbeat=30`; may be given again; wins over the file.
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// The program was called `rabbitmq-server`.
+    #[arg(skip)]
+    pub as_rabbitmq: bool,
 }
 
 #[cfg(test)]
@@ -120,6 +137,20 @@ mod tests {
             panic!("another command");
         };
         assert_eq!(passed.args, ["list_queues", "--help", "-p", "v"]);
+    }
+
+    #[test]
+    fn rabbitmqs_server_is_ours_with_the_places_of_rabbitmqs_packages() {
+        let line = |text: &str| Cli::command(text.split(' ').map(OsString::from));
+        let Command::Server(args) = line("/opt/rabbitmq/sbin/rabbitmq-server -s heartbeat=30") else {
+            panic!("another command");
+        };
+        assert!(args.as_rabbitmq);
+        assert_eq!(args.set, ["heartbeat=30"]);
+        let Command::Server(args) = line("leveret server") else {
+            panic!("another command");
+        };
+        assert!(!args.as_rabbitmq);
     }
 
     #[test]

@@ -44,14 +44,9 @@ impl Node {
         let mut child = leveret(scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut node = Self { child, out };
-        let listening = node.read_until("listening for AMQP 0-9-1 clients on ");
-        let address = listening
-            .rsplit(' ')
-            .next()
-            .unwrap()
-            .trim_end_matches(['"', '}'])
-            .parse()
-            .unwrap();
+        let listening = node.read_until("started TCP listener on ");
+        let behind = listening.split("listener on ").nth(1).unwrap();
+        let address = behind.split(' ').next().unwrap().parse().unwrap();
         node.read_until(" is ready");
         (node, address)
     }

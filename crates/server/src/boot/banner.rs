@@ -8,10 +8,11 @@ use std::path;
 /// Logs where the node listens, and prints it for a person unless the console is for machines (JSON).
 pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opened]) {
     for door in doors {
-        let how = if door.is_secured() { " with TLS" } else { "" };
+        // RabbitMQ's words: Testcontainers' modules wait for them.
+        let kind = if door.is_secured() { "TLS (SSL)" } else { "TCP" };
         tracing::info!(
             area = "boot",
-            "listening for AMQP 0-9-1 clients{how} on {}",
+            "started {kind} listener on {} for AMQP 0-9-1 clients",
             door.place
         );
     }
@@ -33,6 +34,8 @@ pub fn show(config: &Config, doors: &[Opened], http: &[Opened], metrics: &[Opene
     }
     let data_dir = path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     tracing::info!(area = "boot", data_dir = %data_dir.display(), "Leveret {} is ready", env!("CARGO_PKG_VERSION"));
+    // Scripts and Testcontainers' modules wait for this line of RabbitMQ's.
+    tracing::info!(area = "boot", "Server startup complete");
     let to_person =
         config.log.console_format == LogFormat::Text && config.log.console_stream == ConsoleStream::Stdout;
     if to_person {

@@ -116,6 +116,16 @@ pub fn more_files_of_environment(variable: impl Fn(&str) -> Option<String>) -> O
         .map(|text| PathBuf::from(text.strip_suffix("/*.conf").unwrap_or(&text)))
 }
 
+/// Where RabbitMQ's packages and images have the configuration.
+pub const RABBITMQ_ETC: &str = "/etc/rabbitmq";
+
+/// The configuration files in RabbitMQ's folder that are there: `rabbitmq.conf`, and the directory `conf.d` of further ones.
+pub fn files_of_rabbitmq(etc: &Path) -> (Option<PathBuf>, Option<PathBuf>) {
+    let main = Some(etc.join("rabbitmq.conf")).filter(|path| path.is_file());
+    let more = Some(etc.join("conf.d")).filter(|path| path.is_dir());
+    (main, more)
+}
+
 /// The `advanced.config` that is read: the one that `named` or the environment names, or the one beside one of the configuration files or in
 /// their directory, if there is one.
 pub fn advanced_file(
@@ -250,6 +260,16 @@ mod tests {
         assert_eq!(advanced_file(None, &files, variable), Some("/x.config".into()));
         let named = dir.path().join("advanced");
         assert_eq!(advanced_file(Some(&named), &[], variable), Some(beside));
+    }
+
+    #[test]
+    fn rabbitmqs_folder_gives_what_is_there() {
+        let etc = tempfile::tempdir().unwrap();
+        assert_eq!(files_of_rabbitmq(etc.path()), (None, None));
+        let (main, more) = (etc.path().join("rabbitmq.conf"), etc.path().join("conf.d"));
+        fs::write(&main, "").unwrap();
+        fs::create_dir(&more).unwrap();
+        assert_eq!(files_of_rabbitmq(etc.path()), (Some(main), Some(more)));
     }
 
     #[test]
