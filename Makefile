@@ -32,21 +32,42 @@ build: $(UI) ## build target/release/leveret and nothing else
 $(SHIPPED): build
 	mkdir -p $(@D) && strip -o $@ $(BINARY)
 
-install: $(SHIPPED) ## install leveret and RabbitMQ's tools as links to it into PREFIX (/usr/local), below DESTDIR
+# What is installed besides the program, below a root and a prefix: manual pages, completions for three shells, the service and its user.
+MANUALS := target/manuals
+SYSCONFDIR ?= /etc
+
+$(MANUALS): $(SHIPPED) packaging/man/generate
+	packaging/man/generate $(SHIPPED) $@
+
+define install-pages
+	install -D -m 644 packaging/man/leveret.8 $(1)/share/man/man8/leveret.8
+	install -D -m 644 -t $(1)/share/man/man1 $(MANUALS)/*.1
+	install -d $(1)/share/bash-completion/completions $(1)/share/zsh/site-functions $(1)/share/fish/vendor_completions.d
+	$(SHIPPED) ctl completions bash > $(1)/share/bash-completion/completions/leveret
+	$(SHIPPED) ctl completions zsh > $(1)/share/zsh/site-functions/_leveret
+	$(SHIPPED) ctl completions fish > $(1)/share/fish/vendor_completions.d/leveret.fish
+endef
+
+install: $(SHIPPED) $(MANUALS) ## install leveret, RabbitMQ's tools as links to it, the service and the manuals into PREFIX (/usr/local), below DESTDIR
 	install -D -m 755 $(SHIPPED) $(DESTDIR)$(PREFIX)/bin/leveret
 	for tool in $(TOOLS); do ln -sf leveret $(DESTDIR)$(PREFIX)/bin/$$tool; done
+	$(call install-pages,$(DESTDIR)$(PREFIX))
+	install -D -m 644 packaging/systemd/leveret.service $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service
+	sed -i 's|/usr/bin/leveret|$(PREFIX)/bin/leveret|' $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service
+	install -D -m 644 packaging/systemd/leveret.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/leveret.conf
+	test -e $(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf || install -D -m 644 packaging/leveret.conf $(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf
+	test -e $(DESTDIR)$(SYSCONFDIR)/default/leveret || install -D -m 640 packaging/leveret.default $(DESTDIR)$(SYSCONFDIR)/default/leveret
 
 # What is in a package besides the program, as it lies on the machine that it is installed on. RabbitMQ's tools stand aside: a machine may
 # have RabbitMQ's own as well.
 PACKAGE := target/package
-COMPLETIONS := usr/share/bash-completion/completions
 
-package: $(SHIPPED)
+package: $(SHIPPED) $(MANUALS)
 	rm -rf $(PACKAGE)
 	install -D -m 755 $(SHIPPED) $(PACKAGE)/usr/bin/leveret
-	install -d $(PACKAGE)/usr/lib/leveret/bin $(PACKAGE)/$(COMPLETIONS)
+	install -d $(PACKAGE)/usr/lib/leveret/bin
 	for tool in $(TOOLS); do ln -s ../../../bin/leveret $(PACKAGE)/usr/lib/leveret/bin/$$tool; done
-	$(BINARY) ctl completions bash > $(PACKAGE)/$(COMPLETIONS)/leveret
+	$(call install-pages,$(PACKAGE)/usr)
 
 deb: package ## build the Debian package into target/debian, with cargo-deb (installed into target/tools if there is none)
 	command -v cargo-deb || test -x target/tools/bin/cargo-deb || cargo install cargo-deb --locked --root target/tools

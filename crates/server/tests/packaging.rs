@@ -37,11 +37,15 @@ fn variable(name: &str) -> &'static str {
 #[test]
 fn what_make_lays_out_is_what_the_package_takes() {
     let package = variable("PACKAGE");
-    let completions = variable("COMPLETIONS");
     let taken = [
-        format!("\"../../{package}/usr/lib/leveret/bin/*\""),
-        format!("\"../../{package}/{completions}/leveret\""),
+        "usr/lib/leveret/bin/*",
+        "usr/share/man/man8/*",
+        "usr/share/man/man1/*",
+        "usr/share/bash-completion/completions/leveret",
+        "usr/share/zsh/site-functions/_leveret",
+        "usr/share/fish/vendor_completions.d/leveret.fish",
     ];
+    let taken = taken.map(|path| format!("\"../../{package}/{path}\""));
     for path in taken {
         assert!(MANIFEST.contains(&path), "{path}");
     }
@@ -124,4 +128,12 @@ fn the_service_may_read_its_configuration() {
     assert!(
         POSTINST.contains("adduser --system --group") && POSTINST.contains("chgrp -R leveret /etc/leveret\n")
     );
+}
+
+#[test]
+fn a_wrong_configuration_is_not_started_again_and_again() {
+    // What fails before the server itself has an exit code of its own, which systemd does not look at here.
+    assert!(!UNIT.contains("ExecStartPre="));
+    assert!(UNIT.contains("RestartPreventExitStatus=78\n"));
+    assert!(UNIT.contains("EnvironmentFile=-/etc/default/leveret\n"));
 }
