@@ -46,6 +46,32 @@ def test_a_full_prefetch_waits_for_acknowledgements(api, connection, channel, qu
     assert answer["held_by"] == "consumer_acks" and answer["figures"]["messages_unacknowledged"] == 2
 
 
+def test_an_alarm_is_named_before_all_else(api, connection, channel, queue):
+    channel.basic_publish("", queue, b"hello")
+    until(lambda: why(api, queue), lambda found: found["figures"]["messages_ready"] == 1)
+    mine = [row["name"] for row in api.get("/connections").json if row["channels"] > 0]
+    limit = api.get("/nodes").json[0]["mem_limit"]
+    assert api.put("/leveret/limits", {"memory_high_watermark": {"absolute": 1}}).status == 204
+    try:
+        found = until(lambda: why(api, queue), lambda found: found["held_by"] == "memory_alarm")
+        assert [(hold["who"], hold["resource"]) for hold in found["holds"]] == [("publishers", "memory_alarm"), ("deliveries", "no_consumers")]
+        for name in mine:
+            assert api.get(f"/leveret/why/connections/{q(name)}").json["held_by"] == "memory_alarm"
+    finally:
+        assert api.put("/leveret/limits", {"memory_high_watermark": {"absolute": limit}}).status == 204
+    found = until(lambda: why(api, queue), lambda found: found["held_by"] != "memory_alarm")
+    assert found["held_by"] == "no_consumers"
+
+
+def test_a_full_queue_says_that_it_drops_the_oldest(api, channel, name):
+    channel.queue_declare(name, durable=True, exclusive=True, arguments={"x-max-length": 2})
+    for _ in range(3):
+        channel.basic_publish("", name, b"hello")
+    found = until(lambda: why(api, name), lambda found: found["figures"]["messages_ready"] == 2)
+    assert [(hold["who"], hold["resource"]) for hold in found["holds"]] == [("messages", "max_length"), ("deliveries", "no_consumers")]
+    assert "max-length is 2" in found["holds"][0]["because"] and "dropped" in found["holds"][0]["because"]
+
+
 def test_the_oldest_message_has_an_age(api, channel, queue):
     channel.basic_publish("", queue, b"hello", pika.BasicProperties(timestamp=1_700_000_000))
     head = lambda: api.get(f"/queues/%2F/{queue}").json["head_message_timestamp"]

@@ -108,9 +108,9 @@ pub use watchers::{Occurrence, Watcher};
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
-    Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, PasswordHash,
-    PasswordHashing, Permission, Policy, PolicyKind, Queue as QueueView, Quota, QuotaOf, TopicPermission,
-    User as UserView, Vhost, View,
+    Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, Overflow,
+    PasswordHash, PasswordHashing, Permission, Policy, PolicyKind, Queue as QueueView, QueueSettings, Quota,
+    QuotaOf, TopicPermission, User as UserView, Vhost, View,
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Standing};

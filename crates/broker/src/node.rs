@@ -138,6 +138,15 @@ impl Node {
         }
     }
 
+    /// Why those wait who publish persistent messages, if they do; for operators.
+    pub fn log_holds(&self) -> Option<Reason> {
+        match () {
+            () if self.log.size() > LOG_SIZE_PRESSURE => Some(Reason::LogSize),
+            () if self.log.pending_bytes() >= LOG_PRESSURE_BYTES => Some(Reason::Sync),
+            () => None,
+        }
+    }
+
     /// A reason to slow down for those who publish persistent messages: the disk does not keep up.
     pub fn log_pressure(&self) -> Option<Pressure> {
         if self.log.size() > LOG_SIZE_PRESSURE {

@@ -2,6 +2,7 @@
 
 use crate::alarms::resident_memory;
 use crate::broker::Broker;
+use crate::pressure::Reason;
 use crate::recovery::free_space;
 
 /// A node's state at one moment.
@@ -53,6 +54,11 @@ impl Broker {
             totals.consumers += status.consumers;
         });
         totals
+    }
+
+    /// Why those wait who publish persistent messages to durable queues, if they do.
+    pub fn log_holds(&self) -> Option<Reason> {
+        self.node().log_holds()
     }
 
     /// How the node is.
