@@ -93,13 +93,36 @@ def test_latencies_are_sampled_from_publish_to_acknowledgement(api, connection, 
     for _ in range(40):
         channel.basic_publish("", queue, b"hello", properties=None)
         connection.process_data_events(0)
-    found = until(lambda: why(api, queue)["figures"], lambda found: found.get("deliver_to_ack", {}).get("samples", 0) >= 2)
+    found = until(lambda: why(api, queue)["figures"], lambda found: (found["deliver_to_ack"] or {}).get("samples", 0) >= 2)
     for name in ("publish_to_deliver", "deliver_to_ack", "publish_to_confirm"):
         times = found[name]
-        assert times["samples"] >= 2 and 0 < times["p50_ms"] <= times["p99_ms"] <= times["max_ms"] < 60_000, (name, times)
+        assert times["samples"] >= 2 and times["timestamp"] > 1_700_000_000_000 and 0 < times["p50_ms"] <= times["p99_ms"] <= times["max_ms"] < 60_000, (name, times)
+    shown = api.get("/leveret/times").json
+    assert shown["now"] - shown["window_ms"] <= shown["publish_to_deliver"][-1]["timestamp"] <= shown["now"]
+    assert api.get(f"/queues/%2F/{queue}").json["latency"]["publish_to_deliver"]["timestamp"] <= shown["now"] + 5_000
     samples = page("/metrics/per-object")
     assert value(samples, "leveret_queue_deliver_latency_seconds", queue=queue, quantile="0.99") > 0
     assert value(samples, "leveret_queue_ack_latency_seconds_count", queue=queue) >= 2
+
+
+def test_a_queue_that_waits_is_not_hidden_by_quick_ones(api, connection, channel, queue):
+    """Its consumer has a message and takes no other; meanwhile another queue is quick."""
+    other = connection.channel()
+    other.basic_qos(prefetch_count=1)
+    other.basic_consume(queue, lambda *_: None)
+    for _ in range(3):
+        channel.basic_publish("", queue, b"late")
+    quick = channel.queue_declare("", exclusive=True).method.queue
+    channel.basic_consume(quick, lambda *_: None, auto_ack=True)
+
+    def late():
+        for _ in range(50):
+            channel.basic_publish("", quick, b"quick")
+            connection.process_data_events(0)
+        found = api.get("/leveret/times").json["publish_to_deliver"]
+        return [sample for sample in found if sample["max_ms"] >= 1_000]
+
+    until(late, patience=20)
 
 
 def test_the_log_and_the_catalog_tell_how_long_they_take(channel, queue):

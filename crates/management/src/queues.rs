@@ -164,17 +164,15 @@ fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> 
     )
 }
 
-/// How far back the latest percentiles may lie, in slots: a minute.
-const LATEST: u64 = 12;
-
 /// A percentile of the last minute: `publish_to_deliver.p99_ms`.
 fn latency_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<f32> {
     let (sort, part) = path.split_once('.')?;
     let sort = times::QUEUE_TIMES.iter().position(|known| *known == sort)?;
     let part = times::part(part)?;
     let samples = call.hall.sampler.samples();
-    let times = samples.times.queues.get(&view.id)?;
-    Some(times.latest(sort, samples.now.saturating_sub(LATEST))?[part])
+    let timed = samples.times.queues.get(&view.id)?;
+    let since = samples.now.saturating_sub(times::LATEST);
+    Some(timed.times.latest(sort, since)?.1[part])
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -339,9 +337,8 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
         map.insert("idle_since".into(), text.into());
     }
     // Null while nothing was timed, so that lists have the same fields throughout.
-    let since = samples.now.saturating_sub(LATEST);
     let timed = samples.times.queues.get(&view.id);
-    let latency = timed.map(|times| times.latest_shown(&times::QUEUE_TIMES, since));
+    let latency = timed.map(|timed| timed.times.latest_shown(&times::QUEUE_TIMES, samples.now));
     map.insert("latency".into(), latency.into());
     let capacity = capacity(&status);
     map.insert("consumer_capacity".into(), capacity.into());

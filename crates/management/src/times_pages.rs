@@ -2,12 +2,13 @@
 
 use crate::access::Right;
 use crate::call::Call;
+use crate::history::Slot;
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use crate::times::{NODE_TIMES, QUEUE_TIMES, Times};
-use broker::sight::Buckets;
+use crate::times::{LATEST, NODE_TIMES, QUEUE_TIMES, Times, moment_ms};
+use serde_json::{Map, Value};
 
 pub const ROUTES: &[Route] = &[
     Route {
@@ -22,15 +23,23 @@ pub const ROUTES: &[Route] = &[
 
 fn node(call: &Call<'_>) -> Result<Reply, Refusal> {
     let samples = call.hall.sampler.samples();
-    Ok(Reply::json(&samples.times.node.shown(&NODE_TIMES)))
+    Ok(reply(samples.times.node.shown(&NODE_TIMES), samples.now))
 }
 
 fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = queues::find(call)?;
     let samples = call.hall.sampler.samples();
-    let none = || Times::after(0, <[Buckets; QUEUE_TIMES.len()]>::default()).shown(&QUEUE_TIMES);
-    let times = samples.times.queues.get(&queue.id);
-    Ok(Reply::json(
-        &times.map_or_else(none, |times| times.shown(&QUEUE_TIMES)),
-    ))
+    let timed = samples.times.queues.get(&queue.id);
+    let shown = timed.map_or_else(
+        || Times::new(0).shown(&QUEUE_TIMES),
+        |timed| timed.times.shown(&QUEUE_TIMES),
+    );
+    Ok(reply(shown, samples.now))
+}
+
+/// The samples, with the moment of the latest look: who shows a value as the present one can tell whether it is.
+fn reply(mut shown: Map<String, Value>, now: Slot) -> Reply {
+    shown.insert("now".into(), moment_ms(now).into());
+    shown.insert("window_ms".into(), moment_ms(LATEST).into());
+    Reply::json(&shown.into())
 }

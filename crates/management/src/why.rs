@@ -3,12 +3,14 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::connections;
+use crate::history::Slot;
 use crate::holds::{self, Hold, Pace};
 use crate::listing::object;
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
+use crate::times::{NODE_TIMES, QUEUE_TIMES, Times};
 use broker::Reason;
 use broker::queues::{Queue, Status};
 use broker::sight::{Connection, Consumer, Histogram, State};
@@ -65,16 +67,36 @@ fn answer(holds: &[Hold], figures: Value) -> Value {
     })
 }
 
-/// A time's percentiles in milliseconds.
-pub fn times(histogram: &Histogram) -> Value {
-    let ms = |part| histogram.quantile_s(part).map(|seconds| seconds * 1000.0);
-    json!({
-        "samples": histogram.count(),
-        "p50_ms": ms(0.5),
-        "p95_ms": ms(0.95),
-        "p99_ms": ms(0.99),
-        "max_ms": ms(1.0),
-    })
+/// Percentiles of the last minute, in milliseconds, with the moment of which they are and how many messages were timed since the start;
+/// null where there was nothing.
+fn times<const N: usize>(
+    found: Option<&Times<N>>,
+    names: &[&str; N],
+    all: [u64; N],
+    now: Slot,
+) -> Map<String, Value> {
+    let Some(times) = found else {
+        return names
+            .iter()
+            .map(|name| ((*name).to_owned(), Value::Null))
+            .collect();
+    };
+    let mut shown = times.latest_shown(names, now);
+    for (name, count) in names.iter().zip(all) {
+        if let Some(Value::Object(latest)) = shown.get_mut(*name) {
+            latest.insert("samples".into(), count.into());
+        }
+    }
+    shown
+}
+
+/// The log's, as [`times`] tells it.
+fn log_sync(call: &Call<'_>) -> Value {
+    let samples = call.hall.sampler.samples();
+    let mut all = [0; NODE_TIMES.len()];
+    all[NODE_TIMES.len() - 1] = call.hall.broker.work().sync.count();
+    let mut shown = times(Some(&samples.times.node), &NODE_TIMES, all, samples.now);
+    shown.remove("log_sync").unwrap_or_default()
 }
 
 impl Pace {
@@ -108,12 +130,15 @@ fn queue_figures(
         "publish_rate": pace.publish,
         "deliver_get_rate": pace.deliver_get,
         "ack_rate": pace.ack,
-        "log_sync": times(&call.hall.broker.work().sync),
+        "log_sync": log_sync(call),
     });
-    if let Some(latencies) = queue.latencies() {
-        figures["publish_to_deliver"] = times(&latencies.deliver);
-        figures["deliver_to_ack"] = times(&latencies.ack);
-        figures["publish_to_confirm"] = times(&latencies.confirm);
+    let samples = call.hall.sampler.samples();
+    let timed = samples.times.queues.get(&queue.id).map(|timed| &timed.times);
+    let counts = queue
+        .latencies()
+        .map(|found| [&found.deliver, &found.ack, &found.confirm].map(Histogram::count));
+    for (name, latest) in times(timed, &QUEUE_TIMES, counts.unwrap_or_default(), samples.now) {
+        figures[name] = latest;
     }
     figures
 }
@@ -145,7 +170,7 @@ fn connection_figures(call: &Call<'_>, connection: &Connection) -> Value {
         "messages_unacknowledged": sum(|it| it.unacked()),
         "messages_unconfirmed": sum(|it| it.unconfirmed()),
         "published": sum(|it| it.counts.messages.publish.get()),
-        "log_sync": times(&call.hall.broker.work().sync),
+        "log_sync": log_sync(call),
     })
 }
 

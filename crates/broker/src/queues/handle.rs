@@ -15,7 +15,7 @@ use crate::node::Node;
 use crate::outbox::{ChannelId, Outbox};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Reason};
-use crate::sight::{Consumer, Latencies, MessageCounts, Probe};
+use crate::sight::{Consumer, Latencies, MessageCounts, Pending, Probe};
 use model::{ConsumerId, Index, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
 use std::sync::{
@@ -103,9 +103,19 @@ impl Queue {
         self.status.load(self.first_seq)
     }
 
-    /// How long its messages take, by sample; `None` if none was sampled, as in queues with priorities or groups.
+    /// How long its messages take, by sample; `None` if none was sampled.
     pub fn latencies(&self) -> Option<&Arc<Latencies>> {
         self.probe.latencies()
+    }
+
+    /// How long ago a moment was, in milliseconds, which is given in milliseconds since the Unix epoch.
+    pub fn age_ms(&self, moment_ms: u64) -> u64 {
+        self.node.now().0.saturating_sub(moment_ms)
+    }
+
+    /// How long those of its messages take by now that are followed.
+    pub fn pending(&self) -> Pending {
+        self.probe.pending(self.node.micros())
     }
 
     /// Why its publishers are held up, if they are.
@@ -335,7 +345,9 @@ impl Queue {
             Request::Enqueue { block, receipt } => {
                 self.counts.publish.add(block.len() as u64);
                 // The lanes of a sorted queue number their messages each for itself.
-                if matches!(host.machine, Classic::Plain(_)) {
+                if matches!(host.machine, Classic::Sorted(_)) {
+                    self.probe.published_sorted();
+                } else {
                     let next = self.status.next_seq();
                     let timed = self.probe.published(next, || self.node.micros());
                     if let Some(receipt) = receipt {

@@ -76,22 +76,61 @@ impl Buckets {
         gained
     }
 
-    /// Adds others.
-    pub fn add(&mut self, others: &Self) {
-        let pairs = self.0.iter_mut().zip(others.0);
-        pairs.for_each(|(sum, more)| *sum = sum.wrapping_add(more));
-    }
-
     /// What a part of them stayed below, in seconds; `None` if there are none. `part` is from 0 to 1.
     pub fn quantile_s(&self, part: f64) -> Option<f64> {
-        let all: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
-        let wanted = (all as f64 * part).ceil().max(1.0) as u64;
-        let mut below = 0;
-        let found = self.0.iter().position(|count| {
-            below += u64::from(*count);
-            below >= wanted
+        Weights::of(self, self.count()).quantile_s(part)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|count| u64::from(*count)).sum()
+    }
+}
+
+/// Times that count unequally: each for as many messages as it stands for.
+#[derive(Clone, Debug)]
+pub struct Weights([f64; STEPS * DOUBLINGS]);
+
+impl Default for Weights {
+    fn default() -> Self {
+        Self([0.0; STEPS * DOUBLINGS])
+    }
+}
+
+impl Weights {
+    /// These times stand for so many messages, each for as many as any other. Nothing, if there are none.
+    pub fn of(times: &Buckets, messages: u64) -> Self {
+        let each = match times.count() {
+            0 => 0.0,
+            count => messages as f64 / count as f64,
+        };
+        Self(times.0.map(|count| f64::from(count) * each))
+    }
+
+    /// So many messages took so many microseconds.
+    pub fn add_time(&mut self, micros: u64, messages: u64) {
+        self.0[bucket(micros)] += messages as f64;
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, others: &Self) {
+        self.0
+            .iter_mut()
+            .zip(others.0)
+            .for_each(|(sum, more)| *sum += more);
+    }
+
+    /// What a part of the messages stayed below, in seconds; `None` if there are none. `part` is from 0 to 1.
+    pub fn quantile_s(&self, part: f64) -> Option<f64> {
+        let all: f64 = self.0.iter().sum();
+        // What a sum of fractions lacks of a whole must not lead beyond the last of them.
+        let wanted = all * (part - 1e-9).max(0.0);
+        let mut below = 0.0;
+        let found = self.0.iter().position(|weight| {
+            below += weight;
+            *weight > 0.0 && below >= wanted
         });
-        found.filter(|_| all > 0).map(|at| upper_micros(at) / 1e6)
+        found.map(|at| upper_micros(at) / 1e6)
     }
 }
 
@@ -153,9 +192,22 @@ mod tests {
         let earlier = times.buckets();
         assert_eq!(times.buckets().since(&earlier).quantile_s(0.5), None);
         times.record(10);
-        let mut gained = times.buckets().since(&earlier);
+        let gained = times.buckets().since(&earlier);
+        assert_eq!(gained.count(), 1);
         assert!(gained.quantile_s(1.0).unwrap() < 0.000_013);
-        gained.add(&earlier);
-        assert!(gained.quantile_s(1.0).unwrap() > 1.0);
+    }
+
+    #[test]
+    fn a_time_counts_for_the_messages_that_it_stands_for() {
+        let (quick, slow) = (Histogram::default(), Histogram::default());
+        (0..1_000).for_each(|_| quick.record(50));
+        slow.record(134_000_000);
+        let mut all = Weights::of(&quick.buckets(), 7_000);
+        all.add(&Weights::of(&slow.buckets(), 1_000));
+        assert!(all.quantile_s(0.87).unwrap() < 0.000_1);
+        assert!(all.quantile_s(0.88).unwrap() >= 134.0);
+        assert_eq!(Weights::of(&Buckets::default(), 5).quantile_s(0.5), None);
+        all.add_time(600_000_000, 1_000_000);
+        assert!(all.quantile_s(0.5).unwrap() >= 600.0);
     }
 }

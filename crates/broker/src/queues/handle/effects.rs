@@ -28,11 +28,26 @@ impl Queue {
     fn count_handed(&self, delivery: &Delivery, no_ack: bool, counts: [&Count; 2]) {
         let count = delivery.seqs.count();
         counts[usize::from(no_ack)].add(count);
-        self.probe
-            .delivered(&delivery.seqs, no_ack, || self.node.micros());
+        if self
+            .probe
+            .delivered(&delivery.seqs, no_ack, || self.node.micros())
+        {
+            self.measure(delivery, no_ack);
+        }
         if delivery.redelivered {
             self.counts.redeliver.add(count);
         }
+    }
+
+    /// How old messages are that leave the queue for the first time.
+    #[cold]
+    fn measure(&self, delivery: &Delivery, no_ack: bool) {
+        if delivery.redelivered {
+            return;
+        }
+        let age_ms = self.node.now().0.saturating_sub(delivery.block.received().0);
+        let seq = delivery.seqs.first().filter(|_| !no_ack);
+        self.probe.handed(seq, age_ms, self.node.micros());
     }
 
     /// A get has its answer.
