@@ -71,7 +71,7 @@ def test_the_dashboard_finds_everything_that_it_asks_for():
     samples = page()
     assert [name for name in OVERVIEW if name not in samples] == []
     [(identity, one)] = samples["rabbitmq_identity_info"]
-    assert one == 1 and identity["rabbitmq_endpoint"] == "aggregated" and identity["rabbitmq_node"].startswith("leveret@")
+    assert one == 1 and identity["rabbitmq_endpoint"] == "aggregated" and identity["rabbitmq_node"].startswith("rabbit@")
     assert samples["rabbitmq_build_info"][0][0]["product_name"] == "Leveret"
     assert value(samples, "rabbitmq_resident_memory_limit_bytes") > 0 and value(samples, "rabbitmq_process_open_fds") > 3
 

@@ -69,7 +69,7 @@ def test_messages_say_when_and_where_they_came_in(broker):  # noqa: F811
     for properties in passed(one, spec.BasicProperties(headers={"a": 1}, delivery_mode=2)):
         assert before <= properties.headers["timestamp_in_ms"] <= time.time() * 1000
         assert properties.timestamp == properties.headers["timestamp_in_ms"] // 1000
-        assert properties.headers["x-routed-by"].startswith("leveret@")
+        assert properties.headers["x-routed-by"].startswith("rabbit@")
         assert (properties.headers["a"], properties.delivery_mode) == (1, 2)
 
 

@@ -61,7 +61,7 @@ FIRST = [
 SECOND = [
     ("show overview", r"Product name"),
     ("show churn", r""),
-    ("list nodes", r"leveret@"),
+    ("list nodes", r"rabbit@"),
     ("vhosts declare --name adm2", r""),
     ("declare user --name adm2 --password p --tags management", r""),
     ("--vhost adm2 declare permissions --user guest --configure .* --read .* --write .*", r""),

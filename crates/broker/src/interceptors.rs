@@ -69,7 +69,7 @@ mod tests {
 
     fn applied(interceptors: &Interceptors, properties: &[u8]) -> (Table, Option<u64>) {
         let limits = Limits::default();
-        let bytes = interceptors.applied(properties, "leveret@here", NOW, &limits);
+        let bytes = interceptors.applied(properties, "rabbit@here", NOW, &limits);
         let properties = Properties::check(&bytes, &limits).unwrap();
         (properties.headers_table(&limits).unwrap(), properties.timestamp())
     }
@@ -82,7 +82,7 @@ mod tests {
         };
         let headers = Table::new()
             .with("timestamp_in_ms", 1_700_000_000_123_i64)
-            .with("x-routed-by", "leveret@here");
+            .with("x-routed-by", "rabbit@here");
         assert_eq!(applied(&both, &[0, 0]), (headers, Some(1_700_000_000)));
     }
 
@@ -101,7 +101,7 @@ mod tests {
         };
         let (headers, timestamp) = applied(&overwrite, &sent);
         assert_eq!(timestamp, Some(1_700_000_000));
-        assert_eq!(headers.get("x-routed-by"), Some(&Value::from("leveret@here")));
+        assert_eq!(headers.get("x-routed-by"), Some(&Value::from("rabbit@here")));
         assert_eq!(
             headers.get("timestamp_in_ms"),
             Some(&Value::Long(1_700_000_000_123))

@@ -63,7 +63,7 @@ impl Options {
             memory_high_watermark: u64::MAX,
             disk_free_limit: 50_000_000,
             cluster_name: "leveret".into(),
-            node_name: "leveret@localhost".into(),
+            node_name: "rabbit@localhost".into(),
             interceptors: Interceptors::default(),
             consumer_timeout_ms: 0,
             event_vhost: None,

@@ -50,12 +50,23 @@ impl<'a> Ask<'a> {
 
     /// The node's name, as messages have it.
     pub fn node(&self) -> String {
-        match self.line.value("node").filter(|name| !name.contains("://")) {
-            Some(name) => name.to_owned(),
-            None => match &self.endpoint {
-                Endpoint::Socket(_) => format!("leveret@{}", host_name()),
-                Endpoint::Web { host, .. } => format!("leveret@{host}"),
-            },
+        let given = self.line.value("node").filter(|name| !name.contains("://"));
+        let given = given.map(str::to_owned);
+        let here = || {
+            std::env::var("RABBITMQ_NODENAME")
+                .ok()
+                .filter(|name| !name.is_empty())
+        };
+        let name = match &self.endpoint {
+            Endpoint::Socket(_) => given.or_else(here),
+            Endpoint::Web { .. } => given,
+        };
+        match (name, &self.endpoint) {
+            (Some(name), _) if name.contains('@') => name,
+            // RabbitMQ: a name without a host is one of this machine.
+            (Some(name), _) => format!("{name}@{}", host_name()),
+            (None, Endpoint::Socket(_)) => format!("rabbit@{}", host_name()),
+            (None, Endpoint::Web { host, .. }) => format!("rabbit@{host}"),
         }
     }
 

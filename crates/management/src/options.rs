@@ -24,7 +24,7 @@ pub struct Options {
     pub path_prefix: String,
     /// The ways to log in by AMQP.
     pub mechanisms: Vec<&'static str>,
-    /// The node's name, as `leveret@host`.
+    /// The node's name, as `rabbit@host`.
     pub node: String,
     /// The version of RabbitMQ whose behaviour clients may expect.
     pub rabbitmq_version: String,
@@ -93,7 +93,7 @@ impl Options {
             web_clients: None,
             path_prefix: String::new(),
             mechanisms: vec!["PLAIN", "AMQPLAIN", "ANONYMOUS"],
-            node: "leveret@localhost".into(),
+            node: "rabbit@localhost".into(),
             rabbitmq_version: "4.2.0".into(),
             listeners: Vec::new(),
             config_files: Vec::new(),

@@ -23,7 +23,7 @@ pub struct Collector<'a> {
 /// A node's names.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Such as `leveret@host`.
+    /// Such as `rabbit@host`.
     pub node: String,
     /// The cluster's.
     pub cluster: String,
