@@ -17,7 +17,15 @@ pub const ROUTES: &[Route] = &[Route {
 const MASKED: &str = "[masked]";
 
 /// Variables with one of these words in their names may hold secrets.
-const SECRETS: [&str; 6] = ["PASS", "SECRET", "COOKIE", "TOKEN", "KEY", "CREDENTIAL"];
+const SECRETS: [&str; 7] = [
+    "PASS",
+    "SECRET",
+    "COOKIE",
+    "TOKEN",
+    "KEY",
+    "CREDENTIAL",
+    "ERL_ARGS",
+];
 
 fn show(_: &Call<'_>) -> Result<Reply, Refusal> {
     let arguments = std::env::args_os().map(|word| without_value(word.to_string_lossy().into_owned()));

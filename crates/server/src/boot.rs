@@ -2,25 +2,26 @@
 
 mod banner;
 mod check;
+mod configuration;
 mod definitions;
+mod pid_file;
 mod service;
 mod stop;
 
 use crate::cli::ServerArgs;
-use crate::config::error::Origin;
-use crate::config::syntax::Key;
-use crate::config::{self, Config, ConfigError, Listener, Loaded, Setting, advanced, sources};
+use crate::config::{self, Config, Environment, Loaded, Setting};
 use crate::{logs, memory};
 use broker::Broker;
+use configuration::configuration;
 use gateway::Gateway;
 use identity::oauth2::OAuth2;
 use identity::{Backend, Cache, Chain, Directory, HttpService, Link, Servers};
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
 use management::{Management, Metrics, MetricsOptions, WebClients, admin_socket};
+use pid_file::PidFile;
 use service::Service;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub fn server(args: &ServerArgs) -> ExitCode {
         config,
         warnings,
         settings,
-    } = match configuration(args, |name| std::env::var(name).ok()) {
+    } = match configuration(args, Environment::of_process()) {
         Ok(loaded) => loaded,
         Err(errors) => {
             for error in errors {
@@ -74,6 +75,11 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
     let doors = doors(config)?;
     let authority = authority(config)?;
     let broker = Broker::open(broker_options(config))?;
+    // Behind the lock of the data directory: a node that can't have that must not take another one's file.
+    let pid_file = config.pid_file.as_deref();
+    let _pid_file = pid_file
+        .map(|path| PidFile::write(path, config.keeps_pid_file))
+        .transpose()?;
     if let Some(authority) = authority {
         broker.trust(Arc::new(authority));
     }
@@ -149,7 +155,7 @@ fn broker_options(config: &Config) -> broker::Options {
         disk_free_limit: config.disk_free_limit.bytes(total),
         consumer_timeout_ms: config.consumer_timeout_ms,
         cluster_name: config.cluster_name.clone(),
-        node_name: format!("leveret@{}", host_name()),
+        node_name: config.node_name.to_string(),
         interceptors: config.interceptors.clone(),
         event_vhost: config.event_vhost.clone(),
         password_hashing: config.password_hashing,
@@ -256,15 +262,6 @@ fn gateway_options(config: &Config, doors: Vec<Door>) -> gateway::Options {
     }
 }
 
-/// This machine's name without its domain, as RabbitMQ's nodes are named by default.
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim().split('.').next() {
-        None | Some("") => "localhost".into(),
-        Some(short) => short.into(),
-    }
-}
-
 /// The doors of these addresses. As in RabbitMQ, the node's certificate does for those that have none of their own.
 fn named(
     addresses: Vec<(SocketAddr, bool)>,
@@ -297,7 +294,7 @@ fn open_metrics(
         path: settings.path.clone(),
         per_object: settings.per_object,
         object_limit: settings.object_limit,
-        node: format!("leveret@{}", host_name()),
+        node: config.node_name.to_string(),
         rabbitmq_version: gateway::Options::new(Vec::new()).version,
     };
     match Metrics::start(Arc::clone(broker), options) {
@@ -362,7 +359,7 @@ fn management_options(
         body_limit: settings.body_limit,
         origins: settings.origins.clone(),
         path_prefix: settings.path_prefix.clone(),
-        node: format!("leveret@{}", host_name()),
+        node: config.node_name.to_string(),
         rabbitmq_version: compatible_version(),
         listeners: others.flat_map(named).collect(),
         config_files: config.files.clone(),
@@ -389,162 +386,5 @@ fn every_address() -> IpAddr {
     match TcpListener::bind(SocketAddr::new(any, 0)) {
         Ok(_) => any,
         Err(_) => Ipv4Addr::UNSPECIFIED.into(),
-    }
-}
-
-/// Puts together what file, environment and command line say; the later one counts.
-///
-/// # Errors
-/// What is wrong, each with its place.
-pub fn configuration(
-    args: &ServerArgs,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<Loaded, Vec<ConfigError>> {
-    let one = |error| vec![error];
-    let mut settings = Vec::new();
-    let mut files = Vec::new();
-    let mut warnings = Vec::new();
-    let (usual, usual_more) = match args.as_rabbitmq {
-        true => sources::files_of_rabbitmq(Path::new(sources::RABBITMQ_ETC)),
-        false => (None, None),
-    };
-    let main = args
-        .config
-        .clone()
-        .or_else(|| sources::file_of_environment(&variable))
-        .or(usual);
-    let more = sources::more_files_of_environment(&variable).or(usual_more);
-    let named: Vec<_> = main.into_iter().chain(more).collect();
-    let advanced = sources::advanced_file(args.advanced_config.as_deref(), &named, &variable);
-    for path in named {
-        for path in sources::files(&path).map_err(one)? {
-            settings.extend(sources::file(&path).map_err(one)?);
-            files.push(path);
-        }
-    }
-    if let Some(path) = advanced {
-        let mut advanced = advanced::file(&path).map_err(one)?;
-        warnings.append(&mut advanced.warnings);
-        advanced.put_behind(&mut settings);
-        files.push(path);
-    }
-    settings.extend(sources::environment(&variable));
-    for text in &args.set {
-        settings.push(sources::command_line(text).map_err(one)?);
-    }
-    let mut loaded = config::load(settings)?;
-    loaded.config.files = files;
-    loaded.warnings.extend(warnings);
-    override_from_options(&mut loaded, args).map_err(one)?;
-    Ok(loaded)
-}
-
-/// Applies the options that have a name of their own on the command line.
-fn override_from_options(loaded: &mut Loaded, args: &ServerArgs) -> Result<(), ConfigError> {
-    let Loaded { config, settings, .. } = loaded;
-    let mut note = |key: &str, value: String, option: &str| {
-        let origin = Origin::CommandLine(option.to_owned());
-        settings.extend(Key::parse(key).map(|key| Setting { key, value, origin }));
-    };
-    if let Some(dir) = &args.data_dir {
-        config.data_dir.clone_from(dir);
-        note("data_dir", dir.display().to_string(), "--data-dir");
-    }
-    if args.listen.is_empty() {
-        return Ok(());
-    }
-    config.listeners.clear();
-    for (i, text) in args.listen.iter().enumerate() {
-        let listener = Listener::parse(text).ok_or_else(|| ConfigError::BadValue {
-            origin: Origin::CommandLine("--listen".to_owned()),
-            key: "the address".to_owned(),
-            value: Some(text.clone()),
-            allowed: "a port, or an IP address and a port, such as 127.0.0.1:5672",
-        })?;
-        config.listeners.insert((i + 1).to_string(), listener);
-        note(&format!("listeners.tcp.{}", i + 1), text.clone(), "--listen");
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn loaded(args: &ServerArgs, variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
-        let variable = |name: &str| {
-            variables
-                .iter()
-                .find(|(n, _)| *n == name)
-                .map(|(_, value)| (*value).to_owned())
-        };
-        match configuration(args, variable) {
-            Ok(loaded) => Ok(loaded.config),
-            Err(errors) => Err(errors.iter().map(ToString::to_string).collect()),
-        }
-    }
-
-    #[test]
-    fn the_later_place_counts() {
-        let args = ServerArgs {
-            set: vec!["default_user=cli".to_owned()],
-            ..ServerArgs::default()
-        };
-        let variables = [
-            ("RABBITMQ_DEFAULT_USER", "env"),
-            ("RABBITMQ_DEFAULT_VHOST", "env"),
-        ];
-        let config = loaded(&args, &variables).unwrap();
-        assert_eq!(
-            (config.defaults.user.as_str(), config.defaults.vhost.as_str()),
-            ("cli", "env")
-        );
-        assert_eq!(config.defaults.password, "guest");
-    }
-
-    #[test]
-    fn options_of_the_command_line_replace() {
-        let args = ServerArgs {
-            data_dir: Some("/d".into()),
-            listen: vec!["127.0.0.1:0".to_owned(), "7000".to_owned()],
-            set: vec!["listeners.tcp.default=1".to_owned()],
-            ..ServerArgs::default()
-        };
-        let config = loaded(&args, &[("LEVERET_DATA_DIR", "/e")]).unwrap();
-        assert_eq!(config.data_dir.to_str(), Some("/d"));
-        let listeners: Vec<_> = config.listeners.values().copied().collect();
-        assert_eq!(
-            listeners,
-            [
-                Listener::Address("127.0.0.1:0".parse().unwrap()),
-                Listener::AnyAddress(7000)
-            ]
-        );
-    }
-
-    #[test]
-    fn mistakes_name_their_place() {
-        let args = ServerArgs {
-            listen: vec!["here".to_owned()],
-            ..ServerArgs::default()
-        };
-        assert!(
-            loaded(&args, &[]).unwrap_err()[0]
-                .starts_with("command line, --listen: the address can't be \"here\"")
-        );
-        let args = ServerArgs {
-            set: vec!["hearbeat=1".to_owned()],
-            ..ServerArgs::default()
-        };
-        let errors = loaded(&args, &[]).unwrap_err();
-        assert_eq!(
-            errors,
-            ["command line, -s hearbeat: unknown key hearbeat; did you mean heartbeat?"]
-        );
-        let errors = loaded(&ServerArgs::default(), &[("RABBITMQ_NODE_PORT", "x")]).unwrap_err();
-        assert!(
-            errors[0].starts_with("environment variable RABBITMQ_NODE_PORT: listeners.tcp.default"),
-            "{errors:?}"
-        );
     }
 }

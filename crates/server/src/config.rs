@@ -4,6 +4,7 @@
 //! [`keys`] and end as a warning or a refusal, never as a silent nothing.
 
 pub mod advanced;
+pub mod environment;
 pub mod error;
 mod http_door;
 mod in_force;
@@ -12,6 +13,7 @@ mod keys_identity;
 mod keys_pages;
 mod load;
 mod log_options;
+pub mod node_name;
 mod queries;
 mod rules;
 mod rules_backends;
@@ -32,11 +34,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+pub use environment::Environment;
 pub use error::{ConfigError, Origin};
 pub use http_door::HttpDoor;
 pub use in_force::in_force;
 pub use load::{Loaded, load};
 pub use log_options::{ConsoleStream, Level, LogFormat, LogOptions};
+pub use node_name::NodeName;
 pub use rules_definitions::{Definitions, Hashing};
 pub use rules_identity::IdentityOptions;
 pub use sources::Setting;
@@ -46,6 +50,12 @@ pub use sources::Setting;
 pub struct Config {
     /// `data_dir`: where everything durable lives. Relative paths count from the working directory.
     pub data_dir: PathBuf,
+    /// `nodename` and `use_longname`.
+    pub node_name: NodeName,
+    /// `pid_file`: where the number of the process stands while the node runs.
+    pub pid_file: Option<PathBuf>,
+    /// `keep_pid_file_on_exit`.
+    pub keeps_pid_file: bool,
     /// `listeners.tcp.NAME`; empty with `listeners.tcp = none`.
     pub listeners: BTreeMap<String, Listener>,
     /// `listeners.ssl.NAME`; empty by default and with `listeners.ssl = none`.
@@ -271,6 +281,9 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             data_dir: PathBuf::from("var"),
+            node_name: NodeName::default(),
+            pid_file: None,
+            keeps_pid_file: false,
             listeners: BTreeMap::from([("default".to_owned(), Listener::AnyAddress(5672))]),
             tls_listeners: BTreeMap::new(),
             local_listeners: BTreeMap::new(),

@@ -18,13 +18,8 @@ fn leveret(scratch: &TempDir, args: &[&str]) -> Command {
         .args(args)
         .current_dir(scratch.path())
         .stdin(Stdio::null());
-    for name in [
-        "LEVERET_CONFIG_FILE",
-        "RABBITMQ_CONFIG_FILE",
-        "LEVERET_CONFIG_FILES",
-        "RABBITMQ_CONFIG_FILES",
-        "LEVERET_DATA_DIR",
-    ] {
+    let ours = |name: &str| name.starts_with("LEVERET_") || name.starts_with("RABBITMQ_");
+    for (name, _) in std::env::vars().filter(|(name, _)| ours(name)) {
         command.env_remove(name);
     }
     command
@@ -114,6 +109,38 @@ fn a_node_serves_and_stops_on_either_signal() {
         node.read_until("stopped");
         assert_eq!(node.exit_code(), Some(0), "after SIG{signal}");
     }
+}
+
+#[test]
+fn the_environment_says_who_the_node_is_and_where_it_listens() {
+    let scratch = TempDir::new().unwrap();
+    let mut child = leveret(&scratch, &["server", "-s", "management.tcp.port=0"])
+        .envs([
+            ("RABBITMQ_NODENAME", "hare@burrow"),
+            ("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1"),
+            ("RABBITMQ_NODE_PORT", "0"),
+            ("RABBITMQ_MNESIA_DIR", "d"),
+            ("RABBITMQ_LOG_BASE", "logs"),
+            ("RABBITMQ_PID_FILE", "node.pid"),
+            ("RABBITMQ_ERLANG_COOKIE", "s3cret"),
+            ("RABBITMQ_NODE_IP_ADRESS", "x"),
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let mut node = Node { child, out };
+    node.read_until("RABBITMQ_ERLANG_COOKIE has no effect");
+    node.read_until("did you mean RABBITMQ_NODE_IP_ADDRESS?");
+    node.read_until("listening for AMQP 0-9-1 clients on 127.0.0.1:");
+    node.read_until(" is ready");
+    let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
+    assert_eq!(read("node.pid").trim(), node.child.id().to_string());
+    assert!(scratch.path().join("d").is_dir());
+    node.signal("TERM");
+    assert_eq!(node.exit_code(), Some(0));
+    assert!(read("logs/hare@burrow.log").contains(" is ready"));
+    assert!(!scratch.path().join("node.pid").exists());
 }
 
 #[test]

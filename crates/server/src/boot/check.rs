@@ -2,12 +2,12 @@
 
 use super::{EXIT_CONFIG, authority, configuration, definitions, doors};
 use crate::cli::ServerArgs;
-use crate::config::Config;
+use crate::config::{Config, Environment};
 use std::process::ExitCode;
 
 /// Prints every mistake and every warning, and exits with 78 if there is a mistake.
 pub fn check(args: &ServerArgs) -> ExitCode {
-    let (warnings, mistakes) = match configuration(args, |name| std::env::var(name).ok()) {
+    let (warnings, mistakes) = match configuration(args, Environment::of_process()) {
         Ok(loaded) => (loaded.warnings, files(&loaded.config)),
         Err(errors) => (Vec::new(), errors.iter().map(ToString::to_string).collect()),
     };

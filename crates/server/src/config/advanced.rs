@@ -24,6 +24,24 @@ pub struct Advanced {
 }
 
 impl Advanced {
+    /// Puts what another one says behind this.
+    pub fn join(&mut self, other: Self) {
+        let Self {
+            settings,
+            replaced,
+            warnings,
+        } = other;
+        // A value replaces the whole of what was said before it here, too.
+        let newer = Self {
+            settings,
+            replaced: replaced.clone(),
+            warnings: Vec::new(),
+        };
+        newer.put_behind(&mut self.settings);
+        self.replaced.extend(replaced);
+        self.warnings.extend(warnings);
+    }
+
     /// Puts these settings behind those of `rabbitmq.conf`.
     pub fn put_behind(self, settings: &mut Vec<Setting>) {
         settings.retain(|setting| {

@@ -10,7 +10,7 @@ pub enum Origin {
     /// A configuration file and a line in it, from 1.
     File(PathBuf, usize),
     /// An environment variable, by name.
-    Environment(&'static str),
+    Environment(String),
     /// An option of the command line, as written.
     CommandLine(String),
 }

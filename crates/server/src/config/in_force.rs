@@ -133,6 +133,10 @@ fn definitions(sheet: &mut Sheet, definitions: &Definitions) {
 fn shown(config: &Config) -> Vec<(String, String)> {
     let mut sheet = Sheet(Vec::new());
     sheet.put("data_dir", config.data_dir.display());
+    sheet.put("nodename", &config.node_name);
+    sheet.put("use_longname", config.node_name.is_long);
+    sheet.path("pid_file", &config.pid_file);
+    sheet.put("keep_pid_file_on_exit", config.keeps_pid_file);
     definitions(&mut sheet, &config.definitions);
     sheet.put("cluster_name", &config.cluster_name);
     doors(&mut sheet, config);

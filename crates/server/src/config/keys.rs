@@ -6,6 +6,7 @@
 
 use super::keys_identity::IDENTITY;
 use super::keys_pages::PAGES;
+use super::node_name;
 use super::rules::{self, Checked};
 use super::rules_definitions as definitions;
 use super::rules_tls as tls;
@@ -49,6 +50,10 @@ const STORE: &str = "Leveret's own storage decides this";
 /// Keys by pattern; `*` stands for one segment, `**` for one or more. The first match counts.
 pub const KEYS: &[(&str, Rule)] = &[
     ("data_dir", Sets(rules::data_dir)),
+    ("nodename", Sets(node_name::said)),
+    ("use_longname", Sets(node_name::is_long)),
+    ("pid_file", Sets(rules::pid_file)),
+    ("keep_pid_file_on_exit", Sets(rules::keeps_pid_file)),
     // Listeners and sockets
     ("listeners.tcp", Sets(rules::no_listeners)),
     ("listeners.tcp.*", Sets(rules::listener)),

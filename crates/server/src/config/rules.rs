@@ -24,6 +24,19 @@ pub fn data_dir(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+pub fn pid_file(config: &mut Config, setting: &Setting) -> Checked {
+    if setting.value.is_empty() {
+        return Err("the path of a file");
+    }
+    config.pid_file = Some((&setting.value).into());
+    Ok(())
+}
+
+pub fn keeps_pid_file(config: &mut Config, setting: &Setting) -> Checked {
+    config.keeps_pid_file = boolean(setting)?;
+    Ok(())
+}
+
 pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
     let listener = Listener::parse(&setting.value).ok_or(
         "a port, or an IP address and a port, such as 127.0.0.1:5672 (for sockets in the file system there is listeners.unix.NAME)",

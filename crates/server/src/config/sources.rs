@@ -1,5 +1,6 @@
-//! Where settings come from: a file, the environment, the command line; in this order, the later one counts.
+//! Where settings come from: files, and the command line; what the environment says is in `environment`.
 
+use super::environment::Environment;
 use super::error::{ConfigError, Origin};
 use super::syntax::{self, Key};
 use std::fs;
@@ -16,16 +17,6 @@ pub struct Setting {
     pub value: String,
     pub origin: Origin,
 }
-
-/// Variables that RabbitMQ and its container image know, with the key each one sets.
-const VARIABLES: [(&str, &str); 6] = [
-    ("RABBITMQ_DEFAULT_USER", "default_user"),
-    ("RABBITMQ_DEFAULT_PASS", "default_pass"),
-    ("RABBITMQ_DEFAULT_VHOST", "default_vhost"),
-    ("RABBITMQ_NODE_PORT", "listeners.tcp.default"),
-    ("RABBITMQ_MNESIA_BASE", "data_dir"),
-    ("LEVERET_DATA_DIR", "data_dir"),
-];
 
 /// Reads a configuration file. A name without `.conf` is tried with it too, as RabbitMQ does.
 ///
@@ -84,36 +75,20 @@ pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-/// The settings that environment variables make; `variable` looks one up. An empty one counts as not set.
-pub fn environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Setting> {
-    VARIABLES
-        .iter()
-        .filter_map(|(name, key)| {
-            let value = variable(name).filter(|v| !v.is_empty())?;
-            Some(Setting {
-                key: Key::parse(key)?,
-                value,
-                origin: Origin::Environment(name),
-            })
-        })
-        .collect()
-}
-
-/// The configuration file that the environment names.
-pub fn file_of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    ["LEVERET_CONFIG_FILE", "RABBITMQ_CONFIG_FILE"]
-        .iter()
-        .find_map(|name| variable(name).filter(|v| !v.is_empty()))
-        .map(PathBuf::from)
-}
-
-/// Further configuration files that the environment names, which count after that one: a file, or a directory of them.
-pub fn more_files_of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    ["LEVERET_CONFIG_FILES", "RABBITMQ_CONFIG_FILES"]
-        .iter()
-        .find_map(|name| variable(name).filter(|v| !v.is_empty()))
-        // RabbitMQ takes a pattern, which is always this one.
-        .map(|text| PathBuf::from(text.strip_suffix("/*.conf").unwrap_or(&text)))
+/// The configuration files and directories that are read: `named`, or else the one of the environment; then those that the environment adds.
+/// Where nobody names one, the usual ones are.
+pub fn configurations(
+    named: Option<&Path>,
+    environment: &Environment,
+    usual: (Option<PathBuf>, Option<PathBuf>),
+) -> Vec<PathBuf> {
+    let main = environment.first(&["LEVERET_CONFIG_FILE", "RABBITMQ_CONFIG_FILE"]);
+    let main = named.map(Path::to_owned).or(main.map(PathBuf::from)).or(usual.0);
+    let more = environment.first(&["LEVERET_CONFIG_FILES", "RABBITMQ_CONFIG_FILES"]);
+    // RabbitMQ takes a pattern, which is always this one.
+    let more = more.map(|text| PathBuf::from(text.strip_suffix("/*.conf").unwrap_or(text)));
+    let more = more.or(usual.1);
+    main.into_iter().chain(more).collect()
 }
 
 /// Where RabbitMQ's packages and images have the configuration.
@@ -126,20 +101,15 @@ pub fn files_of_rabbitmq(etc: &Path) -> (Option<PathBuf>, Option<PathBuf>) {
     (main, more)
 }
 
-/// The `advanced.config` that is read: the one that `named` or the environment names, or the one beside one of the configuration files or in
-/// their directory, if there is one.
+/// The `advanced.config` that is read: the one that `named` or the environment names, or the one that stands with the configuration.
 pub fn advanced_file(
     named: Option<&Path>,
     configurations: &[PathBuf],
-    variable: impl Fn(&str) -> Option<String>,
+    environment: &Environment,
 ) -> Option<PathBuf> {
-    let of_environment = || {
-        ["LEVERET_ADVANCED_CONFIG_FILE", "RABBITMQ_ADVANCED_CONFIG_FILE"]
-            .iter()
-            .find_map(|name| variable(name).filter(|v| !v.is_empty()))
-            .map(PathBuf::from)
-    };
-    let found = named.map(Path::to_owned).or_else(of_environment);
+    let of_environment =
+        environment.first(&["LEVERET_ADVANCED_CONFIG_FILE", "RABBITMQ_ADVANCED_CONFIG_FILE"]);
+    let found = named.map(Path::to_owned).or(of_environment.map(PathBuf::from));
     if let Some(mut path) = found {
         // As RabbitMQ, the ending may be left out.
         let with_ending = PathBuf::from(format!("{}.config", path.display()));
@@ -148,6 +118,25 @@ pub fn advanced_file(
         }
         return Some(path);
     }
+    beside(configurations, "advanced.config")
+}
+
+/// The `rabbitmq-env.conf` that is read: the one that the environment names, or the one that stands with the configuration.
+pub fn environment_file(configurations: &[PathBuf], environment: &Environment) -> Option<PathBuf> {
+    let named = environment.get("RABBITMQ_CONF_ENV_FILE").map(PathBuf::from);
+    named.or_else(|| beside(configurations, "rabbitmq-env.conf"))
+}
+
+/// What is said of a file that a variable names and that isn't there; RabbitMQ does without it.
+pub fn missing(variable: &str, path: &Path) -> String {
+    format!(
+        "environment variable {variable}: there is no file {}",
+        path.display()
+    )
+}
+
+/// The file of this name beside one of the configuration files or in their directory, if there is one.
+pub fn beside(configurations: &[PathBuf], name: &str) -> Option<PathBuf> {
     // RabbitMQ's files stand in a directory `conf.d` beside it.
     let inside = |path: &PathBuf| path.is_dir() && !path.ends_with("conf.d");
     let directory = |path: &PathBuf| match inside(path) {
@@ -155,7 +144,7 @@ pub fn advanced_file(
         false => path.parent().map(Path::to_owned),
     };
     let mut candidates = configurations.iter().filter_map(directory);
-    candidates.find_map(|directory| Some(directory.join("advanced.config")).filter(|path| path.is_file()))
+    candidates.find_map(|directory| Some(directory.join(name)).filter(|path| path.is_file()))
 }
 
 /// The configuration files of a path: itself, or those of a directory that end in `.conf`, in the order of their names.
@@ -210,39 +199,33 @@ pub fn command_line(text: &str) -> Result<Setting, ConfigError> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_environment_sets_what_rabbitmq_lets_it_set() {
-        let settings = environment(|name| match name {
-            "RABBITMQ_DEFAULT_USER" => Some("jane".to_owned()),
-            "RABBITMQ_NODE_PORT" => Some(String::new()),
-            "LEVERET_DATA_DIR" => Some("/srv/x".to_owned()),
-            _ => None,
-        });
-        let got: Vec<_> = settings
-            .iter()
-            .map(|s| (s.key.to_string(), s.value.as_str()))
-            .collect();
-        assert_eq!(
-            got,
-            [
-                ("default_user".to_owned(), "jane"),
-                ("data_dir".to_owned(), "/srv/x")
-            ]
-        );
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        Environment::of(
+            variables
+                .iter()
+                .map(|(name, value)| ((*name).into(), (*value).into())),
+        )
     }
 
     #[test]
     fn our_own_variable_for_the_file_goes_first() {
-        let both = |name: &str| Some(format!("/{name}"));
-        assert_eq!(file_of_environment(both), Some("/LEVERET_CONFIG_FILE".into()));
-        assert_eq!(file_of_environment(|_| None), None);
+        let both = environment(&[("LEVERET_CONFIG_FILE", "/l"), ("RABBITMQ_CONFIG_FILE", "/r")]);
+        assert_eq!(configurations(None, &both, (None, None)), [Path::new("/l")]);
+        assert_eq!(
+            configurations(Some(Path::new("/c")), &both, (None, None)),
+            [Path::new("/c")]
+        );
+        assert_eq!(
+            configurations(None, &environment(&[]), (None, None)),
+            [] as [PathBuf; 0]
+        );
     }
 
     #[test]
     fn the_advanced_file_is_named_or_beside_the_others() {
         let dir = tempfile::tempdir().unwrap();
         let beside = dir.path().join("advanced.config");
-        let nothing = |_: &str| None;
+        let nothing = &environment(&[]);
         let files = [
             dir.path().join("l.conf"),
             dir.path().to_owned(),
@@ -256,7 +239,7 @@ mod tests {
             assert_eq!(found.as_ref(), Some(&beside), "{}", file.display());
         }
         assert_eq!(advanced_file(None, &[], nothing), None);
-        let variable = |name: &str| (name == "RABBITMQ_ADVANCED_CONFIG_FILE").then(|| "/x.config".to_owned());
+        let variable = &environment(&[("RABBITMQ_ADVANCED_CONFIG_FILE", "/x.config")]);
         assert_eq!(advanced_file(None, &files, variable), Some("/x.config".into()));
         let named = dir.path().join("advanced");
         assert_eq!(advanced_file(Some(&named), &[], variable), Some(beside));
@@ -279,9 +262,12 @@ mod tests {
             fs::write(dir.path().join(name), "").unwrap();
         }
         let pattern = format!("{}/*.conf", dir.path().display());
-        let named =
-            more_files_of_environment(|name| (name == "RABBITMQ_CONFIG_FILES").then(|| pattern.clone()));
-        let found = files(&named.unwrap()).unwrap();
+        let named = configurations(
+            None,
+            &environment(&[("RABBITMQ_CONFIG_FILES", &pattern)]),
+            (None, None),
+        );
+        let found = files(&named[0]).unwrap();
         assert_eq!(
             found,
             ["10-a.conf", "20-b.conf"].map(|name| dir.path().join(name))
