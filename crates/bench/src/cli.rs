@@ -15,74 +15,73 @@ Examples:
   leveret bench --scenarios 'T*,S000-RATE' --rounds 10 --target A=amqp://localhost:5672 --target B=amqp://localhost:5673
       some of it, with narrower intervals
   leveret bench --target here=amqp://localhost,pid=1234 --target there=amqp://user:secret@10.0.0.7/vhost
-      a process id where it can't be found; a broker on another machine has no CPU and memory figures
+      sets the process id where it cannot be found; for a broker on another machine there are no CPU and memory figures
   leveret bench --resume leveret-bench-2026-11-21-0930
-      goes on where a run was interrupted
+      continues an interrupted run
   leveret bench --show leveret-bench-2026-11-21-0930
-      the table of an earlier run; with --output DIR its reports are written anew
+      the table of an earlier run; with --output DIR its reports are written again
 
-The first target is the reference that the others are compared with. Results go to results.json, report.md, report.html and
-plots/*.svg in the output directory. The page docs/bench.md says what is measured and how.";
+The other targets are compared with the first one. Results go to results.json, report.md, report.html and
+plots/*.svg in the output directory. See docs/bench.md for what is measured and how.";
 
-/// Runs named scenarios against brokers in turns and reports how they compare.
+/// Runs named scenarios against several brokers in turn and compares them.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "leveret bench", version, after_help = EXAMPLES, next_line_help = true)]
 pub struct Options {
-    /// A broker: NAME=URI, NAME=URI,pid=PID or NAME=URI,pid=COMMAND (which prints the id). Once for
-    /// each; the first is the reference. For a broker on this machine the process is found by its
-    /// port.
+    /// A broker: NAME=URI, NAME=URI,pid=PID or NAME=URI,pid=COMMAND (which prints the id).
+    /// Repeat it for each broker; the others are compared with the first. For a broker on this
+    /// machine the process is found by its port.
     #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,pid=PID]", value_parser = TargetSpec::parse)]
     pub targets: Vec<TargetSpec>,
     /// Scenarios to run: names, groups or patterns such as T1,S000-*.
     #[arg(verbatim_doc_comment, long, value_name = "NAME,…", value_delimiter = ',')]
     pub scenarios: Vec<String>,
-    /// Show the scenarios and how long they take, and run nothing.
+    /// List the scenarios and how long they take.
     #[arg(verbatim_doc_comment, long)]
     pub list: bool,
-    /// Your own scenarios, in the form of the built-in file (see docs/bench.md). They are run
-    /// instead of the built-in ones, or with those of them that --scenarios names.
+    /// Your own scenarios, in the format of the built-in file (see docs/bench.md). They replace
+    /// the built-in ones, except those named by --scenarios.
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub scenario_file: Option<PathBuf>,
-    /// Rounds of the most important scenarios; the others have a part of it. Every second round
-    /// takes the targets backwards. Default: 5, with --smoke 2.
+    /// Rounds of the most important scenarios; others run a part of them. Every second round
+    /// visits the targets in reverse order. Default: 5, with --smoke 2.
     #[arg(verbatim_doc_comment, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
     /// Length of the measured window of a visit, in whole seconds, instead of each scenario's own.
     #[arg(verbatim_doc_comment, long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: Option<u32>,
-    /// Seconds before the window that don't count, instead of each scenario's own (mostly 1).
+    /// Length of the warm-up before the window, in seconds, instead of each scenario's own (mostly 1).
     #[arg(verbatim_doc_comment, long, value_name = "S", value_parser = clap::value_parser!(u32).range(0..=3_600))]
     pub warmup: Option<u32>,
-    /// A first look: few scenarios, short windows, under three minutes for up to three targets.
+    /// A quick run: few scenarios, short windows, under three minutes for up to three targets.
     #[arg(verbatim_doc_comment, long, conflicts_with = "all")]
     pub smoke: bool,
-    /// The long scenarios too: queues of millions, a hundred thousand bindings.
+    /// Also the long scenarios: queues with millions of messages, a million bindings.
     #[arg(verbatim_doc_comment, long)]
     pub all: bool,
-    /// Where results go. Default: leveret-bench-DATE here.
+    /// Output directory. Default: leveret-bench-DATE in the current directory.
     #[arg(verbatim_doc_comment, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Go on with an interrupted run: what was measured is kept, what failed is tried again.
+    /// Continue an interrupted run; failed visits are repeated.
     #[arg(verbatim_doc_comment, long, value_name = "DIR", conflicts_with_all = ["scenarios", "scenario_file", "rounds", "seconds", "warmup", "smoke", "all", "output", "note", "count_syncs", "max_stolen"])]
     pub resume: Option<PathBuf>,
-    /// A line for the report: what is special about this run.
+    /// A note for the report.
     #[arg(verbatim_doc_comment, long, value_name = "TEXT")]
     pub note: Option<String>,
     /// Show the table of an earlier run: its directory or its results.json. With --output, write
-    /// its reports anew there.
+    /// its reports again there.
     #[arg(verbatim_doc_comment, long, value_name = "DIR|FILE", conflicts_with_all = ["resume", "targets"])]
     pub show: Option<PathBuf>,
-    /// Cores that the load generator may use, such as 1 or 2,3 or 2-5: away from those a broker is
-    /// pinned to.
+    /// Cores for the load generator, such as 1 or 2,3 or 2-5; use others than the brokers'.
     #[arg(verbatim_doc_comment, long, value_name = "CORES", value_parser = cores)]
     pub perf_cores: Option<Cores>,
-    /// Count the brokers' disk syncs too, with strace, in short visits of their own that are not
-    /// timed. Needs strace and the right to trace the brokers.
+    /// Also count the brokers' disk syncs with strace, in separate short visits that are not
+    /// timed. Needs strace and permission to trace the brokers.
     #[arg(verbatim_doc_comment, long)]
     pub count_syncs: bool,
-    /// On a virtual machine: make a visit again, up to nine times and after growing pauses, in
-    /// whose window the host gave more than this part of the processors' time to others. The
-    /// least disturbed one counts.
+    /// On a virtual machine: repeat a visit, up to nine times and after growing pauses, if the
+    /// host took more than this percentage of the processors' time during its window. The least
+    /// disturbed one counts.
     #[arg(verbatim_doc_comment, long, value_name = "PERCENT", value_parser = percent)]
     pub max_stolen: Option<f64>,
     /// The program whose `perf` subcommand is the load generator. Default: this one.
@@ -92,7 +91,7 @@ pub struct Options {
 
 /// Reads a share.
 fn percent(text: &str) -> Result<f64, String> {
-    let percent: f64 = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let percent: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
     if (0.0..100.0).contains(&percent) {
         Ok(percent)
     } else {
@@ -113,7 +112,7 @@ fn cores(text: &str) -> Result<Cores, String> {
         let core = part
             .trim()
             .parse::<usize>()
-            .map_err(|_| format!("{part:?} is no number of a core"))?;
+            .map_err(|_| format!("{part:?} is not the number of a core"))?;
         if core < MOST_CORES {
             Ok(core)
         } else {

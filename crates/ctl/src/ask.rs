@@ -206,7 +206,10 @@ impl<'a> Ask<'a> {
             ),
             400 => Failure::error(UNAVAILABLE, reason),
             404 => Failure::plain(BAD_VALUE, reason),
-            405 => Failure::error(UNAVAILABLE, "this node's version does not know this request"),
+            405 => Failure::error(
+                UNAVAILABLE,
+                "this version of the node does not support the request",
+            ),
             status => Failure::error(UNAVAILABLE, format!("the node answers {status}: {reason}")),
         })
     }
@@ -234,11 +237,12 @@ impl<'a> Ask<'a> {
         let (tried, hint) = match &self.endpoint {
             Endpoint::Socket(path) => (
                 format!("its admin socket {}", path.display()),
-                "name its data directory with --data-dir or LEVERET_DATA_DIR; the socket belongs to the user who started the node",
+                "set its data directory with --data-dir or LEVERET_DATA_DIR; the socket belongs to the user who \
+                 started the node",
             ),
             Endpoint::Web { host, port, .. } => (
                 format!("its HTTP API at {host}:{port}"),
-                "name its HTTP API with --url http://HOST:15672, --username and --password",
+                "set its HTTP API with --url http://HOST:15672, --username and --password",
             ),
         };
         Failure::plain(

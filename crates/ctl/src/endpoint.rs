@@ -54,13 +54,14 @@ impl Endpoint {
         if let Some(url) = url.or_else(|| variable("LEVERET_URL").filter(|_| node.is_none())) {
             // Command lines are seen by others, and an address stands in error messages.
             if url.contains('@') {
-                let text = "Error: an address holds no user and no password: give them with --username and --password, or in LEVERET_USERNAME and LEVERET_PASSWORD";
+                let text = "Error: the URL must not contain a user or a password: use --username and --password, or \
+                 LEVERET_USERNAME and LEVERET_PASSWORD";
                 return Err(Failure::plain(USAGE, text));
             }
             return Self::of_url(&url, ca).ok_or_else(|| {
                 Failure::plain(
                     USAGE,
-                    format!("Error: {url:?} is no address such as http://host:15672"),
+                    format!("Error: {url:?} is not a URL such as http://host:15672"),
                 )
             });
         }

@@ -8,20 +8,20 @@ use crate::tool::Tool;
 const OPTIONS: &str = "\
 General Options
 
-  -n, --node NODE        the node: rabbit@HOST asks its HTTP API, this machine's its admin socket
-      --data-dir DIR     the data directory of the node of this machine (LEVERET_DATA_DIR; ./var)
-      --url URL          an HTTP API, such as https://host:15671 (LEVERET_URL)
-      --username NAME    who asks there (LEVERET_USERNAME; guest)
-      --password WORD    with which password (LEVERET_PASSWORD; guest)
-      --ca-certificate FILE  trusts these certificates instead of the system's
-  -p, --vhost VHOST      the virtual host of commands that concern one (/)
-  -t, --timeout SECONDS  gives up after so long
-  -q, --quiet            no progress messages
-  -s, --silent           no progress messages and no names of columns
-      --no-table-headers no names of columns
+  -n, --node NODE        the node: rabbit@HOST uses its HTTP API, this machine's its admin socket
+      --data-dir DIR     data directory of the node on this machine (LEVERET_DATA_DIR; ./var)
+      --url URL          HTTP API, such as https://host:15671 (LEVERET_URL)
+      --username NAME    user for the HTTP API (LEVERET_USERNAME; guest)
+      --password WORD    password for the HTTP API (LEVERET_PASSWORD; guest)
+      --ca-certificate FILE  CA certificates to use instead of the system's
+  -p, --vhost VHOST      virtual host (/)
+  -t, --timeout SECONDS  timeout
+  -q, --quiet            no informational messages
+  -s, --silent           no informational messages and no column headers
+      --no-table-headers no column headers
       --formatter FORM   table, pretty_table, json, json_stream, csv or erlang
-  -?, --help             explains a command
-      --version          the version";
+  -?, --help             help about a command
+      --version          print the version";
 
 /// All commands with what they do.
 pub fn overview(tool: Tool) -> String {

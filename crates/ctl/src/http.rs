@@ -216,7 +216,7 @@ fn read_head(stream: &mut impl BufRead) -> io::Result<Head> {
     let status = status
         .strip_prefix("HTTP/1.")
         .and_then(|rest| rest.get(2..5)?.parse().ok())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "this is no HTTP server"))?;
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "this is not an HTTP server"))?;
     let (mut length, mut chunked) = (None, false);
     loop {
         let header = line(stream)?;

@@ -50,7 +50,7 @@ pub fn main(tool: Tool, product: &Product, args: impl IntoIterator<Item = OsStri
         Ok(given) => run(tool, product, &given),
         Err(word) => Err(Failure::plain(
             USAGE,
-            format!("Error: {} is no UTF-8", word.display()),
+            format!("Error: {} is not valid UTF-8", word.display()),
         )),
     };
     match outcome {
@@ -119,9 +119,8 @@ fn run_command(
 fn scope(called: Tool, line: &line::Line) -> Result<Tool, Failure> {
     match line.value("script-name") {
         None => Ok(called),
-        Some(name) => Tool::called(name).ok_or_else(|| {
-            Failure::plain(USAGE, format!("Error: there is no tool {name:?} (--script-name)"))
-        }),
+        Some(name) => Tool::called(name)
+            .ok_or_else(|| Failure::plain(USAGE, format!("Error: unknown tool {name:?} (--script-name)"))),
     }
 }
 

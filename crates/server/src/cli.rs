@@ -16,16 +16,16 @@ pub struct Cli {
 pub enum Command {
     /// Run the broker in the foreground, until SIGINT or SIGTERM.
     Server(ServerArgs),
-    /// Administer a node: RabbitMQ's command line. `leveret ctl help` lists its commands.
+    /// Administer a node, with rabbitmqctl's commands. `leveret ctl help` lists them.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Ctl(Passed),
     /// One of RabbitMQ's tools, by whose name the program was called.
     #[command(skip)]
     Tool(ctl::Tool, Passed),
-    /// Put a load on any broker and measure it: a drop-in for PerfTest. `leveret perf --help` lists its flags.
+    /// Load-test any AMQP 0-9-1 broker, with PerfTest's options. `leveret perf --help` lists them.
     #[command(disable_help_flag = true)]
     Perf(Passed),
-    /// Measure brokers side by side with named scenarios. `leveret bench --help` lists its options.
+    /// Compare brokers with named benchmark scenarios. `leveret bench --help` lists its options.
     #[command(disable_help_flag = true)]
     Bench(Passed),
 }
@@ -77,16 +77,16 @@ pub struct ServerArgs {
     /// RabbitMQ's advanced.config (else LEVERET_ADVANCED_CONFIG_FILE, RABBITMQ_ADVANCED_CONFIG_FILE, or advanced.config beside the configuration file).
     #[arg(long, value_name = "FILE")]
     pub advanced_config: Option<PathBuf>,
-    /// Directory of everything durable (else LEVERET_DATA_DIR, `data_dir` of the file, or ./var).
+    /// Data directory (else LEVERET_DATA_DIR, `data_dir` of the file, or ./var).
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Where to listen for AMQP 0-9-1: a port or ADDRESS:PORT; may be given again; replaces all other listeners.
+    /// AMQP listener: a port or ADDRESS:PORT; may be repeated; replaces all configured listeners.
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
-    /// Say what is wrong with the configuration, all of it, and don't start.
+    /// Check the configuration, print all errors and warnings, and do not start.
     #[arg(long)]
     pub check_config: bool,
-    /// One setting in the file's syntax, such as `-s heartbeat=30`; may be given again; wins over the file.
+    /// One setting in the file's syntax, such as `-s heartbeat=30`; may be repeated; overrides the file.
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// The program was called `rabbitmq-server`.

@@ -9,22 +9,53 @@ use crate::tool::Tool;
 use serde_json::{Value, json};
 
 pub const COMMANDS: &[Command] = &[
-    Command::new(Access, "set_permissions", (4, 4), "[--vhost <vhost>] <username> <conf> <write> <read>", set)
-        .about("Says what a user may do in a virtual host")
-        .more(
-            "Each of the three is a regular expression on names of queues and exchanges: what may be declared and deleted, what may be \
-             published to, what may be consumed from. An empty one permits nothing.\n\n    set_permissions -p shop jane '^orders' '.*' '.*'",
-        ),
-    Command::new(Access, "set_permissions_globally", (4, 4), "<username> <conf> <write> <read>", set_globally)
-        .about("Says what a user may do in every virtual host there is now"),
-    Command::new(Access, "clear_permissions", (1, 1), "[--vhost <vhost>] <username>", clear)
-        .about("Takes a user's permissions in a virtual host away"),
-    Command::new(Access, "list_permissions", (0, 0), "[--vhost <vhost>] [--no-table-headers] [--timeout <timeout>]", list)
-        .about("Lists who may do what in a virtual host")
-        .of(&[Tool::Ctl, Tool::Diagnostics]),
-    Command::new(Access, "list_user_permissions", (1, 1), "[--no-table-headers] <username>", list_of_user)
-        .about("Lists what a user may do, in all virtual hosts")
-        .of(&[Tool::Ctl, Tool::Diagnostics]),
+    Command::new(
+        Access,
+        "set_permissions",
+        (4, 4),
+        "[--vhost <vhost>] <username> <conf> <write> <read>",
+        set,
+    )
+    .about("Sets a user's permissions in a virtual host")
+    .more(
+        "Each of the three is a regular expression for names of queues and exchanges: configure (declare and \
+             delete), write (publish to), read (consume from). An empty expression permits nothing.\n\n    \
+             set_permissions -p shop jane '^orders' '.*' '.*'",
+    ),
+    Command::new(
+        Access,
+        "set_permissions_globally",
+        (4, 4),
+        "<username> <conf> <write> <read>",
+        set_globally,
+    )
+    .about("Sets a user's permissions in all existing virtual hosts"),
+    Command::new(
+        Access,
+        "clear_permissions",
+        (1, 1),
+        "[--vhost <vhost>] <username>",
+        clear,
+    )
+    .about("Clears a user's permissions in a virtual host"),
+    Command::new(
+        Access,
+        "list_permissions",
+        (0, 0),
+        "[--vhost <vhost>] [--no-table-headers] [--timeout <timeout>]",
+        list,
+    )
+    .about("Lists the permissions of all users in a virtual host")
+    .of(&[Tool::Ctl, Tool::Diagnostics]),
+    Command::new(
+        Access,
+        "list_user_permissions",
+        (1, 1),
+        "[--no-table-headers] <username>",
+        list_of_user,
+    )
+    .about("Lists a user's permissions in all virtual hosts")
+    .of(&[Tool::Ctl, Tool::Diagnostics]),
 ];
 
 /// The columns of a permission.

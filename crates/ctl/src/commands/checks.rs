@@ -21,7 +21,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         running,
     )
-    .about("Fails if the node does not serve")
+    .about("Fails if the node is not running")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -30,7 +30,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         is_running,
     )
-    .about("Tells whether the node serves")
+    .about("Reports whether the node is running")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -39,7 +39,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         is_booting,
     )
-    .about("Tells whether the node is still starting")
+    .about("Reports whether the node is still starting")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -48,7 +48,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         check_alarms,
     )
-    .about("Fails if memory or disk is short, or the log failed")
+    .about("Fails if there is a memory or disk alarm, or the write-ahead log has failed")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -57,10 +57,10 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         check_local_alarms,
     )
-    .about("Like check_alarms: a single node has no others")
+    .about("Like check_alarms, for this node only")
     .of(CHECKS),
     Command::new(Monitoring, "alarms", (0, 0), "[--timeout <timeout>]", alarms)
-        .about("Lists the alarms in effect")
+        .about("Lists active alarms")
         .of(CHECKS),
     Command::new(
         Monitoring,
@@ -69,7 +69,7 @@ pub const COMMANDS: &[Command] = &[
         "<port> [--timeout <timeout>]",
         port_listener,
     )
-    .about("Fails if nothing listens on a port")
+    .about("Fails if there is no listener on a port")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -78,7 +78,7 @@ pub const COMMANDS: &[Command] = &[
         "<protocol> [--timeout <timeout>]",
         protocol_listener,
     )
-    .about("Fails if nothing listens for a protocol: amqp, http, or others by RabbitMQ's names")
+    .about("Fails if there is no listener for a protocol: amqp, http, or other names as in RabbitMQ")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -97,7 +97,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         virtual_hosts,
     )
-    .about("Fails if a virtual host does not run; here they share the node's fate")
+    .about("Fails if a virtual host is not running; here they always run with the node")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -116,7 +116,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         deprecated,
     )
-    .about("Fails if features are used that are to go away; there are none")
+    .about("Fails if deprecated features are in use; there are none")
     .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(
         Monitoring,
@@ -125,7 +125,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         metadata_store,
     )
-    .about("Fails if the node does not know yet what exists")
+    .about("Fails if the metadata store has not been initialized yet")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -134,7 +134,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         metadata_store,
     )
-    .about("Fails if the node does not know yet what exists")
+    .about("Fails if the metadata store has not been initialized yet")
     .of(CHECKS),
     Command::new(
         Monitoring,
@@ -143,7 +143,7 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] [--across-all-vhosts] <pattern>",
         quorum_queues,
     )
-    .about("Fails if quorum queues whose names match have no leader; this node holds none")
+    .about("Fails if matching quorum queues have no leader; this node has no quorum queues")
     .options(&["across-all-vhosts"])
     .of(CHECKS),
 ];

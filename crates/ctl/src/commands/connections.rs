@@ -12,8 +12,9 @@ use std::time::Duration;
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Operations, "close_connection", (2, 2), "<connection pid> <explanation>", close)
-        .about("Closes a connection; its client is told why")
-        .more("The connection is named as the columns pid and name of list_connections have it: '127.0.0.1:40000 -> 127.0.0.1:5672'."),
+        .about("Closes a connection; the client receives the explanation")
+        .more("Name the connection as in the columns pid and name of list_connections: '127.0.0.1:40000 -> \
+         127.0.0.1:5672'."),
     Command::new(
         Operations,
         "close_all_connections",
@@ -21,11 +22,11 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost> --limit <limit>] [-n <node> --global] [--per-connection-delay <delay>] <explanation>",
         close_all,
     )
-    .about("Closes the connections of a virtual host, or all; their clients are told why")
-    .more("--per-connection-delay takes milliseconds, so that not all clients come back at once.")
+    .about("Closes the connections of a virtual host, or all; clients receive the explanation")
+    .more("--per-connection-delay is in milliseconds and avoids that all clients reconnect at once.")
     .options(&["limit=#", "global", "per-connection-delay=#"]),
     Command::new(Operations, "close_all_user_connections", (2, 2), "<username> <explanation>", close_of_user)
-        .about("Closes a user's connections; their clients are told why"),
+        .about("Closes a user's connections; clients receive the explanation"),
 ];
 
 fn close_one(ask: &Ask<'_>, name: &str, reason: &str) -> Result<bool, Failure> {
@@ -48,7 +49,7 @@ fn close(ask: &Ask<'_>) -> Result<Output, Failure> {
         true => Ok(Output::Done),
         false => Err(Failure::error(
             UNAVAILABLE,
-            format!("there is no connection {name:?}; list_connections has their names in the column pid"),
+            format!("there is no connection {name:?}; list_connections shows their names in the column pid"),
         )),
     }
 }

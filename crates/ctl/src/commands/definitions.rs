@@ -19,7 +19,7 @@ pub const COMMANDS: &[Command] = &[
         "<file_path | \"-\"> [--format <json | erlang>] [--timeout <timeout>]",
         export,
     )
-    .about("Writes everything that was declared to a file, or to standard output")
+    .about("Exports definitions to a file or to standard output")
     .options(&["format="]),
     Command::new(
         Definitions,
@@ -28,8 +28,9 @@ pub const COMMANDS: &[Command] = &[
         "<file_path> [--format <json | erlang>] [--skip-if-unchanged] [--timeout <timeout>]",
         import,
     )
-    .about("Makes what a file of definitions says; without a file it is read from standard input")
-    .more("What exists stays as it is. The first object that the node refuses is named and ends the import.")
+    .about("Imports definitions from a file or from standard input")
+    .more("Existing objects stay as they are. The first object that the node refuses ends the import and is named \
+     in the error.")
     .options(&["format=", "skip-if-unchanged"]),
 ];
 
@@ -88,7 +89,7 @@ fn export(ask: &Ask<'_>) -> Result<Output, Failure> {
         file => fs::write(file, &answer.body),
     };
     written
-        .map_err(|error| Failure::plain(CANNOT_WRITE, format!("Error: {file} can't be written: {error}")))?;
+        .map_err(|error| Failure::plain(CANNOT_WRITE, format!("Error: {file} cannot be written: {error}")))?;
     Ok(Output::Done)
 }
 
@@ -119,7 +120,7 @@ fn import(ask: &Ask<'_>) -> Result<Output, Failure> {
         .map_err(|error| Failure::error(BAD_VALUE, format!("Failed to parse definitions: {error}")))?;
     if ask.line.has("skip-if-unchanged") && is_unchanged(ask, &document)? {
         return Ok(Output::text(
-            "The definitions are those of the node already; nothing was imported",
+            "The node already has these definitions; nothing was imported",
         ));
     }
     let count: usize = PARTS

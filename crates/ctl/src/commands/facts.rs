@@ -18,7 +18,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         environment,
     )
-    .about("Shows the configuration that is in force, with its defaults")
+    .about("Shows the effective configuration, including defaults")
     .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(
         Monitoring,
@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command] = &[
         "[--by-source] [--timeout <timeout>]",
         attempts,
     )
-    .about("Shows how many logins were tried, by protocol")
+    .about("Shows the number of login attempts by protocol")
     .options(&["by-source"])
     .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(
@@ -37,7 +37,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         reset_attempts,
     )
-    .about("Begins to count logins anew")
+    .about("Resets the counters of login attempts")
     .of(DIAGNOSTICS),
     Command::new(
         Monitoring,
@@ -46,7 +46,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         sizes,
     )
-    .about("Shows how large the messages are that were published since the start")
+    .about("Shows the sizes of messages published since the start")
     .of(DIAGNOSTICS),
     Command::new(
         Monitoring,
@@ -55,7 +55,7 @@ pub const COMMANDS: &[Command] = &[
         "[--unit <unit>] [--timeout <timeout>]",
         memory,
     )
-    .about("Shows what the node's memory is used for, the largest part first")
+    .about("Shows memory usage by category, largest first")
     .options(&["unit="])
     .of(DIAGNOSTICS),
 ];

@@ -11,7 +11,7 @@ use serde_json::json;
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Help, "help", (0, 1), "[<command>] [--list-commands]", help)
-        .about("Explains a command, or lists all")
+        .about("Shows help about a command, or lists all commands")
         .options(&["list-commands"])
         .of(&[
             Tool::Ctl,
@@ -22,7 +22,7 @@ pub const COMMANDS: &[Command] = &[
             Tool::Upgrade,
         ]),
     Command::new(Help, "version", (0, 0), "[--timeout <timeout>]", version)
-        .about("Shows the version of the command line")
+        .about("Shows the version of the tool")
         .of(&[Tool::Ctl, Tool::Diagnostics, Tool::Plugins]),
     Command::new(
         Help,
@@ -31,10 +31,10 @@ pub const COMMANDS: &[Command] = &[
         "[prefix] [--timeout <timeout>]",
         autocomplete,
     )
-    .about("Lists the commands whose names begin so")
+    .about("Lists the commands that start with the given text")
     .of(&[Tool::Ctl, Tool::Diagnostics, Tool::Queues, Tool::Plugins]),
     Command::new(Help, "completions", (1, 1), "<bash | zsh | fish>", shell)
-        .about("Writes a script by which a shell completes commands, options and columns")
+        .about("Prints a script for shell completion of commands, options and columns")
         .more("    leveret ctl completions bash > /etc/bash_completion.d/leveret"),
 ];
 
@@ -67,7 +67,7 @@ fn shell(ask: &Ask<'_>) -> Result<Output, Failure> {
     match completions::script(ask.word(0)) {
         Some(script) => Ok(Output::text(script)),
         None => Err(Failure::usage(format!(
-            "{} is no shell that is known: bash, zsh or fish",
+            "unknown shell {}: use bash, zsh or fish",
             ask.word(0)
         ))),
     }

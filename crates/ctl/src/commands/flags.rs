@@ -18,7 +18,7 @@ pub const COMMANDS: &[Command] = &[
         "[<column> ...] [--timeout <timeout>]",
         list,
     )
-    .about("Lists feature flags; all that this broker can do is on")
+    .about("Lists feature flags; everything that this broker supports is enabled")
     .more("Columns: name, state, stability, provided_by, desc, doc_url.")
     .of(LISTERS),
     Command::new(
@@ -28,7 +28,7 @@ pub const COMMANDS: &[Command] = &[
         "<all | feature_flag> [--opt-in]",
         enable,
     )
-    .about("Turns feature flags on; they are on already")
+    .about("Enables feature flags; they are always enabled")
     .options(&["opt-in|o", "experimental|e"]),
     Command::new(
         Flags,
@@ -37,7 +37,7 @@ pub const COMMANDS: &[Command] = &[
         "[--used] [<column> ...]",
         list_deprecated,
     )
-    .about("Lists features that are to go away")
+    .about("Lists deprecated features")
     .options(&["used"])
     .of(LISTERS),
 ];

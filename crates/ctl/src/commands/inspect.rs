@@ -16,7 +16,7 @@ const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Monitoring, "report", (0, 0), "[--timeout <timeout>]", report)
-        .about("Writes everything that helps somebody who is asked for help: status, connections, and what is in each virtual host")
+        .about("Prints a report for support: status, connections, and the objects of each virtual host")
         .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(
         Monitoring,
@@ -25,14 +25,20 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] <queue> | --connection <name>",
         why_slow,
     )
-    .about("Tells which resource holds a queue or a connection up, with figures")
-    .more("A connection is named as the column name of list_connections has it.")
+    .about("Shows which resource slows down a queue or a connection, with figures")
+    .more("Name the connection as in the column name of list_connections.")
     .options(&["connection="])
     .of(&[]),
-    Command::new(Monitoring, "log_tail", (0, 0), "[--number|-N <number>] [--timeout <timeout>]", log_tail)
-        .about("Shows the last lines of the log file, on the node's machine")
-        .options(&["number|N=#"])
-        .of(DIAGNOSTICS),
+    Command::new(
+        Monitoring,
+        "log_tail",
+        (0, 0),
+        "[--number|-N <number>] [--timeout <timeout>]",
+        log_tail,
+    )
+    .about("Shows the last lines of the log file (on the node's machine only)")
+    .options(&["number|N=#"])
+    .of(DIAGNOSTICS),
     Command::new(
         Configuration,
         "resolve_hostname",
@@ -40,12 +46,18 @@ pub const COMMANDS: &[Command] = &[
         "<hostname> [--address-family <ipv4 | ipv6>]",
         resolve,
     )
-    .about("Shows the addresses that a name has on this machine")
+    .about("Resolves a host name on this machine")
     .options(&["address-family|a=", "offline"])
     .of(DIAGNOSTICS),
-    Command::new(Configuration, "tls_versions", (0, 0), "[--timeout <timeout>]", tls_versions)
-        .about("Lists the versions of TLS that the node can speak")
-        .of(DIAGNOSTICS),
+    Command::new(
+        Configuration,
+        "tls_versions",
+        (0, 0),
+        "[--timeout <timeout>]",
+        tls_versions,
+    )
+    .about("Lists the TLS versions that the node supports")
+    .of(DIAGNOSTICS),
 ];
 
 /// Runs another command and writes what it answers; a refusal is told and ends nothing.
@@ -149,11 +161,11 @@ fn log_tail(ask: &Ask<'_>) -> Result<Output, Failure> {
     let file = file.ok_or_else(|| {
         Failure::error(
             UNAVAILABLE,
-            "the log goes to no file; look where the node was started",
+            "the node does not log to a file; see its standard output",
         )
     })?;
     let text = end_of(file)
-        .map_err(|error| Failure::error(UNAVAILABLE, format!("{file} can't be read here: {error}")))?;
+        .map_err(|error| Failure::error(UNAVAILABLE, format!("{file} cannot be read here: {error}")))?;
     let lines: Vec<&str> = text.lines().collect();
     Ok(Output::text(
         lines[lines.len().saturating_sub(count)..].join("\n"),

@@ -14,7 +14,7 @@ pub const COMMANDS: &[Command] = &[
         "[--no-table-headers]",
         list,
     )
-    .about("Lists channel interceptors, which plugins bring along; there are none")
+    .about("Lists channel interceptors of plugins; there are none")
     .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(
         Configuration,

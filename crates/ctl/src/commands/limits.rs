@@ -12,24 +12,63 @@ use serde_json::{Map, Value, json};
 const LISTERS: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
 
 pub const COMMANDS: &[Command] = &[
-    Command::new(Vhosts, "set_vhost_limits", (1, 1), "[--vhost <vhost>] <definition>", set_vhost)
-        .about("Replaces the limits of a virtual host, a JSON object")
-        .more("Limits: max-connections, max-queues. A negative number is no limit.\n\n    set_vhost_limits -p shop '{\"max-queues\":100}'"),
-    Command::new(Vhosts, "clear_vhost_limits", (0, 0), "[--vhost <vhost>]", clear_vhost)
-        .about("Takes all limits of a virtual host away"),
-    Command::new(Vhosts, "list_vhost_limits", (0, 0), "[--vhost <vhost>] [--global] [--no-table-headers]", list_vhost)
-        .about("Shows the limits of a virtual host, or of all")
-        .options(&["global"])
-        .of(LISTERS),
-    Command::new(Users, "set_user_limits", (2, 2), "<username> <definition>", set_user)
-        .about("Sets limits of a user, a JSON object")
-        .more("Limits: max-connections, max-channels. A negative number is no limit."),
-    Command::new(Users, "clear_user_limits", (2, 2), "<username> <limit_type> | all", clear_user)
-        .about("Takes a limit of a user away, or all"),
-    Command::new(Users, "list_user_limits", (0, 0), "[--user <username>] [--global] [--no-table-headers]", list_user)
-        .about("Shows the limits of a user, or of all")
-        .options(&["user=", "global"])
-        .of(LISTERS),
+    Command::new(
+        Vhosts,
+        "set_vhost_limits",
+        (1, 1),
+        "[--vhost <vhost>] <definition>",
+        set_vhost,
+    )
+    .about("Sets the limits of a virtual host; the value is a JSON object")
+    .more(
+        "Limits: max-connections, max-queues. A negative number means no limit.\n\n    set_vhost_limits -p \
+         shop '{\"max-queues\":100}'",
+    ),
+    Command::new(
+        Vhosts,
+        "clear_vhost_limits",
+        (0, 0),
+        "[--vhost <vhost>]",
+        clear_vhost,
+    )
+    .about("Clears the limits of a virtual host"),
+    Command::new(
+        Vhosts,
+        "list_vhost_limits",
+        (0, 0),
+        "[--vhost <vhost>] [--global] [--no-table-headers]",
+        list_vhost,
+    )
+    .about("Lists the limits of one or all virtual hosts")
+    .options(&["global"])
+    .of(LISTERS),
+    Command::new(
+        Users,
+        "set_user_limits",
+        (2, 2),
+        "<username> <definition>",
+        set_user,
+    )
+    .about("Sets the limits of a user; the value is a JSON object")
+    .more("Limits: max-connections, max-channels. A negative number means no limit."),
+    Command::new(
+        Users,
+        "clear_user_limits",
+        (2, 2),
+        "<username> <limit_type> | all",
+        clear_user,
+    )
+    .about("Clears one or all limits of a user"),
+    Command::new(
+        Users,
+        "list_user_limits",
+        (0, 0),
+        "[--user <username>] [--global] [--no-table-headers]",
+        list_user,
+    )
+    .about("Lists the limits of one or all users")
+    .options(&["user=", "global"])
+    .of(LISTERS),
 ];
 
 /// The limits that the user typed.

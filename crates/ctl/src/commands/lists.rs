@@ -34,7 +34,7 @@ pub const COMMANDS: &[Command] = &[
         "[--local] [--queue-timeout <milliseconds>] [<column> ...] [--no-table-headers]",
         unresponsive,
     )
-    .about("Lists queues that do not answer; here nothing waits for a queue, so there are none")
+    .about("Lists queues that do not respond in time; in this broker there are none")
     .options(&["local", "queue-timeout=#"])
     .of(LISTERS),
     Command::new(

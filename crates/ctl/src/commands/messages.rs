@@ -16,8 +16,9 @@ const FILTERS: usize = 32;
 /// How many messages a request is about.
 const STEP: u64 = 100;
 
-const FILTER_HELP: &str = "A filter is header.NAME=VALUE, property.NAME=VALUE, routing_key=…, exchange=…, body=…, text=…, state=ready|unacked|waiting|leaving, redelivered=true, \
-    since=TIME or until=TIME; all must hold. With --use-regex texts are regular expressions. A time is 15m (ago), 2026-03-01T12:30:00Z or milliseconds.";
+const FILTER_HELP: &str = "Filters: header.NAME=VALUE, property.NAME=VALUE, routing_key=…, exchange=…, body=…, \
+ text=…, state=ready|unacked|waiting|leaving, redelivered=true, since=TIME, until=TIME; all of them must match. \
+ With --use-regex, texts are regular expressions. A time is 15m (ago), 2026-03-01T12:30:00Z or milliseconds.";
 
 pub const COMMANDS: &[Command] = &[
     Command::new(
@@ -27,16 +28,16 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] <queue> [--from <head | tail | position> | --index <number> | --time <time>] [--count <number>] [--truncate <bytes>] [--use-regex] [<filter> ...]",
         browse,
     )
-    .about("Shows messages as they stand in a queue, also unacknowledged ones, without consuming them")
+    .about("Shows the messages of a queue, including unacknowledged ones, without consuming them")
     .more(FILTER_HELP)
     .options(&["from=", "index=", "time=", "count=", "truncate=", "use-regex"])
     .of(&[]),
     Command::new(Queues, "read_message", (2, 2), "[--vhost <vhost>] <queue> <position>", read)
-        .about("Writes the body of one message, whatever is in it, to standard output")
+        .about("Writes the body of a message to standard output")
         .more("browse_messages shows positions.")
         .of(&[]),
     Command::new(Queues, "move_messages", (1, 1 + FILTERS), TO, |ask| act(ask, "move", false))
-        .about("Moves ready messages to a queue or an exchange; each leaves once it has arrived")
+        .about("Moves ready messages to a queue or an exchange; each one leaves its queue only after it has arrived")
         .more(FILTER_HELP)
         .options(ACTING)
         .of(&[]),
@@ -46,12 +47,12 @@ pub const COMMANDS: &[Command] = &[
         .options(ACTING)
         .of(&[]),
     Command::new(Queues, "replay_messages", (1, 1 + FILTERS), ANYWHERE, |ask| act(ask, "move", true))
-        .about("Moves dead letters back to the exchange and the routing key by which each came in before it died first")
+        .about("Moves dead letters back to the exchange and routing key with which they were first published")
         .more(FILTER_HELP)
         .options(ACTING)
         .of(&[]),
     Command::new(Queues, "delete_messages", (1, 1 + FILTERS), ANYWHERE, |ask| act(ask, "delete", false))
-        .about("Deletes ready messages, those that filters or positions name, or all")
+        .about("Deletes ready messages: those that match filters or positions, or all")
         .more(FILTER_HELP)
         .options(ACTING)
         .of(&[]),
@@ -97,7 +98,7 @@ fn filters<'a>(ask: &Ask<'a>) -> Result<Vec<(&'a str, &'a str)>, Failure> {
     let mut pairs = words
         .map(|word| {
             word.split_once('=')
-                .ok_or_else(|| Failure::usage(format!("'{word}' is no filter: it has no '='")))
+                .ok_or_else(|| Failure::usage(format!("'{word}' is not a filter: it has no '='")))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
     if ask.line.has("use-regex") {
@@ -119,7 +120,7 @@ fn found(ask: &Ask<'_>, answer: Option<Value>) -> Result<Value, Failure> {
         let (queue, vhost) = (ask.word(0), ask.vhost());
         Failure::plain(
             BAD_VALUE,
-            format!("there is no queue '{queue}' in vhost '{vhost}', or not this message"),
+            format!("there is no queue '{queue}' in vhost '{vhost}', or no such message in it"),
         )
     })
 }
@@ -213,7 +214,7 @@ fn asked(ask: &Ask<'_>, action: &str, origin: bool) -> Result<Map<String, Value>
         }
         _ => {
             return Err(Failure::usage(
-                "say where to: --to-queue, or --to-exchange with --routing-key",
+                "a target is required: --to-queue, or --to-exchange with --routing-key",
             ));
         }
     }
@@ -296,7 +297,7 @@ fn told(sums: &[(&str, u64)], sample: &[Value], preview: bool, action: &str) -> 
         .collect();
     let value = Value::Object(value);
     if preview {
-        let mut lines = vec![format!("{} messages would be meant ({action})", sum("selected"))];
+        let mut lines = vec![format!("{} messages match ({action})", sum("selected"))];
         lines.extend(sample.iter().map(|message| {
             let payload = text(message, "payload");
             format!(

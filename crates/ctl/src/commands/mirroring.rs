@@ -23,7 +23,7 @@ pub const COMMANDS: &[Command] = &[
         "[--no-table-headers]",
         list,
     )
-    .about("Lists the policies of all virtual hosts that ask for mirrored queues")
+    .about("Lists policies that enable classic queue mirroring, in all virtual hosts")
     .of(WATCHERS),
     Command::new(
         Monitoring,
@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command] = &[
         "[--no-table-headers]",
         list_operator,
     )
-    .about("Lists the operator policies of all virtual hosts that ask for mirrored queues")
+    .about("Lists operator policies that enable classic queue mirroring, in all virtual hosts")
     .of(WATCHERS),
     Command::new(
         Monitoring,
@@ -41,7 +41,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         check,
     )
-    .about("Fails if a policy asks for mirrored queues")
+    .about("Fails if a policy enables classic queue mirroring")
     .of(WATCHERS),
     Command::new(
         Operations,
@@ -50,7 +50,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         remove,
     )
-    .about("Takes the keys of mirrored queues out of all policies, and policies away that have no others"),
+    .about("Removes mirroring keys from all policies, and deletes policies that have no other keys"),
 ];
 
 fn is_of_mirrors(key: &str) -> bool {

@@ -11,8 +11,8 @@ const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Configuration, "certificates", (0, 0), "", certificates)
-        .about("Shows the certificates of every listener that speaks TLS")
-        .more("Each has its subject, issuer, serial number and validity besides the certificate itself.")
+        .about("Shows the certificates of all TLS listeners")
+        .more("Includes subject, issuer, serial number and validity.")
         .of(DIAGNOSTICS),
     Command::new(Monitoring, "list_network_interfaces", (0, 0), "", interfaces)
         .about("Lists the network interfaces of the node's machine")
@@ -66,7 +66,8 @@ fn certificates(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 fn interfaces(ask: &Ask<'_>) -> Result<Output, Failure> {
     if ask.line.has("offline") {
-        let text = "the node tells its interfaces; without one, ask the system (ip address)";
+        let text =
+            "the list comes from the node; without a running node, use the system's tools (ip address)";
         return Err(Failure::error(UNAVAILABLE, text));
     }
     let node = ask.node();

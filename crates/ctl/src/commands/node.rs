@@ -17,7 +17,7 @@ const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Nodes, "ping", (0, 0), "[--timeout <timeout>]", ping)
-        .about("Asks the node for a sign of life")
+        .about("Checks that the node responds")
         .of(BOTH),
     Command::new(
         Nodes,
@@ -26,7 +26,7 @@ pub const COMMANDS: &[Command] = &[
         "[--unit <unit>] [--timeout <timeout>]",
         status,
     )
-    .about("Shows how the node is: versions, memory, disk, alarms, listeners")
+    .about("Shows the node's status: versions, memory, disk, alarms, listeners")
     .more("Units: bytes, mb, mib, gb, gib.")
     .options(&["unit="])
     .of(BOTH),
@@ -37,7 +37,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         wait::await_startup,
     )
-    .about("Waits until the node serves; five minutes, or as long as --timeout says"),
+    .about("Waits until the node has started, for five minutes or as long as --timeout"),
     Command::new(
         Nodes,
         "wait",
@@ -45,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
         "[<pidfile>] [--pid|-P <pid>] [--timeout <timeout>]",
         wait::wait,
     )
-    .about("Waits until the node serves, and gives up if the process ends")
+    .about("Waits until the node has started; fails if its process ends")
     .options(&["pid|P="])
     .of(BOTH),
     Command::new(Nodes, "stop", (0, 1), "[--idempotent] [<pidfile>]", wait::stop)
@@ -76,9 +76,9 @@ pub const COMMANDS: &[Command] = &[
         "<count> [--timeout <timeout>]",
         wait::await_online_nodes,
     )
-    .about("Waits for so many nodes of the cluster; a single node is one"),
+    .about("Waits until the given number of nodes is online; this is a single node"),
     Command::new(Cluster, "set_cluster_name", (1, 1), "<name>", set_cluster_name)
-        .about("Gives the cluster a name"),
+        .about("Sets the cluster name"),
     Command::new(
         Monitoring,
         "listeners",
@@ -86,7 +86,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         listeners,
     )
-    .about("Lists where the node listens, and for what")
+    .about("Lists the node's listeners")
     .of(DIAGNOSTICS),
     Command::new(
         Monitoring,
@@ -95,7 +95,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         server_version,
     )
-    .about("Shows the version of RabbitMQ that the node stands in for")
+    .about("Shows the RabbitMQ version that the node is compatible with")
     .of(DIAGNOSTICS),
     Command::new(
         Configuration,
@@ -104,7 +104,7 @@ pub const COMMANDS: &[Command] = &[
         "[--all|-a] [--timeout <timeout>]",
         log_location,
     )
-    .about("Shows where the node's log goes")
+    .about("Shows the locations of the node's log files")
     .options(&["all|a"])
     .of(DIAGNOSTICS),
 ];
@@ -112,7 +112,7 @@ pub const COMMANDS: &[Command] = &[
 fn ping(ask: &Ask<'_>) -> Result<Output, Failure> {
     let limit = ask.patience.map_or(60_000, |patience| patience.as_millis());
     ask.say(format!(
-        "Will ping {}. This only checks if its process answers. Timeout: {limit} ms.",
+        "Will ping {}. This only checks that its process responds. Timeout: {limit} ms.",
         ask.node()
     ));
     ask.get("/overview?columns=node")?;

@@ -25,7 +25,7 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] <component_name> <name>",
         clear,
     )
-    .about("Takes a parameter of a component away"),
+    .about("Clears a parameter of a component"),
     Command::new(
         Parameters,
         "list_parameters",
@@ -42,7 +42,7 @@ pub const COMMANDS: &[Command] = &[
         "<name> <value>",
         set_global,
     )
-    .about("Sets a parameter that holds for all virtual hosts; the value is JSON"),
+    .about("Sets a global parameter; the value is JSON"),
     Command::new(
         Parameters,
         "clear_global_parameter",
@@ -50,7 +50,7 @@ pub const COMMANDS: &[Command] = &[
         "<name>",
         clear_global,
     )
-    .about("Takes a global parameter away"),
+    .about("Clears a global parameter"),
     Command::new(
         Parameters,
         "list_global_parameters",

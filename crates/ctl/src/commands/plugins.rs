@@ -19,7 +19,7 @@ pub const COMMANDS: &[Command] = &[
         "[pattern] [--verbose] [--minimal] [--enabled] [--implicitly-enabled]",
         list,
     )
-    .about("Lists those of RabbitMQ's plugins whose features this broker has")
+    .about("Lists RabbitMQ's plugins whose features are built in")
     .options(&["verbose|v", "minimal|m", "enabled|E", "implicitly-enabled|e"])
     .of(TOOLS),
     Command::new(
@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command] = &[
         "<plugin1> [ <plugin2>] [--offline] [--online]",
         is_enabled,
     )
-    .about("Fails if this broker lacks the features of a plugin")
+    .about("Fails if a plugin's features are not built in")
     .options(&["offline", "online"])
     .of(TOOLS),
     Command::new(
@@ -39,7 +39,7 @@ pub const COMMANDS: &[Command] = &[
         "<plugin1> [ <plugin2>] [--all] [--offline] [--online]",
         enable,
     )
-    .about("Succeeds for plugins whose features this broker has, and fails for others")
+    .about("Succeeds for plugins whose features are built in, and fails for others")
     .options(&["all", "offline", "online"])
     .of(TOOLS),
     Command::new(
@@ -49,7 +49,7 @@ pub const COMMANDS: &[Command] = &[
         "<plugin1> [ <plugin2>] [--offline] [--online]",
         set,
     )
-    .about("Succeeds for plugins whose features this broker has; the others that it has stay")
+    .about("Succeeds for plugins whose features are built in; others stay enabled")
     .options(&["offline", "online"])
     .of(TOOLS),
     Command::new(
@@ -59,7 +59,7 @@ pub const COMMANDS: &[Command] = &[
         "[--offline] [--online]",
         directories,
     )
-    .about("Says where plugins would be: they are part of this broker, so nowhere")
+    .about("Shows plugin directories; there are none, because plugins are built in")
     .options(&["offline", "online"])
     .of(TOOLS),
     Command::new(
@@ -69,7 +69,9 @@ pub const COMMANDS: &[Command] = &[
         "<plugin1>|--all [ <plugin2>] [--offline] [--online]",
         disable,
     )
-    .about("Fails: features are not switched off; their listeners can be left out of the configuration")
+    .about(
+        "Fails: built-in features cannot be disabled; remove their listeners from the configuration instead",
+    )
     .options(&["all", "offline", "online"])
     .of(TOOLS),
 ];
@@ -106,7 +108,7 @@ fn enabled(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
 fn why_missing(ask: &Ask<'_>, missing: &[&str]) -> Failure {
     let is_left_out = |name: &&&str| ask.plugins.iter().any(|(known, _)| known == *name);
     let text = match missing.iter().find(is_left_out) {
-        Some(name) => format!("{name} is built in, and the node's configuration leaves it out"),
+        Some(name) => format!("{name} is built in, but turned off in the node's configuration"),
         None => format!("The following plugins were not found: {}", missing.join(", ")),
     };
     Failure::error(BAD_VALUE, text)
@@ -114,7 +116,12 @@ fn why_missing(ask: &Ask<'_>, missing: &[&str]) -> Failure {
 
 /// The names that a pattern finds.
 fn matching(names: Vec<String>, pattern: &str) -> Result<Vec<String>, Failure> {
-    let wrong = |error| Failure::error(SOFTWARE, format!("{pattern:?} is no regular expression: {error}"));
+    let wrong = |error| {
+        Failure::error(
+            SOFTWARE,
+            format!("{pattern:?} is not a regular expression: {error}"),
+        )
+    };
     let pattern = Regex::new(pattern).map_err(wrong)?;
     Ok(names.into_iter().filter(|name| pattern.is_match(name)).collect())
 }
@@ -258,7 +265,7 @@ fn disable(ask: &Ask<'_>) -> Result<Output, Failure> {
         None if !ask.line.has("all") => Ok(Output::text("Plugin configuration unchanged.")),
         _ => Err(Failure::error(
             BAD_VALUE,
-            "Features are not switched off at run time; leave their listeners out of the configuration",
+            "Built-in features cannot be disabled; remove their listeners from the configuration instead",
         )),
     }
 }

@@ -14,21 +14,21 @@ const SETTING: &str =
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Policies, "set_policy", (3, 3), SETTING, set)
-        .about("Gives queues and exchanges whose names match a pattern arguments that can be changed at any time")
+        .about("Sets a policy: arguments for all queues and exchanges with matching names")
         .more(
-            "The definition is a JSON object. Of several policies that match the one of the highest priority holds.\n\n    \
-             set_policy short '^log\\.' '{\"max-length\":1000}' --apply-to queues --priority 1",
+            "The definition is a JSON object. If several policies match, the one with the highest priority \
+             applies.\n\n    set_policy short '^log\\.' '{\"max-length\":1000}' --apply-to queues --priority 1",
         )
         .options(OPTIONS),
-    Command::new(Policies, "clear_policy", (1, 1), "[--vhost <vhost>] <name>", clear).about("Takes a policy away"),
+    Command::new(Policies, "clear_policy", (1, 1), "[--vhost <vhost>] <name>", clear).about("Deletes a policy"),
     Command::new(Policies, "list_policies", (0, 0), "[--vhost <vhost>] [--no-table-headers]", list)
         .about("Lists the policies of a virtual host")
         .of(&[Tool::Ctl, Tool::Diagnostics]),
     Command::new(Policies, "set_operator_policy", (3, 3), SETTING, set_operator)
-        .about("Limits what policies and arguments may ask for, where names match a pattern")
+        .about("Sets an operator policy: limits for policies and arguments of all matching objects")
         .options(OPTIONS),
     Command::new(Policies, "clear_operator_policy", (1, 1), "[--vhost <vhost>] <name>", clear_operator)
-        .about("Takes an operator policy away"),
+        .about("Deletes an operator policy"),
     Command::new(Policies, "list_operator_policies", (0, 0), "[--vhost <vhost>] [--no-table-headers]", list_operator)
         .about("Lists the operator policies of a virtual host")
         .of(&[Tool::Ctl, Tool::Diagnostics]),
@@ -39,7 +39,7 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] [--object-type <type>] <name>",
         list_that_match,
     )
-    .about("Lists the policy that holds for a queue or an exchange")
+    .about("Lists the policies that match a queue or an exchange")
     .options(&["object-type="])
     .of(&[Tool::Diagnostics]),
 ];

@@ -17,7 +17,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         variables,
     )
-    .about("Shows the variables of the environment by which the node was configured, secrets masked")
+    .about("Shows the environment variables that configure the node, with secrets masked")
     .of(DIAGNOSTICS),
     Command::new(
         Configuration,
@@ -26,7 +26,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         arguments,
     )
-    .about("Shows the words of the command line by which the node was started, values of settings masked")
+    .about("Shows the node's command-line arguments, with values of settings masked")
     .of(DIAGNOSTICS),
     Command::new(
         Configuration,
@@ -35,7 +35,7 @@ pub const COMMANDS: &[Command] = &[
         "[--format <openssl | erlang | map>] [--all] [--timeout <timeout>]",
         suites,
     )
-    .about("Lists the cipher suites that the node can speak")
+    .about("Lists the cipher suites that the node supports")
     .options(&["format=", "all"])
     .of(DIAGNOSTICS),
     Command::new(
@@ -45,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         peers,
     )
-    .about("Shows the nodes that this one would join; a single node finds itself")
+    .about("Shows the peers found by peer discovery; here only the node itself")
     .of(DIAGNOSTICS),
     Command::new(
         Monitoring,
@@ -54,7 +54,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         track,
     )
-    .about("Counts logins by address and user too, for list_node_auth_attempt_stats --by-source")
+    .about("Also counts login attempts by address and user, for list_node_auth_attempt_stats --by-source")
     .of(DIAGNOSTICS),
     Command::new(
         Monitoring,
@@ -63,7 +63,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         track_no_more,
     )
-    .about("Counts logins by protocol alone again")
+    .about("Counts login attempts by protocol only")
     .of(DIAGNOSTICS),
 ];
 

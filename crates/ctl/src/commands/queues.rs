@@ -16,10 +16,10 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] <queue_name> [--if-empty|-e] [--if-unused|-u] [--force] [--timeout <timeout>]",
         delete,
     )
-    .about("Deletes a queue with what is in it")
+    .about("Deletes a queue and its messages")
     .options(&["if-empty|e", "if-unused|u", "force"]),
     Command::new(Queues, "purge_queue", (1, 1), "[--vhost <vhost>] <queue>", purge)
-        .about("Drops the messages of a queue that are not at consumers"),
+        .about("Removes all ready messages from a queue"),
     Command::new(
         Queues,
         "rebalance",
@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command] = &[
         "<all | quorum | stream> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]",
         rebalance,
     )
-    .about("Spreads the leaders of replicated queues over the nodes; on a single node there is nothing to do")
+    .about("Rebalances the leaders of replicated queues; no effect on a single node")
     .options(&["vhost-pattern=", "queue-pattern="])
     .of(&[Tool::Queues]),
     Command::new(
@@ -37,7 +37,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         quorum_critical,
     )
-    .about("Fails if queues would lose their quorum without this node")
+    .about("Fails if queues would lose their quorum if this node stopped")
     .of(&[Tool::Queues, Tool::Diagnostics]),
     Command::new(
         Operations,
@@ -46,7 +46,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         mirror_critical,
     )
-    .about("Does nothing: there are no mirrored queues to wait for")
+    .about("No effect: there are no mirrored queues to wait for")
     .of(&[Tool::Queues, Tool::Diagnostics]),
 ];
 

@@ -34,14 +34,18 @@ pub const COMMANDS: &[Command] = &[
     replicas(QUEUES, "delete_member", 2, "[--vhost <vhost>] <queue> <node>", "Removes a replica of a quorum queue", delete_member),
     replicas(QUEUES, "grow", 2, "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]", "Adds replicas of quorum queues on a node", grow)
         .options(GROWING),
-    replicas(QUEUES, "grow_to_count", 2, "<node_count> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]", "Adds replicas of quorum queues until there are so many", grow_to_count)
+    replicas(QUEUES, "grow_to_count", 2, "<node_count> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]", "Adds \
+     replicas of quorum queues up to the given number", grow_to_count)
         .options(GROWING),
     replicas(QUEUES, "shrink", 1, "<node> [--errors-only]", "Removes the replicas of quorum queues from a node", shrink).options(&["errors-only"]),
-    replicas(QUEUES, "force_checkpoint", 0, "[--vhost-pattern <pattern>] [--queue-pattern <pattern>]", "Has quorum queues write checkpoints", force_checkpoint)
+    replicas(QUEUES, "force_checkpoint", 0, "[--vhost-pattern <pattern>] [--queue-pattern <pattern>]", "Makes \
+     quorum queues write checkpoints", force_checkpoint)
         .options(MATCHING),
     replicas(WATCHERS, "quorum_status", 1, "[--vhost <vhost>] <queue>", "Shows the replicas of a quorum queue", quorum_status),
-    replicas(WATCHERS, "reclaim_quorum_memory", 1, "[--vhost <vhost>] <quorum queue>", "Collects the garbage of a quorum queue", reclaim),
-    replicas(QUEUES, "peek", 2, "[--vhost <vhost>] <queue> <position>", "Shows a message of a quorum queue; browse_messages does so for others", peek),
+    replicas(WATCHERS, "reclaim_quorum_memory", 1, "[--vhost <vhost>] <quorum queue>", "Runs garbage collection for \
+     a quorum queue", reclaim),
+    replicas(QUEUES, "peek", 2, "[--vhost <vhost>] <queue> <position>", "Shows a message of a quorum queue; for \
+     classic queues use browse_messages", peek),
     replicas(QUEUES, "transfer_leadership", 2, "[--vhost <vhost>] <queue> <node>", "Moves the leader of a quorum queue", transfer_queue),
     Command::new(
         Operations,
@@ -50,7 +54,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         synced,
     )
-    .about("Fails while new replicas of quorum queues are not up to date yet; this node holds none")
+    .about("Fails while this node has promotable replicas of quorum queues; it has none")
     .of(WATCHERS),
     replicas(&[Tool::Streams, Tool::Queues, Tool::Diagnostics], "stream_status", 1, "[--vhost <vhost>] [--tracking] <stream>", "Shows the replicas of a stream", stream_status)
         .options(&["tracking"]),
@@ -62,7 +66,8 @@ pub const COMMANDS: &[Command] = &[
         .options(MATCHING),
     replicas(STREAMS, "shrink", 1, "<node> [--errors-only]", "Removes the replicas of streams from a node", shrink_streams).options(&["errors-only"]),
     replicas(STREAMS, "transfer_leadership", 2, "[--vhost <vhost>] <stream> <node>", "Moves the leader of a stream", transfer_stream),
-    replicas(&[Tool::Streams, Tool::Diagnostics], "coordinator_status", 0, "", "Shows who coordinates streams", coordinator),
+    replicas(&[Tool::Streams, Tool::Diagnostics], "coordinator_status", 0, "", "Shows the status of the stream \
+     coordinator", coordinator),
 ];
 
 /// What a list of replicas is when there are none.
@@ -128,7 +133,7 @@ fn other_queue(ask: &Ask<'_>) -> Result<Option<String>, Failure> {
     let (queue, vhost) = (ask.word(0), ask.vhost());
     let path = format!("/queues/{}/{}?columns=name", encode(vhost), encode(queue));
     let is_there = ask.find(&path)?.is_some();
-    Ok(is_there.then(|| format!("queue '{queue}' in virtual host '{vhost}' is no quorum queue")))
+    Ok(is_there.then(|| format!("queue '{queue}' in virtual host '{vhost}' is not a quorum queue")))
 }
 
 fn add_member(ask: &Ask<'_>) -> Result<Output, Failure> {

@@ -42,13 +42,13 @@ pub const COMMANDS: &[Command] = &[
     list(
         "list_stream_consumer_groups",
         "[--vhost <vhost>] [<column> ...]",
-        "Lists groups of consumers of streams; there are none",
+        "Lists stream consumer groups; there are none",
         groups,
     ),
     list(
         "list_stream_group_consumers",
         "--stream <stream> --reference <reference> [--vhost <vhost>] [<column> ...]",
-        "Lists the consumers of a group; there is none",
+        "Lists the consumers of a stream consumer group; there are none",
         group_consumers,
     )
     .options(&["verbose|V", "stream=", "reference="]),
@@ -59,7 +59,7 @@ pub const COMMANDS: &[Command] = &[
         "--stream <stream> --reference <reference> [--vhost <vhost>]",
         activate,
     )
-    .about("Has a group of consumers of a stream choose anew who is active; there is none")
+    .about("Activates a consumer of a stream consumer group; there are none")
     .options(&["stream=", "reference="])
     .of(&[Tool::Ctl, Tool::Streams]),
     Command::new(
@@ -69,7 +69,7 @@ pub const COMMANDS: &[Command] = &[
         "<stream> [--all | --offset | --writer] [--vhost <vhost>]",
         tracking,
     )
-    .about("Lists the positions that a stream keeps; there is none")
+    .about("Lists the offsets stored in a stream; there are none")
     .options(&["stream=", "all", "offset", "writer"])
     .of(STREAMS),
     Command::new(
@@ -79,7 +79,7 @@ pub const COMMANDS: &[Command] = &[
         "--stream <stream> --reference <reference> [--vhost <vhost>]",
         reset,
     )
-    .about("Resets a position that a stream keeps; there is none")
+    .about("Resets an offset stored in a stream; there are none")
     .options(&["stream=", "reference="])
     .of(STREAMS),
     Command::new(
@@ -89,7 +89,7 @@ pub const COMMANDS: &[Command] = &[
         "<name> [--vhost <vhost>] [--partitions <partitions>] [--binding-keys <binding-keys>]",
         add_super,
     )
-    .about("Makes a stream of several parts; this broker has no streams")
+    .about("Adds a super stream; this broker has no streams")
     .options(&[
         "partitions=#",
         "binding-keys=",
@@ -108,7 +108,7 @@ pub const COMMANDS: &[Command] = &[
         "<name> [--vhost <vhost>]",
         delete_super,
     )
-    .about("Deletes a stream of several parts; this broker has no streams")
+    .about("Deletes a super stream; this broker has no streams")
     .of(STREAMS),
 ];
 
@@ -205,7 +205,7 @@ fn add_super(ask: &Ask<'_>) -> Result<Output, Failure> {
     missing(
         ask,
         "Adding a super stream...",
-        "This broker has no streams, so no super stream can be made",
+        "This broker has no streams, so super streams cannot be added",
     )
 }
 

@@ -20,8 +20,8 @@ pub const COMMANDS: &[Command] = &[
         "[--duration|-d <seconds>] [--pattern <pattern>]",
         events,
     )
-    .about("Shows what happens on the node as it happens, a JSON document a line")
-    .more("The pattern is a regular expression for names of events: --pattern '^queue\\.'")
+    .about("Prints events as they happen, one JSON document per line")
+    .more("The pattern is a regular expression for event names: --pattern '^queue\\.'")
     .options(&["duration|d=#", "pattern="])
     .of(DIAGNOSTICS),
     Command::new(
@@ -31,7 +31,7 @@ pub const COMMANDS: &[Command] = &[
         "[--duration|-d <seconds>]",
         log,
     )
-    .about("Shows what the node logs as it does")
+    .about("Prints new lines of the node's log")
     .options(&["duration|d=#"])
     .of(DIAGNOSTICS),
     Command::new(
@@ -41,10 +41,11 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] [--key <pattern>] [--user <user>] [--connection <text>] [--truncate <bytes>] [--duration|-d <seconds>]",
         trace,
     )
-    .about("Shows the messages that pass through a traced virtual host as they pass, a JSON document a line")
+    .about("Prints messages that pass through a virtual host with tracing on, one JSON document per line")
     .more(
-        "The key is a topic's pattern for publish.EXCHANGE and deliver.QUEUE: --key 'deliver.#'. The virtual host is traced from trace_on to trace_off. \
-         At most 200 messages a second are shown; standard error tells how many passed besides.",
+        "The key is a topic pattern for publish.EXCHANGE and deliver.QUEUE: --key 'deliver.#'. Turn tracing on with \
+         trace_on and off with trace_off. At most 200 messages per second are shown; standard error says how many \
+         were skipped.",
     )
     .options(&["key=", "user=", "connection=", "truncate=#", "duration|d=#"])
     .of(&[]),
@@ -94,17 +95,14 @@ impl Tail {
                 "turn" => {
                     let lost = super::number(&told, "lost");
                     if lost > 0 {
-                        let _ = writeln!(
-                            io::stderr(),
-                            "{lost} more came than were taken, and are not shown"
-                        );
+                        let _ = writeln!(io::stderr(), "{lost} were skipped: too many at a time");
                     }
                     let over = |(began, duration): (Instant, Duration)| began.elapsed() >= duration;
                     if self.ends.is_some_and(over) {
                         return Heard::Enough;
                     }
                 }
-                "expired" => refused = Some("whoever asks may no longer".to_owned()),
+                "expired" => refused = Some("the user no longer has the permission".to_owned()),
                 "refused" => refused = Some(crate::ask::reason(&told)),
                 _ => {}
             }
@@ -169,7 +167,7 @@ fn trace(ask: &Ask<'_>) -> Result<Output, Failure> {
             if told["full"] == json!(true) {
                 writeln!(
                     io::stderr(),
-                    "{passed} passed, of which {} are shown",
+                    "{passed} messages passed; {} are shown",
                     messages.len()
                 )?;
             }
@@ -180,7 +178,7 @@ fn trace(ask: &Ask<'_>) -> Result<Output, Failure> {
             let vhost = ask.vhost();
             writeln!(
                 io::stderr(),
-                "virtual host '{vhost}' is not traced: trace_on begins that"
+                "tracing is off in virtual host '{vhost}': turn it on with trace_on"
             )
         }
         _ => Ok(()),

@@ -17,7 +17,7 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] <username> <exchange> <write> <read>",
         set,
     )
-    .about("Says which routing keys a user may publish and bind with on a topic exchange"),
+    .about("Sets a user's topic permissions: routing keys for publishing and binding on a topic exchange"),
     Command::new(
         Access,
         "clear_topic_permissions",
@@ -25,7 +25,7 @@ pub const COMMANDS: &[Command] = &[
         "[--vhost <vhost>] <username> [<exchange>]",
         clear,
     )
-    .about("Takes a user's topic permissions away, on one exchange or all of a virtual host"),
+    .about("Clears a user's topic permissions for one exchange or for the whole virtual host"),
     Command::new(
         Access,
         "list_topic_permissions",

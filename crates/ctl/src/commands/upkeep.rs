@@ -18,8 +18,8 @@ pub const COMMANDS: &[Command] = &[
         "<fraction> | absolute <value>",
         set_memory,
     )
-    .about("Sets the memory above which publishers are blocked, until the next start")
-    .more("A part of the machine's memory (0.0 to 1.0), or bytes: absolute 2GB, absolute 512MiB."),
+    .about("Sets the memory alarm threshold, until the next start")
+    .more("A fraction of the machine's memory (0.0 to 1.0), or bytes: absolute 2GB, absolute 512MiB."),
     Command::new(
         Configuration,
         "set_disk_free_limit",
@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command] = &[
         "<disk_limit> | mem_relative <fraction>",
         set_disk,
     )
-    .about("Sets the free space below which publishers are blocked, until the next start")
+    .about("Sets the disk alarm threshold, until the next start")
     .more(
         "Bytes with or without a unit (50MB, 1GiB), or a multiple of the machine's memory: mem_relative 1.5.",
     ),
@@ -38,7 +38,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         watch_disk,
     )
-    .about("Looks at free disk space again, and raises its alarm when that is short")
+    .about("Turns monitoring of free disk space on")
     .options(&["unit="])
     .of(BOTH),
     Command::new(
@@ -48,7 +48,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         unwatch_disk,
     )
-    .about("Looks at free disk space no more, until the next start; an alarm that is on stays on")
+    .about("Turns monitoring of free disk space off, until the next start; the disk alarm keeps its state")
     .options(&["unit="])
     .of(BOTH),
     Command::new(
@@ -58,7 +58,7 @@ pub const COMMANDS: &[Command] = &[
         "<log_level>",
         set_log_level,
     )
-    .about("Sets how much is logged, until the next start: debug, info, warning, error, critical or none"),
+    .about("Sets the log level, until the next start: debug, info, warning, error, critical or none"),
     Command::new(
         Operations,
         "suspend_listeners",
@@ -66,7 +66,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         suspend,
     )
-    .about("Lets no new clients in; those that are connected go on"),
+    .about("Refuses new client connections; existing ones stay"),
     Command::new(
         Operations,
         "resume_listeners",
@@ -74,9 +74,9 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         resume,
     )
-    .about("Lets clients in again"),
+    .about("Accepts client connections again"),
     Command::new(Operations, "drain", (0, 0), "[--timeout <timeout>]", drain)
-        .about("Puts the node into maintenance: no new clients, and connections are closed with a reason")
+        .about("Puts the node into maintenance mode: refuses new clients and closes existing connections")
         .of(UPGRADE),
     Command::new(Operations, "revive", (0, 0), "[--timeout <timeout>]", revive)
         .about("Ends maintenance")
@@ -88,7 +88,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         post_upgrade,
     )
-    .about("Does what is to be done after an upgrade: nothing on a single node")
+    .about("Runs post-upgrade tasks; on a single node there are none")
     .of(UPGRADE),
     Command::new(
         Operations,
@@ -97,7 +97,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         await_quorum,
     )
-    .about("Waits until queues can lose this node; a single node holds none that could")
+    .about("Waits until queues keep their quorum without this node; does not apply to a single node")
     .of(UPGRADE),
     Command::new(
         Operations,
@@ -106,13 +106,13 @@ pub const COMMANDS: &[Command] = &[
         "",
         target_size,
     )
-    .about("Fails until the cluster has all its nodes; a single node is all")
+    .about("Fails until the cluster has its target size; a single node always has it")
     .of(&[Tool::Upgrade, Tool::Ctl, Tool::Diagnostics]),
     Command::new(Operations, "reset_stats_db", (0, 0), "[--all]", reset_statistics)
-        .about("Forgets the samples of the HTTP API, so that rates begin anew; what is counted since the start of the node stays")
+        .about("Deletes the samples of the HTTP API, so that rates start again; totals stay")
         .options(&["all"]),
     Command::new(Operations, "force_gc", (0, 0), "[--timeout <timeout>]", force_gc)
-        .about("Does nothing: there is no garbage that would be collected"),
+        .about("No effect: there is no garbage collector"),
     Command::new(
         Operations,
         "node_health_check",
@@ -120,7 +120,7 @@ pub const COMMANDS: &[Command] = &[
         "[--timeout <timeout>]",
         node_health_check,
     )
-    .about("Does nothing, as in RabbitMQ; the check_ commands of rabbitmq-diagnostics do")
+    .about("No effect, as in RabbitMQ; use the check_ commands of rabbitmq-diagnostics")
     .of(&[Tool::Ctl, Tool::Diagnostics]),
 ];
 

@@ -16,27 +16,68 @@ use serde_json::{Value, json};
 const ALGORITHMS: [&str; 3] = ["sha256", "sha512", "argon2id"];
 
 pub const COMMANDS: &[Command] = &[
-    Command::new(Users, "add_user", (1, 2), "<username> [<password>] [<password_hash> --pre-hashed-password]", add)
-        .about("Creates a user, who has no permissions in any virtual host yet")
-        .more("Without a password on the command line it is read from standard input, so that it does not stand in a shell's history.")
-        .options(&["pre-hashed-password"]),
-    Command::new(Users, "authenticate_user", (1, 2), "<username> [<password>]", authenticate)
-        .about("Tries a user's password; the exit code says whether it is right"),
-    Command::new(Users, "change_password", (1, 2), "<username> [<password>]", change_password)
-        .about("Changes a user's password"),
+    Command::new(
+        Users,
+        "add_user",
+        (1, 2),
+        "<username> [<password>] [<password_hash> --pre-hashed-password]",
+        add,
+    )
+    .about("Creates a user, without permissions in any virtual host")
+    .more(
+        "Without a password on the command line, it is read from standard input, which keeps it out of the \
+         shell's history.",
+    )
+    .options(&["pre-hashed-password"]),
+    Command::new(
+        Users,
+        "authenticate_user",
+        (1, 2),
+        "<username> [<password>]",
+        authenticate,
+    )
+    .about("Checks a user's password; fails if it is wrong"),
+    Command::new(
+        Users,
+        "change_password",
+        (1, 2),
+        "<username> [<password>]",
+        change_password,
+    )
+    .about("Changes a user's password"),
     Command::new(Users, "clear_password", (1, 1), "<username>", clear_password)
-        .about("Takes a user's password away; nobody logs in as that user by password any more"),
+        .about("Clears a user's password; the user can no longer log in with a password"),
     Command::new(Users, "delete_user", (1, 1), "<username>", delete)
-        .about("Deletes a user with its permissions and closes its connections"),
-    Command::new(Users, "list_users", (0, 0), "[--no-table-headers] [--timeout <timeout>]", list)
-        .about("Lists users and their tags")
-        .of(&[Tool::Ctl, Tool::Diagnostics]),
-    Command::new(Users, "set_user_tags", (1, 64), "<username> <tag> [...]", set_tags)
-        .about("Replaces a user's tags: administrator, monitoring, policymaker, management, impersonator or others")
-        .more("Without a tag the user loses all of them."),
-    Command::new(Users, "hash_password", (0, 1), "[<cleartext_password>] [--hashing-algorithm <sha256 | sha512 | argon2id>]", hash)
-        .about("Hashes a password as definitions have it, with a salt of its own")
-        .options(&["hashing-algorithm="]),
+        .about("Deletes a user and its permissions and closes its connections"),
+    Command::new(
+        Users,
+        "list_users",
+        (0, 0),
+        "[--no-table-headers] [--timeout <timeout>]",
+        list,
+    )
+    .about("Lists users and their tags")
+    .of(&[Tool::Ctl, Tool::Diagnostics]),
+    Command::new(
+        Users,
+        "set_user_tags",
+        (1, 64),
+        "<username> <tag> [...]",
+        set_tags,
+    )
+    .about(
+        "Replaces a user's tags: administrator, monitoring, policymaker, management, impersonator or others",
+    )
+    .more("Without tags, all of the user's tags are removed."),
+    Command::new(
+        Users,
+        "hash_password",
+        (0, 1),
+        "[<cleartext_password>] [--hashing-algorithm <sha256 | sha512 | argon2id>]",
+        hash,
+    )
+    .about("Hashes a password, with a new salt, for use in definitions")
+    .options(&["hashing-algorithm="]),
 ];
 
 /// Where a user is.

@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command] = &[
     .about("Creates a virtual host")
     .options(METADATA),
     Command::new(Vhosts, "delete_vhost", (1, 1), "<vhost>", delete)
-        .about("Deletes a virtual host with everything in it and closes its connections"),
+        .about("Deletes a virtual host and everything in it and closes its connections"),
     Command::new(Vhosts, "list_vhosts", (0, 64), "[--no-table-headers] [<column> ...] [--timeout <timeout>]", list)
         .about("Lists virtual hosts")
         .more("Columns: name, description, tags, default_queue_type, protected_from_deletion, tracing, cluster_state, metadata.")
@@ -44,20 +44,20 @@ pub const COMMANDS: &[Command] = &[
          [--protected-from-deletion=<true|false>]",
         update,
     )
-    .about("Changes what is known about a virtual host: description, tags, default queue type, protection")
+    .about("Updates a virtual host: description, tags, default queue type, deletion protection")
     .options(METADATA_AND_PROTECTION),
     Command::new(Vhosts, "enable_vhost_deletion_protection", (1, 1), "<vhost>", protect)
-        .about("Protects a virtual host from being deleted"),
+        .about("Protects a virtual host from deletion"),
     Command::new(Vhosts, "disable_vhost_deletion_protection", (1, 1), "<vhost>", unprotect)
-        .about("Lets a virtual host be deleted again"),
+        .about("Removes the deletion protection of a virtual host"),
     Command::new(Vhosts, "restart_vhost", (0, 0), "[--vhost <vhost>] [--timeout <timeout>]", restart)
-        .about("Starts a failed virtual host; here they share the node's fate, so it only looks whether it is there"),
+        .about("Starts a failed virtual host; here they always run with the node, so it only checks that it exists"),
     Command::new(Vhosts, "reconcile_vhosts", (0, 0), "", reconcile)
-        .about("Starts virtual hosts that do not run; here they share the node's fate, so it only looks whether they do"),
+        .about("Starts virtual hosts that are not running; here they always run with the node"),
     Command::new(Vhosts, "trace_on", (0, 0), "[--vhost <vhost>]", trace_on)
-        .about("Copies every message of a virtual host to amq.rabbitmq.trace"),
+        .about("Turns tracing on: copies every message of a virtual host to amq.rabbitmq.trace"),
     Command::new(Vhosts, "trace_off", (0, 0), "[--vhost <vhost>]", trace_off)
-        .about("Ends the copying of messages"),
+        .about("Turns tracing off"),
 ];
 
 const COLUMNS: &[Column] = &[

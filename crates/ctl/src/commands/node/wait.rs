@@ -88,7 +88,7 @@ pub fn await_online_nodes(ask: &Ask<'_>) -> Result<Output, Failure> {
 
 fn pid_of(text: &str) -> Result<Pid, Failure> {
     let pid = text.trim().parse().ok().and_then(Pid::from_raw);
-    pid.ok_or_else(|| Failure::argument(BAD_VALUE, format!("Bad argument: {text:?} is no process id")))
+    pid.ok_or_else(|| Failure::argument(BAD_VALUE, format!("Bad argument: {text:?} is not a process id")))
 }
 
 fn is_alive(pid: Pid) -> bool {
@@ -143,7 +143,10 @@ fn end(ask: &Ask<'_>, pid: Pid, is_awaited: bool) -> Result<(), Failure> {
     kill_process(pid, Signal::TERM).map_err(|error| {
         Failure::error(
             UNAVAILABLE,
-            format!("process {} can't be told to stop: {error}", pid.as_raw_nonzero()),
+            format!(
+                "process {} cannot be signalled to stop: {error}",
+                pid.as_raw_nonzero()
+            ),
         )
     })?;
     if !is_awaited {
