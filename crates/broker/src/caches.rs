@@ -96,6 +96,19 @@ impl Caches {
         self.with(id, |host| turn(host, node, Request::Restate)).is_some()
     }
 
+    /// Writes all caches down again that are journaled.
+    pub fn restate_all(&self, node: &Node) {
+        let caches = self.caches.read().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<_> = caches.values().cloned().collect();
+        drop(caches);
+        for cache in all {
+            let mut host = cache.lock().unwrap_or_else(PoisonError::into_inner);
+            if host.journal.0.is_some() {
+                turn(&mut host, node, Request::Restate);
+            }
+        }
+    }
+
     fn with<T>(&self, id: QueueId, act: impl FnOnce(&mut CacheHost) -> T) -> Option<T> {
         let caches = self.caches.read().unwrap_or_else(PoisonError::into_inner);
         let cache = caches.get(&id).cloned()?;

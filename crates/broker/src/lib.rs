@@ -27,7 +27,7 @@
 //!
 //! # Other reading
 //!
-//! Opening and closing: [`broker`], [`recovery`] (replays), `service` (what operators change while it runs), `node` (what all queues
+//! Opening and closing: [`broker`], [`recovery`] (replays), `repair` (goes on without what is lost), `service` (what operators change while it runs), `node` (what all queues
 //! share), `worker` (a thread with a mailbox), `options`, `ends` (what doors tie to requests).
 //!
 //! What exists: `topology` turns the catalog, [`declare`], `policies`, `rules` and `administer` ask it, [`session`] is a connection as
@@ -74,6 +74,7 @@ mod promise;
 pub mod publish;
 pub mod queues;
 mod recovery;
+mod repair;
 pub mod replies;
 mod rules;
 mod service;
@@ -98,6 +99,8 @@ pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
 pub use pressure::{Pressure, Reason};
 pub use publish::{Prepared, Publisher, Taken};
+pub use recovery::{Losses, QueueLoss};
+pub use repair::repair;
 pub use replies::ReplyAddress;
 pub use rules::CLUSTER_ID;
 pub use session::{OpenRefusal, Session, User};

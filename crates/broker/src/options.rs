@@ -4,6 +4,7 @@ use crate::interceptors::Interceptors;
 use catalog::PasswordHashing;
 use model::Limits;
 use std::path::PathBuf;
+use storage::StorageError;
 
 /// How a broker is set up.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct Options {
     pub event_vhost: Option<String>,
     /// How new passwords are hashed.
     pub password_hashing: PasswordHashing,
+    /// Opens a data directory that has lost something, without it; what is removed is kept in this folder. See [`crate::repair()`].
+    pub set_aside: Option<PathBuf>,
     /// Bodies in memory of all queues above which queues page out earlier, in bytes.
     pub message_memory: u64,
 }
@@ -68,16 +71,21 @@ impl Options {
             consumer_timeout_ms: 0,
             event_vhost: None,
             password_hashing: PasswordHashing::default(),
+            set_aside: None,
             message_memory: 256 * 1024 * 1024,
         }
     }
 }
 
+/// What can be done about a data directory that has lost something.
+const REPAIR: &str = "Nothing was changed. Put the files back if there is a copy of the whole data directory, or run \
+    `leveret server --repair`, which says what would be lost without them";
+
 /// Why a broker cannot start. The text tells an operator what to do.
 #[derive(Debug)]
 pub enum OpenError {
     /// The data directory, the log or the segments: see the text.
-    Storage(storage::StorageError),
+    Storage(StorageError),
     /// A record in the log is of a version that this build does not know, or damaged in a way its checksum does not show.
     Unreadable { journal: u64, position: u64 },
     /// The default user, virtual host or permissions are refused.
@@ -89,6 +97,13 @@ pub enum OpenError {
 impl std::fmt::Display for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Storage(
+                error @ (StorageError::Incomplete { .. }
+                | StorageError::Corrupt { .. }
+                | StorageError::Refused { .. }),
+            ) => {
+                write!(f, "{error}. {REPAIR}")
+            }
             Self::Storage(error) => write!(f, "{error}"),
             Self::Unreadable { journal, position } => write!(
                 f,

@@ -1,27 +1,38 @@
 //! Start-up: one pass over the log rebuilds the catalog and every durable queue.
 
+mod losses;
+mod replay;
+
+pub use losses::{Losses, QueueLoss};
+
 use crate::broker::CATALOG_JOURNAL;
-use crate::caches::{self, CacheJournal, cache_of, journal_of};
+use crate::caches::{self, CacheJournal, journal_of};
 use crate::ends::Ends;
 use crate::host::Host;
-use crate::journal::{LocalJournal, entry};
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
 use crate::pager::{Pager, Shelves, stored_place};
 use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
 use crate::topology::{Topology, queue_settings};
-use catalog::Catalog;
-use model::{Index, Machine, QueueId};
-use queue::fifo::{Classic, QueueSettings, Record, Request};
-use queue::seen::{Seen, SeenSettings};
-use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use losses::{accept, describe};
+use model::QueueId;
+use queue::fifo::{Classic, Request};
+use queue::seen::Seen;
+use replay::{Replay, Replayed};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use storage::{
-    DirectoryLock, Disk, FileSystem, JournalId, Log, LogOptions, Position, SegmentOptions, Segments,
-    StorageError,
+    DirectoryLock, Disk, FileSystem, JournalId, Log, LogOptions, SegmentOptions, Segments, StorageError,
 };
+
+/// The log's folder in the data directory.
+pub(crate) const LOG: &str = "log";
+/// The folder in the data directory for what is kept although nobody needs it.
+pub(crate) const SET_ASIDE: &str = "set-aside";
 
 /// What recovery gives the broker.
 pub struct Recovered {
@@ -33,99 +44,14 @@ pub struct Recovered {
     pub lock: DirectoryLock,
 }
 
-/// A machine under replay.
-struct Replayed<M> {
-    machine: M,
-    next: Index,
-    positions: VecDeque<(Index, Position)>,
-}
-
-impl<M> Replayed<M> {
-    fn new(machine: M) -> Self {
-        Self {
-            machine,
-            next: 1,
-            positions: VecDeque::new(),
-        }
-    }
-
-    fn note(&mut self, index: Index, position: Position) {
-        self.next = index + 1;
-        self.positions.push_back((index, position));
-    }
-
-    fn host<J>(
-        self,
-        log: &Arc<Log<Promise>>,
-        id: JournalId,
-        journal: impl FnOnce(LocalJournal) -> J,
-    ) -> (M, J) {
-        (
-            self.machine,
-            journal(LocalJournal::new(log.clone(), id, self.next, self.positions)),
-        )
-    }
-}
-
-/// Everything that replay collects.
-struct Replay {
-    catalog: Replayed<Catalog<u64>>,
-    queues: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
-    caches: BTreeMap<QueueId, Replayed<Seen>>,
-    unreadable: Option<(JournalId, Position)>,
-}
-
-impl Replay {
-    fn take(&mut self, journal: JournalId, position: Position, payload: &[u8]) {
-        if self.record(journal, position, payload).is_none() && self.unreadable.is_none() {
-            self.unreadable = Some((journal, position));
-        }
-    }
-
-    fn record(&mut self, journal: JournalId, position: Position, payload: &[u8]) -> Option<()> {
-        let (index, record) = entry(payload)?;
-        if journal == CATALOG_JOURNAL {
-            self.catalog
-                .machine
-                .apply(index, catalog::Record::decode(record)?);
-            self.catalog.note(index, position);
-        } else if let Some(id) = cache_of(journal) {
-            let any = SeenSettings {
-                size: u64::MAX,
-                lifetime_ms: None,
-            };
-            let cache = self.caches.entry(id);
-            let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
-            cache.machine.apply(index, queue::seen::Record::decode(record)?);
-            cache.note(index, position);
-        } else {
-            let durable = QueueSettings {
-                durable: true,
-                ..QueueSettings::default()
-            };
-            let queue = self
-                .queues
-                .entry(QueueId(journal.0))
-                .or_insert_with(|| Replayed::new(Classic::new(durable)));
-            queue.machine.apply(index, Record::decode(record)?);
-            queue.note(index, position);
-        }
-        Some(())
-    }
-}
-
 /// Opens the data directory and replays it.
 pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     let fs: Arc<dyn FileSystem> = Arc::new(Disk);
     let lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
-    let mut replay = Replay {
-        catalog: Replayed::new(Catalog::new()),
-        queues: BTreeMap::new(),
-        caches: BTreeMap::new(),
-        unreadable: None,
-    };
+    let replay = RefCell::new(Replay::new());
     let log_events = LogEvents::default();
-    let (log, segments) = open_files(&fs, options, &log_events, &mut replay).map_err(OpenError::Storage)?;
+    let (log, segments) = open_files(&fs, options, &log_events, &replay).map_err(OpenError::Storage)?;
+    let replay = replay.into_inner();
     if let Some((journal, position)) = replay.unreadable {
         return Err(OpenError::Unreadable {
             journal: journal.0,
@@ -149,12 +75,7 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     let view = catalog.machine.view();
     restore_caches(&view, caches, &node);
     restore_queues(&view, replayed, &node, &queues).map_err(OpenError::Storage)?;
-    if let Err(error) = node.segments.sweep() {
-        tracing::warn!(
-            area = "storage",
-            "files that nothing needs could not be deleted: {error}"
-        );
-    }
+    sweep(&node, options);
     let (machine, journal) = catalog.host(&node.log, CATALOG_JOURNAL, |journal| journal);
     let topology = Topology::new(machine, journal, queues.clone(), node.clone());
     Ok(Recovered {
@@ -170,29 +91,99 @@ fn open_files(
     fs: &Arc<dyn FileSystem>,
     options: &Options,
     events: &LogEvents,
-    replay: &mut Replay,
+    replay: &RefCell<Replay>,
 ) -> Result<(Arc<Log<Promise>>, Arc<Segments>), StorageError> {
     let segments = Segments::open(
         fs.clone(),
         &options.data_dir.join("queues"),
         SegmentOptions::default(),
     )?;
-    let log = Log::open(
+    let repairs = options.set_aside.is_some();
+    let log = Log::open_if(
         fs.clone(),
-        &options.data_dir.join("log"),
-        LogOptions::default(),
+        &options.data_dir.join(LOG),
+        LogOptions {
+            quarantine: repairs,
+            // Without a log nobody would know what the segments hold, and they would be swept away.
+            must_exist: !segments.is_empty(),
+            ..LogOptions::default()
+        },
         events.clone(),
-        &mut |journal, position, payload| replay.take(journal, position, payload),
+        &mut |journal, position, payload| replay.borrow_mut().take(journal, position, payload),
+        &mut |recovery| match repairs {
+            true => Ok(()),
+            false => accept(&replay.borrow(), recovery),
+        },
     )?;
-    report(log.recovery())?;
+    report(log.recovery());
     Ok((Arc::new(log), Arc::new(segments)))
 }
 
-/// Tells an operator what opening found.
+/// What the data directory has lost; nothing in it is changed.
 ///
 /// # Errors
-/// The catalog's journal is damaged: what exists cannot be known, so the node does not start.
-fn report(recovery: &storage::Recovery) -> Result<(), StorageError> {
+/// The data directory is in use, or cannot be read.
+pub fn survey(options: &Options) -> Result<Losses, OpenError> {
+    let fs: Arc<dyn FileSystem> = Arc::new(Disk);
+    let _lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
+    let segments = Segments::open(
+        fs.clone(),
+        &options.data_dir.join("queues"),
+        SegmentOptions::default(),
+    )
+    .map_err(OpenError::Storage)?;
+    let mut replay = Replay::new();
+    let log_options = LogOptions {
+        quarantine: true,
+        must_exist: !segments.is_empty(),
+        ..LogOptions::default()
+    };
+    let recovery = Log::<Promise>::inspect(
+        fs.as_ref(),
+        &options.data_dir.join(LOG),
+        &log_options,
+        &mut |journal, position, payload| replay.take(journal, position, payload),
+    )
+    .map_err(OpenError::Storage)?;
+    Ok(Losses::of(&replay, &recovery, &segments))
+}
+
+/// Deletes segments that no queue needs; those of a queue that lost something are kept in another folder.
+fn sweep(node: &Node, options: &Options) {
+    let damage = &node.log.recovery().damage;
+    let damaged: HashSet<u64> = damage.iter().filter_map(|it| Some(it.journal?.0)).collect();
+    let stamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let own = options.data_dir.join(SET_ASIDE).join(stamp.as_secs().to_string());
+    let aside = |owner: u64| -> Option<PathBuf> {
+        let dir = match &options.set_aside {
+            Some(dir) => dir,
+            None if damaged.contains(&owner) => &own,
+            None => return None,
+        };
+        Some(dir.join("queues").join(owner.to_string()))
+    };
+    match node.segments.sweep(&aside) {
+        Ok((0, 0)) => {}
+        Ok((deleted, 0)) => {
+            tracing::info!(
+                area = "storage",
+                "{deleted} segment files that no queue needs were deleted"
+            );
+        }
+        Ok((_, moved)) => tracing::warn!(
+            area = "storage",
+            "{moved} segment files that no queue knows of any more were moved to {}",
+            options.set_aside.as_ref().unwrap_or(&own).display()
+        ),
+        Err(error) => tracing::warn!(
+            area = "storage",
+            "files that nothing needs could not be deleted: {error}"
+        ),
+    }
+}
+
+/// Tells an operator what opening found.
+fn report(recovery: &storage::Recovery) {
     tracing::info!(area = "log", "replayed {} records", recovery.records);
     if let Some(cut) = &recovery.cut {
         let (file, offset) = (cut.file.display(), cut.offset);
@@ -202,34 +193,17 @@ fn report(recovery: &storage::Recovery) -> Result<(), StorageError> {
         );
     }
     for damage in &recovery.damage {
-        let (file, offset) = (damage.file.display(), damage.offset);
-        if damage.journal == Some(CATALOG_JOURNAL) {
-            return Err(StorageError::Corrupt {
-                file: damage.file.clone(),
-                offset,
-                journal: Some(CATALOG_JOURNAL.0),
-                what: format!("definitions are damaged: {}", damage.what),
-            });
-        }
-        let whose = damage
-            .journal
-            .map_or("unknown".to_string(), |journal| journal.0.to_string());
-        tracing::error!(
-            area = "log",
-            "{file} is damaged at byte {offset} ({} bytes, journal {whose}): {}",
-            damage.length,
-            damage.what
-        );
+        tracing::error!(area = "log", "{}", describe(damage));
     }
-    Ok(())
 }
 
-/// Sets a damaged queue apart from its hole: what could be read moves to segments and a new snapshot, before anything new is
-/// taken that a later replay would look for behind the hole.
-fn set_apart(queue: &Arc<Queue>, node: &Node) -> Result<(), StorageError> {
+/// Sets a damaged queue apart from its hole: what could be read moves to segments and a new snapshot, so that the next start
+/// finds nothing damaged.
+fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(), StorageError> {
     tracing::error!(
         area = "storage",
-        "{queue:?} is damaged: messages behind the damage are lost, the others are kept"
+        "{queue:?}: damaged records of the log were left out: up to {missing_messages} messages of it are lost, or messages that had \
+         been acknowledged come again; all others are kept"
     );
     queue.checkpoint(node.log.end());
     node.pager.wait();
@@ -258,6 +232,7 @@ fn restore_queues(
         let mut queue = replayed
             .remove(&known.id)
             .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));
+        let missing_messages = queue.missing_messages;
         queue.machine.recovered(node.log.recovery().clean);
         for place in queue.machine.places() {
             if !node.segments.adopt(known.id.0, stored_place(place)) {
@@ -279,7 +254,7 @@ fn restore_queues(
             settings: Box::new(settings),
         });
         if damaged.contains(&JournalId(known.id.0)) {
-            set_apart(&queue, node)?;
+            set_apart(&queue, missing_messages, node)?;
         }
         registry.insert(queue);
     }

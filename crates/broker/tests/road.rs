@@ -248,7 +248,7 @@ fn publish_confirmed(door: &Door, publisher: &mut Publisher, body: &[u8], number
 }
 
 #[test]
-fn a_damaged_log_costs_one_queue_its_tail_and_nobody_else_anything() {
+fn a_damaged_record_costs_its_own_message_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     {
         let broker = Broker::open(options(&dir)).unwrap();
@@ -273,7 +273,7 @@ fn a_damaged_log_costs_one_queue_its_tail_and_nobody_else_anything() {
         std::fs::write(&path, bytes).is_ok()
     });
     assert!(damaged, "the message's bytes stand in the log");
-    for (expected, number) in [(1, 1), (2, 2)] {
+    for (expected, number) in [(2, 1), (3, 2)] {
         let broker = Broker::open(options(&dir)).unwrap();
         let door = Door::open(&broker);
         let declare = DeclareQueue {

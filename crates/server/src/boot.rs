@@ -5,6 +5,7 @@ mod check;
 mod configuration;
 mod definitions;
 mod pid_file;
+mod repair;
 mod service;
 mod stop;
 
@@ -55,6 +56,9 @@ pub fn server(args: &ServerArgs) -> ExitCode {
     };
     for warning in warnings {
         tracing::warn!(area = "config", "{warning}");
+    }
+    if args.repair {
+        return repair::repair(&config, args.accept_loss);
     }
     match run(&config, &settings, &log) {
         Ok(()) => ExitCode::SUCCESS,

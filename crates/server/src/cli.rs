@@ -86,6 +86,12 @@ pub struct ServerArgs {
     /// Check the configuration, print all errors and warnings, and do not start.
     #[arg(long)]
     pub check_config: bool,
+    /// Print what the data directory has lost, and do not start. Nothing is changed.
+    #[arg(long)]
+    pub repair: bool,
+    /// With --repair: continue without what is lost. What is removed is kept in the folder `set-aside` of the data directory.
+    #[arg(long, requires = "repair")]
+    pub accept_loss: bool,
     /// One setting in the file's syntax, such as `-s heartbeat=30`; may be repeated; overrides the file.
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -25,6 +25,10 @@ pub enum StorageError {
         journal: Option<u64>,
         what: String,
     },
+    /// Files of the log are gone that belong to it. Put them back, or open with quarantine and accept the loss.
+    Incomplete { dir: PathBuf, what: String },
+    /// The caller did not accept what opening the log found. Nothing was changed.
+    Refused { what: String },
     /// The file was written by a newer version. Run that version.
     Version {
         file: PathBuf,
@@ -64,6 +68,17 @@ impl StorageError {
         }
     }
 
+    /// True if the same may work a moment later, and says nothing about what is on disk: the process or the machine is out of
+    /// descriptors or memory.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => {
+                out_of_descriptors(source) || source.kind() == io::ErrorKind::OutOfMemory
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn corrupt(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Corrupt {
             file: file.to_owned(),
@@ -72,6 +87,12 @@ impl StorageError {
             what: what.into(),
         }
     }
+}
+
+/// The process, or the machine, has no descriptor left.
+pub(crate) fn out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 impl std::fmt::Display for StorageError {
@@ -110,6 +131,9 @@ impl std::fmt::Display for StorageError {
                     None => Ok(()),
                 }
             }
+            Self::Incomplete { dir, what } => {
+                write!(f, "the log in {} is not complete: {what}", dir.display())
+            }
             Self::Version {
                 file,
                 found,
@@ -119,7 +143,7 @@ impl std::fmt::Display for StorageError {
                 "{} has format version {found}, this program reads up to version {supported}; run the version that wrote it",
                 file.display()
             ),
-            Self::Gone { what } => write!(f, "{what}"),
+            Self::Gone { what } | Self::Refused { what } => write!(f, "{what}"),
             Self::Misuse { what } => write!(f, "a fault in the program: {what}"),
             Self::TooLarge { bytes, limit } => {
                 write!(

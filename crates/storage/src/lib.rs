@@ -11,6 +11,7 @@
 //!
 //! Reading order: [`FileSystem`], `log/mod.rs`, `segments/mod.rs`, [`faulty`].
 
+mod copy;
 mod directory_lock;
 mod disk;
 mod error;
@@ -19,6 +20,7 @@ mod file_system;
 mod log;
 mod segments;
 
+pub use copy::copy_files;
 pub use directory_lock::DirectoryLock;
 pub use disk::Disk;
 pub use error::StorageError;

@@ -19,6 +19,7 @@ fn tiny() -> LogOptions {
         make_ahead: false,
         lazy_sync_ms: 60_000,
         quarantine: false,
+        must_exist: false,
     }
 }
 
@@ -96,6 +97,9 @@ fn one_fault(k: u64, fault: Fault, seed: u64) -> bool {
     let fs = match open(fs.clone(), tiny()) {
         Ok(opened) => {
             story.run(&opened);
+            if opened.log.close().is_ok() {
+                story.promised = story.ops.len();
+            }
             hit = fs.calls() >= before + k;
             if opened.log.failed() {
                 assert!(opened.log.sync().is_err());

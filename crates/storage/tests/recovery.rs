@@ -6,7 +6,7 @@ mod support;
 
 use std::path::PathBuf;
 use storage::faulty::{Dice, FaultyFs};
-use storage::{JournalId, LogError, LogOptions, Position};
+use storage::{FileSystem, JournalId, LogError, LogOptions, Position};
 use support::{Op, Opened, Seen, check_prefix, open, visible};
 
 fn tiny() -> LogOptions {
@@ -17,11 +17,17 @@ fn tiny() -> LogOptions {
         make_ahead: false,
         lazy_sync_ms: 60_000,
         quarantine: false,
+        must_exist: false,
     }
 }
 
 /// A log of three files, killed: what was done to it, and the files.
 fn killed_log() -> (FaultyFs, Vec<Op>) {
+    log_of_three(false)
+}
+
+/// A log of three files, closed or killed.
+fn log_of_three(closed: bool) -> (FaultyFs, Vec<Op>) {
     let fs = FaultyFs::new();
     let opened = open(fs.clone(), tiny()).unwrap();
     let mut ops = Vec::new();
@@ -38,6 +44,9 @@ fn killed_log() -> (FaultyFs, Vec<Op>) {
         let position = opened.put(journal, &payload);
         ops.push(Op::Record((JournalId(journal), position, payload)));
         opened.log.sync().unwrap();
+    }
+    if closed {
+        opened.log.close().unwrap();
     }
     (fs.kill(), ops)
 }
@@ -104,25 +113,158 @@ fn the_log_is_whole_after_a_kill() {
 }
 
 #[test]
-fn the_last_file_cut_at_any_byte_yields_a_prefix_or_a_precise_refusal() {
+fn the_last_file_unwritten_from_any_byte_on_yields_a_prefix() {
     let (fs, ops) = killed_log();
     let last = log_files(&fs).pop().unwrap();
     let length = used_length(&fs.bytes(&last).unwrap());
     let mut longest = 0;
-    for cut in 0..=length {
+    for end in 4096..=length {
         let fs = fs.copy();
-        fs.corrupt(&last, |bytes| bytes.truncate(cut));
-        match open(fs, tiny()) {
-            Ok(opened) => {
-                let count = check_prefix(&ops, 0, &opened.replayed);
-                assert!(count >= longest);
-                longest = count;
-            }
-            Err(LogError::Corrupt { file, offset: 0, .. }) => assert!(file == last && cut < 40),
-            Err(error) => panic!("cut at {cut}: {error}"),
-        }
+        fs.corrupt(&last, |bytes| bytes[end..].fill(0));
+        let opened = open(fs, tiny()).unwrap();
+        let count = check_prefix(&ops, 0, &opened.replayed);
+        assert!(count >= longest);
+        longest = count;
     }
     assert_eq!(longest, ops.len());
+}
+
+#[test]
+fn a_last_file_cut_short_at_any_byte_is_refused_however_the_log_ended() {
+    for closed in [false, true] {
+        let (fs, _) = log_of_three(closed);
+        let last = log_files(&fs).pop().unwrap();
+        for cut in 0..fs.bytes(&last).unwrap().len() {
+            let fs = fs.copy();
+            fs.corrupt(&last, |bytes| bytes.truncate(cut));
+            match open(fs.clone(), tiny()) {
+                Err(LogError::Corrupt { file, offset, .. }) => {
+                    assert_eq!((&file, offset), (&last, if cut < 48 { 0 } else { cut as u64 }));
+                }
+                other => panic!("cut at {cut}: {:?}", other.map(|opened| opened.replayed)),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_clean_stop_left_is_no_torn_tail_when_it_is_gone() {
+    let (fs, ops) = log_of_three(true);
+    let last = log_files(&fs).pop().unwrap();
+    let length = used_length(&fs.bytes(&last).unwrap());
+    let opened = open(fs.copy(), tiny()).unwrap();
+    assert!(opened.log.recovery().clean);
+    check_prefix(&ops, ops.len(), &opened.replayed);
+    for end in 4096..length {
+        let fs = fs.copy();
+        fs.corrupt(&last, |bytes| bytes[end..].fill(0));
+        match open(fs, tiny()) {
+            Err(LogError::Corrupt { file, .. }) => assert_eq!(file, last),
+            Err(error) => panic!("{error}"),
+            // Only one journal's payload is damaged.
+            Ok(opened) => assert!(!opened.log.recovery().damage.is_empty(), "from {end} on"),
+        }
+    }
+}
+
+/// The sentence with which a log is refused.
+fn refusal(fs: &FaultyFs, options: LogOptions) -> String {
+    let before = fs.files();
+    match open(fs.clone(), options) {
+        Err(error @ LogError::Incomplete { .. }) => {
+            assert_eq!(fs.files(), before, "nothing is touched");
+            error.to_string()
+        }
+        Err(error) => panic!("{error}"),
+        Ok(opened) => panic!("opened with {} records", opened.replayed.len()),
+    }
+}
+
+#[test]
+fn a_missing_file_is_named_wherever_it_stood() {
+    for closed in [false, true] {
+        let (fs, _) = log_of_three(closed);
+        let files = log_files(&fs);
+        for missing in &files {
+            let fs = fs.copy();
+            fs.remove(missing).unwrap();
+            let name = missing.file_name().unwrap().to_str().unwrap();
+            let refusal = refusal(&fs, tiny());
+            assert!(refusal.contains(&format!("{name} is missing")), "{refusal}");
+        }
+        files.iter().for_each(|file| fs.remove(file).unwrap());
+        let refusal = refusal(&fs, tiny());
+        assert!(
+            refusal.contains("0000000000000001.wal to 0000000000000003.wal are missing"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn files_of_a_log_without_their_list_are_refused() {
+    let (fs, _) = killed_log();
+    fs.remove(&support::dir().join("chain")).unwrap();
+    assert!(refusal(&fs, tiny()).contains("the file 'chain' is missing"));
+}
+
+#[test]
+fn a_log_that_must_exist_is_not_begun_anew() {
+    let fs = FaultyFs::new();
+    fs.create_dir(&support::dir()).unwrap();
+    let options = LogOptions {
+        must_exist: true,
+        ..tiny()
+    };
+    assert!(refusal(&fs, options.clone()).contains("no file at all"));
+    drop(open(fs.clone(), tiny()).unwrap());
+    open(fs, options).unwrap();
+}
+
+#[test]
+fn a_log_of_the_first_version_is_opened_and_gets_its_list() {
+    let (fs, ops) = killed_log();
+    fs.remove(&support::dir().join("chain")).unwrap();
+    for file in log_files(&fs) {
+        fs.corrupt(&file, |bytes| {
+            for at in [0, 2048] {
+                let copy = &mut bytes[at..at + 48];
+                copy[40..].fill(0);
+                copy[8] = 1;
+                copy[12..16].fill(0);
+                let crc = crc32fast::hash(&copy[..40]);
+                copy[12..16].copy_from_slice(&crc.to_le_bytes());
+            }
+        });
+    }
+    let opened = open(fs.clone(), tiny()).unwrap();
+    check_prefix(&ops, ops.len(), &opened.replayed);
+    opened.log.close().unwrap();
+    fs.remove(&log_files(&fs)[0]).unwrap();
+    assert!(refusal(&fs, tiny()).contains("0000000000000001.wal is missing"));
+}
+
+#[test]
+fn a_log_opened_without_its_newest_file_is_whole_once_nobody_needs_the_older_ones() {
+    let (fs, ops) = killed_log();
+    fs.remove(&log_files(&fs)[2]).unwrap();
+    let options = LogOptions {
+        quarantine: true,
+        ..tiny()
+    };
+    let opened = open(fs.clone(), options.clone()).unwrap();
+    check_no_invention(&ops, &opened.replayed);
+    assert_eq!(opened.log.recovery().damage.len(), 1);
+    drop(opened);
+    assert!(refusal(&fs, tiny()).contains("0000000000000003.wal is missing"));
+    let opened = open(fs.clone(), options).unwrap();
+    let end = opened.log.end();
+    (0..4).for_each(|journal| opened.log.forget(JournalId(journal)));
+    opened.log.sync().unwrap();
+    opened.log.sync().unwrap();
+    opened.log.close().unwrap();
+    assert!(opened.log.begin() >= end);
+    assert!(open(fs, tiny()).unwrap().replayed.is_empty());
 }
 
 #[test]
@@ -199,11 +341,7 @@ fn a_missing_file_in_the_middle_is_refused() {
     let gap = FaultyFs::new();
     gap.plant(&files[0], bytes[0].clone());
     gap.plant(&files[2], bytes[2].clone());
-    let error = open(gap, tiny()).err().unwrap();
-    assert!(
-        matches!(&error, LogError::Corrupt { file, .. } if *file == files[0]),
-        "{error}"
-    );
+    assert!(refusal(&gap, tiny()).contains("0000000000000002.wal is missing"));
 }
 
 /// The offset of a needle in the last file.
@@ -278,15 +416,31 @@ fn damage_does_not_heal_when_its_file_is_needed_by_nobody_else() {
 }
 
 #[test]
-fn a_damaged_journal_is_replayed_up_to_the_damage() {
+fn what_lies_behind_the_damage_is_replayed() {
     let (fs, opened) = four_records();
     opened.log.sync().unwrap();
     let fs = fs.kill();
     let (file, at) = find(&fs, b"first of one");
     fs.corrupt(&file, |bytes| bytes[at + 3] ^= 1);
     let opened = open(fs, tiny()).unwrap();
-    assert_eq!(opened.payloads(1).len(), 0);
+    assert_eq!(opened.log.recovery().damage.len(), 1);
+    assert_eq!(opened.payloads(1), [b"second of one".to_vec()]);
     assert_eq!(opened.payloads(2).len(), 1);
+}
+
+#[test]
+fn nothing_is_changed_for_a_caller_who_does_not_accept_what_was_found() {
+    let (fs, opened) = four_records();
+    opened.log.close().unwrap();
+    let (before, mut seen) = (fs.files(), 0);
+    let refused = support::open_if(fs.clone(), tiny(), &mut |recovery| {
+        seen = recovery.records;
+        Err(LogError::Refused {
+            what: "no".to_owned(),
+        })
+    });
+    assert!(matches!(refused, Err(LogError::Refused { .. })));
+    assert_eq!((seen, fs.files()), (4, before));
 }
 
 #[test]

@@ -173,13 +173,13 @@ fn many_small_files_of_many_restarts_are_worth_merging() {
     for _restart in 0..5 {
         let segments = open(&fs);
         assert!(places.iter().all(|place| segments.adopt(1, *place)));
-        segments.sweep().unwrap();
+        segments.sweep(&|_| None).unwrap();
         places.push(put(&segments, 1, b"little"));
         segments.sync(1).unwrap();
     }
     let segments = open(&fs);
     assert!(places.iter().all(|place| segments.adopt(1, *place)));
-    segments.sweep().unwrap();
+    segments.sweep(&|_| None).unwrap();
     let mut rounds = 0;
     while let Some(sparse) = segments.sparse(1) {
         let place = places.iter_mut().find(|place| place.segment == sparse).unwrap();
@@ -211,7 +211,7 @@ fn at_start_what_nobody_adopts_is_deleted() {
     assert!(segments.adopt(1, kept));
     assert!(!segments.adopt(1, Place { length: 4000, ..kept }));
     assert!(!segments.adopt(3, kept));
-    segments.sweep().unwrap();
+    segments.sweep(&|_| None).unwrap();
     assert_eq!(files(&fs).len(), 1);
     assert!(!fs.list(Path::new(DIR)).unwrap().contains(&"2".to_owned()));
     assert_eq!(segments.read(1, kept).unwrap(), [1; 3000]);
@@ -219,6 +219,57 @@ fn at_start_what_nobody_adopts_is_deleted() {
     let next = put(&segments, 1, b"next");
     assert!(next.segment > kept.segment);
     assert_eq!(segments.owner_bytes(2), (0, 0));
+}
+
+#[test]
+fn what_nobody_adopts_of_a_damaged_owner_is_kept_in_another_folder() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    assert!(segments.is_empty());
+    for owner in [1, 2] {
+        put(&segments, owner, b"entry");
+        segments.sync(owner).unwrap();
+    }
+    let segments = open(&fs);
+    assert!(!segments.is_empty());
+    let aside = |owner| (owner == 1).then(|| PathBuf::from("/data/aside/1"));
+    assert_eq!(segments.sweep(&aside).unwrap(), (1, 1));
+    assert_eq!(files(&fs), [PathBuf::from("/data/aside/1/1.segment")]);
+    assert!(open(&fs).is_empty());
+}
+
+#[test]
+fn owners_that_are_never_synced_share_a_bounded_number_of_descriptors() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let mut places = Vec::new();
+    for owner in 1..50 {
+        places.push(put(&segments, owner, &[owner as u8; 100]));
+        segments.let_go(owner);
+        assert!(fs.open_files() <= 4, "{} are open", fs.open_files());
+    }
+    for (owner, place) in (1..50).zip(&places) {
+        assert_eq!(segments.read(owner, *place).unwrap(), [owner as u8; 100]);
+        put(&segments, owner, b"more");
+        segments.sync(owner).unwrap();
+        assert!(fs.open_files() <= 5, "{} are open", fs.open_files());
+    }
+    (1..50).for_each(|owner| segments.remove(owner).unwrap());
+    assert_eq!(fs.open_files(), 0);
+}
+
+#[test]
+fn without_a_descriptor_those_that_nobody_uses_are_given_back() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let places: Vec<Place> = (1..5).map(|owner| put(&segments, owner, b"entry")).collect();
+    (1..5).for_each(|owner| segments.let_go(owner));
+    let fs_again = fs.copy();
+    let again = Segments::open(Arc::new(fs_again.clone()), Path::new(DIR), small()).unwrap();
+    again.read(1, places[0]).unwrap();
+    fs_again.fail_at(1, Fault::NoDescriptor);
+    assert_eq!(again.read(2, places[1]).unwrap(), b"entry");
+    assert_eq!(fs_again.open_files(), 1);
 }
 
 #[test]
@@ -387,7 +438,7 @@ fn whatever_call_fails_what_was_synced_is_there_after_a_crash() {
                     "{fault:?} at call {k}"
                 );
             }
-            segments.sweep().unwrap();
+            segments.sweep(&|_| None).unwrap();
             assert!(
                 synced
                     .iter()
@@ -452,7 +503,7 @@ proptest! {
                     for (owner, place) in live.keys() {
                         prop_assert!(segments.adopt(*owner, *place));
                     }
-                    segments.sweep().unwrap();
+                    segments.sweep(&|_| None).unwrap();
                 }
                 1..=5 => {
                     if let Some(key) = live.keys().nth(dice.below(live.len() as u64) as usize).copied() {

@@ -22,6 +22,8 @@ pub enum Fault {
     Io,
     /// Fails with ENOSPC.
     Full,
+    /// Fails with EMFILE.
+    NoDescriptor,
     /// A write or read handles only half of its bytes, and reports that; other calls work.
     Short,
     /// A write handles half of its bytes, and every later call fails with ENOSPC.
@@ -41,6 +43,8 @@ struct FaultyFile {
     world: Arc<Mutex<World>>,
     inode: u64,
     writable: bool,
+    /// One reference for each open file.
+    _open: Arc<()>,
 }
 
 struct FaultyLock {
@@ -83,6 +87,12 @@ impl FaultyFs {
         world.plan.insert(call, fault);
     }
 
+    /// How many files are open, copies' included.
+    pub fn open_files(&self) -> usize {
+        let world = self.lock_world();
+        Arc::strong_count(&world.descriptors) - 1
+    }
+
     /// From now on every write, creation, rename and removal is refused, as on a read-only mount.
     pub fn set_read_only(&self) {
         self.lock_world().read_only = true;
@@ -120,6 +130,7 @@ impl FaultyFs {
     /// An independent copy of all files, with no faults planned.
     pub fn copy(&self) -> Self {
         let mut copy = self.lock_world().clone();
+        copy.descriptors = Arc::default();
         copy.calm();
         Self {
             world: Arc::new(Mutex::new(copy)),
@@ -202,6 +213,7 @@ impl FileSystem for FaultyFs {
             world: self.world.clone(),
             inode,
             writable: access != Access::Read,
+            _open: world.descriptors.clone(),
         }))
     }
 
@@ -209,8 +221,13 @@ impl FileSystem for FaultyFs {
         let mut world = self.lock_world();
         world.call(true)?;
         let inode = world.find(from).ok_or_else(missing)?;
-        let ((dir, from), (_, to)) = (split(from), split(to));
-        world.directory(&dir)?.change(NameChange::Rename(from, to, inode));
+        let ((dir, from), (other, to)) = (split(from), split(to));
+        if dir == other {
+            world.directory(&dir)?.change(NameChange::Rename(from, to, inode));
+        } else {
+            world.directory(&other)?.change(NameChange::Link(to, inode));
+            world.directory(&dir)?.change(NameChange::Unlink(from));
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use super::{Dice, Fault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
@@ -16,6 +17,8 @@ pub(super) struct World {
     pub(super) off: bool,
     pub(super) read_only: bool,
     pub(super) free_space: u64,
+    /// One reference more than files are open.
+    pub(super) descriptors: Arc<()>,
     pub(super) locks: BTreeSet<PathBuf>,
     pub(super) holders: BTreeMap<PathBuf, String>,
 }
@@ -91,6 +94,7 @@ impl World {
                 Err(io::Error::other("the machine is off"))
             }
             Some(Fault::Full) => Err(io::ErrorKind::StorageFull.into()),
+            Some(Fault::NoDescriptor) => Err(rustix::io::Errno::MFILE.into()),
             Some(Fault::Io) => Err(io::Error::other("injected input/output error")),
         }
     }

@@ -1,6 +1,7 @@
 //! The log's files: an unbroken chain by position, oldest first. Only the last one is written.
 
 use super::ahead::Ahead;
+use super::ends::{self, Ends, EndsFile};
 use super::format::{BadHeader, FILE_HEADER, FileHeader, RECORD_HEADER, record_header};
 use super::{LogOptions, Position};
 use crate::error::StorageError;
@@ -31,6 +32,14 @@ pub(crate) struct LogFile {
     pub size: u64,
 }
 
+/// What recovery found.
+#[derive(Debug)]
+pub(crate) struct FoundFiles {
+    pub files: VecDeque<LogFile>,
+    /// The highest sequence number ever used.
+    pub sequence: u64,
+}
+
 /// What readers see of the chain.
 pub(crate) type Files = RwLock<VecDeque<LogFile>>;
 
@@ -43,6 +52,10 @@ pub(crate) struct Chain {
     files: Arc<Files>,
     spares: Vec<(PathBuf, u64)>,
     ahead: Option<Ahead>,
+    /// Says durably which files are part of the log.
+    ends: EndsFile,
+    /// What it says of the oldest one.
+    oldest: u64,
     sequence: u64,
     /// Offset in the last file where the next block goes.
     offset: u64,
@@ -63,7 +76,7 @@ pub(crate) fn sequence_of(name: &str) -> Option<u64> {
 
 /// True for what a crash may leave behind and nobody needs: drafts and spare files.
 pub(crate) fn is_leftover(name: &str) -> bool {
-    name == DRAFT || (name.starts_with(SPARE) && name.ends_with(SUFFIX))
+    name == DRAFT || name == ends::DRAFT || (name.starts_with(SPARE) && name.ends_with(SUFFIX))
 }
 
 /// A number nobody can guess: the standard library seeds its hash maps from the system's random source.
@@ -96,17 +109,19 @@ impl Chain {
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         options: LogOptions,
-        files: VecDeque<LogFile>,
-        sequence: u64,
+        found: FoundFiles,
+        ends: (EndsFile, Ends),
     ) -> Self {
         Self {
             fs,
             dir: dir.to_owned(),
             options,
-            files: Arc::new(RwLock::new(files)),
+            files: Arc::new(RwLock::new(found.files)),
             spares: Vec::new(),
             ahead: None,
-            sequence,
+            ends: ends.0,
+            oldest: ends.1.oldest,
+            sequence: found.sequence,
             offset: 0,
         }
     }
@@ -145,6 +160,7 @@ impl Chain {
             sequence: self.sequence + 1,
             base,
             salt: salt(),
+            size,
         };
         write_all_at(file.as_ref(), &header.encode(), 0).map_err(failed("write", &draft))?;
         file.sync_data().map_err(failed("sync", &draft))?;
@@ -153,6 +169,12 @@ impl Chain {
         self.fs
             .sync_dir(&self.dir)
             .map_err(failed("sync the directory", &self.dir))?;
+        self.ends.write(Ends {
+            oldest: self.oldest,
+            newest: header.sequence,
+            end: base,
+            clean: false,
+        })?;
         self.sequence = header.sequence;
         self.offset = FILE_HEADER as u64;
         self.write_files().push_back(LogFile {
@@ -223,11 +245,6 @@ impl Chain {
         }
     }
 
-    /// True if there is an older file than the one being written.
-    pub(crate) fn has_older(&self) -> bool {
-        read_lock(&self.files).len() > 1
-    }
-
     /// Sequence of the oldest file, and the position behind it, if it is not the one being written.
     pub(crate) fn oldest(&self) -> Option<(u64, Position)> {
         let files = read_lock(&self.files);
@@ -237,28 +254,52 @@ impl Chain {
         ))
     }
 
-    /// Takes the oldest file out of the log: kept as a spare if it has the usual size, or deleted.
-    pub(crate) fn free_oldest(&mut self) -> Result<(), StorageError> {
-        let Some(freed) = self.write_files().pop_front() else {
+    /// Takes the `count` oldest files out of the log: kept as spares if they have the usual size, or deleted. The last one stays.
+    pub(crate) fn free_oldest(&mut self, count: usize) -> Result<(), StorageError> {
+        let (Some(oldest), Some(last)) = (self.sequence_at(count), self.last()) else {
             return Ok(());
         };
+        // First they are not part of the log any more, then they go: a file that is missed would look like a loss.
+        self.ends.write(Ends {
+            oldest,
+            newest: last.header.sequence,
+            end: last.header.base,
+            clean: false,
+        })?;
+        self.oldest = oldest;
+        let freed: Vec<LogFile> = self.write_files().drain(..count).collect();
+        for freed in freed {
+            self.set_free(freed);
+        }
+        Ok(())
+    }
+
+    /// What cannot be kept or deleted stays where it is until the next start, which finds that it is not part of the log.
+    fn set_free(&mut self, freed: LogFile) {
         if freed.size == self.options.file_bytes && self.spares.len() < self.options.spare_files {
             let spare = self
                 .dir
                 .join(format!("{SPARE}{:016x}{SUFFIX}", freed.header.sequence));
-            self.fs
-                .rename(&freed.path, &spare)
-                .map_err(|e| StorageError::from_io("rename", &freed.path, e))?;
-            self.spares.push((spare, freed.size));
-        } else {
-            self.fs
-                .remove(&freed.path)
-                .map_err(|e| StorageError::from_io("remove", &freed.path, e))?;
+            if self.fs.rename(&freed.path, &spare).is_ok() {
+                self.spares.push((spare, freed.size));
+                return;
+            }
         }
-        // Before the next older file may go: a chain with a hole would look like damage.
-        self.fs
-            .sync_dir(&self.dir)
-            .map_err(|e| StorageError::from_io("sync the directory", &self.dir, e))
+        let _ = self.fs.remove(&freed.path);
+    }
+
+    fn sequence_at(&self, index: usize) -> Option<u64> {
+        Some(read_lock(&self.files).get(index)?.header.sequence)
+    }
+
+    /// The log ends here, in good order: everything before `end` is synced, and nothing will be written behind it.
+    pub(crate) fn close(&mut self, end: u64) -> Result<(), StorageError> {
+        self.ends.write(Ends {
+            oldest: self.oldest,
+            newest: self.sequence,
+            end,
+            clean: true,
+        })
     }
 
     /// Bytes of the files in use.
@@ -363,7 +404,9 @@ mod tests {
         ] {
             assert_eq!(sequence_of(foreign), None, "{foreign}");
         }
-        assert!(is_leftover("draft.tmp") && is_leftover("spare-0000000000000001.wal"));
+        assert!(
+            is_leftover("draft.tmp") && is_leftover("chain.tmp") && is_leftover("spare-0000000000000001.wal")
+        );
         assert!(!is_leftover(&file_name(1)));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file    = header page (4096 bytes, the header twice, in different sectors), blocks
-//! header  = magic 8 | version u32 | crc u32 | sequence u64 | base u64 | salt u64
+//! header  = magic 8 | version u32 | crc u32 | sequence u64 | base u64 | salt u64 | size u64 (version 1 had no size)
 //! block   = magic u32 | crc u32 | position u64 | length u32 | zero u32 | synced u64 | records
 //! record  = length u32 | header crc u32 | payload crc u32 | journal u64 | payload
 //! ```
@@ -16,7 +16,9 @@
 use super::{JournalId, Position};
 use crc32fast::Hasher;
 
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+/// The last version whose header does not state the file's size, and whose files no `chain` lists.
+pub(crate) const VERSION_WITHOUT_SIZE: u32 = 1;
 pub(crate) const FILE_HEADER: usize = 4096;
 pub(crate) const BLOCK_HEADER: usize = 32;
 pub(crate) const RECORD_HEADER: usize = 20;
@@ -26,7 +28,8 @@ pub(crate) const MAX_RECORD: usize = 1 << 30;
 const FILE_MAGIC: [u8; 8] = *b"LEVLOG\r\n";
 const BLOCK_MAGIC: [u8; 4] = [0xb1, 0x0c, 0x4c, 0xe7];
 const HEADER_COPIES: [usize; 2] = [0, 2048];
-const HEADER_LENGTH: usize = 40;
+const HEADER_LENGTH: usize = 48;
+const HEADER_LENGTH_WITHOUT_SIZE: usize = 40;
 
 /// What stands at the beginning of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub(crate) struct FileHeader {
     /// Position of the file's first block.
     pub base: u64,
     pub salt: u64,
+    /// How large the file was made, in bytes; 0 in files of version 1, which do not say.
+    pub size: u64,
 }
 
 /// Why a file header cannot be used.
@@ -76,7 +81,7 @@ impl FileHeader {
         copy.extend_from_slice(&FILE_MAGIC);
         copy.extend_from_slice(&VERSION.to_le_bytes());
         copy.extend_from_slice(&[0; 4]);
-        for number in [self.sequence, self.base, self.salt] {
+        for number in [self.sequence, self.base, self.salt, self.size] {
             copy.extend_from_slice(&number.to_le_bytes());
         }
         let crc = crc32fast::hash(&copy);
@@ -102,21 +107,29 @@ impl FileHeader {
 
     fn decode_copy(copy: &[u8]) -> Result<Self, BadHeader> {
         let bad = BadHeader::Unreadable;
-        let mut bytes: [u8; HEADER_LENGTH] = copy.try_into().map_err(|_| bad)?;
+        let version = u32_at(copy, 8).ok_or(bad)?;
+        let length = match version {
+            VERSION_WITHOUT_SIZE => HEADER_LENGTH_WITHOUT_SIZE,
+            _ => HEADER_LENGTH,
+        };
+        let mut bytes = copy.get(..length).ok_or(bad)?.to_vec();
         let crc = u32_at(&bytes, 12).ok_or(bad)?;
         bytes[12..16].fill(0);
         if bytes[..8] != FILE_MAGIC || crc32fast::hash(&bytes) != crc {
             return Err(bad);
         }
-        match u32_at(&bytes, 8) {
-            Some(VERSION) => {}
-            version => return Err(version.map_or(bad, BadHeader::Version)),
+        if version == 0 || version > VERSION {
+            return Err(BadHeader::Version(version));
         }
         let number = |at| u64_at(&bytes, at).ok_or(bad);
         Ok(Self {
             sequence: number(16)?,
             base: number(24)?,
             salt: number(32)?,
+            size: match version {
+                VERSION_WITHOUT_SIZE => 0,
+                _ => number(40)?,
+            },
         })
     }
 }
@@ -263,6 +276,7 @@ mod tests {
             sequence: 7,
             base: 1 << 40,
             salt: 0xfeed,
+            size: 1 << 20,
         };
         let page = header.encode();
         for lost in HEADER_COPIES {
@@ -271,7 +285,7 @@ mod tests {
             assert_eq!(FileHeader::decode(&page), Ok(header));
         }
         assert_eq!(FileHeader::decode(&page[..100]), Ok(header));
-        assert_eq!(FileHeader::decode(&page[..39]), Err(BadHeader::Unreadable));
+        assert_eq!(FileHeader::decode(&page[..47]), Err(BadHeader::Unreadable));
     }
 
     #[test]
@@ -280,6 +294,7 @@ mod tests {
             sequence: 7,
             base: 0,
             salt: 1,
+            size: 8192,
         }
         .encode();
         for at in HEADER_COPIES {
@@ -289,6 +304,19 @@ mod tests {
             page[at + 12..at + 16].copy_from_slice(&crc.to_le_bytes());
         }
         assert_eq!(FileHeader::decode(&page), Err(BadHeader::Version(9)));
+    }
+
+    #[test]
+    fn a_header_of_the_first_version_states_no_size() {
+        let mut page = vec![0; FILE_HEADER];
+        page[..8].copy_from_slice(&FILE_MAGIC);
+        page[8] = 1;
+        page[16] = 7;
+        page[32] = 9;
+        let crc = crc32fast::hash(&page[..HEADER_LENGTH_WITHOUT_SIZE]);
+        page[12..16].copy_from_slice(&crc.to_le_bytes());
+        let header = FileHeader::decode(&page).unwrap();
+        assert_eq!((header.sequence, header.salt, header.size), (7, 9, 0));
     }
 
     #[test]

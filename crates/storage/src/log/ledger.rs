@@ -54,9 +54,15 @@ impl Ledger {
         self.files.push_back(FileNeed { base, journals: 0 });
     }
 
-    /// True if nobody needs the oldest file.
-    pub(crate) fn oldest_is_free(&self) -> bool {
-        self.files.front().is_none_or(|file| file.journals == 0)
+    /// How many of the oldest files nobody needs; the newest one does not count.
+    pub(crate) fn free_files(&self) -> usize {
+        let older = self.files.len().saturating_sub(1);
+        let free = self
+            .files
+            .iter()
+            .take(older)
+            .take_while(|file| file.journals == 0);
+        free.count()
     }
 
     /// The oldest file is gone.
@@ -141,15 +147,15 @@ mod tests {
         assert_eq!(ledger.holders_of_oldest(), [JournalId(1), JournalId(2)]);
         ledger.release(JournalId(1), Position(61));
         assert_eq!(ledger.holders_of_oldest(), [JournalId(2)]);
-        assert!(!ledger.oldest_is_free());
+        assert_eq!(ledger.free_files(), 0);
         ledger.record(JournalId(2), Position(132));
         ledger.release(JournalId(2), Position(132));
-        assert!(ledger.oldest_is_free());
+        assert_eq!(ledger.free_files(), 1);
         assert_eq!(ledger.journals(), 1);
         ledger.drop_oldest();
         ledger.release(JournalId(2), Position(133));
         assert_eq!(ledger.journals(), 0);
-        assert!(ledger.oldest_is_free());
+        assert_eq!(ledger.free_files(), 0, "the newest file stays");
     }
 
     #[test]
@@ -159,7 +165,8 @@ mod tests {
         ledger.record(JournalId(1), Position(32));
         ledger.release(JournalId(1), Position(10));
         ledger.release(JournalId(9), Position(1000));
-        assert!(!ledger.oldest_is_free());
+        ledger.add_file(Position(100));
+        assert_eq!(ledger.free_files(), 0);
         assert_eq!(ledger.journals(), 1);
     }
 }

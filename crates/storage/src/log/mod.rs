@@ -1,9 +1,10 @@
 //! The node's one write-ahead log. Reading order: `format`, `pending` and `batch` (appending), `writer` (the thread),
-//! `ledger` and `mark` (what may go), `chain` (files) and `ahead` (the next one), `walk` and `recovery` (opening).
+//! `ledger` and `mark` (what may go), `chain` (files), `ends` (which of them belong to the log) and `ahead` (the next one), `walk` and `recovery` (opening).
 
 mod ahead;
 mod batch;
 mod chain;
+mod ends;
 mod format;
 mod ledger;
 mod mark;
@@ -18,8 +19,9 @@ pub use options::LogOptions;
 pub use recovery::{Cut, Damage, Recovery};
 
 use crate::error::StorageError;
-use crate::file_system::FileSystem;
+use crate::file_system::{FileSystem, create_dir_durably};
 use chain::{Chain, Files, read_record};
+use ends::EndsFile;
 use pending::Shared;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -71,9 +73,9 @@ impl<P: Send + 'static> Log<P> {
     /// [`recovery`](Self::recovery), which the caller must look at.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] if there is damage that may be anybody's and `options.quarantine` is not set;
-    /// [`StorageError::Version`] for a newer format; whatever the file system reports. Nothing has been changed then,
-    /// except that leftovers of a crash are removed; `replay` may have seen records if the file system failed late.
+    /// [`StorageError::Corrupt`] if there is damage that may be anybody's, [`StorageError::Incomplete`] if a file is missing, unless
+    /// `options.quarantine` is set; [`StorageError::Version`] for a newer format; whatever the file system reports. Nothing has been
+    /// changed after the first three; `replay` may have seen records if the file system failed late.
     pub fn open(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
@@ -81,15 +83,48 @@ impl<P: Send + 'static> Log<P> {
         callbacks: impl Callbacks<P>,
         replay: &mut dyn FnMut(JournalId, Position, &[u8]),
     ) -> Result<Self, StorageError> {
+        Self::open_if(fs, dir, options, callbacks, replay, &mut |_| Ok(()))
+    }
+
+    /// The same, if `accept` lets it: it is shown what was found after everything was replayed, and before anything is changed.
+    ///
+    /// # Errors
+    /// Those of [`Log::open`] and of `accept`.
+    pub fn open_if(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: LogOptions,
+        callbacks: impl Callbacks<P>,
+        replay: &mut dyn FnMut(JournalId, Position, &[u8]),
+        accept: &mut dyn FnMut(&Recovery) -> Result<(), StorageError>,
+    ) -> Result<Self, StorageError> {
+        create_dir_durably(fs.as_ref(), dir)?;
         let recovered = recovery::recover(fs.as_ref(), dir, &options, replay)?;
         let recovery::Recovered {
-            files,
+            found,
+            ends,
+            aside,
+            leftovers,
             mut ledger,
-            sequence,
             end,
             report,
         } = recovered;
-        let mut chain = Chain::new(fs, dir, options.clone(), files, sequence);
+        accept(&report)?;
+        for path in &leftovers {
+            fs.remove(path)
+                .map_err(|e| StorageError::from_io("remove", path, e))?;
+        }
+        for path in &aside {
+            recovery::set_aside(fs.as_ref(), path)?;
+        }
+        let ends = match ends {
+            Some(known) => known,
+            None => {
+                let ends = recovery::ends_of(&found, end);
+                (EndsFile::create(fs.as_ref(), dir, ends)?, ends)
+            }
+        };
+        let mut chain = Chain::new(fs, dir, options.clone(), found, ends);
         chain.roll(end, 0)?;
         ledger.add_file(Position(end));
         chain.trim_previous(end)?;
@@ -109,7 +144,7 @@ impl<P: Send + 'static> Log<P> {
         })
     }
 
-    /// Reads the log in `dir` as [`Log::open`] would, without a thread and without writing to it afterwards.
+    /// Reads the log in `dir` as [`Log::open`] would, and changes nothing.
     ///
     /// # Errors
     /// As [`Log::open`].
@@ -191,6 +226,12 @@ impl<P: Send + 'static> Log<P> {
     /// Bytes appended and not yet written. Cheap.
     pub fn pending_bytes(&self) -> usize {
         self.shared.pending_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Nothing before this position is in the log any more.
+    pub fn begin(&self) -> Position {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        Position(files.front().map_or(0, |file| file.header.base))
     }
 
     /// Bytes of all files.

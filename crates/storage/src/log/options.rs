@@ -15,9 +15,11 @@ pub struct LogOptions {
     pub make_ahead: bool,
     /// How long an append without a promise may stay unsynced, in milliseconds.
     pub lazy_sync_ms: u64,
-    /// Opens a log with damage that cannot be attributed to a journal, leaving out what cannot be read. Damage is
+    /// Opens a log with damage that cannot be attributed to a journal, or with files missing, leaving out what cannot be read. Damage is
     /// reported in any case; see [`Recovery`](super::Recovery).
     pub quarantine: bool,
+    /// The caller knows of something that only a log explains: one without any file is refused instead of begun anew.
+    pub must_exist: bool,
 }
 
 impl Default for LogOptions {
@@ -29,6 +31,7 @@ impl Default for LogOptions {
             make_ahead: true,
             lazy_sync_ms: 100,
             quarantine: false,
+            must_exist: false,
         }
     }
 }

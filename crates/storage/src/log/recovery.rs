@@ -3,19 +3,21 @@
 //! Two passes. The first reads everything and learns what is damaged and which journals released what; nothing is
 //! replayed before it is known that the log may be opened. The second replays.
 
-use super::chain::{LogFile, file_name, is_leftover, read_header, sequence_of};
+use super::chain::{FoundFiles, LogFile, file_name, is_leftover, read_header, sequence_of};
+use super::ends::{self, Ends, EndsFile};
 use super::format::FILE_HEADER;
 use super::ledger::Ledger;
 use super::mark::{MARKS, Mark, Released};
 use super::walk::{End, Found, walk};
 use super::{JournalId, LogOptions, Position};
 use crate::error::StorageError;
-use crate::file_system::{Access, FileSystem, create_dir_durably, read_full_at};
-use std::collections::{HashMap, VecDeque};
+use crate::file_system::{Access, FileSystem, read_full_at};
+use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What opening a log found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovery {
     /// Records replayed.
     pub records: u64,
@@ -25,9 +27,24 @@ pub struct Recovery {
     pub cut: Option<Cut>,
     /// The log had been closed in good order.
     pub clean: bool,
-    /// What was durable once and cannot be read any more. A damaged journal's records are replayed up to the damage and
-    /// not behind it: whoever owns it must set it aside, and not go on as if nothing had happened.
+    /// Where the log ended, and goes on.
+    pub end: Position,
+    /// What was durable once and cannot be read any more. Everything else is replayed, what lies behind the damage too: whoever
+    /// owns a damaged journal must be able to do without some of its records.
     pub damage: Vec<Damage>,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self {
+            records: 0,
+            bytes: 0,
+            cut: None,
+            clean: false,
+            end: Position(0),
+            damage: Vec::new(),
+        }
+    }
 }
 
 /// The end of an interrupted write.
@@ -52,6 +69,18 @@ pub struct Damage {
 }
 
 impl Damage {
+    /// A file that tells of all journals is lost.
+    fn of_all(file: PathBuf, error: &StorageError) -> Self {
+        Self {
+            file,
+            offset: 0,
+            length: 0,
+            position: Position(0),
+            journal: None,
+            what: error.to_string(),
+        }
+    }
+
     fn error(&self) -> StorageError {
         StorageError::Corrupt {
             file: self.file.clone(),
@@ -64,10 +93,14 @@ impl Damage {
 
 /// What recovery hands to the log.
 pub(crate) struct Recovered {
-    pub files: VecDeque<LogFile>,
+    pub found: FoundFiles,
+    /// `None` in a new log, and in one of a version that had no such file.
+    pub ends: Option<(EndsFile, Ends)>,
+    /// Files that cannot be used.
+    pub aside: Vec<PathBuf>,
+    /// Files that a crash left behind and nobody needs.
+    pub leftovers: Vec<PathBuf>,
     pub ledger: Ledger,
-    /// Highest sequence number ever seen.
-    pub sequence: u64,
     /// Where the log goes on.
     pub end: u64,
     pub report: Recovery,
@@ -79,21 +112,27 @@ struct Survey {
     released: Released,
     damage: Vec<Damage>,
     ends: Vec<End>,
+    aside: Vec<PathBuf>,
 }
 
-/// Reads the log in `dir` and replays it.
+/// Reads the log in `dir` and replays it. Changes nothing.
 pub(crate) fn recover(
     fs: &dyn FileSystem,
     dir: &Path,
     options: &LogOptions,
     replay: &mut dyn FnMut(JournalId, Position, &[u8]),
 ) -> Result<Recovered, StorageError> {
-    let mut listing = list(fs, dir)?;
     let mut survey = Survey::default();
-    let mut files = open_files(fs, &mut listing, options, &mut survey)?;
-    let mut buffer = Vec::new();
-    for at in 0..files.len() {
-        survey_file(&files, at, &mut buffer, &mut survey)?;
+    let mut listing = list(fs, dir, options, &mut survey)?;
+    let files = open_files(fs, &listing, options, &mut survey)?;
+    listing.check(dir, &files, options, &mut survey)?;
+    let mut chain = FilesRead {
+        files,
+        ends: listing.ends.as_ref().map(|(_, ends)| *ends),
+        buffer: Vec::new(),
+    };
+    for at in 0..chain.files.len() {
+        chain.survey(at, &mut survey)?;
     }
     survey.damage.retain(|damage| {
         damage
@@ -110,59 +149,158 @@ pub(crate) fn recover(
     }
     let mut ledger = Ledger::default();
     let mut report = Recovery::default();
-    let holes = first_holes(&survey.damage);
-    for at in 0..files.len() {
-        ledger.add_file(Position(files[at].header.base));
-        replay_file(
-            &files,
-            at,
-            &mut buffer,
-            &survey.released,
-            &holes,
-            &mut ledger,
-            &mut report,
-            replay,
-        )?;
+    for at in 0..chain.files.len() {
+        ledger.add_file(Position(chain.files[at].header.base));
+        chain.replay(at, &survey.released, &mut ledger, &mut report, replay)?;
     }
-    let end = finish(&mut files, &survey, &mut report)?;
+    let end = chain.finish(&survey, &mut report);
     report.damage = survey.damage;
+    report.end = Position(end);
     Ok(Recovered {
-        files,
+        found: FoundFiles {
+            files: chain.files,
+            sequence: listing.sequence,
+        },
+        ends: listing.ends.take(),
+        aside: survey.aside,
+        leftovers: listing.leftovers,
         ledger,
-        sequence: listing.sequence,
         end,
         report,
     })
 }
 
-/// The log's files by sequence number.
+/// The ends of a chain that nobody has written down yet.
+pub(crate) fn ends_of(found: &FoundFiles, end: u64) -> Ends {
+    let oldest = found.files.front().map(|file| file.header.sequence);
+    Ends {
+        oldest: oldest.unwrap_or(found.sequence + 1),
+        newest: found.sequence,
+        end,
+        clean: false,
+    }
+}
+
+/// What lies in the log's directory.
 struct Listing {
+    /// The log's files by sequence number.
     files: Vec<(u64, PathBuf)>,
+    leftovers: Vec<PathBuf>,
+    ends: Option<(EndsFile, Ends)>,
+    /// The highest sequence number ever used.
     sequence: u64,
 }
 
-fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Listing, StorageError> {
-    create_dir_durably(fs, dir)?;
-    let names = fs.list(dir).map_err(|e| StorageError::from_io("list", dir, e))?;
+fn list(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    options: &LogOptions,
+    survey: &mut Survey,
+) -> Result<Listing, StorageError> {
+    let names = match fs.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(|e| StorageError::from_io("list", dir, e))?,
+    };
+    let ends = match EndsFile::open(fs, dir) {
+        Err(error @ StorageError::Corrupt { .. }) if options.quarantine => {
+            survey.damage.push(Damage::of_all(dir.join(ends::NAME), &error));
+            None
+        }
+        ends => ends?,
+    };
+    let known = ends.as_ref().map(|(_, ends)| *ends);
     let mut files = Vec::new();
+    let mut leftovers = Vec::new();
     for name in names {
         let path = dir.join(&name);
-        if is_leftover(&name) {
-            fs.remove(&path)
-                .map_err(|e| StorageError::from_io("remove", &path, e))?;
-        } else if let Some(sequence) = sequence_of(&name) {
-            files.push((sequence, path));
+        match sequence_of(&name) {
+            // The crash came after it was taken out of the log and before it went.
+            Some(sequence) if known.is_some_and(|ends| sequence < ends.oldest) => leftovers.push(path),
+            Some(sequence) => files.push((sequence, path)),
+            None if is_leftover(&name) => leftovers.push(path),
+            None => {}
         }
     }
     files.sort_unstable();
-    let sequence = files.last().map_or(0, |(sequence, _)| *sequence);
-    Ok(Listing { files, sequence })
+    let highest = files.last().map_or(0, |(sequence, _)| *sequence);
+    Ok(Listing {
+        files,
+        leftovers,
+        ends,
+        sequence: highest.max(known.map_or(0, |ends| ends.newest)),
+    })
+}
+
+impl Listing {
+    /// Misses files that belong to the log.
+    fn check(
+        &self,
+        dir: &Path,
+        files: &VecDeque<LogFile>,
+        options: &LogOptions,
+        survey: &mut Survey,
+    ) -> Result<(), StorageError> {
+        let mut complaints = Vec::new();
+        let mut expected = match &self.ends {
+            Some((_, ends)) => ends.oldest,
+            None => self.files.first().map_or(1, |(sequence, _)| *sequence),
+        };
+        for (sequence, _) in &self.files {
+            if *sequence > expected {
+                complaints.push(gap(expected, *sequence - 1, "before that one"));
+            }
+            expected = sequence + 1;
+        }
+        if expected <= self.sequence {
+            complaints.push(gap(expected, self.sequence, "the newest of all"));
+        }
+        if self.files.is_empty() && complaints.is_empty() && options.must_exist {
+            complaints.push("it has no file at all, but messages were stored beside it".to_owned());
+        }
+        // Files of the first version had no list.
+        if self.ends.is_none() && files.iter().any(|file| file.header.size > 0) && survey.damage.is_empty() {
+            complaints.push(format!(
+                "the file '{}' is missing, which says what belongs to the log",
+                ends::NAME
+            ));
+        }
+        let Some(what) = complaints.first() else {
+            return Ok(());
+        };
+        if !options.quarantine {
+            return Err(StorageError::Incomplete {
+                dir: dir.to_owned(),
+                what: what.clone(),
+            });
+        }
+        survey.damage.extend(complaints.into_iter().map(|what| Damage {
+            file: dir.to_owned(),
+            offset: 0,
+            length: 0,
+            position: Position(0),
+            journal: None,
+            what,
+        }));
+        Ok(())
+    }
+}
+
+/// Says which files are missing.
+fn gap(first: u64, last: u64, which: &str) -> String {
+    match first == last {
+        true => format!("{} is missing ({which})", file_name(first)),
+        false => format!(
+            "{} to {} are missing ({which})",
+            file_name(first),
+            file_name(last)
+        ),
+    }
 }
 
 /// Opens every file and checks that the chain makes sense.
 fn open_files(
     fs: &dyn FileSystem,
-    listing: &mut Listing,
+    listing: &Listing,
     options: &LogOptions,
     survey: &mut Survey,
 ) -> Result<VecDeque<LogFile>, StorageError> {
@@ -190,7 +328,7 @@ fn open_files(
             Err(StorageError::Corrupt {
                 file, offset, what, ..
             }) if options.quarantine => {
-                set_aside(fs, path)?;
+                survey.aside.push(path.clone());
                 let position = Position(files.back().map_or(0, |file| file.header.base));
                 survey.damage.push(Damage {
                     file,
@@ -204,11 +342,22 @@ fn open_files(
             Err(error) => return Err(error),
         }
     }
+    if let Some(last) = files.back().filter(|last| last.size < last.header.size) {
+        // It got its whole size before it got its name, so this is no crash's doing.
+        survey.damage.push(Damage {
+            file: last.path.clone(),
+            offset: last.size,
+            length: last.header.size - last.size,
+            position: Position(last.header.base + last.size.saturating_sub(FILE_HEADER as u64)),
+            journal: None,
+            what: format!("it was cut short, its size was {} bytes", last.header.size),
+        });
+    }
     Ok(files)
 }
 
 /// Renames a file that cannot be used, so that the next start does not stumble over it and nobody deletes it.
-fn set_aside(fs: &dyn FileSystem, path: &Path) -> Result<(), StorageError> {
+pub(crate) fn set_aside(fs: &dyn FileSystem, path: &Path) -> Result<(), StorageError> {
     let aside = path.with_extension("wal.damaged");
     fs.rename(path, &aside)
         .map_err(|e| StorageError::from_io("rename", path, e))
@@ -223,28 +372,38 @@ fn load(file: &LogFile, buffer: &mut Vec<u8>) -> Result<(), StorageError> {
     Ok(())
 }
 
-fn next_base(files: &VecDeque<LogFile>, at: usize) -> Option<u64> {
-    files.get(at + 1).map(|file| file.header.base)
+/// The files while they are read.
+struct FilesRead {
+    files: VecDeque<LogFile>,
+    ends: Option<Ends>,
+    buffer: Vec<u8>,
 }
 
-fn survey_file(
-    files: &VecDeque<LogFile>,
-    at: usize,
-    buffer: &mut Vec<u8>,
-    survey: &mut Survey,
-) -> Result<(), StorageError> {
-    let file = &files[at];
-    load(file, buffer)?;
-    let Survey {
-        released,
-        damage,
-        ends,
-    } = survey;
-    let end = walk(
-        buffer,
-        &file.header,
-        next_base(files, at),
-        &mut |found| match found {
+impl FilesRead {
+    /// Where file `at` ended, if that is known: where the next one took over, or where the log was closed.
+    fn until(&self, at: usize) -> Option<u64> {
+        let header = &self.files.get(at)?.header;
+        let next = self.files.get(at + 1).map(|file| &file.header);
+        let closed = self
+            .ends
+            .filter(|ends| ends.newest == header.sequence && ends.clean);
+        match next {
+            Some(next) => (next.sequence == header.sequence + 1).then_some(next.base),
+            None => closed.map(|ends| ends.end),
+        }
+    }
+
+    fn survey(&mut self, at: usize, survey: &mut Survey) -> Result<(), StorageError> {
+        let until = self.until(at);
+        let file = &self.files[at];
+        load(file, &mut self.buffer)?;
+        let Survey {
+            released,
+            damage,
+            ends,
+            ..
+        } = survey;
+        let end = walk(&self.buffer, &file.header, until, &mut |found| match found {
             Found::Record {
                 journal: MARKS,
                 position,
@@ -268,89 +427,67 @@ fn survey_file(
                 journal,
                 what: what.to_owned(),
             }),
-        },
-    );
-    ends.push(end);
-    Ok(())
-}
-
-/// For each damaged journal, where its first hole is.
-fn first_holes(damage: &[Damage]) -> HashMap<JournalId, Position> {
-    let mut holes = HashMap::new();
-    for damage in damage {
-        if let Some(journal) = damage.journal {
-            let first = holes.entry(journal).or_insert(damage.position);
-            *first = damage.position.min(*first);
-        }
+        });
+        ends.push(end);
+        Ok(())
     }
-    holes
-}
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the second pass uses everything the first one learned"
-)]
-fn replay_file(
-    files: &VecDeque<LogFile>,
-    at: usize,
-    buffer: &mut Vec<u8>,
-    released: &Released,
-    holes: &HashMap<JournalId, Position>,
-    ledger: &mut Ledger,
-    report: &mut Recovery,
-    replay: &mut dyn FnMut(JournalId, Position, &[u8]),
-) -> Result<(), StorageError> {
-    let file = &files[at];
-    load(file, buffer)?;
-    walk(buffer, &file.header, next_base(files, at), &mut |found| {
-        let (journal, position, payload) = match found {
-            Found::Record {
-                journal,
-                position,
-                payload,
-            } => (journal, position, payload),
-            Found::Damage {
-                offset,
-                journal: Some(journal),
-                ..
-            } => {
-                // Damage pins its file until the journal is released: a second start must not find it healed.
-                let position = Position(file.header.base + (offset - FILE_HEADER) as u64);
-                if !released.covers(journal, position) {
-                    ledger.record(journal, position);
+    fn replay(
+        &mut self,
+        at: usize,
+        released: &Released,
+        ledger: &mut Ledger,
+        report: &mut Recovery,
+        replay: &mut dyn FnMut(JournalId, Position, &[u8]),
+    ) -> Result<(), StorageError> {
+        let until = self.until(at);
+        let file = &self.files[at];
+        load(file, &mut self.buffer)?;
+        walk(&self.buffer, &file.header, until, &mut |found| {
+            let (journal, position, payload) = match found {
+                Found::Record {
+                    journal,
+                    position,
+                    payload,
+                } => (journal, position, payload),
+                Found::Damage {
+                    offset,
+                    journal: Some(journal),
+                    ..
+                } => {
+                    // Damage pins its file until the journal is released: a second start must not find it healed.
+                    let position = Position(file.header.base + (offset - FILE_HEADER) as u64);
+                    if !released.covers(journal, position) {
+                        ledger.record(journal, position);
+                    }
+                    return;
                 }
+                Found::Damage { .. } => return,
+            };
+            if journal == MARKS || released.covers(journal, position) {
                 return;
             }
-            Found::Damage { .. } => return,
-        };
-        if journal == MARKS || released.covers(journal, position) {
-            return;
-        }
-        ledger.record(journal, position);
-        if holes.get(&journal).is_none_or(|hole| position < *hole) {
+            ledger.record(journal, position);
             report.records += 1;
             report.bytes += payload.len() as u64;
             replay(journal, position, payload);
-        }
-    });
-    Ok(())
-}
-
-/// Learns where the log ends.
-fn finish(
-    files: &mut VecDeque<LogFile>,
-    survey: &Survey,
-    report: &mut Recovery,
-) -> Result<u64, StorageError> {
-    let (Some(last), Some(end)) = (files.back_mut(), survey.ends.last()) else {
-        return Ok(0);
-    };
-    report.clean = end.clean;
-    if end.torn {
-        report.cut = Some(Cut {
-            file: last.path.clone(),
-            offset: end.offset as u64,
         });
+        Ok(())
     }
-    Ok(last.header.base + (end.offset - FILE_HEADER) as u64)
+
+    /// Learns where the log ends.
+    fn finish(&self, survey: &Survey, report: &mut Recovery) -> u64 {
+        let known = self.ends.map_or(0, |ends| ends.end);
+        let (Some(last), Some(end)) = (self.files.back(), survey.ends.last()) else {
+            return known;
+        };
+        report.clean = end.clean;
+        if end.torn {
+            report.cut = Some(Cut {
+                file: last.path.clone(),
+                offset: end.offset as u64,
+            });
+        }
+        known.max(last.header.base + (end.offset - FILE_HEADER) as u64)
+    }
 }

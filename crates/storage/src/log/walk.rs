@@ -231,6 +231,7 @@ mod tests {
         sequence: 1,
         base: 500,
         salt: 0xa11ce,
+        size: 0,
     };
 
     /// A block with one record, as it stands at `position`.

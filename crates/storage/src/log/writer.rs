@@ -228,10 +228,12 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
     /// Frees the oldest files that nobody needs. Only after a sync: the ledger knows of releases as soon as they are
     /// written, and the snapshots they rely on must be durable before anything goes.
     fn free_files(&mut self) -> Result<(), StorageError> {
-        while self.ledger.oldest_is_free() && self.chain.has_older() {
-            self.chain.free_oldest()?;
-            self.ledger.drop_oldest();
+        let free = self.ledger.free_files();
+        if free == 0 {
+            return Ok(());
         }
+        self.chain.free_oldest(free)?;
+        (0..free).for_each(|_| self.ledger.drop_oldest());
         self.shared.size.store(self.chain.size(), Ordering::Relaxed);
         Ok(())
     }
@@ -267,7 +269,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         write_all_at(last.file.as_ref(), &block, offset)
             .map_err(|e| StorageError::from_io("write", &last.path, e))?;
         self.written += length;
-        self.sync()
+        self.sync()?;
+        self.chain.close(self.written)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Open segment files, with a bound: queues may be many more than file descriptors.
 
-use crate::error::StorageError;
+use crate::error::{StorageError, out_of_descriptors};
 use crate::file_system::{Access, File, FileSystem, read_full_at};
 use std::collections::HashMap;
 use std::io;
@@ -87,11 +87,22 @@ impl Descriptors {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Opens a file; if the process has no descriptor left, all that nobody uses are given back first.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let opened = self.fs.open(path, access);
+        match &opened {
+            Err(error) if out_of_descriptors(error) => {
+                self.lock().files.clear();
+                self.fs.open(path, access)
+            }
+            _ => opened,
+        }
+    }
+
     /// A new, empty file.
     pub(crate) fn create(&self, key: SegmentKey) -> Result<Arc<dyn File>, StorageError> {
         let path = self.path(key);
         let file = self
-            .fs
             .open(&path, Access::Create)
             .map_err(|e| StorageError::from_io("create", &path, e))?;
         self.keep(key, file.clone());
@@ -110,7 +121,7 @@ impl Descriptors {
             }
         }
         let path = self.path(key);
-        let file = self.fs.open(&path, Access::Write).map_err(|e| match e.kind() {
+        let file = self.open(&path, Access::Write).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => StorageError::Gone {
                 what: format!("{} does not exist", path.display()),
             },
@@ -137,6 +148,15 @@ impl Descriptors {
         open.clock += 1;
         let now = open.clock;
         open.files.insert(key, (file, now));
+    }
+
+    /// Moves the file to another folder on the same file system.
+    pub(crate) fn move_to(&self, key: SegmentKey, dir: &Path) -> Result<(), StorageError> {
+        let path = self.path(key);
+        let name = path.file_name().unwrap_or_default();
+        self.fs
+            .rename(&path, &dir.join(name))
+            .map_err(|e| StorageError::from_io("rename", &path, e))
     }
 
     /// Closes the file, as soon as nobody uses it, and deletes it.

@@ -124,6 +124,13 @@ impl Segments {
         }
     }
 
+    /// Nothing that the owner appended since the last sync needs to be durable: its files are not kept open for that.
+    pub fn let_go(&self, owner: u64) {
+        if let Some(owner) = self.owner(owner) {
+            owner.let_go();
+        }
+    }
+
     /// One entry, verified. Takes no lock that appends hold.
     ///
     /// # Errors
@@ -170,21 +177,35 @@ impl Segments {
         self.owner(owner).is_some_and(|owner| owner.books().add(place))
     }
 
-    /// At start, after all adoptions: deletes what nobody adopted.
+    /// True if no owner has a file.
+    pub fn is_empty(&self) -> bool {
+        let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
+        owners.values().all(|owner| owner.books().is_empty())
+    }
+
+    /// At start, after all adoptions: deletes what nobody adopted, or moves it to the folder that `aside` names for the owner. Returns
+    /// how many files were deleted and moved.
     ///
     /// # Errors
-    /// The first failure to delete; what could be deleted is.
-    pub fn sweep(&self) -> Result<(), StorageError> {
+    /// The first failure; what could be done is.
+    pub fn sweep(&self, aside: &dyn Fn(u64) -> Option<PathBuf>) -> Result<(usize, usize), StorageError> {
         let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
         let mut outcome = Ok(());
-        owners.retain(|_, owner| match owner.sweep(&self.around()) {
-            Ok(empty) => !empty,
-            Err(error) => {
-                outcome = Err(error);
-                true
+        let (mut deleted, mut moved) = (0, 0);
+        owners.retain(|id, owner| {
+            let aside = aside(*id);
+            match owner.sweep(&self.around(), aside.as_deref()) {
+                Ok((files, empty)) => {
+                    *(if aside.is_some() { &mut moved } else { &mut deleted }) += files;
+                    !empty
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    true
+                }
             }
         });
-        outcome
+        outcome.map(|()| (deleted, moved))
     }
 
     /// Deletes everything of an owner.

@@ -5,7 +5,7 @@ use super::descriptors::{Descriptors, HEADER, SegmentKey, encode_header};
 use super::place::TRAILER;
 use super::{Place, SegmentOptions};
 use crate::error::StorageError;
-use crate::file_system::{File, FileSystem, write_all_at};
+use crate::file_system::{File, FileSystem, create_dir_durably, write_all_at};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -256,6 +256,13 @@ impl Owner {
         outcome
     }
 
+    /// Forgets what would have to be synced.
+    pub(crate) fn let_go(&self) {
+        let mut tail = self.tail();
+        tail.dirty = Vec::new();
+        tail.buffer = Vec::new();
+    }
+
     fn sync_files(
         &self,
         around: &Around<'_>,
@@ -319,10 +326,21 @@ impl Owner {
         books.take_if_dead(segment)
     }
 
-    /// Deletes files without adopted entries. True if the owner has none left.
-    pub(crate) fn sweep(&self, around: &Around<'_>) -> Result<bool, StorageError> {
+    /// Deletes files without adopted entries, or moves them to `aside`. Returns how many, and whether the owner has none left.
+    pub(crate) fn sweep(
+        &self,
+        around: &Around<'_>,
+        aside: Option<&Path>,
+    ) -> Result<(usize, bool), StorageError> {
         let dead = self.books().take_dead();
-        self.delete(around, &dead)
+        if let Some(aside) = aside.filter(|_| !dead.is_empty()) {
+            create_dir_durably(around.fs, aside)?;
+            for segment in &dead {
+                around.descriptors.move_to(self.key(*segment), aside)?;
+            }
+            return Ok((dead.len(), self.delete(around, &[])?));
+        }
+        Ok((dead.len(), self.delete(around, &dead)?))
     }
 
     /// Deletes everything.

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use storage::{Callbacks, FileSystem, JournalId, Log, LogError, LogOptions, Position};
+use storage::{Callbacks, FileSystem, JournalId, Log, LogError, LogOptions, Position, Recovery};
 
 /// What the log told its owner.
 #[derive(Debug)]
@@ -79,6 +79,16 @@ pub fn open_in(fs: Arc<dyn FileSystem>, dir: &Path, options: LogOptions) -> Resu
     let mut replay = |journal, position, payload: &[u8]| replayed.push((journal, position, payload.to_vec()));
     let log = Log::open(fs, dir, options, Ear(Mutex::new(sender)), &mut replay)?;
     Ok(Opened { log, replayed, told })
+}
+
+/// Opens a log whose recovery `accept` must let pass.
+pub fn open_if(
+    fs: impl FileSystem + 'static,
+    options: LogOptions,
+    accept: &mut dyn FnMut(&Recovery) -> Result<(), LogError>,
+) -> Result<Log<u64>, LogError> {
+    let ear = Ear(Mutex::new(channel().0));
+    Log::open_if(Arc::new(fs), &dir(), options, ear, &mut |_, _, _| {}, accept)
 }
 
 impl Opened {

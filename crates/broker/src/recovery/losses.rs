@@ -1,0 +1,191 @@
+//! What a data directory has lost, in words for an operator: what is damaged or missing, and whose messages that concerns.
+
+use super::replay::Replay;
+use crate::broker::CATALOG_JOURNAL;
+use crate::pager::stored_place;
+use model::QueueId;
+use std::fmt;
+use storage::{Damage, JournalId, Recovery, Segments, StorageError};
+
+/// So many records of queues may be damaged without the node refusing to start.
+const TOLERATED: usize = 1;
+
+/// What is lost of one queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueLoss {
+    pub vhost: String,
+    pub name: String,
+    /// Messages that are there.
+    pub kept: u64,
+    /// Records of its journal that are missing between others.
+    pub records: u64,
+    /// How many messages those brought, at most.
+    pub messages: u64,
+    /// Pieces of its segments that cannot be read.
+    pub pieces: u64,
+}
+
+/// What a data directory has lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// What is damaged or missing.
+    pub found: Vec<String>,
+    /// Whole files are missing, or parts of which nobody knows whose they were.
+    pub anybodys: bool,
+    /// Records of definitions are missing.
+    pub definitions: bool,
+    /// Queues that lose something.
+    pub queues: Vec<QueueLoss>,
+    /// Messages of durable queues that are there.
+    pub kept: u64,
+    /// Journals of queues that no definition names.
+    pub nameless: usize,
+}
+
+impl Losses {
+    /// Whether there is nothing to tell.
+    pub fn is_nothing(&self) -> bool {
+        self.found.is_empty() && self.queues.is_empty()
+    }
+
+    /// Puts together what replay, recovery and the segments tell. Reads everything that lies in segments.
+    pub(super) fn of(replay: &Replay, recovery: &Recovery, segments: &Segments) -> Self {
+        let catalogs = |damage: &&Damage| damage.journal == Some(CATALOG_JOURNAL);
+        let mut losses = Self {
+            found: recovery.damage.iter().map(describe).collect(),
+            anybodys: recovery.damage.iter().any(|damage| damage.journal.is_none()),
+            definitions: replay.catalog.missing > 0 || recovery.damage.iter().any(|it| catalogs(&it)),
+            ..Self::default()
+        };
+        let view = replay.catalog.machine.view();
+        let mut named = 0;
+        for known in view.vhosts().flat_map(|vhost| vhost.queues()) {
+            let Some(queue) = replay.queues.get(&known.id) else {
+                continue;
+            };
+            named += 1;
+            let read = |place| segments.read(known.id.0, stored_place(place));
+            let pieces = queue
+                .machine
+                .places()
+                .filter(|place| read(*place).is_err())
+                .count() as u64;
+            let damaged = recovery
+                .damage
+                .iter()
+                .filter(|damage| damage.journal == Some(JournalId(known.id.0)));
+            let records = queue.missing.max(damaged.count() as u64);
+            let kept = queue.machine.status().persistent;
+            losses.kept += kept;
+            if records > 0 || pieces > 0 {
+                losses.queues.push(QueueLoss {
+                    vhost: known.vhost.to_string(),
+                    name: known.name.to_string(),
+                    kept,
+                    records,
+                    messages: queue.missing_messages,
+                    pieces,
+                });
+            }
+        }
+        losses.nameless = replay.queues.len() - named;
+        losses
+    }
+}
+
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for found in &self.found {
+            writeln!(f, "found: {found}")?;
+        }
+        if self.anybodys {
+            writeln!(
+                f,
+                "lost: whatever only the missing parts knew, of any queue and of the definitions"
+            )?;
+        }
+        if self.definitions {
+            writeln!(f, "lost: some definitions (users, queues, bindings)")?;
+        }
+        for queue in &self.queues {
+            writeln!(f, "lost: {queue}")?;
+        }
+        if self.nameless > 0 {
+            writeln!(
+                f,
+                "lost: the messages of {} queues whose definitions are gone",
+                self.nameless
+            )?;
+        }
+        write!(f, "kept: {} persistent messages", self.kept)
+    }
+}
+
+impl fmt::Display for QueueLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue '{}' in vhost '{}': ", self.name, self.vhost)?;
+        if self.records > 0 {
+            write!(f, "{} records of the log", self.records)?;
+            if self.messages > 0 {
+                write!(f, " with up to {} messages", self.messages)?;
+            }
+        }
+        if self.pieces > 0 {
+            let and = if self.records > 0 { ", " } else { "" };
+            write!(f, "{and}{} pieces of its segments", self.pieces)?;
+        }
+        write!(f, "; {} messages are kept", self.kept)
+    }
+}
+
+/// One piece of damage as a sentence.
+pub(super) fn describe(damage: &Damage) -> String {
+    let file = damage.file.display();
+    let Damage { offset, length, .. } = damage;
+    match damage.journal {
+        None if *length == 0 => format!("{file}: {}", damage.what),
+        None => format!(
+            "{file} is damaged at byte {offset} ({length} bytes): {}",
+            damage.what
+        ),
+        Some(CATALOG_JOURNAL) => format!(
+            "{file} is damaged at byte {offset} ({length} bytes of the definitions): {}",
+            damage.what
+        ),
+        Some(journal) => format!(
+            "{file} is damaged at byte {offset} ({length} bytes, journal {}): {}",
+            journal.0, damage.what
+        ),
+    }
+}
+
+/// Whether the node may start with this damage: one record of one queue is skipped and told of; for more, an operator is asked.
+///
+/// # Errors
+/// What is damaged, for the operator.
+pub(super) fn accept(replay: &Replay, recovery: &Recovery) -> Result<(), StorageError> {
+    let damage = &recovery.damage;
+    let refused = |what: String| Err(StorageError::Refused { what });
+    if let Some(damage) = damage.iter().find(|it| it.journal == Some(CATALOG_JOURNAL)) {
+        return refused(format!("definitions are lost: {}", describe(damage)));
+    }
+    let [damage] = damage.as_slice() else {
+        return match damage.first() {
+            Some(first) if damage.len() > TOLERATED => refused(format!(
+                "{} places of the log are damaged; the first: {}",
+                damage.len(),
+                describe(first)
+            )),
+            _ => Ok(()),
+        };
+    };
+    let queue = damage.journal.and_then(|it| replay.queues.get(&QueueId(it.0)));
+    // The first record of what a journal has may be the list of all that it holds.
+    match queue.and_then(|queue| queue.first()) {
+        Some((index, position)) if index > 2 && damage.position < position => refused(format!(
+            "the damaged record may be the list of all messages that a queue holds: {}",
+            describe(damage)
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,144 @@
+//! What replay makes of the log: the machines, and what their journals miss.
+
+use crate::broker::CATALOG_JOURNAL;
+use crate::caches::cache_of;
+use crate::ends::Ends;
+use crate::journal::{LocalJournal, entry};
+use crate::promise::Promise;
+use catalog::Catalog;
+use model::{Index, Machine, QueueId};
+use queue::fifo::{Classic, QueueSettings, Record};
+use queue::seen::{Seen, SeenSettings};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use storage::{JournalId, Log, Position};
+
+/// A machine under replay.
+pub(super) struct Replayed<M> {
+    pub machine: M,
+    next: Index,
+    positions: VecDeque<(Index, Position)>,
+    /// How many records are missing between those that were found.
+    pub missing: u64,
+    /// How many messages those may have brought, at most.
+    pub missing_messages: u64,
+    /// Records are missing before the next ones that bring messages.
+    behind_gap: bool,
+}
+
+impl<M> Replayed<M> {
+    pub(super) fn new(machine: M) -> Self {
+        Self {
+            machine,
+            next: 1,
+            positions: VecDeque::new(),
+            missing: 0,
+            missing_messages: 0,
+            behind_gap: false,
+        }
+    }
+
+    /// The record of this number comes next.
+    fn arrives(&mut self, index: Index) {
+        // What lies before the first one was released, or the first one is the journal's very first.
+        if !self.positions.is_empty() && index > self.next {
+            self.missing += index - self.next;
+            self.behind_gap = true;
+        }
+    }
+
+    fn note(&mut self, index: Index, position: Position) {
+        self.next = index + 1;
+        self.positions.push_back((index, position));
+    }
+
+    /// Where the first record lies, and its number.
+    pub(super) fn first(&self) -> Option<(Index, Position)> {
+        self.positions.front().copied()
+    }
+
+    pub(super) fn host<J>(
+        self,
+        log: &Arc<Log<Promise>>,
+        id: JournalId,
+        journal: impl FnOnce(LocalJournal) -> J,
+    ) -> (M, J) {
+        (
+            self.machine,
+            journal(LocalJournal::new(log.clone(), id, self.next, self.positions)),
+        )
+    }
+}
+
+impl Replayed<Classic<Ends>> {
+    /// Messages have numbers without gaps, apart from those that need no record.
+    fn count_missing_messages(&mut self, record: &Record) {
+        if let Record::Enqueued { first, .. } = record
+            && std::mem::take(&mut self.behind_gap)
+        {
+            self.missing_messages += first.saturating_sub(self.machine.status().next_seq);
+        }
+    }
+}
+
+/// Everything that replay collects.
+pub(super) struct Replay {
+    pub catalog: Replayed<Catalog<u64>>,
+    pub queues: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
+    pub caches: BTreeMap<QueueId, Replayed<Seen>>,
+    pub unreadable: Option<(JournalId, Position)>,
+}
+
+impl Replay {
+    pub(super) fn new() -> Self {
+        Self {
+            catalog: Replayed::new(Catalog::new()),
+            queues: BTreeMap::new(),
+            caches: BTreeMap::new(),
+            unreadable: None,
+        }
+    }
+
+    pub(super) fn take(&mut self, journal: JournalId, position: Position, payload: &[u8]) {
+        if self.record(journal, position, payload).is_none() && self.unreadable.is_none() {
+            self.unreadable = Some((journal, position));
+        }
+    }
+
+    fn record(&mut self, journal: JournalId, position: Position, payload: &[u8]) -> Option<()> {
+        let (index, record) = entry(payload)?;
+        if journal == CATALOG_JOURNAL {
+            let record = catalog::Record::decode(record)?;
+            self.catalog.arrives(index);
+            self.catalog.machine.apply(index, record);
+            self.catalog.note(index, position);
+        } else if let Some(id) = cache_of(journal) {
+            let any = SeenSettings {
+                size: u64::MAX,
+                lifetime_ms: None,
+            };
+            let cache = self.caches.entry(id);
+            let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
+            cache.machine.apply(index, queue::seen::Record::decode(record)?);
+            cache.note(index, position);
+        } else {
+            let queue = self
+                .queues
+                .entry(QueueId(journal.0))
+                .or_insert_with(|| Replayed::new(Classic::new(durable())));
+            let record = Record::decode(record)?;
+            queue.arrives(index);
+            queue.count_missing_messages(&record);
+            queue.machine.apply(index, record);
+            queue.note(index, position);
+        }
+        Some(())
+    }
+}
+
+fn durable() -> QueueSettings {
+    QueueSettings {
+        durable: true,
+        ..QueueSettings::default()
+    }
+}

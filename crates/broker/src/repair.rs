@@ -1,0 +1,71 @@
+//! Makes a data directory that has lost something whole again: what is left is written anew, and what was there before is kept aside.
+
+use crate::broker::Broker;
+use crate::caches::cache_of;
+use crate::options::{OpenError, Options};
+use crate::recovery::{LOG, Losses, SET_ASIDE, survey};
+use model::QueueId;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use storage::{Disk, StorageError};
+
+/// How often all journals are asked to write themselves anew. Once does, unless a disk is slow.
+const ROUNDS: usize = 20;
+
+/// Looks what a data directory has lost, shows it to `agree`, and goes on without that if the answer is true. Returns the folder that
+/// keeps what was there before. The node must not run.
+///
+/// # Errors
+/// The data directory is in use, or cannot be read or written.
+pub fn repair(
+    mut options: Options,
+    agree: impl FnOnce(&Losses) -> bool,
+) -> Result<Option<PathBuf>, OpenError> {
+    let losses = survey(&options)?;
+    if !agree(&losses) || losses.is_nothing() {
+        return Ok(None);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let aside = options.data_dir.join(SET_ASIDE).join(now.as_secs().to_string());
+    // The log's files are about to be used again.
+    storage::copy_files(&Disk, &options.data_dir.join(LOG), &aside.join(LOG)).map_err(OpenError::Storage)?;
+    options.set_aside = Some(aside.clone());
+    options.create_defaults = false;
+    let broker = Broker::open(options)?;
+    let written = broker.write_all_anew();
+    broker.close();
+    written.map_err(OpenError::Storage)?;
+    Ok(Some(aside))
+}
+
+impl Broker {
+    /// Has every journal write down what it holds, so that no file of the log that was there before is needed.
+    fn write_all_anew(&self) -> Result<(), StorageError> {
+        let node = self.node();
+        let before = node.log.end();
+        for journal in node.log.recovery().damage.iter().filter_map(|it| it.journal) {
+            let known = cache_of(journal).is_some() || self.registry().get(QueueId(journal.0)).is_some();
+            if !known && journal != crate::broker::CATALOG_JOURNAL {
+                node.log.forget(journal);
+            }
+        }
+        for _ in 0..ROUNDS {
+            self.registry()
+                .all()
+                .iter()
+                .for_each(|queue| queue.checkpoint(before));
+            self.topology().checkpoint();
+            node.caches.restate_all(node);
+            node.pager.wait();
+            // The second one comes after the first one's consequences.
+            node.log.sync()?;
+            node.log.sync()?;
+            if node.log.begin() >= node.log.recovery().end {
+                return Ok(());
+            }
+        }
+        Err(StorageError::Gone {
+            what: "the log could not be written anew; nothing more is lost, try again".to_owned(),
+        })
+    }
+}
