@@ -14,11 +14,14 @@ use queue::fifo::{Place, Record, Request, Stored};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Instant;
-use storage::{Log, Position, Segments};
+use std::time::{Duration, Instant};
+use storage::{Log, Position, Segments, StorageError};
 
 /// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
 const REST: u32 = 3;
+
+/// How long a read that found no descriptor waits for one.
+const READ_AGAIN: Duration = Duration::from_millis(100);
 
 /// Where bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +147,7 @@ impl Shelves {
             let Job::Load { queue, first, at } = job else {
                 continue;
             };
-            let block = at.and_then(|at| self.block(&queue, at));
+            let block = at.and_then(|at| self.patient_block(&queue, at));
             queue.submit(Request::Loaded { first, block });
         }
     }
@@ -208,6 +211,8 @@ impl Shelves {
     /// Writes the pieces in order, one after the other, so that only one is in memory twice. What cannot be written is left out
     /// of the answer; the machine keeps it where it is.
     fn store(&self, queue: &Arc<Queue>, pieces: &[Page], durable: bool) {
+        // What a queue that is deleted still wanted written would never be deleted.
+        let pieces = if queue.is_retired() { &[] } else { pieces };
         let mut stored = Vec::with_capacity(pieces.len());
         let mut places = Vec::with_capacity(1);
         let mut result = Ok(());
@@ -237,6 +242,8 @@ impl Shelves {
         }
         if durable {
             result = result.and(self.segments.sync(queue.id.0).inspect_err(|_| stored.clear()));
+        } else {
+            self.segments.let_go(queue.id.0);
         }
         if let Err(error) = result {
             tracing::error!(area = "storage", "{queue:?} cannot be paged out: {error}");
@@ -276,16 +283,32 @@ impl Shelves {
         Some(bytes)
     }
 
+    /// Reads a block for delivery. Messages that are there must not be given up because the process has no descriptor at the moment:
+    /// it is tried again until there is one.
+    fn patient_block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
+        let mut told = false;
+        loop {
+            match self.fetch(queue.id, at) {
+                Err(error) if error.passes() && !queue.is_retired() => {
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::warn!(area = "storage", "{queue:?}: reading is tried again: {error}");
+                    }
+                    thread::park_timeout(READ_AGAIN);
+                }
+                read => {
+                    return told_of(
+                        queue,
+                        read.map_err(|error| error.to_string())
+                            .and_then(|it| decode(at, it)),
+                    );
+                }
+            }
+        }
+    }
+
     /// Reads a block; `None` if it cannot be read, and why is in the log.
     pub(crate) fn block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
-        self.read_block(queue.id, at)
-            .inspect_err(|reason| {
-                tracing::error!(
-                    area = "storage",
-                    "{queue:?}: messages are lost, they cannot be read back: {reason}"
-                )
-            })
-            .ok()
+        told_of(queue, self.read_block(queue.id, at))
     }
 
     /// Reads a block.
@@ -293,25 +316,36 @@ impl Shelves {
     /// # Errors
     /// It cannot be read, in words: what was moved or settled since somebody was told the place is gone from there.
     pub(crate) fn read_block(&self, queue: QueueId, at: ReadAt) -> Result<Arc<Block>, String> {
+        let bytes = self.fetch(queue, at).map_err(|error| error.to_string())?;
+        decode(at, bytes)
+    }
+
+    fn fetch(&self, queue: QueueId, at: ReadAt) -> Result<Vec<u8>, StorageError> {
         match at {
-            ReadAt::Log(position) => self
-                .log
-                .read(position)
-                .map_err(|error| error.to_string())
-                .and_then(
-                    |payload| match entry(&payload).and_then(|(_, record)| Record::decode(record)) {
-                        Some(Record::Enqueued { block, .. }) => Ok(block),
-                        _ => Err("the log entry is not the messages that were expected".to_string()),
-                    },
-                ),
-            ReadAt::Segment(place) => self
-                .segments
-                .read(queue.0, stored_place(place))
-                .map_err(|error| error.to_string())
-                .and_then(|bytes| {
-                    decode_entry(bytes).ok_or("the segment entry holds no messages".to_string())
-                }),
+            ReadAt::Log(position) => self.log.read(position),
+            ReadAt::Segment(place) => self.segments.read(queue.0, stored_place(place)),
         }
+    }
+}
+
+/// A block that was read, or a line of log.
+fn told_of(queue: &Queue, read: Result<Arc<Block>, String>) -> Option<Arc<Block>> {
+    read.inspect_err(|reason| {
+        tracing::error!(
+            area = "storage",
+            "{queue:?}: messages are lost, they cannot be read back: {reason}"
+        )
+    })
+    .ok()
+}
+
+fn decode(at: ReadAt, bytes: Vec<u8>) -> Result<Arc<Block>, String> {
+    match at {
+        ReadAt::Log(_) => match entry(&bytes).and_then(|(_, record)| Record::decode(record)) {
+            Some(Record::Enqueued { block, .. }) => Ok(block),
+            _ => Err("the log entry is not the messages that were expected".to_string()),
+        },
+        ReadAt::Segment(_) => decode_entry(bytes).ok_or("the segment entry holds no messages".to_string()),
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Queue {
     alarm: AtomicU64,
     /// See [`Queue::compares`].
     compares: AtomicBool,
+    /// It is deleted.
+    retired: AtomicBool,
     node: Arc<Node>,
 }
 
@@ -81,6 +83,7 @@ impl Queue {
             holding: Holding::default(),
             alarm: AtomicU64::new(u64::MAX),
             compares: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             node,
         });
         queue.publish_status(&queue.lock(), &mut Vec::new());
@@ -243,12 +246,18 @@ impl Queue {
 
     /// The queue is deleted: consumers are cancelled, later requests come to nothing.
     pub fn retire(self: &Arc<Self>) {
+        self.retired.store(true, Ordering::SeqCst);
         let (_, reply) = self.question_of_nobody();
         self.submit(Request::Retire {
             if_unused: false,
             if_empty: false,
             reply,
         });
+    }
+
+    /// See [`Queue::retire`].
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::SeqCst)
     }
 
     /// Ends a consumer. When this returns, every delivery to it is in its outbox and none will follow.
