@@ -6,6 +6,7 @@
 //! > 1 queue.declare queue=q durable        the client sends this on channel 1
 //! < 1 queue.declare-ok queue=q messages=0 consumers=0
 //! > 0 disk alarm                            the disk is full, from before the beginning
+//! > 0 memory alarm on                       memory is short from now on; `disk alarm off` and their like end it
 //! > 0 wait 500                              so many milliseconds pass for all connections
 //! B> 0 open                                 another connection, B, comes in (A is there from the beginning)
 //! ```
@@ -167,6 +168,20 @@ impl World {
         }
     }
 
+    /// What a line such as `0 memory alarm on` says.
+    fn switch_alarm(&mut self, text: &str) -> Option<()> {
+        let broker = &self.hall.broker;
+        match text {
+            "0 memory alarm on" => broker.set_memory_high_watermark(1),
+            "0 memory alarm off" => broker.set_memory_high_watermark(u64::MAX),
+            "0 disk alarm on" => broker.set_disk_free_limit(u64::MAX),
+            "0 disk alarm off" => broker.set_disk_free_limit(0),
+            _ => return None,
+        }
+        self.turn();
+        Some(())
+    }
+
     /// The next frame to this client, waited for.
     fn next(&mut self, letter: char) -> String {
         let until = Instant::now() + Duration::from_secs(5);
@@ -213,6 +228,12 @@ fn run(lines: &[(usize, &str)]) -> Result<(), String> {
             (">", "0 hang up") => {
                 let client = world.clients.get_mut(&letter).unwrap();
                 client.core.hung_up("as the story says", 0, &mut client.out);
+            }
+            (">", text) if text.contains(" alarm ") => {
+                if let Some((letter, bytes)) = batch.take() {
+                    world.send(letter, &bytes);
+                }
+                world.switch_alarm(text).ok_or(format!("line {number}: {text}"))?;
             }
             (">", text) if text.starts_with("0 wait ") => {
                 if let Some((letter, bytes)) = batch.take() {
