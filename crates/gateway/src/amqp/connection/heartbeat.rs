@@ -9,7 +9,7 @@ pub struct Heartbeat {
     interval: Millis,
     /// Something was written since the last look, other than a heartbeat.
     sent: bool,
-    /// What is written next is a heartbeat of ours.
+    /// What is written next is a heartbeat of ours, or ends the handshake.
     beating: bool,
     /// Something was read since the last look.
     received: bool,
@@ -31,11 +31,13 @@ pub enum Due {
 }
 
 impl Heartbeat {
-    /// For the agreed interval in seconds.
+    /// For the agreed interval in seconds, of a connection whose `connection.open-ok` is about to be written. That is no sign of life:
+    /// the first heartbeat comes half an interval after it. Clients that hang up after one silent interval would do so by race.
     pub fn new(interval_s: u16, now: Millis) -> Self {
         let interval = Millis::from(interval_s) * 1000;
         Self {
             interval,
+            beating: true,
             send_at: now + interval / 2,
             check_at: now + interval,
             ..Self::default()
@@ -102,6 +104,17 @@ mod tests {
         heartbeat.sent();
         heartbeat.sent();
         assert_eq!(heartbeat.due(15_000, false), Due::Nothing);
+    }
+
+    #[test]
+    fn the_end_of_the_handshake_is_no_reason_to_leave_out_the_first_beat() {
+        let mut heartbeat = Heartbeat::new(10, 0);
+        heartbeat.sent();
+        assert_eq!(heartbeat.due(5_000, false), Due::Send);
+        let mut heartbeat = Heartbeat::new(10, 0);
+        heartbeat.sent();
+        heartbeat.sent();
+        assert_eq!(heartbeat.due(5_000, false), Due::Nothing);
     }
 
     #[test]
