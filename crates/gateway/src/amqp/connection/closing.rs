@@ -1,4 +1,4 @@
-//! After the end: the answer to our `connection.close`, and what the hall still sends.
+//! After the end: the answer to our `connection.close`, the client's hanging up after its own, and what the hall still sends.
 
 use super::departed::Departures;
 use super::heartbeat::Millis;
@@ -68,6 +68,19 @@ impl Closing {
             .any(|window| window == CLOSE_OK);
         let kept = (bytes.len() - at).min(CLOSE_OK.len() - 1);
         (bytes.len() - kept, done)
+    }
+}
+
+/// How long a client that closed may take to hang up, with an agreed heartbeat of so many seconds: RabbitMQ's `CLOSING_TIMEOUT`, or the
+/// heartbeat if that is shorter.
+///
+/// The client hangs up first. Some read on while they close, and take an end of the stream right behind `connection.close-ok` for a
+/// loss of the connection (streadway/amqp 1.0.0 waits for itself for ever then).
+pub fn hang_up_by(now: Millis, heartbeat_s: u16) -> Millis {
+    let heartbeat = Millis::from(heartbeat_s) * 1000;
+    now + match heartbeat {
+        0 => PATIENCE,
+        _ => heartbeat.min(PATIENCE),
     }
 }
 
@@ -142,6 +155,12 @@ mod tests {
         let mut closing = Closing::new(0, 4096, false);
         assert_eq!(closing.input(&bytes, &mut Output::default()), (length, false));
         assert_eq!(closing.input(&CLOSE_OK, &mut Output::default()), (12, true));
+    }
+
+    #[test]
+    fn a_client_that_closed_has_thirty_seconds_to_hang_up_or_one_heartbeat() {
+        let by = [0, 2, 30, 60].map(|heartbeat_s| hang_up_by(1_000, heartbeat_s));
+        assert_eq!(by, [31_000, 3_000, 31_000, 31_000]);
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub enum Step {
     Stay,
     /// The connection stands.
     Open(Box<Open>),
+    /// The client closed and was answered: it hangs up next.
+    Closed,
     /// Hang up once everything is written.
     Finished,
 }
@@ -166,6 +168,7 @@ impl Greeting {
                     return (bytes.len(), Step::Finished);
                 }
                 Event::Failed { exception, told } => self.failed(&exception, told, &name, now),
+                Event::Closed if !self.refused => return (bytes.len(), Step::Closed),
                 Event::Closed => return (bytes.len(), Step::Finished),
             }
         }

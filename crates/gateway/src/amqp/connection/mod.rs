@@ -1,7 +1,7 @@
 //! A connection, without its socket and without a clock: bytes in, bytes out, and what the hall has for it in between.
 //!
 //! The stages: [`greeting`] (from the protocol header to `connection.open-ok`), [`open`] with [`events`] (everything after),
-//! [`closing`] (our own `connection.close` is out, its answer is awaited). [`output`] is what has to be written, [`heartbeat`]
+//! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up next). [`output`] is what has to be written, [`heartbeat`]
 //! the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
 
 mod closing;
@@ -68,6 +68,8 @@ enum Stage {
     Greeting(Box<Greeting>),
     Open(Box<Open>),
     Closing(Closing),
+    /// The client closed and was answered: what it still sends is dropped until it hangs up, or until then.
+    Closed(Millis),
     /// Hang up once everything is written.
     Finished,
 }
@@ -115,7 +117,7 @@ impl Core {
         match &self.stage {
             Stage::Greeting(greeting) => greeting.wants_input(),
             Stage::Open(open) => open.wants_input(out.len()),
-            Stage::Closing(_) => true,
+            Stage::Closing(_) | Stage::Closed(_) => true,
             Stage::Finished => false,
         }
     }
@@ -164,6 +166,7 @@ impl Core {
                     match step {
                         greeting::Step::Stay => return taken,
                         greeting::Step::Open(open) => self.stage = Stage::Open(open),
+                        greeting::Step::Closed => self.stage = Stage::Closed(greeting.until()),
                         greeting::Step::Finished => self.stage = Stage::Finished,
                     }
                 }
@@ -181,7 +184,7 @@ impl Core {
                     }
                     return taken + length;
                 }
-                Stage::Finished => return bytes.len(),
+                Stage::Closed(_) | Stage::Finished => return bytes.len(),
             }
         }
     }
@@ -226,12 +229,19 @@ impl Core {
                 self.name,
                 label(&open.ground.session)
             );
-            self.leave(now, out, Stage::Finished);
+            let until = closing::hang_up_by(now, open.ground.tuning.heartbeat_s);
+            self.leave(now, out, Stage::Closed(until));
             encode::method(out.bytes(), 0, &ConnectionCloseOk {});
         }
     }
 
     fn events(&mut self, events: &mut Vec<Event>, now: Millis, out: &mut Output) {
+        if matches!(self.stage, Stage::Closed(_))
+            && events.iter().any(|event| matches!(event, Event::Close(_)))
+        {
+            // The node stops: who was answered is not waited for.
+            self.stage = Stage::Finished;
+        }
         match (&mut self.stage, &mut self.remains) {
             (Stage::Open(open), _) => open.events(events, out),
             (_, Some(remains)) => remains.events(events),
@@ -276,6 +286,7 @@ impl Core {
                 .chain((open.ends_at < Millis::MAX).then_some(open.ends_at))
                 .min(),
             Stage::Closing(closing) => Some(closing.until()),
+            Stage::Closed(until) => Some(*until),
             Stage::Finished => None,
         };
         let remains = self.remains.as_ref().and_then(|remains| remains.until());
@@ -324,6 +335,7 @@ impl Core {
                 }
             }
             Stage::Closing(closing) if now >= closing.until() => self.stage = Stage::Finished,
+            Stage::Closed(until) if now >= *until => self.stage = Stage::Finished,
             _ => {}
         }
     }
@@ -376,7 +388,7 @@ impl Core {
                 self.leave(now, out, Stage::Finished);
             }
             Stage::Greeting(greeting) => greeting.hung_up(&self.name, why),
-            Stage::Closing(_) | Stage::Finished => {}
+            Stage::Closing(_) | Stage::Closed(_) | Stage::Finished => {}
         }
         self.stage = Stage::Finished;
         out.clear();
@@ -397,6 +409,12 @@ impl Core {
     /// True if there is nothing more to read or to expect; hang up once the output is written.
     pub fn is_finished(&self) -> bool {
         matches!(self.stage, Stage::Finished)
+    }
+
+    /// True if the client has nothing more to expect.
+    #[cfg(test)]
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self.stage, Stage::Closed(_) | Stage::Finished)
     }
 
     /// True if nothing is left to be done, not even without a socket.

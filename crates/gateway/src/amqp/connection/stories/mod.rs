@@ -15,6 +15,7 @@
 //! one connection arrive in one read.
 
 mod chaos;
+mod goodbye;
 mod language;
 mod unfinished;
 
@@ -250,7 +251,7 @@ fn run(lines: &[(usize, &str)]) -> Result<(), String> {
             }
             (_, "end") => {
                 world.turn();
-                if !world.clients[&letter].core.is_finished() {
+                if !world.clients[&letter].core.is_answered() {
                     return Err(format!("line {number}: it goes on"));
                 }
             }
