@@ -105,6 +105,7 @@ fn browsing_while_others_consume_shows_each_moment_and_disturbs_nobody() {
     let door = Door::open(&broker);
     fill(&door, "q");
     let settings = ConsumerSettings {
+        paused: false,
         no_ack: false,
         exclusive: false,
         prefetch: 50,

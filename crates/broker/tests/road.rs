@@ -52,6 +52,7 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
     let broker = Broker::open(options(&dir)).unwrap();
     let door = Door::open(&broker);
     let settings = ConsumerSettings {
+        paused: false,
         no_ack: true,
         exclusive: false,
         prefetch: 0,
@@ -97,6 +98,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
         }
         publisher.flush();
         let settings = ConsumerSettings {
+            paused: false,
             no_ack: false,
             exclusive: false,
             prefetch: 100,
@@ -151,6 +153,7 @@ fn a_stuck_message_does_not_keep_the_space_of_its_neighbours() {
     let segments = segment_files(&dir);
     let first = segments.iter().min().unwrap();
     let settings = ConsumerSettings {
+        paused: false,
         no_ack: false,
         exclusive: false,
         prefetch: 0,

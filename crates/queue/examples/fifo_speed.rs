@@ -39,6 +39,7 @@ fn clear(out: &mut Out) {
 
 fn consumer(fifo: &mut Fifo<Plain>, id: u64, no_ack: bool, prefetch: u32, out: &mut Out) {
     let settings = ConsumerSettings {
+        paused: false,
         no_ack,
         exclusive: false,
         prefetch,
@@ -293,6 +294,7 @@ fn drain(fifo: &mut Fifo<Plain>, disk: &mut Disk, out: &mut Out) -> u64 {
 
 fn consumer_with_backlog(fifo: &mut Fifo<Plain>, out: &mut Out) {
     let settings = ConsumerSettings {
+        paused: false,
         no_ack: false,
         exclusive: false,
         prefetch: 3000,

@@ -50,7 +50,7 @@ pub enum Request<E: Ends> {
     Flow { consumer: ConsumerId, bytes: u32 },
     /// From now on this consumer may hold so many unacknowledged messages; 0 is no limit.
     Limit { consumer: ConsumerId, prefetch: u32 },
-    /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up).
+    /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up, by itself or by others).
     Pause { consumer: ConsumerId },
     /// Undo `Pause`.
     Resume { consumer: ConsumerId },
@@ -100,6 +100,8 @@ pub struct ConsumerSettings {
     /// How many bytes may be on their way to its socket: the window that `Request::Flow` replenishes. Once used up it must
     /// be open again by a quarter before anything is delivered. With 0 nothing ever is.
     pub window: u32,
+    /// It begins as after `Request::Pause`.
+    pub paused: bool,
 }
 
 /// How a consumer settled messages.

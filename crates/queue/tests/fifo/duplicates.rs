@@ -25,7 +25,7 @@ proptest! {
             world.sorted = true;
             let mut came: Vec<u64> = Vec::new();
             if no_ack {
-                let settings = ConsumerSettings { no_ack, exclusive: false, prefetch: 0, priority: 0, window: 1 << 20 };
+                let settings = ConsumerSettings { paused: false, no_ack, exclusive: false, prefetch: 0, priority: 0, window: 1 << 20 };
                 let consumer = ConsumerId(1);
                 world.handle(Request::Consume { consumer, outlet: (), settings, reply: 0 });
             }

@@ -40,6 +40,7 @@ fn publish(world: &mut World, first: u64, priorities: &[u8]) -> Vec<Event> {
 
 fn consume(prefetch: u32) -> Request<Plain> {
     let settings = ConsumerSettings {
+        paused: false,
         no_ack: false,
         exclusive: false,
         prefetch,

@@ -267,6 +267,7 @@ impl Naive {
         }
         self.consumers.insert(id, no_ack);
         let settings = ConsumerSettings {
+            paused: false,
             no_ack,
             exclusive: false,
             prefetch,

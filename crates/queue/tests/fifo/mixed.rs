@@ -345,6 +345,7 @@ impl Naive {
             priority,
         });
         let settings = ConsumerSettings {
+            paused: false,
             no_ack: false,
             exclusive: false,
             prefetch,

@@ -561,7 +561,7 @@ proptest! {
         later in 0u64..60,
     ) {
         let consumer = consumer.map(|(no_ack, prefetch)| {
-            ConsumerSettings { no_ack, prefetch, exclusive: false, priority: 0, window: 1 << 30 }
+            ConsumerSettings { paused: false, no_ack, prefetch, exclusive: false, priority: 0, window: 1 << 30 }
         });
         let memory = if consumer.is_some() { 1 << 24 } else { memory };
         let mut model = Model::new(settings, memory, consumer);

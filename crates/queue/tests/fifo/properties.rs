@@ -90,6 +90,7 @@ fn consumer_settings() -> impl Strategy<Value = ConsumerSettings> {
     let window = prop_oneof![Just(1u32), 50u32..5_000, Just(1_000_000)];
     (any::<bool>(), prop_oneof![Just(0u32), 1u32..40], window).prop_map(|(no_ack, prefetch, window)| {
         ConsumerSettings {
+            paused: false,
             no_ack,
             exclusive: false,
             prefetch,
@@ -232,7 +233,7 @@ proptest! {
         let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { single_active, ..QueueSettings::default() });
         let mut line = Line { single: single_active, next: 1, ..Line::default() };
         for (id, (no_ack, prefetch, priority)) in (1..).zip(consumers) {
-            let settings = ConsumerSettings { no_ack, exclusive: false, prefetch, priority, window: 1 << 30 };
+            let settings = ConsumerSettings { paused: false, no_ack, exclusive: false, prefetch, priority, window: 1 << 30 };
             let consumer = ConsumerId(id);
             run(&mut fifo, Request::Consume { consumer, outlet: (), settings, reply: 0 });
             let limit = if no_ack || prefetch == 0 { usize::MAX } else { prefetch as usize };

@@ -191,6 +191,7 @@ impl Story {
                 consumer,
                 outlet: (),
                 settings: ConsumerSettings {
+                    paused: false,
                     no_ack: words.contains(&"no-ack"),
                     exclusive: words.contains(&"exclusive"),
                     prefetch: after(words, "prefetch").unwrap_or(0) as u32,

@@ -34,15 +34,13 @@ impl Channel {
             prefetch: self.prefetch.to_ask(self.prefetch.each),
             priority: asked.priority,
             window: WINDOW,
+            paused: self.prefetch.is_paused(),
         };
         let mut subscription = cx
             .ground
             .session
             .consume(self.id, &queue, settings)
             .map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
-        if self.prefetch.is_paused() && !it.no_ack {
-            subscription.pause();
-        }
         let tag = match it.consumer_tag {
             "" => generated_tag(),
             tag => tag.to_owned(),

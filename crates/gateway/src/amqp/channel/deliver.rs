@@ -35,9 +35,10 @@ impl Channel {
         Ok(())
     }
 
-    /// Pauses everyone who counts for the channel's own prefetch.
+    /// Pauses everyone: the channel's own prefetch is used up. Whoever does not acknowledge never counts for it, and waits all the same
+    /// (RabbitMQ's limiter).
     pub(super) fn pause_consumers(&self) {
-        for consumer in self.consumers.iter().filter(|consumer| !consumer.no_ack) {
+        for consumer in &self.consumers {
             consumer.subscription.pause();
         }
     }

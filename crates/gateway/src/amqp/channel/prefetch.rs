@@ -77,7 +77,7 @@ impl Prefetch {
         }
         self.turn = (self.turn + 1) % count;
         let (later, first) = consumers.split_at(self.turn);
-        for consumer in first.iter().chain(later).filter(|consumer| !consumer.no_ack) {
+        for consumer in first.iter().chain(later) {
             consumer.subscription.resume();
         }
     }

@@ -32,7 +32,7 @@ impl<E: Ends> Consumer<E> {
             in_flight: 0,
             window: i64::from(settings.window),
             choked: settings.window == 0,
-            paused: false,
+            paused: settings.paused,
             in_turn: false,
             batch: Ranges::new(),
         }
