@@ -5,7 +5,7 @@ import uuid
 import pytest
 from pika import spec
 
-from wire import B, Q, X, connected
+from wire import B, Q, X, connected, method_bytes
 
 RUN = uuid.uuid4().hex[:8]
 NAMES = {
@@ -230,7 +230,14 @@ def test_a_classic_type_is_equivalent_to_none(wire):
 
 
 def test_a_message_over_the_limit(wire):
-    wire.publish(1, "", N.plain, b"x" * (16777216 + 1))
+    method = B.Publish(exchange="", routing_key=N.plain)
+    content = wire.content(1, b"x" * (16777216 + 1))
+    wire.send_bytes(method_bytes(1, method) + content[:-9])
+    wire.socket.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        wire.read_frame()
+    wire.socket.settimeout(10)
+    wire.send_bytes(content[-9:])
     closed = wire.expect_channel_close(1)
     check(closed, 406, (60, 40), "PRECONDITION_FAILED - message size 16777217 is larger than configured max size 16777216")
 

@@ -32,9 +32,11 @@ enum State {
     /// The header of the content of this method.
     Header(MethodId),
     Body(Collecting),
-    /// Body frames of a message that was refused.
-    Refused {
+    /// A message that is too large, of which nothing is kept: so many bytes of its body are still to come.
+    TooLarge {
         method: MethodId,
+        size: u64,
+        most: u64,
         left: u64,
     },
 }
@@ -59,8 +61,8 @@ pub enum Step<'a> {
     Method(Method<'a>),
     /// A method with its whole content.
     Content(Content<'a>),
-    /// The message is refused: an error of the channel. The frames of its body may still be fed, and lead to
-    /// [`Step::More`] until they are through.
+    /// The message, which has come to its end, is refused: an error of the channel. As in RabbitMQ its publisher is not told before
+    /// all of it was sent; what came of its body was dropped.
     Refused(Exception),
 }
 
@@ -125,16 +127,29 @@ impl Assembler {
             )),
             (State::Header(id), part) => self.header(id, part, limits),
             (State::Body(collecting), Part::Body(piece)) => self.body(collecting, piece),
-            (State::Refused { method, left }, Part::Body(piece)) => {
+            (
+                State::TooLarge {
+                    method,
+                    size,
+                    most,
+                    left,
+                },
+                Part::Body(piece),
+            ) => {
                 let left = still_left(left, piece, method)?;
-                self.state = if left == 0 {
-                    State::Method
-                } else {
-                    State::Refused { method, left }
+                if left == 0 {
+                    self.state = State::Method;
+                    return Ok(Step::Refused(too_large(size, most, method)));
+                }
+                self.state = State::TooLarge {
+                    method,
+                    size,
+                    most,
+                    left,
                 };
                 Ok(Step::More)
             }
-            (State::Body(Collecting { method, .. }) | State::Refused { method, .. }, _) => Err(unexpected(
+            (State::Body(Collecting { method, .. }) | State::TooLarge { method, .. }, _) => Err(unexpected(
                 "expected content body, got non content body frame instead".into(),
                 method,
             )),
@@ -179,15 +194,13 @@ impl Assembler {
         };
         check_header(&header, method)?;
         if header.body_size > limits.message_bytes {
-            self.state = State::Refused {
+            self.state = State::TooLarge {
                 method,
+                size: header.body_size,
+                most: limits.message_bytes,
                 left: header.body_size,
             };
-            return Ok(Step::Refused(too_large(
-                header.body_size,
-                limits.message_bytes,
-                method,
-            )));
+            return Ok(Step::More);
         }
         Properties::check(header.properties, limits)
             .map_err(|error| Exception::new(ReplyCode::SyntaxError, error.to_string(), method))?;

@@ -166,6 +166,31 @@ fn a_message_above_the_limit_costs_the_channel_and_its_body_is_passed_over() {
 }
 
 #[test]
+fn a_message_above_the_limit_is_refused_with_its_last_byte_and_not_before() {
+    let limits = Limits {
+        message_bytes: 4,
+        ..Limits::default()
+    };
+    let whole = published(b"hello", 9);
+    let begun = whole.len() - 9;
+    let mut assembler = Assembler::new();
+    assert!(feed_all(&mut assembler, &whole[..begun], &limits).is_empty());
+    assert_eq!(feed_all(&mut assembler, &whole[begun..], &limits).len(), 1);
+    assert!(feed_all(&mut assembler, &whole[..begun], &limits).is_empty());
+    let more = [frame(3, b"hello"), method_only()];
+    let errors = [
+        "FRAME_ERROR - content body frame exceeds",
+        "UNEXPECTED_FRAME - expected content body",
+    ];
+    for (more, error) in more.iter().zip(errors) {
+        let mut assembler = Assembler::new();
+        feed_all(&mut assembler, &whole[..begun], &limits);
+        let seen = feed_all(&mut assembler, more, &limits);
+        assert!(seen.len() == 1 && seen[0].starts_with(error), "{seen:?}");
+    }
+}
+
+#[test]
 fn frames_out_of_turn_are_refused_in_rabbitmqs_words() {
     let no_header = "UNEXPECTED_FRAME - expected content header for class 60, \
                      got non content header frame instead at basic.publish";

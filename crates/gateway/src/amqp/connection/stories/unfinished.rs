@@ -94,7 +94,9 @@ fn who_finishes_what_is_begun_may_go_on_for_ever() {
 fn what_is_refused_for_its_size_or_its_exchange_leaves_nothing_behind() {
     let mut world = world();
     for round in 1..=100 {
-        say(&mut world, "2 basic.publish exchange=nowhere key=q size=1001");
+        begin(&mut world, 2..=2, "exchange=nowhere key=q size=1001");
+        assert!(world.clients[&'A'].seen.is_empty(), "it is refused at its end");
+        world.send('A', &last_byte(2));
         assert!(
             world.next('A').starts_with("2 channel.close 60.40 406"),
             "{round}"
@@ -113,4 +115,21 @@ fn what_is_refused_for_its_size_or_its_exchange_leaves_nothing_behind() {
     }
     begin(&mut world, 1..=9, "size=999");
     assert!(world.clients[&'A'].seen.is_empty(), "nine are taken");
+}
+
+#[test]
+fn what_comes_of_a_message_that_is_too_large_takes_no_memory() {
+    let mut world = world();
+    for _ in 0..5 {
+        begin(&mut world, 2..=2, "key=q size=100000");
+        assert!(world.clients[&'A'].seen.is_empty());
+        world.send('A', &last_byte(2));
+        assert_eq!(
+            world.next('A'),
+            "2 channel.close 60.40 406 PRECONDITION_FAILED - message size 100001 is larger than configured max size 1000"
+        );
+        say(&mut world, "2 channel.close-ok");
+        say(&mut world, "2 channel.open");
+        assert_eq!(world.next('A'), "2 channel.open-ok");
+    }
 }
