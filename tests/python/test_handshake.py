@@ -192,6 +192,18 @@ def test_frames_towards_us_keep_to_frame_max():
         assert sizes == [8184, 8184, 3632]
 
 
+def test_a_channel_may_have_any_number():
+    with connected(channel_max=3) as wire:
+        for number in (65535, 2048, 1):
+            wire.channel(number)
+            queue = wire.call(number, spec.Queue.Declare(queue="", exclusive=True), spec.Queue.DeclareOk).queue
+            wire.publish(number, "", queue, b"here")
+            wire.call(number, spec.Basic.Get(queue=queue, no_ack=True), spec.Basic.GetOk)
+            assert wire.read_content()[1] == b"here"
+            wire.send(number, spec.Channel.Close(200, "", 0, 0))
+            wire.expect(spec.Channel.CloseOk, number)
+
+
 def test_one_channel_too_many():
     with connected(channel_max=2) as wire:
         wire.channel(1)

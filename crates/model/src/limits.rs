@@ -7,7 +7,7 @@ pub struct Limits {
     pub frame_max: u32,
     /// Largest frame before login (RabbitMQ: `initial_frame_max`, 8,192).
     pub initial_frame_max: u32,
-    /// Highest channel number (RabbitMQ: `channel_max`, 2,047).
+    /// How many channels a connection may open (RabbitMQ: `channel_max`, 2,047).
     pub channel_max: u16,
     /// Largest message body (RabbitMQ: `max_message_size`, 16 MiB).
     pub message_bytes: u64,

@@ -25,7 +25,7 @@ impl Open {
             Ok(user) if user.name == *name => {
                 session.renew(user.rights);
                 self.watch_credentials(session.remaining());
-                for channel in self.channels.iter_mut().flatten() {
+                for channel in self.channels.iter_mut() {
                     channel.forget_rights();
                 }
                 encode::method(out.bytes(), 0, &ConnectionUpdateSecretOk {});

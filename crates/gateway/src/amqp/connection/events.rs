@@ -20,7 +20,7 @@ impl Open {
     pub fn flush(&mut self) {
         let mut reason = None;
         for number in std::mem::take(&mut self.dirty) {
-            let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+            let Some(channel) = self.channels.get_mut(number) else {
                 continue;
             };
             channel.dirty = false;
@@ -55,7 +55,7 @@ impl Open {
     }
 
     fn consumes(&self) -> bool {
-        self.channels.iter().flatten().any(|channel| channel.consumes())
+        self.channels.iter().any(|channel| channel.consumes())
     }
 
     /// The time is `now`: a publisher that was held to its consumers' pace has waited for long enough.
@@ -97,18 +97,18 @@ impl Open {
                 }
                 Event::Confirm { channel, numbers } => {
                     if let Some(at) = self.live(channel)
-                        && let Some(Some(channel)) = self.channels.get_mut(at)
+                        && let Some(channel) = self.channels.get_mut(at)
                     {
                         channel.confirmed(&numbers);
-                        self.news.push(at as u16);
+                        self.news.push(at);
                     }
                 }
                 Event::Reject { channel, numbers } => {
                     if let Some(at) = self.live(channel)
-                        && let Some(Some(channel)) = self.channels.get_mut(at)
+                        && let Some(channel) = self.channels.get_mut(at)
                     {
                         channel.rejected(&numbers);
-                        self.news.push(at as u16);
+                        self.news.push(at);
                     }
                 }
                 Event::Durable { channel, ticket } => self.durable(channel, ticket, out),
@@ -136,24 +136,23 @@ impl Open {
 
     /// True if the channel has a prefetch of its own.
     pub(super) fn has_channel_limit(&self, number: u16) -> bool {
-        let channel = self.channels.get(number as usize).and_then(Option::as_ref);
+        let channel = self.channels.get(number);
         channel.is_some_and(|channel| channel.has_limit())
     }
 
     /// Where the channel stands, unless it is another one of the same number by now.
-    fn live(&self, id: ChannelId) -> Option<usize> {
-        let at = id.number as usize;
-        let channel = self.channels.get(at)?.as_ref()?;
-        (channel.id() == id).then_some(at)
+    fn live(&self, id: ChannelId) -> Option<u16> {
+        let channel = self.channels.get(id.number)?;
+        (channel.id() == id).then_some(id.number)
     }
 
     fn deliver(
         &mut self,
-        at: usize,
+        at: u16,
         consumer: ConsumerId,
         delivery: broker::Delivery,
     ) -> Option<broker::Delivery> {
-        let Some(Some(channel)) = self.channels.get_mut(at) else {
+        let Some(channel) = self.channels.get_mut(at) else {
             return Some(delivery);
         };
         let refused = channel.deliver(consumer, delivery).err();
@@ -162,19 +161,19 @@ impl Open {
     }
 
     /// Puts a channel on the list of those with deliveries to write.
-    fn queue_deliveries(&mut self, at: usize) {
-        if let Some(Some(channel)) = self.channels.get_mut(at)
+    fn queue_deliveries(&mut self, at: u16) {
+        if let Some(channel) = self.channels.get_mut(at)
             && channel.has_deliveries()
             && !channel.queued
         {
             channel.queued = true;
-            self.ready.push_back(at as u16);
+            self.ready.push_back(at);
         }
     }
 
     fn durable(&mut self, id: ChannelId, ticket: broker::Ticket, out: &mut Output) {
         let Some(at) = self.live(id) else { return };
-        let Some(Some(channel)) = self.channels.get_mut(at) else {
+        let Some(channel) = self.channels.get_mut(at) else {
             return;
         };
         let waited = channel.waiting_replies();
@@ -184,10 +183,10 @@ impl Open {
     }
 
     /// Replies of a channel may have left: deliveries follow, or it is gone.
-    fn go_on(&mut self, at: usize) {
-        let channel = self.channels.get(at).and_then(Option::as_ref);
+    fn go_on(&mut self, at: u16) {
+        let channel = self.channels.get(at);
         if channel.is_some_and(|channel| channel.is_released() && channel.state == State::Finishing) {
-            self.forget_channel(at as u16);
+            self.forget_channel(at);
         } else {
             self.queue_deliveries(at);
         }
@@ -198,9 +197,7 @@ impl Open {
             return;
         };
         let live = self.live(waiting.channel);
-        let channel = live
-            .and_then(|at| self.channels.get_mut(at))
-            .and_then(Option::as_mut);
+        let channel = live.and_then(|at| self.channels.get_mut(at));
         match (answer, channel) {
             (Answer::Got { delivery, remaining }, Some(channel)) => {
                 let mut cx = self.ground.context(out.bytes());
@@ -220,7 +217,7 @@ impl Open {
     fn consumer_cancelled(&mut self, id: ChannelId, consumer: ConsumerId, out: &mut Output) {
         let Some(at) = self.live(id) else { return };
         let tell = self.capabilities.consumer_cancel_notify;
-        if let Some(Some(channel)) = self.channels.get_mut(at) {
+        if let Some(channel) = self.channels.get_mut(at) {
             let departed = channel.consumer_cancelled(consumer, tell, out.bytes());
             self.departures.add(self.ground.now, departed);
         }
@@ -235,7 +232,7 @@ impl Open {
 
     /// Ends a consumer in its queue and takes what was delivered to it until then.
     pub(super) fn cancel_subscription(&mut self, number: u16, tag: &str, out: &mut Output) {
-        let Some(Some(channel)) = self.channels.get(number as usize) else {
+        let Some(channel) = self.channels.get(number) else {
             return;
         };
         if let Some(departed) = channel.cancel_subscription(tag) {
@@ -247,7 +244,7 @@ impl Open {
     /// The client closes a channel.
     pub(super) fn finish_channel(&mut self, number: u16, out: &mut Output) {
         self.release_channel(number, State::Finishing, out);
-        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+        let Some(channel) = self.channels.get_mut(number) else {
             // What it waited for became durable meanwhile, and nothing of it is left but the answer.
             encode::method(out.bytes(), number, &ChannelCloseOk {});
             return;
@@ -260,12 +257,12 @@ impl Open {
 
     fn release_channel(&mut self, number: u16, state: State, out: &mut Output) {
         self.flush();
-        if let Some(Some(channel)) = self.channels.get(number as usize)
+        if let Some(channel) = self.channels.get(number)
             && channel.hold()
         {
             self.absorb(out);
         }
-        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+        let Some(channel) = self.channels.get_mut(number) else {
             return;
         };
         channel.state = state;
@@ -280,13 +277,9 @@ impl Open {
 
     /// Gives back everything that the connection holds. Replies that wait for the log still wait.
     pub fn close_channels(&mut self, out: &mut Output) {
-        for at in 0..self.channels.len() {
-            let Some(Some(channel)) = self.channels.get(at) else {
-                continue;
-            };
-            let number = channel.id().number;
+        for number in self.channels.numbers() {
             self.release_channel(number, State::Finishing, out);
-            if let Some(Some(channel)) = self.channels.get(number as usize)
+            if let Some(channel) = self.channels.get(number)
                 && channel.is_released()
             {
                 self.forget_channel(number);
@@ -328,7 +321,7 @@ impl Open {
             exception.reply_text(),
         );
         self.release_channel(number, State::Closing, out);
-        if let Some(Some(channel)) = self.channels.get_mut(number as usize) {
+        if let Some(channel) = self.channels.get_mut(number) {
             exception.encode_close(number, channel.target(out.bytes()));
         }
         None
@@ -337,7 +330,7 @@ impl Open {
     /// Writes the confirms and answers to commits that are due.
     pub fn tell(&mut self, out: &mut Output, name: &Name) {
         for number in std::mem::take(&mut self.news) {
-            let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+            let Some(channel) = self.channels.get_mut(number) else {
                 continue;
             };
             let waited = channel.waiting_replies();
@@ -347,7 +340,7 @@ impl Open {
             match told {
                 // What befalls a transaction closes no connection.
                 Err(exception) => drop(self.fail(number, exception, out, name)),
-                Ok(()) if released > 0 => self.go_on(number as usize),
+                Ok(()) if released > 0 => self.go_on(number),
                 Ok(()) => {}
             }
         }
@@ -359,7 +352,7 @@ impl Open {
         while out.len() < super::output::PIECE
             && let Some(number) = self.ready.pop_front()
         {
-            let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+            let Some(channel) = self.channels.get_mut(number) else {
                 continue;
             };
             let more = channel.write_deliveries(out.bytes(), limit, self.ground.now);

@@ -15,24 +15,24 @@ impl Open {
             return;
         }
         self.late_at = Millis::MAX;
-        for at in 0..self.channels.len() {
-            let Some(Some(channel)) = self.channels.get_mut(at) else {
+        for at in self.channels.numbers() {
+            let Some(channel) = self.channels.get_mut(at) else {
                 continue;
             };
             if channel.state != State::Open {
                 continue;
             }
             for late in channel.late(self.ground.now) {
-                self.end_late(at as u16, &late, out, name);
+                self.end_late(at, &late, out, name);
             }
-            if let Some(Some(channel)) = self.channels.get(at) {
+            if let Some(channel) = self.channels.get(at) {
                 self.late_at = self.late_at.min(channel.next_deadline());
             }
         }
     }
 
     fn end_late(&mut self, number: u16, late: &Late, out: &mut Output, name: &Name) {
-        let Some(Some(channel)) = self.channels.get(number as usize) else {
+        let Some(channel) = self.channels.get(number) else {
             return;
         };
         let timeout_ms = late.timeout_ms;
@@ -61,12 +61,12 @@ impl Open {
                 return;
             }
             self.cancel_subscription(number, &tag, out);
-            let channel = self.channels.get_mut(number as usize).and_then(Option::as_mut);
+            let channel = self.channels.get_mut(number);
             if let Some(channel) = channel {
                 channel.consumer_cancelled(id, true, out.bytes());
             }
         }
-        if let Some(Some(channel)) = self.channels.get_mut(number as usize) {
+        if let Some(channel) = self.channels.get_mut(number) {
             channel.take_back(late);
         }
     }

@@ -4,6 +4,7 @@
 //! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up next). [`output`] is what has to be written, [`heartbeat`]
 //! the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
 
+mod channels;
 mod closing;
 mod credentials;
 mod departed;

@@ -3,10 +3,11 @@
 mod frames;
 
 use super::Name;
+use super::channels::Channels;
 use super::departed::Departures;
 use super::heartbeat::{Heartbeat, Millis};
 use super::output::{BACKLOG, Output};
-use crate::amqp::channel::{Channel, Ground, State};
+use crate::amqp::channel::{Ground, State};
 use broker::sight;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason};
 use protocol::amqp::handshake::Capabilities;
@@ -35,9 +36,7 @@ pub struct Open {
     scanner: PublishScanner,
     /// Sizes of what is published and not shown yet.
     sizes: sight::SizeRun,
-    /// By number. Clients count from 1, so the list is as long as there are channels.
-    pub(super) channels: Vec<Option<Box<Channel>>>,
-    channel_count: u16,
+    pub(super) channels: Channels,
     /// What its channels hold of messages that are still coming in, in bytes.
     pub(super) unfinished: usize,
     /// How much of them it may hold.
@@ -120,8 +119,7 @@ impl Open {
             scanner: PublishScanner::new(ground.tuning.frame_max, ground.limits.clone()),
             capabilities,
             heartbeat: Heartbeat::new(ground.tuning.heartbeat_s, ground.now),
-            channels: Vec::new(),
-            channel_count: 0,
+            channels: Channels::default(),
             unfinished: 0,
             unfinished_most: usize::try_from(ground.limits.unfinished_most()).unwrap_or(usize::MAX),
             lives: 0,
@@ -285,7 +283,7 @@ impl Open {
             return (0, None);
         };
         let number = publish.channel;
-        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+        let Some(channel) = self.channels.get_mut(number) else {
             return (0, None);
         };
         if channel.state != State::Open || !channel.assembler.is_idle() {
@@ -340,12 +338,9 @@ impl Open {
 
     /// The channel is no more.
     pub(super) fn forget_channel(&mut self, number: u16) {
-        if let Some(slot) = self.channels.get_mut(number as usize)
-            && let Some(channel) = slot.take()
-        {
+        if let Some(channel) = self.channels.remove(number) {
             // A client that confirms a close which it has not been sent yet waits for nothing any more.
             self.held_replies -= channel.waiting_replies();
-            self.channel_count -= 1;
             self.ground.session.close_channel();
         }
     }

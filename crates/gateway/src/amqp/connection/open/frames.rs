@@ -16,8 +16,8 @@ impl Open {
         if frame.channel == 0 {
             return self.connection_frame(frame, out);
         }
-        match self.channels.get(frame.channel as usize) {
-            Some(Some(channel)) => match channel.state {
+        match self.channels.get(frame.channel) {
+            Some(channel) => match channel.state {
                 State::Open => self.channel_frame(frame, out),
                 State::Closing | State::Finishing => self.closing_channel_frame(frame, out),
             },
@@ -70,39 +70,27 @@ impl Open {
             0 => u16::MAX,
             limit => limit,
         };
-        // RabbitMQ counts channels and lets their numbers be any; a number beyond the limit would be ours to store.
-        let (opened, number) = (self.channel_count, frame.channel);
-        let refused = if opened >= limit {
-            Some(format!(
+        // As in RabbitMQ the limit is one of how many there are; their numbers may be any.
+        let opened = self.channels.count();
+        if opened >= limit {
+            let text = format!(
                 "number of channels opened ({opened}) has reached the negotiated channel_max ({limit})"
-            ))
-        } else if number > limit {
-            Some(format!(
-                "channel number {number} is above the negotiated channel_max ({limit})"
-            ))
-        } else {
-            None
-        };
-        if let Some(text) = refused {
+            );
             return Err(Exception::new(ReplyCode::NotAllowed, text, MethodId::NONE));
         }
         let refused = |refusal| refusal::exception(&refusal, MethodId::NONE);
         self.ground.session.open_channel().map_err(refused)?;
         self.lives = self.lives.wrapping_add(1);
-        self.channel_count += 1;
-        let at = frame.channel as usize;
-        if self.channels.len() <= at {
-            self.channels.resize_with(at + 1, || None);
-        }
         let id = ChannelId {
             number: frame.channel,
             life: self.lives,
         };
-        self.channels[at] = Some(Box::new(Channel::new(
+        let channel = Channel::new(
             id,
             self.ground.session.intercepts(),
             self.shown.open_channel(id.number),
-        )));
+        );
+        self.channels.insert(id.number, Box::new(channel));
         encode::method(out.bytes(), frame.channel, &ChannelOpenOk {});
         Ok(())
     }
@@ -122,7 +110,7 @@ impl Open {
     /// A method, or a piece of a content.
     fn channel_frame(&mut self, frame: &Frame<'_>, out: &mut Output) -> Result<(), Exception> {
         let number = frame.channel;
-        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+        let Some(channel) = self.channels.get_mut(number) else {
             return Ok(());
         };
         let mut assembler = std::mem::take(&mut channel.assembler);
@@ -159,7 +147,7 @@ impl Open {
                 self.unfinished -= before;
             }
         }
-        if let Some(Some(channel)) = self.channels.get_mut(number as usize)
+        if let Some(channel) = self.channels.get_mut(number)
             && channel.state == State::Open
         {
             channel.assembler = assembler;
@@ -186,7 +174,7 @@ impl Open {
 
     /// The general way in for a message.
     fn publish(&mut self, publish: &protocol::amqp::Publish<'_>, out: &mut Output) -> Result<(), Exception> {
-        let Some(Some(channel)) = self.channels.get_mut(publish.channel as usize) else {
+        let Some(channel) = self.channels.get_mut(publish.channel) else {
             return Ok(());
         };
         if !channel.dirty {
@@ -222,7 +210,7 @@ impl Open {
         if let Method::BasicCancel(it) = method {
             self.cancel_subscription(number, it.consumer_tag, out);
         }
-        let Some(Some(channel)) = self.channels.get_mut(number as usize) else {
+        let Some(channel) = self.channels.get_mut(number) else {
             return Ok(());
         };
         if !channel.dirty {

@@ -140,7 +140,7 @@ fn open(world: &mut World, client: u8, channel: u16) {
     let Stage::Open(open) = &world.clients[&letter(client)].core.stage else {
         return;
     };
-    let found = open.channels.get(channel as usize).and_then(Option::as_ref);
+    let found = open.channels.get(channel);
     let steps: &[&str] = match found.map(|channel| channel.state) {
         None => &["channel.open"],
         Some(State::Closing) => &["channel.close-ok", "channel.open"],
@@ -167,7 +167,7 @@ fn audit(world: &mut World) {
         let Stage::Open(open) = &client.core.stage else {
             continue;
         };
-        let channels = || open.channels.iter().flatten();
+        let channels = || open.channels.iter();
         let unfinished: usize = channels().map(|channel| channel.assembler.unfinished()).sum();
         assert_eq!(open.unfinished, unfinished);
         let most = open.ground.limits.unfinished_most() as usize;
