@@ -92,11 +92,12 @@ impl Rates<'_> {
     /// the sum of.
     pub fn put(&self, map: &mut Map<String, Value>, kind: Kind, name: &str, value: u64, places: &[usize]) {
         map.insert(name.into(), value.into());
-        map.insert(format!("{name}_details"), self.details(kind, places));
+        map.insert(format!("{name}_details"), self.details(kind, value, places));
     }
 
-    fn details(&self, kind: Kind, places: &[usize]) -> Value {
-        let at = |slot| self.history.map_or(0, |history| history.at(slot, places));
+    /// `value`: what the number is now. Without samples it has not changed for as long as they are kept.
+    fn details(&self, kind: Kind, value: u64, places: &[usize]) -> Value {
+        let at = |slot| self.history.map_or(value, |history| history.at(slot, places));
         let Some(range) = self.ranges.get(kind) else {
             let rate = self.history.map_or(0.0, |history| history.rate(self.now, places));
             return json!({ "rate": rate });
@@ -143,7 +144,7 @@ mod tests {
             now: 1_000,
             ranges,
         };
-        let details = rates.details(Kind::Messages, &[0]);
+        let details = rates.details(Kind::Messages, 20, &[0]);
         assert_eq!(details["rate"], 4.0);
         assert_eq!(details["avg_rate"], 20.0 / 60.0);
         assert_eq!(details["avg"], 20.0 / 13.0);
@@ -151,7 +152,21 @@ mod tests {
         assert_eq!(samples.len(), 13);
         assert_eq!(samples[0], json!({"sample": 20, "timestamp": 5_000_000}));
         assert_eq!(samples[12], json!({"sample": 0, "timestamp": 4_940_000}));
-        assert_eq!(rates.details(Kind::Lengths, &[0]), json!({"rate": 4.0}));
+        assert_eq!(rates.details(Kind::Lengths, 20, &[0]), json!({"rate": 4.0}));
+    }
+
+    #[test]
+    fn a_number_without_samples_has_been_what_it_is() {
+        let ranges = Ranges::of(&Query::parse("lengths_age=10&lengths_incr=5")).unwrap();
+        let rates = Rates {
+            history: None,
+            now: 1_000,
+            ranges,
+        };
+        let details = rates.details(Kind::Lengths, 900, &[0]);
+        let samples = details["samples"].as_array().unwrap();
+        assert!(samples.iter().all(|sample| sample["sample"] == 900), "{details}");
+        assert_eq!((&details["rate"], &details["avg"]), (&json!(0.0), &json!(900.0)));
     }
 
     #[test]
@@ -164,7 +179,7 @@ mod tests {
             now: 1_000,
             ranges,
         };
-        let details = rates.details(Kind::Lengths, &[0]);
+        let details = rates.details(Kind::Lengths, 20, &[0]);
         let samples = details["samples"].as_array().unwrap();
         let times: Vec<_> = samples
             .iter()
@@ -199,7 +214,7 @@ mod tests {
                 now: 3,
                 ranges,
             };
-            assert_eq!(rates.details(Kind::Lengths, &[0])["rate"], 0.0, "{taken}");
+            assert_eq!(rates.details(Kind::Lengths, 20, &[0])["rate"], 0.0, "{taken}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The samples of all objects, and what is taken of each.
 
-use crate::history::{History, Slot};
+use crate::history::{History, OLDEST, Slot};
 use crate::timing::Timing;
 use broker::Broker;
 use broker::sight::{Channel, Connection, ExchangeCounts, KINDS, Turned};
@@ -8,11 +8,11 @@ use model::QueueId;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How long samples of one object are kept, in slots: ten minutes.
+/// How long all samples of one object are kept, in slots: ten minutes. Older ones are thinned out.
 const KEPT: u64 = 120;
 /// How long those of the whole node are kept: a day.
 const NODE_KEPT: u64 = 17_280;
-/// How many samples all objects may have together (some hundred bytes each); beyond it each keeps two.
+/// How many samples all objects may have together (some hundred bytes each); beyond it each keeps ten minutes, then two.
 const SAMPLES: usize = 400_000;
 
 /// What a queue's samples are, by place: ready, unacknowledged, then the counts in their order.
@@ -33,9 +33,9 @@ pub type ChannelKey = (u64, usize);
 pub struct Samples {
     /// The slot that was sampled last.
     pub now: Slot,
-    /// Of those queues that changed in the last ten minutes.
+    /// Of those queues that changed in the last day.
     pub queues: HashMap<QueueId, History>,
-    /// Of those exchanges that were published to in the last ten minutes.
+    /// Of those exchanges that were published to in the last day.
     pub exchanges: HashMap<(Arc<str>, Box<str>), History>,
     /// Of connections, by id.
     pub connections: HashMap<u64, History>,
@@ -186,7 +186,7 @@ impl Samples {
             let history = self.vhosts.entry(name);
             history
                 .or_insert_with(|| History::new(self.now, &[0; NODE_CHURN]))
-                .push(self.now, &row, KEPT);
+                .push_lasting(self.now, &row, KEPT);
         }
         self.vhosts.retain(|name, _| view.vhost(name).is_some());
         self.sums.retain(|name, _| view.vhost(name).is_some());
@@ -206,32 +206,45 @@ impl Samples {
 
     /// Forgets what was: rates begin anew. What is counted since the start of the node stays.
     pub fn restart(&mut self) {
-        let all = self.queues.values_mut().chain(self.exchanges.values_mut());
-        let all = all
-            .chain(self.connections.values_mut())
-            .chain(self.channels.values_mut());
-        all.chain(self.vhosts.values_mut())
-            .chain(&mut self.node)
-            .for_each(History::restart);
+        self.each_history(History::restart);
+        let totals = self.vhosts.values_mut().chain(&mut self.node);
+        totals.for_each(History::restart);
     }
 
     /// Forgets queues and exchanges that rest, and long histories if there are too many.
     fn forget(&mut self) {
-        let oldest = self.now.saturating_sub(KEPT);
-        self.queues.retain(|_, history| history.changed() > oldest);
-        self.exchanges.retain(|_, history| history.changed() > oldest);
-        let histories = || {
-            let all = self.queues.values().chain(self.exchanges.values());
-            all.chain(self.connections.values()).chain(self.channels.values())
+        let now = self.now;
+        // Where nothing changed at all there is nothing to chart.
+        let is_kept = |history: &History| {
+            let kept = if history.len() > 1 { OLDEST } else { KEPT };
+            history.changed() + kept > now
         };
-        self.held = histories().map(History::len).sum();
+        self.each_history(|history| history.age(now, KEPT));
+        self.queues.retain(|_, history| is_kept(history));
+        self.exchanges.retain(|_, history| is_kept(history));
+        self.count_held();
         if self.held > SAMPLES {
-            let all = self.queues.values_mut().chain(self.exchanges.values_mut());
-            let all = all
-                .chain(self.connections.values_mut())
-                .chain(self.channels.values_mut());
-            all.for_each(History::shorten);
+            self.each_history(History::forget_older);
+            self.count_held();
         }
+        if self.held > SAMPLES {
+            self.each_history(History::shorten);
+        }
+    }
+
+    /// Does this to the histories of all objects that there may be many of.
+    fn each_history(&mut self, act: impl FnMut(&mut History)) {
+        let all = self.queues.values_mut().chain(self.exchanges.values_mut());
+        let all = all
+            .chain(self.connections.values_mut())
+            .chain(self.channels.values_mut());
+        all.for_each(act);
+    }
+
+    fn count_held(&mut self) {
+        let all = self.queues.values().chain(self.exchanges.values());
+        let all = all.chain(self.connections.values()).chain(self.channels.values());
+        self.held = all.map(History::len).sum();
     }
 }
 
@@ -249,7 +262,7 @@ fn record<K: std::hash::Hash + Eq>(
     held: usize,
 ) {
     let history = histories.entry(key).or_insert_with(|| History::new(slot, before));
-    history.push(slot, row, KEPT);
+    history.push_lasting(slot, row, KEPT);
     if held > SAMPLES {
         history.shorten();
     }
