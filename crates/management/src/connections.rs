@@ -10,6 +10,7 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use broker::Reason;
 use broker::sight::{Connection, Secured};
+use model::table::Table;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -199,9 +200,8 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     put("peer_host", connection.peer_host().into());
     put("peer_port", connection.peer.port().into());
     let properties = connection.client_properties();
-    let named = properties.get("connection_name").and_then(|name| name.as_str());
-    if let Some(name) = named {
-        put("user_provided_name", name.into());
+    if let Some(name) = name_in(&properties) {
+        put("user_provided_name", name);
     }
     put("client_properties", table(&properties));
     put("ssl", connection.security.is_some().into());
@@ -229,11 +229,25 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     map
 }
 
+/// What the application calls its connection.
+pub fn given_name(connection: &Connection) -> Option<Value> {
+    name_in(&connection.client_properties())
+}
+
+fn name_in(properties: &Table) -> Option<Value> {
+    let name = properties.get("connection_name")?.as_str()?;
+    Some(name.into())
+}
+
 /// What other objects show of a connection.
 pub fn details(connection: &Connection) -> Value {
-    json!({
+    let mut details = json!({
         "name": connection.name,
         "peer_host": connection.peer_host(),
         "peer_port": connection.peer.port(),
-    })
+    });
+    if let Some(name) = given_name(connection) {
+        details["user_provided_name"] = name;
+    }
+    details
 }

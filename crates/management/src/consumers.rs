@@ -53,7 +53,7 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
         Some(_) => (false, "waiting"),
     };
     let connection = &consumer.connection;
-    json!({
+    let mut row = json!({
         "consumer_tag": consumer.tag,
         "queue": {"name": &*consumer.queue, "vhost": &*consumer.vhost},
         "ack_required": !consumer.no_ack,
@@ -72,5 +72,9 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
             "peer_port": connection.peer.port(),
             "user": &*connection.user,
         },
-    })
+    });
+    if let Some(name) = connections::given_name(connection) {
+        row["channel_details"]["user_provided_name"] = name;
+    }
+    row
 }

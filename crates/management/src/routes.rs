@@ -6,10 +6,10 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    bindings, browsing, channels, configuration, connections, consumers, definitions, events, exchanges,
-    health, limits, log_tail, login, messages, moving, network, nodes, openapi, overheard, overview,
-    parameters, permissions, policies, process, queues, quorum, single, times_pages, topic_permissions,
-    trace, upkeep, users, vhosts, why,
+    alarms, bindings, browsing, channels, configuration, connections, consumers, definitions, events,
+    exchanges, health, limits, log_tail, login, messages, moving, network, nodes, openapi, overheard,
+    overview, parameters, permissions, policies, process, queues, quorum, single, times_pages,
+    topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -43,6 +43,7 @@ pub const ROUTES: &[&[Route]] = &[
     connections::ROUTES,
     channels::ROUTES,
     consumers::ROUTES,
+    alarms::ROUTES,
     why::ROUTES,
     messages::ROUTES,
     browsing::ROUTES,
