@@ -4,11 +4,12 @@ import type { ComponentChildren } from "preact";
 import { Component } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { duration } from "./format";
+import { AlarmBar } from "./parts/alarms";
 import { Notices } from "./parts/notices";
 import { heard } from "./live";
 import { freshness, interval, useApi } from "./poll";
 import { href, place } from "./router";
-import { isAdministrator, isMonitor, logout, session } from "./session";
+import { asking, isAdministrator, isMonitor, logout, session } from "./session";
 import { theme } from "./theme";
 import { pageFor } from "./pages";
 import { Login } from "./pages/login";
@@ -17,6 +18,7 @@ import { vhost } from "./vhost";
 export function App() {
   const asker = session.use();
   const here = place.use();
+  const waits = asking.use();
   const [open, setOpen] = useState(false);
   useEffect(() => {
     setOpen(false);
@@ -24,6 +26,8 @@ export function App() {
     document.getElementById("main")?.focus();
     scrollTo(0, 0);
   }, [here.parts.join("/")]);
+  // Another tab may be logged in already.
+  if (!asker && waits) return null;
   if (!asker) {
     return (
       <>
@@ -37,7 +41,10 @@ export function App() {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
         Skip to the page
       </a>
-      <Bar open={open} toggle={() => setOpen(!open)} />
+      <div class="top">
+        <Bar open={open} toggle={() => setOpen(!open)} />
+        <AlarmBar />
+      </div>
       <Rooms />
       <main id="main" tabIndex={-1}>
         <Guard key={here.parts.join("/")}>{pageFor(here.parts)}</Guard>
@@ -86,7 +93,7 @@ function Bar({ open, toggle }: { open: boolean; toggle(): void }) {
       <label class="chooser">
         <span class="hidden">Virtual host</span>
         <select value={chosen} onChange={(event) => vhost.set(event.currentTarget.value)}>
-          <option value="">All vhosts</option>
+          <option value="">All virtual hosts</option>
           {names.map((name) => (
             <option key={name} value={name} selected={name === chosen}>
               {name}
@@ -101,7 +108,7 @@ function Bar({ open, toggle }: { open: boolean; toggle(): void }) {
           <label>
             Refresh{" "}
             <select value={interval.use()} onChange={(event) => interval.set(event.currentTarget.value)}>
-              {[["1", "every second"], ["5", "every 5 s"], ["10", "every 10 s"], ["30", "every 30 s"], ["0", "by hand"]].map(([value, words]) => (
+              {[["1", "every second"], ["5", "every 5 s"], ["10", "every 10 s"], ["30", "every 30 s"], ["0", "never"]].map(([value, words]) => (
                 <option key={value} value={value} selected={value === interval.get()}>
                   {words}
                 </option>
@@ -161,6 +168,7 @@ function Rooms() {
         {link("exchanges", "Exchanges")}
         {link("connections", "Connections")}
         {link("channels", "Channels")}
+        {link("consumers", "Consumers")}
       </ul>
       <ul>
         {isAdministrator() && link("users", "Users")}
@@ -175,6 +183,9 @@ function Rooms() {
       <ul>
         {link("connect", "Connect a client")}
         {link("coming-from-rabbitmq", "Coming from RabbitMQ")}
+        <li>
+          <a href="api/">HTTP API</a>
+        </li>
       </ul>
     </nav>
   );

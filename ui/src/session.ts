@@ -1,4 +1,5 @@
-// Who is logged in. The credentials live as long as the tab: sessionStorage, never a cookie, so no other site can act with them.
+// Who is logged in. The credentials live in the tabs: in sessionStorage, never in a cookie, so no other site can act with them. A new tab asks the
+// other ones of the same origin, and whoever logs out of one is out of all.
 
 import { store } from "./store";
 
@@ -9,23 +10,58 @@ export interface Session {
 }
 
 const KEY = "leveret.session";
+/** So long, in milliseconds, a new tab waits for another one to answer before it asks for a name. */
+const PATIENCE = 250;
 
 export const session = store<Session | null>(remembered());
 
 /** True after a log-in that was valid has stopped being so. */
 export const expired = store(false);
 
+/** True while a new tab waits for the answer of another one. */
+export const asking = store(false);
+
+type Word = { kind: "who" } | { kind: "session"; session: Session } | { kind: "out" };
+
+const tabs = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel(`${KEY}${location.pathname}`);
+const say = (word: Word): void => tabs?.postMessage(word);
+
+tabs?.addEventListener("message", ({ data }: MessageEvent<Word>) => {
+  const mine = session.get();
+  if (data.kind === "who" && mine) say({ kind: "session", session: mine });
+  else if (data.kind === "session" && !mine) take(data.session);
+  else if (data.kind === "out") forget();
+});
+
+if (tabs && session.get() === null) {
+  asking.set(true);
+  say({ kind: "who" });
+  setTimeout(() => asking.set(false), PATIENCE);
+}
+
 export function login(found: Session): void {
-  expired.set(false);
+  take(found);
+  // Tabs that show the log-in go on as well.
+  say({ kind: "session", session: found });
+}
+
+function take(found: Session): void {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(found));
   } catch {
     // Without storage a reload asks again.
   }
+  asking.set(false);
+  expired.set(false);
   session.set(found);
 }
 
 export function logout(): void {
+  say({ kind: "out" });
+  forget();
+}
+
+function forget(): void {
   try {
     sessionStorage.removeItem(KEY);
   } catch {
@@ -36,7 +72,7 @@ export function logout(): void {
 
 export function expire(): void {
   if (session.get()) expired.set(true);
-  logout();
+  forget();
 }
 
 /** HTTP's Basic scheme, with names and passwords in UTF-8. */

@@ -1,6 +1,6 @@
 // A value that several parts of the page look at.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Store<T> {
   get(): T;
@@ -27,7 +27,12 @@ export function store<T>(initial: T): Store<T> {
     watch,
     use() {
       const [, renew] = useState({});
-      useEffect(() => watch(() => renew({})), []);
+      const seen = value;
+      useLayoutEffect(() => {
+        // It may have changed between the rendering and now.
+        if (!Object.is(seen, value)) renew({});
+        return watch(() => renew({}));
+      }, []);
       return value;
     },
   };
