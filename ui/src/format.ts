@@ -43,17 +43,24 @@ export function duration(milliseconds: unknown): string {
   const seconds = Math.floor(milliseconds / 1000);
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  if (minutes < 60) return two(minutes, "min", seconds % 60, "s");
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${minutes % 60} min`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours < 48) return two(hours, "h", minutes % 60, "min");
+  return two(Math.floor(hours / 24), "d", hours % 24, "h");
 }
 
-/** A short time, with a digit more below ten milliseconds and two below one. */
+const two = (large: number, unit: string, small: number, under: string): string => `${large} ${unit}${small === 0 ? "" : ` ${small} ${under}`}`;
+
+/** A short time, with a digit more below ten milliseconds, two below one, and tenths of seconds. */
 export function milliseconds(value: unknown): string {
   if (typeof value !== "number" || !Number.isFinite(value)) return NONE;
   if (value === 0) return "0 ms";
+  if (value >= 1000 && value < 60_000) return `${trim(value / 1000)} s`;
   return value < 10 ? `${value.toFixed(value < 1 ? 2 : 1)} ms` : duration(value);
+}
+
+export function byteRate(value: unknown): string {
+  return typeof value === "number" ? `${bytes(Math.round(value))}/s` : NONE;
 }
 
 export function moment(milliseconds: unknown): string {

@@ -1,76 +1,33 @@
-// How figures went. The broker's samples are taken where it has them; else what this page has seen since it was opened.
+// How figures went, and how far back charts look. The figures are the broker's samples: it keeps
+// those of the node and of every object for a day, the older ones less finely.
 
-import { useRef } from "preact/hooks";
-import { at } from "./format";
+import { useMemo } from "preact/hooks";
+import { fromSamples, type Line, type Range, type Trail } from "./samples";
+import { kept } from "./store";
 
-export interface Trail {
-  /** Seconds since 1970. */
-  times: number[];
-  series: { label: string; values: (number | null)[] }[];
-  /** A line ends where a figure is missing, and begins anew after it. */
-  broken?: boolean;
+/** How far charts look back: seconds, seconds between two samples, in words. */
+export const RANGES: [string, number, string][] = [
+  ["600", 10, "Last 10 minutes"],
+  ["3600", 60, "Last hour"],
+  ["28800", 300, "Last 8 hours"],
+  ["86400", 600, "Last 24 hours"],
+];
+
+const chosen = kept("range", "600");
+
+/** How far back the charts of all pages look. */
+export function useRange(): [Range, string, (age: string) => void] {
+  const age = chosen.use();
+  const found = RANGES.find(([known]) => known === age) ?? RANGES[0]!;
+  return [{ age: Number(found[0]), step: found[1] }, found[0], (next) => chosen.set(next)];
 }
 
-interface Line {
-  label: string;
-  /** Where the figure stands, e.g. `message_stats.publish`. */
-  path: string;
-  /** True: the line is the rate of what is counted there, false: the figure itself. */
-  rate?: boolean;
+/** The parameters of a request that ask for samples of these kinds. */
+export function samples({ age, step }: Range, ...kinds: ("lengths" | "msg_rates" | "data_rates" | "node_stats")[]): string {
+  return kinds.map((kind) => `${kind}_age=${age}&${kind}_incr=${step}`).join("&");
 }
 
-/** How far back charts look, and how fine: parameters of a request. */
-export const SAMPLES = "msg_rates_age=600&msg_rates_incr=10&lengths_age=600&lengths_incr=10";
-
-/** How many points a page remembers by itself. */
-const POINTS = 360;
-
-interface Sample {
-  sample: number;
-  timestamp: number;
-}
-
-/** Charts' lines from an answer. */
-export function useTrail(key: string, value: unknown, lines: Line[]): Trail {
-  const seen = useRef<{ key: string; last: unknown; trail: Trail }>({ key: "", last: undefined, trail: empty(lines) });
-  const sampled = value === undefined ? undefined : fromSamples(value, lines);
-  if (seen.current.key !== key) seen.current = { key, last: undefined, trail: empty(lines) };
-  if (value !== undefined && seen.current.last !== value) {
-    const { trail } = seen.current;
-    const grown: Trail = {
-      times: [...trail.times, Date.now() / 1000].slice(-POINTS),
-      series: lines.map((line, index) => ({ label: line.label, values: [...trail.series[index]!.values, figure(value, line)].slice(-POINTS) })),
-    };
-    seen.current = { key, last: value, trail: grown };
-  }
-  return sampled ?? seen.current.trail;
-}
-
-function empty(lines: Line[]): Trail {
-  return { times: [], series: lines.map(({ label }) => ({ label, values: [] })) };
-}
-
-function figure(value: unknown, line: Line): number | null {
-  const found = at(value, line.rate ? `${line.path}_details.rate` : line.path);
-  return typeof found === "number" ? found : null;
-}
-
-function fromSamples(value: unknown, lines: Line[]): Trail | undefined {
-  const found = lines.map((line) => at(value, `${line.path}_details.samples`) as Sample[] | undefined);
-  const first = found.find((samples) => Array.isArray(samples) && samples.length > 2);
-  if (!first) return undefined;
-  // The newest sample comes first, and rates need the one before: the oldest moment has none.
-  const times = first.map(({ timestamp }) => timestamp / 1000).reverse();
-  const series = lines.map((line, index) => {
-    const samples = [...(found[index] ?? [])].reverse();
-    const values = times.map((_, moment) => {
-      const [here, before] = [samples[moment], samples[moment - 1]];
-      if (!here) return null;
-      if (!line.rate) return here.sample;
-      if (!before || here.timestamp <= before.timestamp) return null;
-      return Math.max(0, ((here.sample - before.sample) * 1000) / (here.timestamp - before.timestamp));
-    });
-    return { label: line.label, values };
-  });
-  return { times, series };
+/** Charts' lines from an answer. What has never been counted (`message_stats` is not there yet) is 0. */
+export function useTrail(value: unknown, range: Range, lines: Line[]): Trail {
+  return useMemo(() => fromSamples(value, range, lines), [value, range.age]);
 }

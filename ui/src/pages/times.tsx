@@ -1,35 +1,19 @@
 // How long messages took over the last ten minutes, as percentiles.
 
-import { milliseconds } from "../format";
 import { Card } from "../parts/bits";
 import { Chart } from "../parts/chart";
-import { useApi } from "../poll";
-import type { Trail } from "../trail";
+import { freshness, useApi } from "../poll";
+import { drawn, type Timed } from "../samples";
+import { useRange } from "../trail";
 import { useMemo } from "preact/hooks";
 
-interface Sample {
-  timestamp: number;
-  p50_ms: number;
-  p95_ms: number;
-  p99_ms: number;
-}
-
-export type TimesBody = Record<string, Sample[] | undefined>;
-
-const PARTS: [keyof Sample, string][] = [
-  ["p99_ms", "99 %"],
-  ["p95_ms", "95 %"],
-  ["p50_ms", "half"],
-];
-
-/** Seconds between two samples. */
-const SLOT = 5;
+export type TimesBody = Record<string, Timed[] | undefined>;
 
 const TITLES: [string, string][] = [
   ["publish_to_confirm", "Publish to confirm"],
   ["publish_to_deliver", "Publish to deliver"],
   ["deliver_to_ack", "Deliver to ack"],
-  ["log_sync", "Sync of the log"],
+  ["log_sync", "Log sync"],
 ];
 
 /** A chart of each sort of time of which there is something; nothing, if there is none. */
@@ -49,22 +33,10 @@ export function Times({ path }: { path: string }) {
   );
 }
 
-function One({ title, samples }: { title: string; samples: Sample[] }) {
-  const trail = useMemo(() => drawn(samples), [samples]);
-  return <Chart title={title} trail={trail} unit={milliseconds} />;
-}
-
-/** Lines break where nothing was timed. */
-function drawn(samples: Sample[]): Trail {
-  const moments: (Sample | { timestamp: number })[] = [];
-  for (const sample of samples) {
-    const last = moments.at(-1);
-    if (last && sample.timestamp - last.timestamp > SLOT * 1000) moments.push({ timestamp: last.timestamp + SLOT * 1000 });
-    moments.push(sample);
-  }
-  return {
-    times: moments.map(({ timestamp }) => timestamp / 1000),
-    series: PARTS.map(([part, label]) => ({ label, values: moments.map((moment) => (moment as Partial<Sample>)[part] ?? null) })),
-    broken: true,
-  };
+function One({ title, samples }: { title: string; samples: Timed[] }) {
+  const [range] = useRange();
+  // What was timed last grows old while nothing new comes.
+  const now = freshness.use().at || Date.now();
+  const trail = useMemo(() => drawn(samples, range, now / 1000), [samples, range.age, now]);
+  return <Chart title={title} trail={trail} unit="time" />;
 }
