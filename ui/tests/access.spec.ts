@@ -7,7 +7,7 @@ import { api, enc, expect, fresh, test, visit } from "./broker";
 import type { Page } from "@playwright/test";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "connections/CLIENT", "channels", "channels/CLIENT (1)", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq"];
+const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "connections/CLIENT", "channels", "channels/CLIENT (1)", "consumers", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq"];
 
 /** Visits each page, those of a queue and of a client that are there included. */
 async function eachPage(page: Page, look: (address: string) => Promise<void>): Promise<void> {
@@ -115,7 +115,7 @@ test("an empty broker shows how to connect, and a sample to look at is one click
     await page.getByRole("button", { name: language }).click();
     await expect(page.locator("pre")).toContainText("amqp://guest:PASSWORD@127.0.0.1:5999/%2F");
   }
-  await page.getByRole("button", { name: "Make a sample queue" }).click();
+  await page.getByRole("button", { name: "Create a sample queue" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Queue sample");
   await expect(page.locator(".figure", { hasText: "Ready" })).not.toContainText("0", { timeout: 15_000 });
   await page.goto("about:blank");

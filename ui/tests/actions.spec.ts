@@ -12,7 +12,7 @@ test("a queue is made with arguments, explained, emptied and deleted", async ({ 
   await form.getByRole("button", { name: "Create" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(`Queue ${name}`);
   await expect(page.getByText("at most 10 ready messages")).toBeVisible();
-  await expect(page.getByText("a message lives for 1 h")).toBeVisible();
+  await expect(page.getByText("messages expire after 1 h")).toBeVisible();
   const found = await api<{ durable: boolean; arguments: Record<string, unknown> }>("GET", `/queues/%2F/${name}`);
   expect([found.durable, found.arguments["x-max-length"], found.arguments["x-message-ttl"]]).toEqual([true, 10, 3600000]);
 
@@ -52,11 +52,11 @@ test("an exchange is made, bound with any key, published to, unbound and deleted
   await page.getByRole("dialog").getByLabel("Type").selectOption("topic");
   await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(`Exchange ${name}`);
-  await expect(page.getByText("what is published here goes nowhere")).toBeVisible();
+  await expect(page.getByText("messages published here are not routed anywhere")).toBeVisible();
 
   await page.getByLabel("Routing key").fill("x");
   await page.getByRole("button", { name: "Publish" }).click();
-  await expect(page.getByText("no binding took it")).toBeVisible();
+  await expect(page.getByText("no binding matched")).toBeVisible();
 
   await page.getByRole("button", { name: "New binding" }).click();
   const form = page.getByRole("dialog");
@@ -65,7 +65,7 @@ test("an exchange is made, bound with any key, published to, unbound and deleted
   await form.getByLabel("Arguments").fill("weight = 3");
   await form.getByRole("button", { name: "Bind" }).click();
   await expect(page.getByRole("cell", { name: key })).toBeVisible();
-  await expect(page.getByText("Where messages go")).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Routing" })).toBeVisible();
   await page.getByRole("button", { name: "Unbind" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Unbind" }).click();
   await expect(page.getByRole("cell", { name: key })).toHaveCount(0);
@@ -95,7 +95,7 @@ test("bodies of any bytes are shown, large ones cut", async ({ inside: page }) =
   await visit(page, `queues/%2F/${enc(name)}`);
   await page.getByRole("button", { name: "Get messages" }).click();
   await expect(page.getByRole("article", { name: "Message 1" })).toContainText("ff fe 00 41");
-  await expect(page.getByRole("article", { name: "Message 2" })).toContainText("The first 48.8 KiB are shown");
+  await expect(page.getByRole("article", { name: "Message 2" })).toContainText("Only the first 48.8 KiB are shown");
   await api("DELETE", `/queues/%2F/${name}`);
 });
 
@@ -129,20 +129,20 @@ test("messages are moved to another queue, slowly if asked for, and dead ones re
   await visit(page, `queues/%2F/${name}.dead`);
   const card = acting(page);
   await card.getByRole("textbox", { name: "Queue" }).fill(`${name}.other`);
-  await card.getByRole("textbox", { name: "At most" }).fill("2");
-  await card.getByLabel("Messages a second").fill("2");
+  await card.getByRole("textbox", { name: "Maximum" }).fill("2");
+  await card.getByLabel("Messages per second").fill("2");
   await card.getByRole("button", { name: "Move" }).click();
-  await expect(page.getByText("2 messages have arrived")).toBeVisible();
+  await expect(page.getByText("2 messages were moved")).toBeVisible();
   expect([await ready(`${name}.dead`), await ready(`${name}.other`)]).toEqual([3, 2]);
 
-  await card.getByLabel("What").selectOption("replay");
-  await card.getByRole("textbox", { name: "At most" }).fill("");
-  await card.getByLabel("Messages a second").fill("");
+  await card.getByLabel("Action").selectOption("replay");
+  await card.getByRole("textbox", { name: "Maximum" }).fill("");
+  await card.getByLabel("Messages per second").fill("");
   await card.getByRole("button", { name: "Dry run" }).click();
-  await expect(card.getByRole("status")).toContainText("3 messages are meant");
+  await expect(card.getByRole("status")).toContainText("3 messages match");
   expect(await ready(name)).toBe(0);
   await card.getByRole("button", { name: "Replay" }).click();
-  await expect(page.getByText("3 messages have arrived")).toBeVisible();
+  await expect(page.getByText("3 messages were replayed")).toBeVisible();
   expect([await ready(`${name}.dead`), await ready(name)]).toEqual([0, 3]);
   const [first] = await api<{ exchange: string; routing_key: string; payload: string }[]>("POST", `/queues/%2F/${name}/get`, { count: 1, ackmode: "ack_requeue_true", encoding: "auto" });
   expect([first!.exchange, first!.routing_key, first!.payload]).toEqual([`${name}.in`, "a.2", "m2"]);
@@ -153,9 +153,9 @@ test("messages are moved to another queue, slowly if asked for, and dead ones re
   await expect(page.getByText("3 had no route or no room")).toBeVisible();
   expect(await ready(name)).toBe(3);
   await card.getByRole("textbox", { name: "Queue" }).fill(`${name}.other`);
-  await card.getByLabel("What").selectOption("copy");
+  await card.getByLabel("Action").selectOption("copy");
   await card.getByRole("button", { name: "Copy" }).click();
-  await expect(page.getByText("3 messages have arrived").last()).toBeVisible();
+  await expect(page.getByText("3 messages were copied")).toBeVisible();
   expect([await ready(name), await ready(`${name}.other`)]).toEqual([3, 5]);
   for (const end of ["", ".dead", ".other"]) await api("DELETE", `/queues/%2F/${name}${end}`);
   await api("DELETE", `/exchanges/%2F/${name}.in`);

@@ -18,17 +18,17 @@ test("a user is made, given permissions in a virtual host that is made, and dele
   await form.getByLabel(/management:/).check();
   await form.getByRole("button", { name: "Create" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(`User ${user}`);
-  await expect(page.getByText("may not enter any virtual host")).toBeVisible();
-  await page.getByText("Give permissions").click();
+  await expect(page.getByText("has access to no virtual host")).toBeVisible();
+  await page.locator("summary", { hasText: "Set permissions" }).click();
   await page.locator("details.more").first().getByLabel("Virtual host").selectOption(host);
   await page.getByLabel("Write", { exact: true }).first().fill("^w");
-  await page.getByRole("button", { name: "Give" }).first().click();
+  await page.getByRole("button", { name: "Set permissions" }).click();
   await expect(page.getByRole("cell", { name: "^w" })).toBeVisible();
   expect(await api("GET", `/permissions/${enc(host)}/${enc(user)}`)).toEqual({ user, vhost: host, configure: ".*", write: "^w", read: ".*" });
 
-  await page.getByRole("button", { name: "Take away" }).first().click();
-  await page.getByRole("dialog").getByRole("button", { name: "Take away" }).click();
-  await expect(page.getByText("may not enter any virtual host")).toBeVisible();
+  await page.getByRole("button", { name: "Clear" }).first().click();
+  await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
+  await expect(page.getByText("has access to no virtual host")).toBeVisible();
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Users");
@@ -44,8 +44,8 @@ test("changing a password leaves the tags, changing tags the password", async ({
   await page.goto(`/#/users/${user}`);
   await login(page, user, "one");
   await page.getByLabel(/monitoring:/).check();
-  await page.getByRole("button", { name: "Change" }).click();
-  await expect(page.getByText("Changed", { exact: true })).toBeVisible();
+  await page.getByRole("button", { name: "Update" }).click();
+  await expect(page.getByText("The user was updated")).toBeVisible();
   await page.reload();
   await expect(page.getByLabel(/monitoring:/)).toBeChecked();
   expect((await api<{ tags: string[] }>("GET", `/users/${user}`)).tags.sort()).toEqual(["administrator", "monitoring"]);
@@ -62,7 +62,7 @@ test("a policy shows what it would take hold of before it is saved, then holds",
   await form.getByLabel("Pattern").fill(`^${name.replace(/\./g, "\\.")}`);
   await form.getByLabel("Applies to").selectOption("queues");
   await form.getByLabel("Definition").fill("max-length = 5");
-  await expect(form.getByRole("status")).toContainText("2 objects fit");
+  await expect(form.getByRole("status")).toContainText("2 objects match");
   await expect(form.getByRole("status")).toContainText(`${name}.a`);
   await form.getByRole("button", { name: "Save" }).click();
   await expect(page.getByRole("cell", { name, exact: true })).toBeVisible();
@@ -81,11 +81,11 @@ test("limits are set and lifted", async ({ inside: page }) => {
   await api("PUT", `/vhosts/${host}`, {});
   await visit(page, `vhosts/${host}`);
   await page.locator("main").getByLabel(/^Limit/).selectOption("max-queues");
-  await page.getByLabel("At most").fill("7");
-  await page.getByRole("button", { name: "Set" }).click();
-  await expect(page.getByText("7 queues, at most")).toBeVisible();
-  await page.getByRole("button", { name: "Lift" }).click();
-  await expect(page.getByText("7 queues, at most")).toHaveCount(0);
+  await page.getByLabel("Maximum").fill("7");
+  await page.getByRole("button", { name: "Set", exact: true }).click();
+  await expect(page.getByText("queues: 7")).toBeVisible();
+  await page.getByRole("button", { name: "Remove" }).click();
+  await expect(page.getByText("queues: 7")).toHaveCount(0);
   await api("DELETE", `/vhosts/${host}`);
 });
 
@@ -134,7 +134,7 @@ test("somebody with the tag management sees only what is permitted", async ({ pa
   for (const hidden of ["Users", "Definitions", "Node"]) await expect(pages.getByRole("link", { name: hidden })).toHaveCount(0);
   await pages.getByRole("link", { name: "Queues" }).click();
   await expect(page.getByRole("link", { name: queue })).toHaveCount(1);
-  for (const [address, words] of [["users", "not permitted"], ["node", "not permitted"], [`queues/%2F/${queue}`, "No queue here"], ["definitions", "Definitions"], ["policies", "There are none"], ["limits", "Limits"]] as const) {
+  for (const [address, words] of [["users", "no permission"], ["node", "no permission"], [`queues/%2F/${queue}`, "There is no such queue"], ["definitions", "Definitions"], ["policies", "None."], ["limits", "Limits"]] as const) {
     await visit(page, address);
     await expect(page.locator("main")).toContainText(words);
   }

@@ -15,15 +15,15 @@ test("a client is found by its name, its channel says what it holds and why, and
     await visit(page, "connections");
     await page.getByRole("link", { name, exact: true }).click();
     await expect(page.getByRole("heading", { level: 1 })).toHaveText(`Connection ${name}`);
-    const said = page.locator("section.card", { hasText: "What the client says of itself" });
+    const said = page.locator("section.card", { hasText: "Client properties" });
     await expect(said).toContainText("capabilities connection.blocked");
     const address = await page.locator("dt", { hasText: "Name" }).first().locator("xpath=../dd").innerText();
 
-    await page.getByRole("link", { name: `${address} (1)` }).click();
-    await expect(page.getByRole("heading", { level: 1 })).toHaveText(`Channel ${address} (1)`);
+    await page.getByRole("link", { name: `${name} (1)` }).click();
+    await expect(page.getByRole("heading", { level: 1 })).toHaveText(`Channel ${name} (1)`);
     const facts = page.locator("main");
-    await expect(facts.locator("dl", { hasText: "Delivered, not settled" })).toContainText("2", { timeout: 12_000 });
-    await expect(facts).toContainText("2 for each consumer");
+    await expect(facts.locator("dl", { hasText: "Delivered, not acknowledged" })).toContainText("2", { timeout: 12_000 });
+    await expect(facts).toContainText("2 per consumer");
     await expect(facts).toContainText("publisher confirms");
     await expect(page.locator(".facts > div", { hasText: "Connection held back" })).toContainText("never");
     await expect(page.getByRole("link", { name: queue, exact: true })).toBeVisible();
@@ -32,7 +32,7 @@ test("a client is found by its name, its channel says what it holds and why, and
     await visit(page, `queues/%2F/${queue}`);
     await expect(page.locator("section.card", { hasText: "What holds it back" })).toContainText("prefetch", { timeout: 12_000 });
     await visit(page, "channels?sort=held_ms&reverse=true");
-    await expect(page.getByRole("link", { name: `${address} (1)` })).toBeVisible();
+    await expect(page.getByRole("link", { name: `${name} (1)` })).toBeVisible();
 
     await visit(page, `connections/${enc(address)}`);
     await page.getByRole("button", { name: "Close" }).click();

@@ -20,12 +20,12 @@ test("a body of 16 MiB is shown in part, found by its end and downloaded whole",
     await visit(page, `queues/%2F/${name}`);
     const card = looking(page);
     await card.getByLabel("Contains").fill("the very end");
-    await card.getByRole("button", { name: "Look", exact: true }).click();
+    await card.getByRole("button", { name: "Browse", exact: true }).click();
     const found = card.locator(".found > li");
     await expect(found).toHaveCount(1);
     await found.locator("summary").click();
     await expect(found).toContainText("16 MiB");
-    await expect(found).toContainText("The first 48.8 KiB are shown; a download has all.");
+    await expect(found).toContainText("Only the first 48.8 KiB are shown; download the message for all of it.");
     expect((await found.locator("pre").innerText()).length).toBeLessThanOrEqual(50_000);
     const download = page.waitForEvent("download");
     await found.getByRole("button", { name: "Download" }).click();
@@ -33,7 +33,7 @@ test("a body of 16 MiB is shown in part, found by its end and downloaded whole",
     expect(stored.equals(body)).toBe(true);
 
     await page.getByRole("button", { name: "Get messages" }).click();
-    await expect(page.getByRole("article", { name: "Message 1" })).toContainText("The first 48.8 KiB are shown");
+    await expect(page.getByRole("article", { name: "Message 1" })).toContainText("Only the first 48.8 KiB are shown");
     expect(await ready(name)).toBe(1);
   } finally {
     client.close();

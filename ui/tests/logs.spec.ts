@@ -4,12 +4,12 @@ import { api, expect, fresh, login, test, visit } from "./broker";
 test("the audit trail says who changed what, as it happens", async ({ inside: page }) => {
   const name = fresh("audited");
   await visit(page, `audit?text=${name}`);
-  await expect(page.getByText("as far as this filter goes")).toBeVisible();
+  await expect(page.getByText("Nothing that matches this filter was changed")).toBeVisible();
   await api("PUT", `/queues/%2F/${name}`, { durable: false, auto_delete: false, arguments: {} });
   await expect(page.getByRole("cell", { name: `PUT /api/queues/%2F/${name}` })).toBeVisible({ timeout: 6_000 });
-  await page.getByRole("button", { name: "Hold" }).click();
+  await page.getByRole("button", { name: "Pause" }).click();
   await api("DELETE", `/queues/%2F/${name}`);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
   await expect(page.getByRole("cell", { name: `DELETE /api/queues/%2F/${name}` })).toBeVisible({ timeout: 6_000 });
 });
 
@@ -25,7 +25,7 @@ test("the log is filtered by level, area and text, and shows names from outside 
   await page.getByLabel("Area").selectOption("management");
   await expect(line).toBeVisible();
   await page.getByLabel("Level").selectOption("error");
-  await expect(page.getByText("No line passes this filter")).toBeVisible();
+  await expect(page.getByText("No line matches this filter")).toBeVisible();
   await expect(page).toHaveURL(/level=error/);
 });
 
@@ -38,16 +38,16 @@ test("the log is for those who watch the node, the audit trail for administrator
   await expect(page.getByRole("table")).toBeVisible();
   await expect(page.getByRole("link", { name: "Audit trail" })).toHaveCount(0);
   await visit(page, "audit");
-  await expect(page.getByText("You are not permitted to see audit trail.")).toBeVisible();
+  await expect(page.getByText("You have no permission to see audit trail.")).toBeVisible();
   await api("PUT", `/users/${user}`, { password: "one", tags: "management" });
   await visit(page, "logs");
-  await expect(page.getByText("You are not permitted to see log.")).toBeVisible();
+  await expect(page.getByText("You have no permission to see log.")).toBeVisible();
   await api("DELETE", `/users/${user}`);
 });
 
 test("the configuration in force names what was set, where, and the defaults", async ({ inside: page }) => {
   await visit(page, "node");
-  const card = page.locator("section.card", { hasText: "Configuration in force" });
+  const card = page.locator("section.card", { hasText: "Effective configuration" });
   await expect(card.getByRole("row", { name: /management\.tcp\.port/ })).toContainText("15672");
   await expect(card.getByRole("row", { name: /heartbeat/ })).toHaveCount(0);
   await card.getByLabel("Search in the configuration").fill("heartbeat");

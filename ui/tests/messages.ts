@@ -5,7 +5,7 @@ import { api, enc } from "./broker";
 const card = (page: Page, title: string): Locator => page.locator(".card", { has: page.getByRole("heading", { name: title }) });
 
 /** Where messages are looked at. */
-export const looking = (page: Page): Locator => card(page, "Messages in the queue");
+export const looking = (page: Page): Locator => card(page, "Browse messages");
 
 /** Where something is done with them. */
 export const acting = (page: Page): Locator => card(page, "Move, copy, replay or delete");

@@ -39,7 +39,7 @@ test("the overview says what changed last", async ({ inside: page }) => {
   const name = fresh("changed");
   await api("PUT", `/queues/%2F/${name}`, { durable: false, auto_delete: false, arguments: {} });
   await visit(page, "");
-  const card = page.locator("section.card", { hasText: "What changed last" });
+  const card = page.locator("section.card", { hasText: "Latest changes" });
   await expect(card).toContainText(`PUT /api/queues/%2F/${name}`);
   await api("DELETE", `/queues/%2F/${name}`);
   await expect(card).toContainText(`DELETE /api/queues/%2F/${name}`, { timeout: 12_000 });

@@ -12,11 +12,11 @@ test("messages are seen as they pass, by exchange, queue, user and connection, a
   const before = await queues();
   try {
     await visit(page, "trace?vhost=%2F");
-    await expect(page.getByText("not traced", { exact: true })).toBeVisible();
+    await expect(page.getByText("tracing off", { exact: true })).toBeVisible();
     await page.getByRole("button", { name: "Start tracing" }).click();
     await expect(page.getByRole("dialog")).toContainText("more than double");
     await page.getByRole("dialog").getByRole("button", { name: "Start tracing" }).click();
-    await expect(page.getByText("traced", { exact: true })).toBeVisible();
+    await expect(page.getByText("tracing on", { exact: true })).toBeVisible();
     expect(await api("GET", HOST)).toEqual({ tracing: true });
 
     await publish(name, '{"from": "<b>ada</b>"}', { headers: { tenant: "north" } });
@@ -29,32 +29,32 @@ test("messages are seen as they pass, by exchange, queue, user and connection, a
     await expect(passed).toContainText("north");
     await expect(passed.locator("pre")).toContainText("<b>ada</b>");
 
-    await page.getByLabel("What").selectOption("deliver");
+    await page.getByLabel("Messages", { exact: true }).selectOption("deliver");
     await page.getByLabel("Queue", { exact: true }).fill("no.such.queue");
     await expect(page).toHaveURL(/name=no\.such\.queue/);
-    await expect(page.getByText("Nothing has passed since")).toBeVisible();
-    await page.getByLabel("What").selectOption("publish");
+    await expect(page.getByText("No messages since")).toBeVisible();
+    await page.getByLabel("Messages", { exact: true }).selectOption("publish");
     await page.getByLabel("Exchange", { exact: true }).fill("");
     // The first turn of a new look says whether the virtual host is traced.
     const looks = (user: string) => page.waitForResponse((response) => response.url().includes(`user=${user}`));
     const somebody = looks("somebody");
     await page.getByLabel("User", { exact: true }).fill("somebody");
     await somebody;
-    await expect(page.getByText("traced", { exact: true })).toBeVisible();
+    await expect(page.getByText("tracing on", { exact: true })).toBeVisible();
     await publish(name, "another");
-    await expect(page.locator(".passed")).toContainText("1 passed, the last 0 are shown");
+    await expect(page.locator(".passed")).toContainText("1 messages seen, the last 0 are shown");
     await expect(passed).toHaveCount(0);
 
     const guest = looks("guest");
     await page.getByLabel("User", { exact: true }).fill("guest");
     await guest;
-    await expect(page.getByText("traced", { exact: true })).toBeVisible();
+    await expect(page.getByText("tracing on", { exact: true })).toBeVisible();
     await publish(name, "mine");
     await expect(passed).toContainText("mine");
-    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByRole("button", { name: "Pause" }).click();
     await publish(name, "held");
     await page.getByRole("button", { name: "Stop tracing" }).click();
-    await expect(page.getByText("not traced", { exact: true })).toBeVisible();
+    await expect(page.getByText("tracing off", { exact: true })).toBeVisible();
     await expect(passed).toHaveCount(1);
     expect(await api("GET", HOST)).toEqual({ tracing: false });
 

@@ -10,21 +10,21 @@ export interface Rule {
 
 const WORDS: Record<string, (value: unknown) => string> = {
   "queue-type": (value) => `a ${shown(value)} queue`,
-  "message-ttl": (value) => `a message lives for ${duration(value)}`,
+  "message-ttl": (value) => `messages expire after ${duration(value)}`,
   expires: (value) => `the queue is deleted after ${duration(value)} without use`,
   "max-length": (value) => `at most ${count(value)} ready messages`,
   "max-length-bytes": (value) => `at most ${bytes(value)} of ready messages`,
-  overflow: (value) => ({ "drop-head": "over the limit, the oldest message goes", "reject-publish": "over the limit, new messages are refused", "reject-publish-dlx": "over the limit, new messages are refused and dead-lettered" })[String(value)] ?? shown(value),
-  "dead-letter-exchange": (value) => `dead messages go to the exchange ${value === "" ? "(AMQP default)" : shown(value)}`,
-  "dead-letter-routing-key": (value) => `dead messages get the routing key ${shown(value)}`,
+  overflow: (value) => ({ "drop-head": "over the limit, the oldest message is dropped or dead-lettered", "reject-publish": "over the limit, new messages are rejected", "reject-publish-dlx": "over the limit, new messages are rejected and dead-lettered" })[String(value)] ?? shown(value),
+  "dead-letter-exchange": (value) => `dead-lettered messages go to the exchange ${value === "" ? "(AMQP default)" : shown(value)}`,
+  "dead-letter-routing-key": (value) => `dead-lettered messages get the routing key ${shown(value)}`,
   "max-priority": (value) => `priorities from 0 to ${shown(value)}`,
-  "single-active-consumer": (value) => (value === true ? "one consumer at a time" : "all consumers at the same time"),
-  "delivery-limit": (value) => `a message is delivered again at most ${count(value)} times`,
-  "consumer-timeout": (value) => `a delivery is to be settled within ${duration(value)}`,
+  "single-active-consumer": (value) => (value === true ? "one active consumer at a time" : "all consumers are active"),
+  "delivery-limit": (value) => `a message is redelivered at most ${count(value)} times`,
+  "consumer-timeout": (value) => `a delivery must be acknowledged within ${duration(value)}`,
   "queue-mode": (value) => shown(value),
-  "alternate-exchange": (value) => `what has no route goes to the exchange ${shown(value)}`,
-  "message-deduplication": (value) => (value === true ? "a message is taken once" : "messages may come twice"),
-  "fair-key": (value) => `groups of messages by the header ${shown(value)} are served fairly`,
+  "alternate-exchange": (value) => `unroutable messages go to the exchange ${shown(value)}`,
+  "message-deduplication": (value) => (value === true ? "duplicates are dropped" : "duplicates are kept"),
+  "fair-key": (value) => `messages are delivered fairly by the header ${shown(value)}`,
 };
 
 /** Each rule once: an argument counts before the policy, but of two limits the smaller one does. */

@@ -37,7 +37,7 @@ const pathOf = (binding: Binding): string => `/bindings/${enc(binding.vhost)}/e/
 function columns(end: "source" | "destination", reload: () => void): Column<Binding>[] {
   const other = (binding: Binding) => (end === "source" ? <End vhost={binding.vhost} name={binding.source} kind="exchange" /> : <End vhost={binding.vhost} name={binding.destination} kind={binding.destination_type} />);
   const unbind = async (binding: Binding) => {
-    const done = await attempt("The binding is gone", () => call("DELETE", pathOf(binding)));
+    const done = await attempt("The binding was deleted", () => call("DELETE", pathOf(binding)));
     reload();
     return done;
   };
@@ -47,8 +47,8 @@ function columns(end: "source" | "destination", reload: () => void): Column<Bind
     { title: "Routing key", cell: (binding) => <code>{binding.routing_key}</code> },
     { title: "Arguments", cell: (binding) => <Arguments table={binding.arguments} />, from: 2 },
     {
-      title: "Unbind",
-      cell: (binding) => binding.source !== "" && <ConfirmButton small label="Unbind" title="Unbind?" text={`Messages with the routing key "${binding.routing_key}" will no longer go from ${exchangeName(binding.source)} to ${binding.destination} by this binding.`} action={() => unbind(binding)} />,
+      title: "Action",
+      cell: (binding) => binding.source !== "" && <ConfirmButton small label="Unbind" title="Unbind?" text={`This binding will no longer route messages with the key "${binding.routing_key}" from ${exchangeName(binding.source)} to ${binding.destination}.`} action={() => unbind(binding)} />,
     },
   ];
 }
@@ -61,7 +61,7 @@ export function QueueBindings({ host, name }: { host: string; name: string }) {
   return (
     <Card title={`Bindings${found ? ` (${found.length})` : ""}`} aside={<NewBinding host={host} destination={name} reload={answer.reload} />}>
       {found ? <Rows columns={columns("source", answer.reload)} rows={found.slice(0, SHOWN)} id={id} what="bindings to this queue" /> : <Waiting answer={answer} what="bindings" />}
-      {found && found.length > SHOWN && <p class="muted">The first {SHOWN} are shown.</p>}
+      {found && found.length > SHOWN && <p class="muted">Only the first {SHOWN} are shown.</p>}
     </Card>
   );
 }
@@ -75,8 +75,8 @@ export function ExchangeBindings({ host, name }: { host: string; name: string })
     <>
       {found && found.length > 0 && found.length <= 40 && <Picture name={name} out={found} into={into.value ?? []} />}
       <Card title={`Bindings from here${found ? ` (${found.length})` : ""}`} aside={name !== "" && <NewBinding host={host} source={name} reload={out.reload} />}>
-        {found === undefined ? <Waiting answer={out} what="bindings" /> : found.length === 0 ? <p class="muted">No bindings: what is published here goes nowhere.</p> : <Rows columns={columns("destination", out.reload)} rows={found.slice(0, SHOWN)} id={id} what="bindings from this exchange" />}
-        {found && found.length > SHOWN && <p class="muted">The first {SHOWN} are shown.</p>}
+        {found === undefined ? <Waiting answer={out} what="bindings" /> : found.length === 0 ? <p class="muted">No bindings: messages published here are not routed anywhere.</p> : <Rows columns={columns("destination", out.reload)} rows={found.slice(0, SHOWN)} id={id} what="bindings from this exchange" />}
+        {found && found.length > SHOWN && <p class="muted">Only the first {SHOWN} are shown.</p>}
       </Card>
       {into.value && into.value.length > 0 && (
         <Card title={`Bindings to here (${into.value.length})`}>
@@ -96,7 +96,7 @@ function Picture({ name, out, into }: { name: string; out: Binding[]; into: Bind
   const y = (index: number, of: number) => middle + (index - (of - 1) / 2) * step;
   const start = into.length > 0 ? 250 : 10;
   return (
-    <Card title="Where messages go">
+    <Card title="Routing">
       <div class="picture" aria-hidden="true">
         <svg width={start + 640} height={height} viewBox={`0 0 ${start + 640} ${height}`}>
           {into.map((binding, index) => (
@@ -151,7 +151,7 @@ function BindingForm({ host, source, destination, then }: { host: string; source
     await call("POST", `/bindings/${enc(host)}/e/${exchangePath(from)}/${short}/${enc(to)}`, { routing_key: key, arguments: readTable(table) });
   };
   return (
-    <Form label="Bind" done="The binding is there" action={bind} then={then}>
+    <Form label="Bind" done="The binding was created" action={bind} then={then}>
       {source !== undefined && <Choice label="To" value={kind} options={[["queue", "a queue"], ["exchange", "an exchange"]]} onChange={setKind} />}
       <Text label={source === undefined ? "From the exchange" : "Name"} value={other} onChange={setOther} required />
       <Text label="Routing key" value={key} onChange={setKey} />

@@ -42,7 +42,7 @@ interface Progress {
   total: number;
 }
 
-const STATES: Record<Standing["state"], string> = { ready: "ready", unacked: "unacknowledged", waiting: "waits for its next try", leaving: "on its way to the dead letters" };
+const STATES: Record<Standing["state"], string> = { ready: "ready", unacked: "unacknowledged", waiting: "waiting for its next retry", leaving: "being dead-lettered" };
 
 /** The conditions as the API takes them. */
 export function conditions(wanted: Wanted): Record<string, string> {
@@ -53,7 +53,7 @@ export function conditions(wanted: Wanted): Record<string, string> {
   for (const line of wanted.more.split("\n")) {
     if (line.trim() === "") continue;
     const at = line.indexOf("=");
-    if (at < 1) throw new Error(`"${line.trim()}" is no condition: write name = value`);
+    if (at < 1) throw new Error(`"${line.trim()}" is not a condition: write it as name = value`);
     found[line.slice(0, at).trim()] = line.slice(at + 1).trim();
   }
   return found;
@@ -132,12 +132,12 @@ export function QueueMessages({ host, name, ready, then }: Props) {
   const messages = found?.messages ?? [];
   return (
     <>
-      <Card title="Messages in the queue" aside={<span class="muted">looking consumes nothing</span>}>
+      <Card title="Browse messages" aside={<span class="muted">nothing is consumed or marked as redelivered</span>}>
         <form onSubmit={begin}>
           <div class="row">
-            <Choice label="Begin" value={where} options={[["head", "at the head"], ["tail", "at the tail"], ["index", "at a number from the head"], ["time", "at a time"], ["position", "at a position"]]} onChange={setWhere} />
+            <Choice label="Start" value={where} options={[["head", "at the head"], ["tail", "at the tail"], ["index", "at a number from the head"], ["time", "at a time"], ["position", "at a position"]]} onChange={setWhere} />
             {where === "index" && <Text label="Number" value={place} onChange={setPlace} required placeholder="1000" />}
-            {where === "time" && <Text label="Time" value={place} onChange={setPlace} required placeholder="15m or 2026-03-01 12:30" hint="How long ago, or when" />}
+            {where === "time" && <Text label="Time" value={place} onChange={setPlace} required placeholder="15m or 2026-03-01 12:30" hint="How long ago, or a date and time" />}
             {where === "position" && <Text label="Position" value={place} onChange={setPlace} required />}
             <Text label="Contains" value={wanted.text} onChange={(text) => change({ text })} placeholder="anywhere in the message" />
             <Choice label="State" value={wanted.state} options={[["", "any"], ...Object.entries(STATES).map(([key, words]): [string, string] => [key, words])]} onChange={(state) => change({ state })} />
@@ -145,28 +145,28 @@ export function QueueMessages({ host, name, ready, then }: Props) {
           </div>
           <details class="more">
             <summary>More conditions</summary>
-            <Area label="Conditions" value={wanted.more} onChange={(more) => change({ more })} rows={3} hint="One a line, all must hold: header.tenant = north, header.x-death.0.queue = orders, property.message_id = 5, routing_key = a.b, body = refused, since = 2h, redelivered = true" />
-            <Check label="Texts are regular expressions" value={wanted.regex} onChange={(regex) => change({ regex })} />
+            <Area label="Conditions" value={wanted.more} onChange={(more) => change({ more })} rows={3} hint="One per line, all must match: header.tenant = north, header.x-death.0.queue = orders, property.message_id = 5, routing_key = a.b, body = refused, since = 2h, redelivered = true" />
+            <Check label="Use regular expressions" value={wanted.regex} onChange={(regex) => change({ regex })} />
           </details>
           {progress && (
             <p>
-              <progress aria-label="Looked through" max={Math.max(progress.total, progress.scanned, 1)} value={progress.scanned} /> {count(progress.scanned)} looked through
+              <progress aria-label="Searched" max={Math.max(progress.total, progress.scanned, 1)} value={progress.scanned} /> {count(progress.scanned)} searched
             </p>
           )}
           <p class="buttons">
             {progress && (
               <button type="button" onClick={() => search.current?.abort()}>
-                Stop looking
+                Stop
               </button>
             )}
             <button type="submit" class="primary" disabled={progress !== null}>
-              Look
+              Browse
             </button>
           </p>
         </form>
-        {found && messages.length === 0 && <p class="muted">No message there{found.next === null ? "." : " so far."}</p>}
-        {found && found.unreadable > 0 && <p class="bad">{count(found.unreadable)} messages cannot be read: the disk has damaged them.</p>}
-        {messages.length > 0 && <Check label={`All ${count(messages.length)} shown`} value={chosen.size === messages.length} onChange={(on) => setChosen(new Set(on ? messages.map((it) => it.position) : []))} />}
+        {found && messages.length === 0 && <p class="muted">No messages found{found.next === null ? "." : " so far."}</p>}
+        {found && found.unreadable > 0 && <p class="bad">{count(found.unreadable)} messages cannot be read: their data on disk is damaged.</p>}
+        {messages.length > 0 && <Check label={`Select all ${count(messages.length)} shown`} value={chosen.size === messages.length} onChange={(on) => setChosen(new Set(on ? messages.map((it) => it.position) : []))} />}
         <ul class="found">
           {messages.map((message) => (
             <Found key={`${found?.edition}/${message.position}`} message={message} body={`${path}/${message.position}/body?edition=${enc(found?.edition ?? "")}`} on={chosen.has(message.position)} choose={(on) => choose(message.position, on)} />
@@ -175,10 +175,10 @@ export function QueueMessages({ host, name, ready, then }: Props) {
         {found && (
           <p class="buttons">
             <button type="button" disabled={messages.length === 0 || progress !== null} onClick={() => look({ before: messages[0]?.position ?? "" })}>
-              Before these
+              Previous
             </button>
             <button type="button" disabled={found.next === null || progress !== null} onClick={() => look({ from: found.next ?? "" })}>
-              After these
+              Next
             </button>
           </p>
         )}
@@ -191,7 +191,7 @@ export function QueueMessages({ host, name, ready, then }: Props) {
 /** One message in a line; it opens. */
 function Found({ message, body, on, choose }: { message: Standing; body: string; on: boolean; choose(on: boolean): void }) {
   const [open, setOpen] = useState(false);
-  const start = message.payload_encoding === "string" ? message.payload.slice(0, 120) : `${bytes(message.payload_bytes)} that are no text`;
+  const start = message.payload_encoding === "string" ? message.payload.slice(0, 120) : `${bytes(message.payload_bytes)} of binary data`;
   return (
     <li>
       <input type="checkbox" aria-label={`Message at ${message.position}`} checked={on} onChange={(event) => choose(event.currentTarget.checked)} />
@@ -203,8 +203,8 @@ function Found({ message, body, on, choose }: { message: Standing; body: string;
         {open && (
           <>
             <p class="muted">
-              Received {moment(message.received_at)} by {exchangeName(message.exchange)}
-              {message.returns > 0 && `; came back ${count(message.returns)} times`}
+              Received {moment(message.received_at)} from {exchangeName(message.exchange)}
+              {message.returns > 0 && `; returned ${count(message.returns)} times`}
             </p>
             <MessageView message={message} title={`Message at ${message.position}`} whole={body} />
           </>

@@ -61,7 +61,7 @@ const SAMPLE = { messages: 60, pause: 250 };
 /** A queue with a bit of traffic, to have something to look at: three messages come for two that go. */
 function Sample({ host }: { host: string }) {
   const start = () =>
-    attempt("The queue sample is there; messages come and go for a quarter of a minute", async () => {
+    attempt("The queue sample was created; messages flow through it for 15 seconds", async () => {
       await call("PUT", `/queues/${enc(host)}/sample`, { durable: true, auto_delete: false, arguments: {} });
       go("queues", host, "sample");
       void traffic(host);
@@ -69,9 +69,9 @@ function Sample({ host }: { host: string }) {
   return (
     <p class="buttons">
       <button type="button" onClick={start}>
-        Make a sample queue
+        Create a sample queue
       </button>
-      <span class="muted">a queue called sample, and {SAMPLE.messages} small messages</span>
+      <span class="muted">a queue named sample and {SAMPLE.messages} small messages</span>
     </p>
   );
 }

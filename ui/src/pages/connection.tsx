@@ -1,15 +1,15 @@
 import { call, enc } from "../api";
-import { NONE, at, bytes, count, moment } from "../format";
+import { NONE, at, byteRate, bytes, count, moment } from "../format";
 import { Arguments, Badge, Card, Facts, Figure, Head, State, Vhost, Waiting } from "../parts/bits";
-import { Chart } from "../parts/chart";
+import { Chart, RangeChoice } from "../parts/chart";
 import { DialogButton } from "../parts/dialog";
 import { Form, Text } from "../parts/form";
 import { Rows } from "../parts/listing";
 import { useApi } from "../poll";
 import { go, href } from "../router";
-import { useTrail } from "../trail";
+import { samples, useRange, useTrail } from "../trail";
 import { useState } from "preact/hooks";
-import { CHANNEL_COLUMNS, heldBack, type ChannelBody } from "./channels";
+import { CHANNEL_COLUMNS, heldBack, titleOf, type ChannelBody } from "./channels";
 import { connectionTitle, type ConnectionBody } from "./connections";
 import { Why } from "./why";
 
@@ -27,14 +27,13 @@ interface ConnectionDetail extends ConnectionBody {
   peer_cert_subject?: string;
 }
 
-const perSecond = (value: unknown): string => (typeof value === "number" ? `${bytes(Math.round(value))}/s` : NONE);
-
 export function Connection({ name }: { name: string }) {
   const path = `/connections/${enc(name)}`;
-  const answer = useApi<ConnectionDetail>(path);
+  const [range] = useRange();
+  const answer = useApi<ConnectionDetail>(`${path}?${samples(range, "data_rates")}`);
   const channels = useApi<ChannelBody[]>(`${path}/channels`);
   const connection = answer.value;
-  const trail = useTrail(path, connection, [
+  const trail = useTrail(connection, range, [
     { label: "From the client", path: "recv_oct", rate: true },
     { label: "To the client", path: "send_oct", rate: true },
   ]);
@@ -49,6 +48,7 @@ export function Connection({ name }: { name: string }) {
   return (
     <>
       <Head kind="Connection" title={connectionTitle(connection)}>
+        <RangeChoice />
         <DialogButton label="Close" title="Close this connection?" class="danger">
           {(close) => <CloseForm path={path} close={close} />}
         </DialogButton>
@@ -58,15 +58,19 @@ export function Connection({ name }: { name: string }) {
           <State value={connection.state} />
         </Figure>
         <Figure label="Channels">{count(connection.channels)}</Figure>
-        <Figure label="From the client">{perSecond(at(connection, "recv_oct_details.rate"))}</Figure>
-        <Figure label="To the client">{perSecond(at(connection, "send_oct_details.rate"))}</Figure>
+        <Figure label="From the client">{byteRate(at(connection, "recv_oct_details.rate"))}</Figure>
+        <Figure label="To the client">{byteRate(at(connection, "send_oct_details.rate"))}</Figure>
       </div>
       <div class="cards">
         <Why path={`/leveret/why/connections/${enc(name)}`} />
-        <Card title="Bytes a second">
-          <Chart title="Bytes a second" trail={trail} unit={perSecond} />
+      </div>
+      <div class="charts">
+        <Card title="Data rates">
+          <Chart title="Data rates" trail={trail} unit="byteRate" />
         </Card>
-        <Card title="Who and where">
+      </div>
+      <div class="cards">
+        <Card title="Details">
           <Facts
             rows={[
               ["Name", connection.name],
@@ -77,16 +81,16 @@ export function Connection({ name }: { name: string }) {
               ["Protocol", `${connection.protocol ?? NONE}${connection.auth_mechanism ? `, ${connection.auth_mechanism}` : ""}`],
               ["TLS", connection.ssl ? `${connection.ssl_protocol ?? ""} ${connection.ssl_cipher ?? ""}` : "no"],
               ["Certificate", connection.peer_cert_subject || undefined],
-              ["Since", moment(connection.connected_at)],
+              ["Connected at", moment(connection.connected_at)],
               ["Heartbeat", connection.timeout === undefined ? undefined : connection.timeout === 0 ? "none" : `${connection.timeout} s`],
-              ["Largest frame", bytes(connection.frame_max)],
-              ["Channels, at most", count(connection.channel_max)],
+              ["Maximum frame size", bytes(connection.frame_max)],
+              ["Channel limit", count(connection.channel_max)],
               ["Received", bytes(at(connection, "recv_oct"))],
               ["Sent", bytes(at(connection, "send_oct"))],
             ]}
           />
         </Card>
-        <Card title="What the client says of itself">
+        <Card title="Client properties">
           <Arguments table={connection.client_properties} />
         </Card>
       </div>
@@ -99,9 +103,9 @@ function CloseForm({ path, close }: { path: string; close(): void }) {
   const [reason, setReason] = useState("Closed via management");
   const act = () => call("DELETE", path, undefined, { "x-reason": encodeURIComponent(reason) === reason.replace(/ /g, "%20") ? reason : encodeURIComponent(reason) });
   return (
-    <Form label="Close the connection" done="The connection is closed" action={act} then={() => (close(), go("connections"))} danger>
-      <p>Most clients connect again by themselves. What they had not settled goes back into the queues.</p>
-      <Text label="Reason, told to the client" value={reason} onChange={setReason} />
+    <Form label="Close the connection" done="The connection was closed" action={act} then={() => (close(), go("connections"))} danger>
+      <p>Most clients reconnect by themselves. Messages that it has not acknowledged go back to their queues.</p>
+      <Text label="Reason, sent to the client" value={reason} onChange={setReason} />
     </Form>
   );
 }
@@ -122,25 +126,31 @@ export function Channel({ name }: { name: string }) {
   const owner = channel.connection_details?.name;
   return (
     <>
-      <Head kind="Channel" title={name} />
+      <Head kind="Channel" title={titleOf(channel)} />
+      {owner && (
+        <div class="cards">
+          <Why path={`/leveret/why/connections/${enc(owner)}`} />
+        </div>
+      )}
       <div class="cards">
-        <Card title="What it is">
+        <Card title="Details">
           <Facts
             rows={[
-              ["Connection", owner ? <a href={href("connections", owner)}>{owner}</a> : undefined],
+              ["Name", channel.name],
+              ["Connection", owner ? <a href={href("connections", owner)}>{channel.connection_details?.user_provided_name ?? owner}</a> : undefined],
               ["User", channel.user],
               ["Virtual host", channel.vhost],
               ["State", <State value={channel.state} />],
-              ["Connection held back", heldBack(channel.held_ms)],
-              ["Mode", channel.confirm ? <Badge>publisher confirms</Badge> : channel.transactional ? <Badge>transactions</Badge> : "plain"],
-              ["Prefetch", `${count(channel.prefetch_count)} for each consumer, ${count(channel.global_prefetch_count)} for the channel (0: no limit)`],
+              ["Connection held back for", heldBack(channel.held_ms)],
+              ["Mode", channel.confirm ? <Badge>publisher confirms</Badge> : channel.transactional ? <Badge>transactional</Badge> : "no confirms"],
+              ["Prefetch", `${count(channel.prefetch_count)} per consumer, ${count(channel.global_prefetch_count)} for the channel (0: no limit)`],
             ]}
           />
         </Card>
-        <Card title="Under way">
+        <Card title="In flight">
           <Facts
             rows={[
-              ["Delivered, not settled", count(channel.messages_unacknowledged)],
+              ["Delivered, not acknowledged", count(channel.messages_unacknowledged)],
               ["Published, not confirmed", count(channel.messages_unconfirmed)],
               ["Published, not committed", count(channel.messages_uncommitted)],
               ["Acks, not committed", count(channel.acks_uncommitted)],
@@ -148,11 +158,6 @@ export function Channel({ name }: { name: string }) {
           />
         </Card>
       </div>
-      {owner && (
-        <div class="cards">
-          <Why path={`/leveret/why/connections/${enc(owner)}`} />
-        </div>
-      )}
       <Card title="Consumers">
         {consumers.length === 0 ? (
           <p class="muted">None.</p>
@@ -162,7 +167,7 @@ export function Channel({ name }: { name: string }) {
             rows={consumers}
             id={(consumer) => consumer.consumer_tag}
             columns={[
-              { title: "Consumer", cell: (consumer) => consumer.consumer_tag },
+              { title: "Consumer tag", cell: (consumer) => consumer.consumer_tag },
               { title: "Queue", cell: (consumer) => <a href={href("queues", consumer.queue.vhost, consumer.queue.name)}>{consumer.queue.name}</a> },
               { title: "Prefetch", number: true, cell: (consumer) => count(consumer.prefetch_count) },
             ]}

@@ -12,11 +12,11 @@ import { PublishMessage } from "./messages";
 const MEANINGS: Record<string, string> = {
   direct: "to bindings whose key is the routing key",
   fanout: "to all bindings",
-  topic: "to bindings whose pattern fits the routing key (* is one word, # any number)",
-  headers: "to bindings whose arguments fit the headers",
-  "x-consistent-hash": "to one binding, by a hash; keys are weights",
-  "x-random": "to one binding, by chance",
-  "x-local-random": "to one queue of this node, by chance",
+  topic: "to bindings whose pattern matches the routing key (* is one word, # any number of words)",
+  headers: "to bindings whose arguments match the headers",
+  "x-consistent-hash": "to one binding, by a hash; binding keys are weights",
+  "x-random": "to one binding at random",
+  "x-local-random": "to one queue of this node at random",
   "x-modulus-hash": "to one binding, by a hash",
   "x-delayed-message": "after the delay in the header x-delay",
 };
@@ -36,7 +36,7 @@ export function Exchange({ host, name: shownName }: { host: string; name: string
     );
   }
   const remove = async () => {
-    const gone = await attempt(`Exchange ${name} is deleted`, () => call("DELETE", path));
+    const gone = await attempt(`Exchange ${name} was deleted`, () => call("DELETE", path));
     if (gone) go("exchanges");
     return gone;
   };
@@ -44,14 +44,14 @@ export function Exchange({ host, name: shownName }: { host: string; name: string
   return (
     <>
       <Head kind="Exchange" title={title}>
-        {!fixed && <ConfirmButton label="Delete" title={`Delete ${name}?`} text="The exchange and its bindings will be lost. Publishers to it get an error." action={remove} />}
+        {!fixed && <ConfirmButton label="Delete" title={`Delete ${name}?`} text="The exchange and its bindings will be deleted. Publishing to it becomes an error." action={remove} />}
       </Head>
       <div class="figures">
-        <Figure label="In">{rate(at(exchange, "message_stats.publish_in_details.rate"))}</Figure>
-        <Figure label="Out">{rate(at(exchange, "message_stats.publish_out_details.rate"))}</Figure>
+        <Figure label="Publish in">{rate(at(exchange, "message_stats.publish_in_details.rate"))}</Figure>
+        <Figure label="Publish out">{rate(at(exchange, "message_stats.publish_out_details.rate"))}</Figure>
       </div>
       <div class="cards">
-        <Card title="What it is">
+        <Card title="Details">
           <Facts
             rows={[
               ["Virtual host", <Vhost name={exchange.vhost} />],

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { call, enc } from "../api";
 import { at, exchangeName, rate } from "../format";
-import { Badge, Head, Vhost } from "../parts/bits";
+import { Badge, Head, NameLink, Vhost } from "../parts/bits";
 import { DialogButton } from "../parts/dialog";
 import { Check, Choice, Form, Table, Text, readTable } from "../parts/form";
 import { Listing, type Column } from "../parts/listing";
@@ -9,6 +9,7 @@ import { VhostChoice } from "../parts/vhosts";
 import { useApi } from "../poll";
 import { go, href } from "../router";
 import { inVhost, vhost } from "../vhost";
+import { EXCHANGE_ARGUMENTS } from "./shortcuts";
 
 export interface ExchangeBody {
   name: string;
@@ -26,10 +27,9 @@ export function ExchangeFeatures({ exchange }: { exchange: ExchangeBody }) {
   return (
     <>
       {exchange.durable && <Badge title="durable: survives a restart">D</Badge>}
-      {exchange.auto_delete && <Badge title="deleted with its last binding">AD</Badge>}
+      {exchange.auto_delete && <Badge title="auto-delete: deleted with its last binding">AD</Badge>}
       {exchange.internal && <Badge title="internal: only exchanges publish to it">I</Badge>}
       {exchange.arguments && "alternate-exchange" in exchange.arguments && <Badge title="has an alternate exchange">AE</Badge>}
-      {exchange.policy && <Badge title="policy">{exchange.policy}</Badge>}
     </>
   );
 }
@@ -37,12 +37,13 @@ export function ExchangeFeatures({ exchange }: { exchange: ExchangeBody }) {
 export const exchangeHref = (host: string, name: string): string => href("exchanges", host, name === "" ? "amq.default" : name);
 
 const COLUMNS: Column<ExchangeBody>[] = [
-  { title: "Name", sort: "name", cell: (exchange) => <a href={exchangeHref(exchange.vhost, exchange.name)}>{exchangeName(exchange.name)}</a> },
+  { title: "Name", sort: "name", cell: (exchange) => <NameLink to={exchangeHref(exchange.vhost, exchange.name)} name={exchangeName(exchange.name)} /> },
   { title: "Virtual host", sort: "vhost", cell: (exchange) => <Vhost name={exchange.vhost} />, from: 2 },
   { title: "Type", sort: "type", cell: (exchange) => exchange.type },
+  { title: "Policy", sort: "policy", cell: (exchange) => exchange.policy, from: 3 },
   { title: "Features", cell: (exchange) => <ExchangeFeatures exchange={exchange} />, from: 2 },
-  { title: "In", sort: "message_stats.publish_in_details.rate", number: true, cell: (exchange) => rate(at(exchange, "message_stats.publish_in_details.rate")) },
-  { title: "Out", sort: "message_stats.publish_out_details.rate", number: true, cell: (exchange) => rate(at(exchange, "message_stats.publish_out_details.rate")) },
+  { title: "Publish in", sort: "message_stats.publish_in_details.rate", number: true, cell: (exchange) => rate(at(exchange, "message_stats.publish_in_details.rate")) },
+  { title: "Publish out", sort: "message_stats.publish_out_details.rate", number: true, cell: (exchange) => rate(at(exchange, "message_stats.publish_out_details.rate")) },
 ];
 
 export function Exchanges() {
@@ -70,14 +71,14 @@ function NewExchange({ close }: { close(): void }) {
   const [table, setTable] = useState("");
   const create = () => call("PUT", `/exchanges/${enc(host)}/${enc(name)}`, { type, durable, auto_delete: transient, internal, arguments: readTable(table) });
   return (
-    <Form label="Create" done={`Exchange ${name} is there`} action={create} then={() => (close(), go("exchanges", host, name))}>
+    <Form label="Create" done={`Exchange ${name} was created`} action={create} then={() => (close(), go("exchanges", host, name))}>
       <VhostChoice value={host} onChange={setHost} />
       <Text label="Name" value={name} onChange={setName} required />
       <Choice label="Type" value={type} options={types?.map((kind) => kind.name) ?? ["direct", "fanout", "topic", "headers"]} onChange={setType} />
       <Check label="Durable: survives a restart" value={durable} onChange={setDurable} />
-      <Check label="Deleted with its last binding" value={transient} onChange={setTransient} />
+      <Check label="Auto-delete: deleted with its last binding" value={transient} onChange={setTransient} />
       <Check label="Internal: clients may not publish to it" value={internal} onChange={setInternal} />
-      <Table label="Arguments" value={table} onChange={setTable} hint="One a line, for example alternate-exchange = unrouted" />
+      <Table label="Arguments" value={table} onChange={setTable} shortcuts={EXCHANGE_ARGUMENTS} />
     </Form>
   );
 }

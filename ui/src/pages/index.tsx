@@ -6,6 +6,7 @@ import { Coming } from "./coming";
 import { Connect } from "./connect";
 import { Channel, Connection } from "./connection";
 import { Connections } from "./connections";
+import { Consumers } from "./consumers";
 import { Definitions } from "./definitions";
 import { Exchange } from "./exchange";
 import { Exchanges } from "./exchanges";
@@ -31,6 +32,7 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
   "connections/1": (name) => <Connection name={name} />,
   "channels/0": () => <Channels />,
   "channels/1": (name) => <Channel name={name} />,
+  "consumers/0": () => <Consumers />,
   "users/0": () => <Users />,
   "users/1": (name) => <User name={name} />,
   "vhosts/0": () => <Vhosts />,

@@ -20,8 +20,8 @@ interface Limits {
 }
 
 const NAMES: Record<Kind, [string, string][]> = {
-  vhost: [["max-connections", "connections, at most"], ["max-queues", "queues, at most"]],
-  user: [["max-connections", "connections, at most"], ["max-channels", "channels, at most"]],
+  vhost: [["max-connections", "connections"], ["max-queues", "queues"]],
+  user: [["max-connections", "connections"], ["max-channels", "channels"]],
 };
 
 const words = (kind: Kind, name: string): string => NAMES[kind].find(([known]) => known === name)?.[1] ?? name;
@@ -54,10 +54,10 @@ function All({ kind, title }: { kind: Kind; title: string }) {
           rows={rows}
           id={(row) => `${row.of} ${row.limit}`}
           columns={[
-            { title: "Of", cell: (row) => <a href={href(`${kind}s`, row.of)}>{row.of}</a> },
+            { title: kind === "vhost" ? "Virtual host" : "User", cell: (row) => <a href={href(`${kind}s`, row.of)}>{row.of}</a> },
             { title: "Limit", cell: (row) => words(kind, row.limit) },
             { title: "Value", number: true, cell: (row) => limitValue(row.value) },
-            { title: "Lift", cell: (row) => isAdministrator() && <Lift kind={kind} name={row.of} limit={row.limit} then={answer.reload} /> },
+            { title: "Action", cell: (row) => isAdministrator() && <Lift kind={kind} name={row.of} limit={row.limit} then={answer.reload} /> },
           ]}
         />
       )}
@@ -88,7 +88,7 @@ export function LimitsOf({ kind, name }: { kind: Kind; name: string }) {
         <ul class="arguments">
           {found.map(([limit, value]) => (
             <li key={limit}>
-              {limitValue(value)} {words(kind, limit)} {isAdministrator() && <Lift kind={kind} name={name} limit={limit} then={answer.reload} />}
+              {words(kind, limit)}: {limitValue(value)} {isAdministrator() && <Lift kind={kind} name={name} limit={limit} then={answer.reload} />}
             </li>
           ))}
         </ul>
@@ -100,12 +100,12 @@ export function LimitsOf({ kind, name }: { kind: Kind; name: string }) {
 
 function Lift({ kind, name, limit, then }: { kind: Kind; name: string; limit: string; then(): void }) {
   const lift = async () => {
-    await attempt("The limit is lifted", () => call("DELETE", `/${kind}-limits/${enc(name)}/${enc(limit)}`));
+    await attempt("The limit was removed", () => call("DELETE", `/${kind}-limits/${enc(name)}/${enc(limit)}`));
     then();
   };
   return (
     <button type="button" class="small" onClick={lift}>
-      Lift
+      Remove
     </button>
   );
 }
@@ -114,14 +114,14 @@ function SetLimit({ kind, name, then }: { kind: Kind; name: string; then(): void
   const [limit, setLimit] = useState("max-connections");
   const [value, setValue] = useState("");
   const set = async () => {
-    if (!/^-?\d+$/.test(value)) throw new Error("A limit is a whole number.");
+    if (!/^-?\d+$/.test(value)) throw new Error("A limit must be a whole number.");
     await call("PUT", `/${kind}-limits/${enc(name)}/${limit}`, { value: Number(value) });
   };
   return (
-    <Form label="Set" done="The limit is set" action={set} then={() => (setValue(""), then())}>
+    <Form label="Set" done="The limit was set" action={set} then={() => (setValue(""), then())}>
       <div class="row">
-        <Choice label="Limit" value={limit} options={NAMES[kind].map(([key, words]): [string, string] => [key, words.replace(", at most", "")])} onChange={setLimit} />
-        <Text label="At most" value={value} onChange={setValue} required />
+        <Choice label="Limit" value={limit} options={NAMES[kind].map(([key, words]): [string, string] => [key, words])} onChange={setLimit} />
+        <Text label="Maximum" value={value} onChange={setValue} required />
       </div>
     </Form>
   );

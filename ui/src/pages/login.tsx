@@ -21,7 +21,7 @@ export function Login() {
         <h1>
           <img src="/icon.svg" alt="" width="40" height="40" /> Leveret
         </h1>
-        {late && !refused && <p role="alert">Your log-in is no longer valid. Log in again to go on where you were.</p>}
+        {late && !refused && <p role="alert">Your log-in is no longer valid. Log in again to continue where you were.</p>}
         {refused && (
           <p class="refused" role="alert">
             {refused}
@@ -49,8 +49,8 @@ async function enter(name: string, password: string): Promise<string | null> {
     }
     if (response.status !== 401) return body.reason ?? `The broker answered ${response.status}.`;
     return body.reason === "Not management user"
-      ? "This user may not use the management pages: it needs one of the tags management, policymaker, monitoring, administrator."
-      : "The name or the password is wrong, or this user may not log in from here.";
+      ? "This user cannot use the web UI: it needs one of the tags management, policymaker, monitoring, administrator."
+      : "The user name or the password is wrong, or this user may not log in from here.";
   } catch (error) {
     return error instanceof ApiError ? error.message : "The broker does not answer.";
   }

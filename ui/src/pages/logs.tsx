@@ -76,7 +76,7 @@ export function Logs({ audit }: { audit: boolean }) {
     <>
       <Head title={audit ? "Audit trail" : "Log"}>
         <button type="button" aria-pressed={held} onClick={() => setHeld(!held)}>
-          {held ? "Go on" : "Hold"}
+          {held ? "Resume" : "Pause"}
         </button>
       </Head>
       <div class="tabs" role="group" aria-label="Which lines">
@@ -94,15 +94,15 @@ export function Logs({ audit }: { audit: boolean }) {
         <Waiting answer={answer} what={audit ? "audit trail" : "log"} />
       ) : lines.length === 0 ? (
         <div class="empty">
-          <p>{audit ? "Nobody has changed anything by the HTTP API since the start, as far as this filter goes." : "No line passes this filter."}</p>
+          <p>{audit ? "Nothing that matches this filter was changed through the HTTP API since the node started." : "No line matches this filter."}</p>
         </div>
       ) : (
         <Rows columns={COLUMNS} rows={lines} id={(line) => `${line.at} ${line.text} ${lines.indexOf(line)}`} what={audit ? "audit trail" : "log"} />
       )}
       {body && (
         <p class="muted">
-          {count(lines.length)} lines, the newest first; the node keeps the last {count(body.kept_at_most)} since its start
-          {typeof body.oldest === "number" && `, the oldest is ${duration(Math.max(0, Date.now() - body.oldest))} old`}. Older ones are in the log file.
+          {count(lines.length)} lines, newest first. The node keeps the last {count(body.kept_at_most)} since it started
+          {typeof body.oldest === "number" && `, the oldest is ${duration(Math.max(0, Date.now() - body.oldest))} old`}. Older lines are in the log file.
         </p>
       )}
     </>
@@ -123,7 +123,7 @@ function Filter({ audit, areas, query }: { audit: boolean; areas: string[]; quer
   return (
     <div class="filter">
       <input type="search" aria-label="Search in lines" placeholder={audit ? "Search: a user, a queue, DELETE…" : "Search in lines"} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      {choice("Level", "level", [["", "All levels"], ["error", "Errors"], ["warning", "Warnings and worse"], ["info", "Info and worse"]])}
+      {choice("Level", "level", [["", "All levels"], ["error", "Errors"], ["warning", "Warnings and above"], ["info", "Info and above"]])}
       {!audit && choice("Area", "area", [["", "All areas"], ...areas.map((area): [string, string] => [area, area])])}
       {choice("Lines", "count", [["", "100 lines"], ["500", "500 lines"]])}
     </div>

@@ -35,21 +35,21 @@ export function PublishMessage({ host, exchange, routingKey, then }: PublishProp
       properties: { ...Object.fromEntries(given), delivery_mode: persistent ? 2 : 1, headers: readTable(headers) },
     };
     const { routed } = await call<{ routed: boolean }>("POST", `/exchanges/${enc(host)}/${exchangePath(exchange)}/publish`, body);
-    if (!routed) throw new Error("The message has no route: no binding took it, and it is gone.");
+    if (!routed) throw new Error("The message was not routed: no binding matched, and it was dropped.");
   };
   return (
     <Card title="Publish a message">
-      <Form label="Publish" done={routingKey === undefined ? "The message is published and routed" : "The message is in the queue"} action={publish} then={then}>
+      <Form label="Publish" done={routingKey === undefined ? "The message was published and routed" : "The message is in the queue"} action={publish} then={then}>
         {routingKey === undefined && <Text label="Routing key" value={key} onChange={setKey} />}
         <Area label="Payload" value={payload} onChange={setPayload} />
         <div class="row">
-          <Choice label="Payload is" value={encoding} options={[["string", "text"], ["base64", "base64"]]} onChange={setEncoding} />
+          <Choice label="Payload encoding" value={encoding} options={[["string", "text"], ["base64", "base64"]]} onChange={setEncoding} />
           <Check label="Persistent" value={persistent} onChange={setPersistent} />
         </div>
         <details class="more">
           <summary>Headers and properties</summary>
           <Table label="Headers" value={headers} onChange={setHeaders} />
-          <Table label="Properties" value={properties} onChange={setProperties} hint={`One a line, name = value: ${PROPERTIES.join(", ")}`} />
+          <Table label="Properties" value={properties} onChange={setProperties} hint={`One per line, name = value: ${PROPERTIES.join(", ")}`} />
         </details>
       </Form>
     </Card>
@@ -78,20 +78,20 @@ export function GetMessages({ host, name, ready, then }: { host: string; name: s
     const asked = { count: Math.max(1, Number(many) || 1), ackmode: mode, encoding: "auto", truncate: CUT };
     const messages = await call<Message[]>("POST", `/queues/${enc(host)}/${enc(name)}/get`, asked);
     setFound(messages);
-    notify(messages.length === 0 ? "The queue has no ready message" : `${messages.length} messages; ${count(messages.at(-1)?.message_count)} were behind them`);
+    notify(messages.length === 0 ? "The queue has no ready messages" : `${messages.length} messages; ${count(messages.at(-1)?.message_count)} remain in the queue`);
   };
   return (
     <Card title="Get messages" aside={<span class="muted">{count(ready)} ready</span>}>
       <Form label="Get messages" done="" action={fetchThem} then={then} danger={!mode.endsWith("requeue_true")}>
         <div class="row">
           <Choice
-            label="Afterwards"
+            label="Ack mode"
             value={mode}
             options={[
-              ["ack_requeue_true", "back into the queue (marked as redelivered)"],
-              ["ack_requeue_false", "acknowledged: gone for good"],
-              ["reject_requeue_true", "rejected, back into the queue"],
-              ["reject_requeue_false", "rejected: dead-lettered or gone"],
+              ["ack_requeue_true", "Nack, requeue (marked as redelivered)"],
+              ["ack_requeue_false", "Ack: removed from the queue"],
+              ["reject_requeue_true", "Reject, requeue"],
+              ["reject_requeue_false", "Reject: dead-lettered or dropped"],
             ]}
             onChange={setMode}
           />
@@ -126,7 +126,7 @@ export function MessageView({ message, title, whole, limit = CUT }: { message: M
       <Payload message={message} whole={whole} />
       {cut && (
         <p class="muted">
-          The first {bytes(limit)} are shown{whole ? "; a download has all." : "."}
+          Only the first {bytes(limit)} are shown{whole ? "; download the message for all of it." : "."}
         </p>
       )}
     </article>
@@ -149,7 +149,7 @@ function Payload({ message, whole }: { message: Message; whole: string | undefin
   };
   return (
     <>
-      <div class="tabs" role="group" aria-label="Shown as">
+      <div class="tabs" role="group" aria-label="Show as">
         {Object.keys(readings).map((name) => (
           <button type="button" class="small" key={name} aria-pressed={name === chosen} onClick={() => setChosen(name)}>
             {name}

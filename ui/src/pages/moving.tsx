@@ -91,14 +91,14 @@ export function ActOnMessages({ path, ready, chosen, edition, wanted, then }: Pr
     if (dry) return setRehearsed({ selected: sums.done, without: sums.without, sample });
     const stayed = [
       sums.refused > 0 ? `${count(sums.refused)} had no route or no room` : "",
-      sums.without > 0 ? `${count(sums.without)} never died before` : "",
-      sums.missed > 0 ? `${count(sums.missed)} went to consumers first` : "",
+      sums.without > 0 ? `${count(sums.without)} were never dead-lettered` : "",
+      sums.missed > 0 ? `${count(sums.missed)} were delivered to consumers first` : "",
     ].filter((words) => words !== "");
-    const words = `${count(sums.done)} messages ${action === "delete" ? "are deleted" : "have arrived"}${stop.current ? "; stopped" : ""}`;
-    notify(stayed.length > 0 ? `${words}; ${stayed.join(", ")}: those are where they were.` : words, stayed.length === 0);
+    const words = `${count(sums.done)} messages ${{ move: "were moved", copy: "were copied", replay: "were replayed", delete: "were deleted" }[action]}${stop.current ? "; stopped" : ""}`;
+    notify(stayed.length > 0 ? `${words}; ${stayed.join(", ")}: these stayed where they were.` : words, stayed.length === 0);
     then();
   };
-  const words = { move: `to ${aim(where, queue, exchange, key)}`, copy: `to ${aim(where, queue, exchange, key)}; they stay here as well`, replay: "to the exchange, with the routing key, by which each one came before it died first", delete: "for good" }[action];
+  const words = { move: `to ${aim(where, queue, exchange, key)}`, copy: `to ${aim(where, queue, exchange, key)}; they stay here as well`, replay: "to the exchange that each was published to before it was first dead-lettered, with its routing key then", delete: "permanently" }[action];
   const nothing = which === "ticked" && chosen.length === 0;
   return (
     <Card title="Move, copy, replay or delete">
@@ -109,33 +109,33 @@ export function ActOnMessages({ path, ready, chosen, edition, wanted, then }: Pr
         }}
       >
         <div class="row">
-          <Choice label="What" value={action} options={[["move", "move"], ["copy", "copy"], ["replay", "replay dead letters"], ["delete", "delete"]]} onChange={setAction} />
-          <Choice label="Which" value={which} options={[["filter", "all matching"], ["ticked", `the ${count(chosen.length)} ticked`]]} onChange={setWhich} />
+          <Choice label="Action" value={action} options={[["move", "move"], ["copy", "copy"], ["replay", "replay dead letters"], ["delete", "delete"]]} onChange={setAction} />
+          <Choice label="Selection" value={which} options={[["filter", "all that match"], ["ticked", `${count(chosen.length)} selected`]]} onChange={setWhich} />
           {goes && <Choice label="To" value={where} options={[["queue", "a queue"], ["exchange", "an exchange"]]} onChange={setWhere} />}
           {goes && where === "queue" && <Text label="Queue" value={queue} onChange={setQueue} required />}
           {goes && where === "exchange" && <Text label="Exchange" value={exchange} onChange={setExchange} required />}
           {goes && where === "exchange" && <Text label="Routing key" value={key} onChange={setKey} />}
-          {which === "filter" && <Text label="At most" value={many} onChange={setMany} placeholder="all" />}
-          <Text label="Messages a second" value={speed} onChange={setSpeed} placeholder="as fast as it goes" />
+          {which === "filter" && <Text label="Maximum" value={many} onChange={setMany} placeholder="all" />}
+          <Text label="Messages per second" value={speed} onChange={setSpeed} placeholder="no limit" />
         </div>
         <p class="muted">
-          {VERBS[action]}s ready messages {words}. What comes meanwhile is not meant.
+          {VERBS[action] === "Copy" ? "Copies" : VERBS[action] === "Replay" ? "Replays" : `${VERBS[action]}s`} ready messages {words}. Messages that arrive meanwhile are left alone.
         </p>
         {progress && (
           <p>
-            <progress aria-label="Done" max={Math.max(progress.total, progress.scanned, 1)} value={progress.scanned} /> {count(progress.done)} done, {count(progress.scanned)} looked through
+            <progress aria-label="Progress" max={Math.max(progress.total, progress.scanned, 1)} value={progress.scanned} /> {count(progress.done)} done, {count(progress.scanned)} searched
           </p>
         )}
         {rehearsed && (
           <div role="status">
             <p>
-              <b>{count(rehearsed.selected)} messages are meant</b>
-              {rehearsed.without > 0 && `; ${count(rehearsed.without)} of them never died before and would stay`}
+              <b>{count(rehearsed.selected)} messages match</b>
+              {rehearsed.without > 0 && `; ${count(rehearsed.without)} of them were never dead-lettered and would stay`}
             </p>
             <ul class="sample">
               {rehearsed.sample.map((message) => (
                 <li key={message.position}>
-                  <span class="muted">{message.position}</span> <code>{message.payload_encoding === "string" ? message.payload.slice(0, 80) : "(no text)"}</code>
+                  <span class="muted">{message.position}</span> <code>{message.payload_encoding === "string" ? message.payload.slice(0, 80) : "(binary)"}</code>
                 </li>
               ))}
             </ul>
@@ -160,5 +160,5 @@ export function ActOnMessages({ path, ready, chosen, edition, wanted, then }: Pr
 }
 
 function aim(where: string, queue: string, exchange: string, key: string): string {
-  return where === "queue" ? `the queue ${queue || "named above"}` : `the exchange ${exchange || "named above"} with the routing key ${key || "(none)"}`;
+  return where === "queue" ? `${queue === "" ? "a queue" : `the queue ${queue}`}` : `${exchange === "" ? "an exchange" : `the exchange ${exchange}`} with the routing key ${key || "(none)"}`;
 }

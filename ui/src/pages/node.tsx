@@ -3,13 +3,14 @@
 import { useState } from "preact/hooks";
 import { NONE, bytes, count, duration } from "../format";
 import { Badge, Card, Facts, Head, Waiting } from "../parts/bits";
-import { Chart } from "../parts/chart";
+import { Chart, RangeChoice } from "../parts/chart";
 import { Check } from "../parts/form";
 import { Rows, type Column } from "../parts/listing";
 import { useApi } from "../poll";
 import { isAdministrator } from "../session";
-import { useTrail } from "../trail";
-import { Alarms, Budgets, type NodeBody } from "./overview";
+import { samples, useRange, useTrail } from "../trail";
+import type { Range } from "../samples";
+import { Budgets, type NodeBody } from "./overview";
 
 interface NodeDetail extends NodeBody {
   os_pid?: string;
@@ -26,13 +27,14 @@ interface NodeDetail extends NodeBody {
 
 const CHECKS: [string, string][] = [
   ["/health/checks/alarms", "No alarms"],
-  ["/health/checks/virtual-hosts", "All virtual hosts run"],
+  ["/health/checks/virtual-hosts", "All virtual hosts running"],
   ["/health/checks/ready-to-serve-clients", "Ready to serve clients"],
-  ["/health/checks/below-node-connection-limit", "Below the limit of connections"],
+  ["/health/checks/below-node-connection-limit", "Below the connection limit"],
 ];
 
 export function NodePage() {
-  const answer = useApi<NodeDetail[]>("/nodes");
+  const [range] = useRange();
+  const answer = useApi<NodeDetail[]>(`/nodes?${samples(range, "node_stats")}`);
   const nodes = answer.value;
   if (!Array.isArray(nodes)) {
     return (
@@ -44,45 +46,61 @@ export function NodePage() {
   }
   return (
     <>
-      <Alarms nodes={nodes} />
       {nodes.map((node) => (
-        <One key={node.name} node={node} />
+        <One key={node.name} node={node} range={range} />
       ))}
     </>
   );
 }
 
-function One({ node }: { node: NodeDetail }) {
-  const memory = useTrail(`node/${node.name}`, node, [{ label: "Memory", path: "mem_used" }]);
-  const disk = useTrail(`disk/${node.name}`, node, [{ label: "Free disk", path: "disk_free" }]);
+function One({ node, range }: { node: NodeDetail; range: Range }) {
+  const memory = useTrail(node, range, [{ label: "Memory in use", path: "mem_used" }]);
+  const disk = useTrail(node, range, [{ label: "Free disk space", path: "disk_free" }]);
+  const files = useTrail(node, range, [
+    { label: "Open files", path: "fd_used" },
+    { label: "Connections", path: "sockets_used" },
+  ]);
+  const churn = useTrail(node, range, [
+    { label: "Connections opened", path: "connection_created", rate: true },
+    { label: "Connections closed", path: "connection_closed", rate: true },
+    { label: "Channels opened", path: "channel_created", rate: true },
+    { label: "Queues declared", path: "queue_declared", rate: true },
+  ]);
   return (
     <>
       <Head kind="Node" title={node.name}>
-        <Badge tone={node.running === false ? "bad" : "good"}>{node.running === false ? "does not run" : "runs"}</Badge>
+        <Badge tone={node.running === false ? "bad" : "good"}>{node.running === false ? "not running" : "running"}</Badge>
+        <RangeChoice />
       </Head>
       <div class="charts">
         <Card title="Memory">
-          <Chart title="Memory" trail={memory} unit={bytes} />
+          <Chart title="Memory" trail={memory} unit="bytes" />
         </Card>
-        <Card title="Free disk">
-          <Chart title="Free disk" trail={disk} unit={bytes} />
+        <Card title="Disk">
+          <Chart title="Disk" trail={disk} unit="bytes" />
+        </Card>
+        <Card title="Files and connections">
+          <Chart title="Files and connections" trail={files} />
+        </Card>
+        <Card title="Churn">
+          <Chart title="Churn" trail={churn} unit="rate" />
         </Card>
       </div>
       <div class="cards">
         <Budgets node={node} />
         <MemoryByUse name={node.name} />
         <Health />
-        <Card title="What it is">
+        <Card title="Details">
           <Facts
             rows={[
-              ["Process", node.os_pid],
+              ["Process id", node.os_pid],
               ["Compatible with", node.rabbitmq_version ? `RabbitMQ ${node.rabbitmq_version}` : undefined],
-              ["Up for", duration(node.uptime)],
+              ["Uptime", duration(node.uptime)],
               ["Sockets", `${count(node.sockets_used)} of ${count(node.sockets_total)}`],
-              ["Data", node.db_dir],
+              ["Data directory", node.db_dir],
               ["Configuration", node.config_files && node.config_files.length > 0 ? node.config_files.join(", ") : undefined],
               ["Logs", node.log_files && node.log_files.length > 0 ? node.log_files.join(", ") : undefined],
-              ["Log-ins by", (node.auth_mechanisms ?? []).filter(({ enabled }) => enabled !== false).map(({ name }) => name).join(", ") || NONE],
+              ["Authentication mechanisms", (node.auth_mechanisms ?? []).filter(({ enabled }) => enabled !== false).map(({ name }) => name).join(", ") || NONE],
               ["Exchange types", (node.exchange_types ?? []).map(({ name }) => name).join(", ") || NONE],
             ]}
           />
@@ -96,9 +114,9 @@ function One({ node }: { node: NodeDetail }) {
 /** RabbitMQ's names for the parts that this broker tells apart. */
 const PARTS: [string, string][] = [
   ["queue_procs", "Messages in queues"],
-  ["mgmt_db", "Samples for charts"],
-  ["code", "The program"],
-  ["other_system", "Connections, definitions, buffers, what is kept for reuse"],
+  ["mgmt_db", "Samples of charts"],
+  ["code", "Program code"],
+  ["other_system", "Connections, definitions, buffers"],
 ];
 
 function MemoryByUse({ name }: { name: string }) {
@@ -150,7 +168,7 @@ const SETTINGS: Column<Setting>[] = [
     ),
   },
   { title: "Default", cell: (row) => row.default ?? NONE, from: 2 },
-  { title: "From", cell: (row) => (row.source === "default" ? <span class="muted">default</span> : row.source), from: 2 },
+  { title: "Source", cell: (row) => (row.source === "default" ? <span class="muted">default</span> : row.source), from: 2 },
 ];
 
 /** The configuration in force: at first what somebody has set. It changes with a start only. */
@@ -162,12 +180,12 @@ function Configuration() {
   const wanted = text.trim().toLowerCase();
   const rows = value.filter((row) => (all || wanted !== "" || row.source !== "default") && `${row.key} ${row.value}`.toLowerCase().includes(wanted));
   return (
-    <Card title="Configuration in force">
+    <Card title="Effective configuration">
       <div class="filter">
         <input type="search" aria-label="Search in the configuration" placeholder="Search keys and values" value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        <Check label={`all ${count(value.length)} keys, with their defaults`} value={all} onChange={setAll} />
+        <Check label={`Show all ${count(value.length)} keys with their defaults`} value={all} onChange={setAll} />
       </div>
-      {rows.length === 0 ? <p class="muted">{wanted ? "No key or value has this in it." : "Nothing was set: all keys have their defaults."}</p> : <Rows what="settings" rows={rows} id={(row) => `${row.key} ${row.source}`} columns={SETTINGS} />}
+      {rows.length === 0 ? <p class="muted">{wanted ? "No key or value contains this." : "Nothing is set: all keys have their defaults."}</p> : <Rows what="settings" rows={rows} id={(row) => `${row.key} ${row.source}`} columns={SETTINGS} />}
     </Card>
   );
 }

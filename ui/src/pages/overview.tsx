@@ -1,12 +1,12 @@
 // The node at a glance: what is wrong, how much waits, how fast it goes.
 
 import { NONE, at, bytes, count, duration, rate } from "../format";
-import { Badge, Card, Facts, Figure, Head, Waiting } from "../parts/bits";
-import { Chart } from "../parts/chart";
+import { Card, Facts, Figure, Head, Waiting } from "../parts/bits";
+import { Chart, RangeChoice } from "../parts/chart";
 import { useApi } from "../poll";
 import { href } from "../router";
 import { isAdministrator, isMonitor } from "../session";
-import { SAMPLES, useTrail } from "../trail";
+import { samples, useRange, useTrail } from "../trail";
 import { FirstSteps } from "./connect";
 import { Level, Time, type LogBody } from "./logs";
 import { Times } from "./times";
@@ -47,14 +47,15 @@ export interface NodeBody {
 }
 
 export function Overview() {
-  const answer = useApi<OverviewBody>(`/overview?${SAMPLES}`);
+  const [range] = useRange();
+  const answer = useApi<OverviewBody>(`/overview?${samples(range, "lengths", "msg_rates")}`);
   const nodes = useApi<NodeBody[]>(isMonitor() ? "/nodes" : null);
   const body = answer.value;
-  const lengths = useTrail("overview/lengths", body, [
+  const lengths = useTrail(body, range, [
     { label: "Ready", path: "queue_totals.messages_ready" },
     { label: "Unacked", path: "queue_totals.messages_unacknowledged" },
   ]);
-  const rates = useTrail("overview/rates", body, [
+  const rates = useTrail(body, range, [
     { label: "Publish", path: "message_stats.publish", rate: true },
     { label: "Deliver", path: "message_stats.deliver_get", rate: true },
     { label: "Ack", path: "message_stats.ack", rate: true },
@@ -69,8 +70,8 @@ export function Overview() {
         <span class="muted">
           {body.product_name} {body.product_version}
         </span>
+        <RangeChoice />
       </Head>
-      {Array.isArray(nodes.value) && <Alarms nodes={nodes.value} />}
       <div class="figures">
         <Figure label="Queues" to={href("queues")}>
           {counted("queues")}
@@ -84,25 +85,27 @@ export function Overview() {
         <Figure label="Channels" to={href("channels")}>
           {counted("channels")}
         </Figure>
-        <Figure label="Consumers">{counted("consumers")}</Figure>
+        <Figure label="Consumers" to={href("consumers")}>
+          {counted("consumers")}
+        </Figure>
       </div>
       {totals["queues"] === 0 && totals["connections"] === 0 && <FirstSteps listeners={body.listeners} />}
       <div class="charts">
-        <Card title="Messages waiting">
-          <Chart title="Messages waiting" trail={lengths} />
+        <Card title="Queued messages">
+          <Chart title="Queued messages" trail={lengths} />
         </Card>
-        <Card title="Messages a second">
-          <Chart title="Messages a second" trail={rates} unit={rate} />
+        <Card title="Message rates">
+          <Chart title="Message rates" trail={rates} unit="rate" />
         </Card>
       </div>
       {isMonitor() && <Times path="/leveret/times" />}
       <div class="charts">
-        {isAdministrator() && <Lately path="/leveret/audit?count=6" title="What changed last" to="audit" none="Nobody has changed anything by the HTTP API since the start." />}
-        {isMonitor() && <Lately path="/leveret/logs?count=6&level=warning" title="Latest warnings" to="logs" none="None since the start." />}
+        {isAdministrator() && <Lately path="/leveret/audit?count=6" title="Latest changes" to="audit" none="Nothing was changed through the HTTP API since the node started." />}
+        {isMonitor() && <Lately path="/leveret/logs?count=6&level=warning" title="Latest warnings" to="logs" none="None since the node started." />}
       </div>
       <div class="cards">
         {Array.isArray(nodes.value) && nodes.value.map((node) => <Budgets key={node.name} node={node} more />)}
-        <Card title="Comings and goings">
+        <Card title="Churn">
           <Facts
             rows={[
               ["Connections opened", churn(body, "connection_created")],
@@ -116,7 +119,7 @@ export function Overview() {
           />
         </Card>
         {body.listeners && (
-          <Card title="Listens on">
+          <Card title="Listening ports">
             <Facts rows={body.listeners.map((listener) => [`${listener.protocol}${listener.tls ? " (TLS)" : ""}`, <code>{`${listener.ip_address}:${listener.port}`}</code>])} />
           </Card>
         )}
@@ -136,7 +139,7 @@ function Lately({ path, title, to, none }: { path: string; title: string; to: st
       ) : (
         <ul class="holds">
           {lines.map((line, at) => (
-            <li key={`${line.at} ${at}`} class="short" title={line.text}>
+            <li key={`${line.at} ${at}`} >
               <span class="muted">
                 <Time at={line.at} />
               </span>{" "}
@@ -162,35 +165,15 @@ function counter(table: unknown, name: string): string {
   return total === undefined ? NONE : `${count(total)} (${rate(at(table, `${name}_details.rate`))})`;
 }
 
-/** Alarms first, each with its reason and what helps. */
-export function Alarms({ nodes }: { nodes: NodeBody[] }) {
-  const lines: string[] = [];
-  for (const node of nodes) {
-    if (node.running === false) lines.push(`${node.name} does not run.`);
-    if (node.mem_alarm) lines.push(`${node.name} uses ${bytes(node.mem_used)} of memory and may use ${bytes(node.mem_limit)}. Publishers are held until consumers have made room.`);
-    if (node.disk_free_alarm) lines.push(`${node.name} has ${bytes(node.disk_free)} of free disk, less than the limit of ${bytes(node.disk_free_limit)}. Publishers are held until there is room on the disk.`);
-  }
-  if (lines.length === 0) return null;
-  return (
-    <div class="alarms" role="alert">
-      {lines.map((line) => (
-        <p key={line}>
-          <Badge tone="bad">alarm</Badge> {line}
-        </p>
-      ))}
-    </div>
-  );
-}
-
 export function Budgets({ node, more }: { node: NodeBody; more?: boolean }) {
   return (
     <Card title={node.name} aside={more && <a href={href("node")}>More</a>}>
       <Gauge label="Memory" used={node.mem_used} limit={node.mem_limit} words={`${bytes(node.mem_used)} of ${bytes(node.mem_limit)}`} />
-      <Gauge label="Files" used={node.fd_used} limit={node.fd_total} words={`${count(node.fd_used)} of ${count(node.fd_total)}`} />
+      <Gauge label="Open files" used={node.fd_used} limit={node.fd_total} words={`${count(node.fd_used)} of ${count(node.fd_total)}`} />
       <Facts
         rows={[
-          ["Free disk", `${bytes(node.disk_free)}; alarm below ${bytes(node.disk_free_limit)}`],
-          ["Up for", duration(node.uptime)],
+          ["Free disk space", `${bytes(node.disk_free)} (alarm below ${bytes(node.disk_free_limit)})`],
+          ["Uptime", duration(node.uptime)],
           ["Processors", count(node.processors)],
         ]}
       />

@@ -38,7 +38,7 @@ export function PermissionsOf(of: Of) {
   const answer = useApi<Permission[]>(pathOf(of, "permissions"));
   const topics = useApi<TopicPermission[]>(pathOf(of, "topic-permissions"));
   const revoke = async (path: string, reload: () => void) => {
-    const done = await attempt("Taken away", () => call("DELETE", path));
+    const done = await attempt("The permissions were removed", () => call("DELETE", path));
     reload();
     return done;
   };
@@ -48,19 +48,19 @@ export function PermissionsOf(of: Of) {
     { title: "Configure", cell: (row) => pattern(row.configure) },
     { title: "Write", cell: (row) => pattern(row.write) },
     { title: "Read", cell: (row) => pattern(row.read) },
-    { title: "Take away", cell: (row) => <ConfirmButton small label="Take away" title="Take the permissions away?" text={`${row.user} will no longer get into ${row.vhost}.`} action={() => revoke(`/permissions/${enc(row.vhost)}/${enc(row.user)}`, answer.reload)} /> },
+    { title: "Action", cell: (row) => <ConfirmButton small label="Clear" title="Clear the permissions?" text={`${row.user} will no longer have access to ${row.vhost}.`} action={() => revoke(`/permissions/${enc(row.vhost)}/${enc(row.user)}`, answer.reload)} /> },
   ];
   const topicColumns: Column<TopicPermission>[] = [
     other,
     { title: "Exchange", cell: (row) => exchangeName(row.exchange) },
     { title: "Write", cell: (row) => pattern(row.write) },
     { title: "Read", cell: (row) => pattern(row.read) },
-    { title: "Take away", cell: (row) => <ConfirmButton small label="Take away" title="Take the topic permission away?" text={`All routing keys of ${exchangeName(row.exchange)} will be permitted to ${row.user} again.`} action={() => revoke(`/topic-permissions/${enc(row.vhost)}/${enc(row.user)}/${exchangePath(row.exchange)}`, topics.reload)} /> },
+    { title: "Action", cell: (row) => <ConfirmButton small label="Clear" title="Clear the topic permission?" text={`${row.user} will be allowed all routing keys of ${exchangeName(row.exchange)} again.`} action={() => revoke(`/topic-permissions/${enc(row.vhost)}/${enc(row.user)}/${exchangePath(row.exchange)}`, topics.reload)} /> },
   ];
   return (
     <>
       <Card title="Permissions">
-        {answer.value === undefined ? <Waiting answer={answer} what="permissions" /> : answer.value.length === 0 ? <p class="muted">None: {of.user === undefined ? "nobody may enter this virtual host." : "this user may not enter any virtual host."}</p> : <Rows columns={columns} rows={answer.value} id={(row) => `${row.vhost} ${row.user}`} what="permissions" />}
+        {answer.value === undefined ? <Waiting answer={answer} what="permissions" /> : answer.value.length === 0 ? <p class="muted">None: {of.user === undefined ? "no user has access to this virtual host." : "this user has access to no virtual host."}</p> : <Rows columns={columns} rows={answer.value} id={(row) => `${row.vhost} ${row.user}`} what="permissions" />}
         <Grant {...of} then={answer.reload} />
       </Card>
       {topics.value && topics.value.length > 0 && (
@@ -81,15 +81,15 @@ function Grant({ then, ...of }: Of & { then(): void }) {
   const [read, setRead] = useState(".*");
   return (
     <details class="more">
-      <summary>Give permissions</summary>
-      <Form label="Give" done="Given" action={() => call("PUT", `/permissions/${enc(vhost)}/${enc(user)}`, { configure, write, read })} then={then}>
+      <summary>Set permissions</summary>
+      <Form label="Set permissions" done="The permissions were set" action={() => call("PUT", `/permissions/${enc(vhost)}/${enc(user)}`, { configure, write, read })} then={then}>
         <div class="row">
           {of.user === undefined ? <Text label="User" value={user} onChange={setUser} required /> : <VhostChoice value={vhost} onChange={setVhost} />}
           <Text label="Configure" value={configure} onChange={setConfigure} />
           <Text label="Write" value={write} onChange={setWrite} />
           <Text label="Read" value={read} onChange={setRead} />
         </div>
-        <p class="muted">Regular expressions for names of exchanges and queues. Configure: declare and delete; write: publish, bind a queue; read: consume, purge, bind from an exchange.</p>
+        <p class="muted">Regular expressions that match the names of exchanges and queues. Configure: declare and delete. Write: publish, bind a queue. Read: consume, purge, bind from an exchange.</p>
       </Form>
     </details>
   );
@@ -103,9 +103,9 @@ function TopicGrant({ then, ...of }: Of & { then(): void }) {
   const [read, setRead] = useState(".*");
   return (
     <details class="more">
-      <summary>Give topic permissions</summary>
+      <summary>Set topic permissions</summary>
       <Card title="Topic permissions">
-        <Form label="Give" done="Given" action={() => call("PUT", `/topic-permissions/${enc(vhost)}/${enc(user)}`, { exchange, write, read })} then={then}>
+        <Form label="Set topic permissions" done="The topic permissions were set" action={() => call("PUT", `/topic-permissions/${enc(vhost)}/${enc(user)}`, { exchange, write, read })} then={then}>
           <div class="row">
             {of.user === undefined ? <Text label="User" value={user} onChange={setUser} required /> : <VhostChoice value={vhost} onChange={setVhost} />}
             <Text label="Topic exchange" value={exchange} onChange={setExchange} />

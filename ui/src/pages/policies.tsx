@@ -12,6 +12,7 @@ import { VhostChoice } from "../parts/vhosts";
 import { useApi } from "../poll";
 import { isAdministrator, isPolicymaker } from "../session";
 import { inVhost, vhost } from "../vhost";
+import { policyKeys } from "./shortcuts";
 
 interface Policy {
   vhost: string;
@@ -29,8 +30,8 @@ export function Policies() {
   return (
     <>
       <Head title="Policies" />
-      <List kind="policies" title="Policies" words="Arguments for queues and exchanges by name. Of several that fit, the one with the highest priority counts." may={isPolicymaker()} />
-      <List kind="operator-policies" title="Operator policies" words="Bounds that nobody but an administrator can lift; they count together with the policy." may={isAdministrator()} />
+      <List kind="policies" title="Policies" words="Settings for queues and exchanges whose names match a pattern. If several match, the one with the highest priority applies." may={isPolicymaker()} />
+      <List kind="operator-policies" title="Operator policies" words="Limits that only administrators can change. They apply in addition to the policy; of two limits the lower one counts." may={isAdministrator()} />
     </>
   );
 }
@@ -38,7 +39,7 @@ export function Policies() {
 function List({ kind, title, words, may }: { kind: Kind; title: string; words: string; may: boolean }) {
   const answer = useApi<Policy[]>(inVhost(kind));
   const remove = async (policy: Policy) => {
-    const done = await attempt(`Policy ${policy.name} is deleted`, () => call("DELETE", `/${kind}/${enc(policy.vhost)}/${enc(policy.name)}`));
+    const done = await attempt(`Policy ${policy.name} was deleted`, () => call("DELETE", `/${kind}/${enc(policy.vhost)}/${enc(policy.name)}`));
     answer.reload();
     return done;
   };
@@ -52,13 +53,13 @@ function List({ kind, title, words, may }: { kind: Kind; title: string; words: s
   ];
   if (may) {
     columns.push({
-      title: "Change",
+      title: "Actions",
       cell: (policy) => (
         <span class="buttons">
-          <DialogButton label="Change" title={`Policy ${policy.name}`} class="small">
+          <DialogButton label="Edit" title={`Policy ${policy.name}`} class="small">
             {(close) => <PolicyForm kind={kind} policy={policy} then={() => (close(), answer.reload())} />}
           </DialogButton>
-          <ConfirmButton small label="Delete" title={`Delete ${policy.name}?`} text="What it gave to queues and exchanges is taken away at once." action={() => remove(policy)} />
+          <ConfirmButton small label="Delete" title={`Delete ${policy.name}?`} text="Queues and exchanges lose its settings at once." action={() => remove(policy)} />
         </span>
       ),
     });
@@ -75,7 +76,7 @@ function List({ kind, title, words, may }: { kind: Kind; title: string; words: s
       }
     >
       <p class="muted">{words}</p>
-      {answer.value === undefined ? <Waiting answer={answer} what={title.toLowerCase()} /> : answer.value.length === 0 ? <p class="muted">There are none.</p> : <Rows columns={columns} rows={answer.value} id={(policy) => `${policy.vhost} ${policy.name}`} what={title} />}
+      {answer.value === undefined ? <Waiting answer={answer} what={title.toLowerCase()} /> : answer.value.length === 0 ? <p class="muted">None.</p> : <Rows columns={columns} rows={answer.value} id={(policy) => `${policy.vhost} ${policy.name}`} what={title} />}
     </Card>
   );
 }
@@ -94,17 +95,19 @@ function PolicyForm({ kind, policy, then }: { kind: Kind; policy?: Policy; then(
   const [table, setTable] = useState(policy ? written(policy.definition) : "");
   const [priority, setPriority] = useState(String(policy?.priority ?? 0));
   const save = () => call("PUT", `/${kind}/${enc(host)}/${enc(name)}`, { pattern, "apply-to": applies, definition: readTable(table), priority: Number(priority) });
-  const targets = ["queues", "classic_queues", "quorum_queues", "streams"];
+  // Queues of other types do not exist here; a policy for them that was imported stays what it is.
+  const known = ["queues", "classic_queues"];
+  const targets = policy && !["all", "exchanges", ...known].includes(applies) ? [...known, applies] : known;
   return (
-    <Form label="Save" done={`Policy ${name} is in force`} action={save} then={then}>
+    <Form label="Save" done={`Policy ${name} was saved`} action={save} then={then}>
       {!policy && <VhostChoice value={host} onChange={setHost} />}
       {!policy && <Text label="Name" value={name} onChange={setName} required />}
-      <Text label="Pattern" value={pattern} onChange={setPattern} required hint="A regular expression: ^orders\. takes hold of all names that begin with orders." />
+      <Text label="Pattern" value={pattern} onChange={setPattern} required hint="A regular expression: ^orders\. matches all names that begin with orders." />
       <div class="row">
         <Choice label="Applies to" value={applies} options={kind === "policies" ? ["all", "exchanges", ...targets] : targets} onChange={setApplies} />
         <Text label="Priority" value={priority} onChange={setPriority} />
       </div>
-      <Table label="Definition" value={table} onChange={setTable} hint="One a line, for example max-length = 10000, message-ttl = 60000, dead-letter-exchange = dead" />
+      <Table label="Definition" value={table} onChange={setTable} shortcuts={policyKeys(kind, applies)} />
       <Preview host={host} pattern={pattern} applies={applies} />
     </Form>
   );
@@ -133,7 +136,7 @@ function Preview({ host, pattern, applies }: { host: string; pattern: string; ap
         const types: Record<string, string> = { classic_queues: "classic", quorum_queues: "quorum", streams: "stream" };
         const names = pages.flatMap((page) => page.items).filter((item) => expression.test(item.name) && (!types[applies] || item.type === types[applies]));
         const more = pages.some((page) => page.filtered_count > LOOKED_AT);
-        setFound({ words: `${more ? "At least " : ""}${count(names.length)} ${names.length === 1 ? "object fits" : "objects fit"}`, names: names.slice(0, 12) });
+        setFound({ words: `${more ? "At least " : ""}${count(names.length)} ${names.length === 1 ? "match" : "matches"}`, names: names.slice(0, 12) });
       } catch (error) {
         if (!stop.signal.aborted) setFound({ words: error instanceof Error ? error.message : String(error), names: [] });
       }
@@ -148,7 +151,7 @@ function Preview({ host, pattern, applies }: { host: string; pattern: string; ap
     <div role="status" class="preview">
       <b>{found.words}</b>{" "}
       {found.names.map((item) => (
-        <Badge key={item.name} title={item.policy ? `now under the policy ${item.policy}` : "now under no policy"}>
+        <Badge key={item.name} title={item.policy ? `current policy: ${item.policy}` : "no policy at present"}>
           {exchangeName(item.name)}
         </Badge>
       ))}

@@ -2,36 +2,27 @@
 
 import { call, enc } from "../api";
 import { NONE, at, bytes, count, moment, rate } from "../format";
-import { Arguments, Card, Facts, Figure, Head, State, Vhost, Waiting } from "../parts/bits";
-import { Chart } from "../parts/chart";
+import { Arguments, Card, Facts, Figure, Head, NameLink, State, Vhost, Waiting } from "../parts/bits";
+import { Chart, RangeChoice } from "../parts/chart";
 import { ConfirmButton } from "../parts/dialog";
 import { Rows, type Column } from "../parts/listing";
 import { attempt } from "../parts/notices";
 import { useApi } from "../poll";
 import { go, href } from "../router";
 import { isPolicymaker } from "../session";
-import { SAMPLES, useTrail } from "../trail";
+import { samples, useRange, useTrail } from "../trail";
 import { QueueBindings } from "./bindings";
 import { QueueMessages } from "./browsing";
+import { channelTitle } from "./channels";
+import { ACKS, activity, type ConsumerBody } from "./consumers";
 import { GetMessages, PublishMessage } from "./messages";
 import { Features, type QueueBody } from "./queues";
 import { Times } from "./times";
 import { Why } from "./why";
 import { explained } from "./arguments";
 
-interface Consumer {
-  consumer_tag: string;
-  ack_required?: boolean;
-  exclusive?: boolean;
-  active?: boolean;
-  activity_status?: string;
-  prefetch_count?: number;
-  arguments?: Record<string, unknown>;
-  channel_details?: { name?: string; connection_name?: string; user?: string; peer_host?: string };
-}
-
 interface QueueDetail extends QueueBody {
-  consumer_details?: Consumer[];
+  consumer_details?: ConsumerBody[];
   consumer_utilisation?: number;
   message_bytes?: number;
   message_bytes_ready?: number;
@@ -42,39 +33,29 @@ interface QueueDetail extends QueueBody {
   owner_pid_details?: { name?: string };
 }
 
-const CONSUMERS: Column<Consumer>[] = [
-  {
-    title: "Consumer",
-    cell: (consumer) => (
-      <>
-        {consumer.consumer_tag || "(no tag)"}
-        {consumer.channel_details?.name && (
-          <a class="under" href={href("channels", consumer.channel_details.name)}>
-            {consumer.channel_details.name}
-          </a>
-        )}
-      </>
-    ),
-  },
-  { title: "State", cell: (consumer) => consumer.activity_status ?? (consumer.active === false ? "waiting" : "up") },
-  { title: "Acks", cell: (consumer) => (consumer.ack_required === false ? "automatic" : "by the consumer"), from: 2 },
+const CONSUMERS: Column<ConsumerBody>[] = [
+  { title: "Consumer tag", cell: (consumer) => consumer.consumer_tag || "(no tag)" },
+  { title: "Channel", cell: (consumer) => consumer.channel_details?.name && <NameLink to={href("channels", consumer.channel_details.name)} name={channelTitle(consumer.channel_details)} />, from: 2 },
+  { title: "State", cell: activity },
+  { title: "Ack mode", cell: ACKS, from: 2 },
   { title: "Prefetch", number: true, cell: (consumer) => (consumer.prefetch_count === 0 ? "no limit" : count(consumer.prefetch_count)) },
   { title: "Exclusive", cell: (consumer) => (consumer.exclusive ? "yes" : "no"), from: 3 },
-  { title: "Arguments", cell: (consumer) => <Arguments table={consumer.arguments} />, from: 3 },
+  { title: "Arguments", cell: (consumer) => <Arguments table={consumer.arguments} />, from: 4 },
 ];
 
 export function Queue({ host, name }: { host: string; name: string }) {
   const path = `/queues/${enc(host)}/${enc(name)}`;
-  const answer = useApi<QueueDetail>(`${path}?${SAMPLES}`);
+  const [range] = useRange();
+  const answer = useApi<QueueDetail>(`${path}?${samples(range, "lengths", "msg_rates")}`);
   const queue = answer.value;
-  const lengths = useTrail(path, queue, [
+  const lengths = useTrail(queue, range, [
     { label: "Ready", path: "messages_ready" },
     { label: "Unacked", path: "messages_unacknowledged" },
   ]);
-  const rates = useTrail(`${path}/rates`, queue, [
-    { label: "In", path: "message_stats.publish", rate: true },
-    { label: "Out", path: "message_stats.deliver_get", rate: true },
-    { label: "Acked", path: "message_stats.ack", rate: true },
+  const rates = useTrail(queue, range, [
+    { label: "Publish", path: "message_stats.publish", rate: true },
+    { label: "Deliver", path: "message_stats.deliver_get", rate: true },
+    { label: "Ack", path: "message_stats.ack", rate: true },
     { label: "Redelivered", path: "message_stats.redeliver", rate: true },
   ]);
   if (!queue) {
@@ -86,12 +67,12 @@ export function Queue({ host, name }: { host: string; name: string }) {
     );
   }
   const remove = async () => {
-    const gone = await attempt(`Queue ${name} is deleted`, () => call("DELETE", path));
+    const gone = await attempt(`Queue ${name} was deleted`, () => call("DELETE", path));
     if (gone) go("queues");
     return gone;
   };
   const purge = async () => {
-    const done = await attempt(`Queue ${name} is empty`, () => call("DELETE", `${path}/contents`));
+    const done = await attempt(`Queue ${name} was purged`, () => call("DELETE", `${path}/contents`));
     answer.reload();
     return done;
   };
@@ -99,8 +80,9 @@ export function Queue({ host, name }: { host: string; name: string }) {
   return (
     <>
       <Head kind="Queue" title={name}>
-        <ConfirmButton label="Purge" title={`Purge ${name}?`} text={`The ${count(queue.messages_ready)} ready messages will be lost; what consumers have not settled stays.`} action={purge} />
-        <ConfirmButton label="Delete" title={`Delete ${name}?`} text={`The queue, its bindings and its ${count(queue.messages)} messages will be lost, and its ${count(queue.consumers)} consumers cancelled.`} action={remove} />
+        <RangeChoice />
+        <ConfirmButton label="Purge" title={`Purge ${name}?`} text={`Its ${count(queue.messages_ready)} ready messages will be deleted. Messages that consumers have not acknowledged yet stay.`} action={purge} />
+        <ConfirmButton label="Delete" title={`Delete ${name}?`} text={`The queue, its bindings and its ${count(queue.messages)} messages will be deleted, and its ${count(queue.consumers)} consumers cancelled.`} action={remove} />
       </Head>
       <div class="figures">
         <Figure label="Ready">{count(queue.messages_ready)}</Figure>
@@ -108,23 +90,23 @@ export function Queue({ host, name }: { host: string; name: string }) {
         <Figure label="Consumers" tone={queue.consumers === 0 && (queue.messages_ready ?? 0) > 0 ? "warn" : ""}>
           {count(queue.consumers)}
         </Figure>
-        <Figure label="In">{rate(at(queue, "message_stats.publish_details.rate"))}</Figure>
-        <Figure label="Out">{rate(at(queue, "message_stats.deliver_get_details.rate"))}</Figure>
+        <Figure label="Publish">{rate(at(queue, "message_stats.publish_details.rate"))}</Figure>
+        <Figure label="Deliver">{rate(at(queue, "message_stats.deliver_get_details.rate"))}</Figure>
+      </div>
+      <div class="cards">
+        <Why path={`/leveret/why/queues/${enc(host)}/${enc(name)}`} />
       </div>
       <div class="charts">
-        <Card title="Messages">
-          <Chart title="Messages" trail={lengths} />
+        <Card title="Queued messages">
+          <Chart title="Queued messages" trail={lengths} />
         </Card>
-        <Card title="Messages a second">
-          <Chart title="Messages a second" trail={rates} unit={rate} />
+        <Card title="Message rates">
+          <Chart title="Message rates" trail={rates} unit="rate" />
         </Card>
       </div>
       <Times path={`/leveret/times/queues/${enc(host)}/${enc(name)}`} />
       <div class="cards">
-        <Why path={`/leveret/why/queues/${enc(host)}/${enc(name)}`} />
-      </div>
-      <div class="cards">
-        <Card title="What it is">
+        <Card title="Details">
           <Facts
             rows={[
               ["Virtual host", <Vhost name={queue.vhost} />],
@@ -133,33 +115,33 @@ export function Queue({ host, name }: { host: string; name: string }) {
               ["Features", <Features queue={queue} />],
               ["Policy", queue.policy ? <a href={href("policies")}>{queue.policy}</a> : "none"],
               ["Operator policy", queue.operator_policy || undefined],
-              ["Belongs to", queue.owner_pid_details?.name],
+              ["Exclusive owner", queue.owner_pid_details?.name],
               ["Node", queue.node],
             ]}
           />
         </Card>
-        <Card title="What it holds">
+        <Card title="Contents">
           <Facts
             rows={[
-              ["Bytes, all", bytes(queue.message_bytes)],
-              ["Bytes, ready", bytes(queue.message_bytes_ready)],
+              ["Message bytes", bytes(queue.message_bytes)],
+              ["Message bytes, ready", bytes(queue.message_bytes_ready)],
               ["Memory", bytes(queue.memory)],
-              ["Oldest message", typeof queue.head_message_timestamp === "number" ? moment(queue.head_message_timestamp * 1000) : undefined],
-              ["Consumers' capacity", typeof queue.consumer_utilisation === "number" && consumers.length > 0 ? `${Math.round(queue.consumer_utilisation * 100)} %` : undefined],
-              ["Idle since", queue.idle_since],
+              ["Timestamp of the head", typeof queue.head_message_timestamp === "number" ? moment(queue.head_message_timestamp * 1000) : undefined],
+              ["Consumer capacity", typeof queue.consumer_utilisation === "number" && consumers.length > 0 ? `${Math.round(queue.consumer_utilisation * 100)} %` : undefined],
+              ["Idle since", queue.idle_since === undefined ? undefined : moment(Date.parse(queue.idle_since))],
             ]}
           />
         </Card>
         <Rules queue={queue} />
       </div>
       <Card title={`Consumers (${count(queue.consumers)})`}>
-        {consumers.length === 0 ? <p class="muted">Nobody consumes from this queue.</p> : <Rows columns={CONSUMERS} rows={consumers} id={(consumer) => `${consumer.channel_details?.name}/${consumer.consumer_tag}`} what="consumers" />}
+        {consumers.length === 0 ? <p class="muted">This queue has no consumers.</p> : <Rows columns={CONSUMERS} rows={consumers} id={(consumer) => `${consumer.channel_details?.name}/${consumer.consumer_tag}`} what="consumers" />}
       </Card>
       <QueueBindings host={host} name={name} />
       {queue.type !== "stream" && <QueueMessages key={path} host={host} name={name} ready={queue.messages_ready} then={answer.reload} />}
       <PublishMessage host={host} exchange="" routingKey={name} then={answer.reload} />
       <GetMessages host={host} name={name} ready={queue.messages_ready} then={answer.reload} />
-      {isPolicymaker() && <p class="muted">Arguments are fixed when a queue is declared; a <a href={href("policies")}>policy</a> changes what may be changed later.</p>}
+      {isPolicymaker() && <p class="muted">The arguments of a queue cannot be changed once it is declared; a <a href={href("policies")}>policy</a> can.</p>}
     </>
   );
 }
@@ -168,9 +150,9 @@ export function Queue({ host, name }: { host: string; name: string }) {
 function Rules({ queue }: { queue: QueueDetail }) {
   const rules = explained(queue.arguments, queue.effective_policy_definition);
   return (
-    <Card title="Rules in force">
+    <Card title="Effective limits">
       {rules.length === 0 ? (
-        <p class="muted">No limits, no times to live, no dead letters.</p>
+        <p class="muted">No maximum length, no TTL, no dead letter exchange.</p>
       ) : (
         <Facts rows={rules.map(({ name, words, source }) => [name, <>{words}{source === "policy" && <span class="muted"> (policy)</span>}</>])} />
       )}

@@ -1,13 +1,14 @@
 import { call, enc } from "../api";
-import { at, count, duration, milliseconds, rate } from "../format";
-import { Badge, Head, State, Vhost } from "../parts/bits";
+import { at, bytes, count, duration, milliseconds, rate } from "../format";
+import { Badge, Head, NameLink, State, Vhost } from "../parts/bits";
 import { DialogButton } from "../parts/dialog";
-import { Check, Choice, Form, Table, Text, readTable } from "../parts/form";
+import { Check, Form, Table, Text, readTable } from "../parts/form";
 import { Listing, type Column } from "../parts/listing";
 import { go, href } from "../router";
 import { useState } from "preact/hooks";
 import { inVhost, vhost } from "../vhost";
 import { VhostChoice } from "../parts/vhosts";
+import { QUEUE_ARGUMENTS } from "./shortcuts";
 
 export interface QueueBody {
   name: string;
@@ -27,6 +28,8 @@ export interface QueueBody {
   arguments?: Record<string, unknown>;
   policy?: string | null;
   operator_policy?: string | null;
+  message_bytes?: number;
+  memory?: number;
   effective_policy_definition?: unknown;
 }
 
@@ -36,14 +39,14 @@ export function Features({ queue }: { queue: QueueBody }) {
   const has = (name: string) => `x-${name}` in given || name in given;
   const letters: [boolean, string, string][] = [
     [queue.durable === true, "D", "durable: survives a restart"],
-    [queue.auto_delete === true, "AD", "deleted with its last consumer"],
-    [queue.exclusive === true, "Excl", "belongs to one connection"],
-    [has("message-ttl"), "TTL", "messages live for a limited time"],
-    [has("expires"), "Exp", "the queue is deleted when nobody uses it"],
-    [has("max-length") || has("max-length-bytes"), "Lim", "limited in length"],
-    [has("dead-letter-exchange"), "DLX", "dead messages go to an exchange"],
+    [queue.auto_delete === true, "AD", "auto-delete: deleted when its last consumer goes"],
+    [queue.exclusive === true, "Excl", "exclusive: belongs to one connection"],
+    [has("message-ttl"), "TTL", "messages expire"],
+    [has("expires"), "Exp", "the queue is deleted when it is unused"],
+    [has("max-length") || has("max-length-bytes"), "Lim", "has a maximum length"],
+    [has("dead-letter-exchange"), "DLX", "has a dead letter exchange"],
     [has("max-priority"), "Pri", "has priorities"],
-    [has("single-active-consumer"), "SAC", "one consumer at a time"],
+    [has("single-active-consumer"), "SAC", "single active consumer"],
   ];
   return (
     <>
@@ -54,25 +57,33 @@ export function Features({ queue }: { queue: QueueBody }) {
             {letter}
           </Badge>
         ))}
-      {queue.policy && <Badge title="policy">{queue.policy}</Badge>}
     </>
   );
 }
 
+const perSecond = (name: string) => (queue: QueueBody) => rate(at(queue, `message_stats.${name}_details.rate`));
+const rateOf = (name: string) => `message_stats.${name}_details.rate`;
+
 const COLUMNS: Column<QueueBody>[] = [
-  { title: "Name", sort: "name", cell: (queue) => <a href={href("queues", queue.vhost, queue.name)}>{queue.name}</a> },
-  { title: "Virtual host", sort: "vhost", cell: (queue) => <Vhost name={queue.vhost} />, from: 3 },
-  { title: "Type", sort: "type", cell: (queue) => queue.type, from: 4 },
-  { title: "Features", cell: (queue) => <Features queue={queue} />, from: 2 },
-  { title: "State", sort: "state", cell: (queue) => <State value={queue.state} />, from: 2 },
+  { title: "Name", sort: "name", cell: (queue) => <NameLink to={href("queues", queue.vhost, queue.name)} name={queue.name} /> },
+  { title: "Virtual host", sort: "vhost", cell: (queue) => <Vhost name={queue.vhost} />, from: 4 },
+  { title: "Type", sort: "type", cell: (queue) => queue.type, from: 5 },
+  { title: "Features", cell: (queue) => <Features queue={queue} />, from: 3 },
+  { title: "Policy", sort: "policy", cell: (queue) => queue.policy, from: 4 },
+  { title: "Operator policy", sort: "operator_policy", cell: (queue) => queue.operator_policy, from: 5 },
+  { title: "State", sort: "state", cell: (queue) => <State value={queue.state} />, from: 4 },
   { title: "Ready", sort: "messages_ready", number: true, cell: (queue) => count(queue.messages_ready) },
   { title: "Unacked", sort: "messages_unacknowledged", number: true, cell: (queue) => count(queue.messages_unacknowledged), from: 2 },
-  { title: "In", sort: "message_stats.publish_details.rate", number: true, cell: (queue) => rate(at(queue, "message_stats.publish_details.rate")) },
-  { title: "Out", sort: "message_stats.deliver_get_details.rate", number: true, cell: (queue) => rate(at(queue, "message_stats.deliver_get_details.rate")) },
-  { title: "Acked", sort: "message_stats.ack_details.rate", number: true, cell: (queue) => rate(at(queue, "message_stats.ack_details.rate")), from: 4 },
-  { title: "Oldest", sort: "oldest_message_age_ms", number: true, cell: (queue) => duration(queue.oldest_message_age_ms), from: 2 },
-  { title: "99 % within", sort: "latency.publish_to_deliver.p99_ms", number: true, cell: (queue) => milliseconds(queue.latency?.["publish_to_deliver"]?.p99_ms), from: 3 },
+  { title: "Total", sort: "messages", number: true, cell: (queue) => count(queue.messages), from: 5 },
+  { title: "Publish", sort: rateOf("publish"), number: true, cell: perSecond("publish") },
+  { title: "Deliver", sort: rateOf("deliver_get"), number: true, cell: perSecond("deliver_get"), hint: "delivered and got" },
+  { title: "Ack", sort: rateOf("ack"), number: true, cell: perSecond("ack"), from: 4 },
+  { title: "Redelivered", sort: rateOf("redeliver"), number: true, cell: perSecond("redeliver"), from: 5 },
+  { title: "Oldest", sort: "oldest_message_age_ms", number: true, cell: (queue) => duration(queue.oldest_message_age_ms), from: 2, hint: "age of the oldest ready message" },
+  { title: "p99 latency", sort: "latency.publish_to_deliver.p99_ms", number: true, cell: (queue) => milliseconds(queue.latency?.["publish_to_deliver"]?.p99_ms), from: 3, hint: "from publish to delivery, 99th percentile" },
   { title: "Consumers", sort: "consumers", number: true, cell: (queue) => count(queue.consumers), from: 2 },
+  { title: "Message bytes", sort: "message_bytes", number: true, cell: (queue) => bytes(queue.message_bytes), from: 5 },
+  { title: "Memory", sort: "memory", number: true, cell: (queue) => bytes(queue.memory), from: 5 },
 ];
 
 export function Queues() {
@@ -92,23 +103,18 @@ export function Queues() {
 function NewQueue({ close }: { close(): void }) {
   const [host, setHost] = useState(vhost.get() || "/");
   const [name, setName] = useState("");
-  const [type, setType] = useState("classic");
   const [durable, setDurable] = useState(true);
   const [transient, setTransient] = useState(false);
   const [table, setTable] = useState("");
-  const create = async () => {
-    const given: Record<string, unknown> = readTable(table);
-    if (type !== "classic") given["x-queue-type"] = type;
-    await call("PUT", `/queues/${enc(host)}/${enc(name)}`, { durable, auto_delete: transient, arguments: given });
-  };
+  const create = () => call("PUT", `/queues/${enc(host)}/${enc(name)}`, { durable, auto_delete: transient, arguments: readTable(table) });
   return (
-    <Form label="Create" done={`Queue ${name} is there`} action={create} then={() => (close(), go("queues", host, name))}>
+    <Form label="Create" done={`Queue ${name} was created`} action={create} then={() => (close(), go("queues", host, name))}>
       <VhostChoice value={host} onChange={setHost} />
       <Text label="Name" value={name} onChange={setName} required />
-      <Choice label="Type" value={type} options={["classic", "quorum", "stream"]} onChange={setType} />
+      <p class="muted">A classic queue. Quorum queues and streams are not part of this version.</p>
       <Check label="Durable: survives a restart" value={durable} onChange={setDurable} />
-      <Check label="Deleted with its last consumer" value={transient} onChange={setTransient} />
-      <Table label="Arguments" value={table} onChange={setTable} hint="One a line, for example x-max-length = 1000, x-message-ttl = 60000, x-dead-letter-exchange = dead" />
+      <Check label="Auto-delete: deleted when its last consumer goes" value={transient} onChange={setTransient} />
+      <Table label="Arguments" value={table} onChange={setTable} shortcuts={QUEUE_ARGUMENTS} />
     </Form>
   );
 }

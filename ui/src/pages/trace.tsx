@@ -43,7 +43,7 @@ const CUT = 4_000;
 /** Nothing heard for so long, in milliseconds: the broker is away. */
 const PATIENCE = 10_000;
 
-const KINDS: [string, string][] = [["#", "everything"], ["publish", "what comes in by an exchange"], ["deliver", "what leaves a queue"]];
+const KINDS: [string, string][] = [["#", "published and delivered"], ["publish", "published to an exchange"], ["deliver", "delivered from a queue"]];
 
 export function Trace() {
   const query = place.use().query;
@@ -53,12 +53,12 @@ export function Trace() {
   const host = query.get("vhost") ?? (chosen || (names.includes("/") || names.length === 0 ? "/" : names[0]!));
   const [held, setHeld] = useState(false);
   const tail = useTail(host, query, held);
-  const turn = (on: boolean) => attempt(on ? `Messages of ${host} are traced` : `Messages of ${host} are no longer traced`, () => call(on ? "PUT" : "DELETE", `/leveret/trace/${enc(host)}`));
+  const turn = (on: boolean) => attempt(on ? `Tracing of ${host} was started` : `Tracing of ${host} was stopped`, () => call(on ? "PUT" : "DELETE", `/leveret/trace/${enc(host)}`));
   return (
     <>
       <Head title="Tracing">
         <button type="button" aria-pressed={held} onClick={() => setHeld(!held)}>
-          {held ? "Go on" : "Hold"}
+          {held ? "Resume" : "Pause"}
         </button>
         {tail.on === true && (
           <button type="button" onClick={() => turn(false)}>
@@ -69,29 +69,29 @@ export function Trace() {
           <ConfirmButton
             label="Start tracing"
             title={`Trace ${host}?`}
-            text={`Every message that comes into ${host} or leaves it will be copied, which can more than double what it costs the broker, until tracing is stopped or the broker is started anew. Whoever may read from amq.rabbitmq.trace sees the bodies.`}
+            text={`Every message that is published to or delivered from ${host} will be copied until tracing is stopped or the broker restarts. That can more than double the load on the broker. Users who may read from amq.rabbitmq.trace see the bodies.`}
             action={() => turn(true)}
           />
         )}
       </Head>
-      <Card title="What is looked at" aside={<span>{tail.on === undefined ? <span class="muted">…</span> : tail.on ? <Badge tone="warn">traced</Badge> : <Badge>not traced</Badge>}</span>}>
+      <Card title="Filter" aside={<span>{tail.on === undefined ? <span class="muted">…</span> : tail.on ? <Badge tone="warn">tracing on</Badge> : <Badge>tracing off</Badge>}</span>}>
         <div class="row">
           <Choice label="Virtual host" value={host} options={names.includes(host) ? names : [host, ...names]} onChange={(name) => show({ vhost: name })} />
-          <Choice label="What" value={query.get("kind") ?? "#"} options={KINDS} onChange={(kind) => show({ kind: kind === "#" ? null : kind })} />
-          {query.get("kind") && <Asked name="name" label={query.get("kind") === "publish" ? "Exchange" : "Queue"} hint="empty for all; * is a word, # any" />}
+          <Choice label="Messages" value={query.get("kind") ?? "#"} options={KINDS} onChange={(kind) => show({ kind: kind === "#" ? null : kind })} />
+          {query.get("kind") && <Asked name="name" label={query.get("kind") === "publish" ? "Exchange" : "Queue"} hint="empty for all; * is one word, # any number" />}
           <Asked name="user" label="User" hint="empty for all" />
-          <Asked name="connection" label="Connection" hint="a part of its name" />
+          <Asked name="connection" label="Connection" hint="part of its name" />
         </div>
-        <p class="muted">Copies are seen while this page is open, by a queue that goes with it. What passes faster than it is shown is counted, not shown; bodies are cut after {bytes(CUT)}.</p>
+        <p class="muted">Messages are shown while this page is open, through a temporary queue. If there are more than the page can show, the rest are only counted. Bodies are cut after {bytes(CUT)}.</p>
       </Card>
       {tail.error && <p class="refused">{tail.error}</p>}
       <p class="muted passed">
-        {count(tail.passed)} passed{tail.passed > tail.copies.length && `, the last ${count(tail.copies.length)} are shown`}
-        {tail.full && "; more passes than is looked at"}
+        {count(tail.passed)} messages seen{tail.passed > tail.copies.length && `, the last ${count(tail.copies.length)} are shown`}
+        {tail.full && "; there are more than the page can take"}
       </p>
       {tail.copies.length === 0 ? (
         <div class="empty">
-          <p>{tail.on === false ? `Messages of ${host} are not traced: there is nothing to see until tracing is started.` : "Nothing has passed since this page was opened."}</p>
+          <p>{tail.on === false ? `Tracing of ${host} is off: start it to see messages here.` : "No messages since this page was opened."}</p>
         </div>
       ) : (
         <ul class="found">
@@ -181,7 +181,7 @@ function useTail(host: string, query: URLSearchParams, held: boolean): Tail {
 /** One copy in a line; it opens. */
 function Passed({ copy }: { copy: Numbered }) {
   const [open, setOpen] = useState(false);
-  const start = copy.payload_encoding === "string" ? copy.payload.slice(0, 120) : `${bytes(copy.payload_bytes)} that are no text`;
+  const start = copy.payload_encoding === "string" ? copy.payload.slice(0, 120) : `${bytes(copy.payload_bytes)} of binary data`;
   const where = copy.kind === "publish" ? exchangeName(copy.exchange) : (copy.queue ?? "");
   return (
     <li class="one">
@@ -190,14 +190,14 @@ function Passed({ copy }: { copy: Numbered }) {
           <span class="muted">
             <Time at={copy.at} />
           </span>{" "}
-          <Badge tone={copy.kind === "publish" ? "good" : ""}>{copy.kind === "publish" ? "in" : "out"}</Badge> <b>{where}</b> <Badge title="routing key">{copy.routing_key || "(no key)"}</Badge> <code>{start === "" ? "(empty)" : start}</code>
+          <Badge tone={copy.kind === "publish" ? "good" : ""}>{copy.kind === "publish" ? "publish" : "deliver"}</Badge> <b>{where}</b> <Badge title="routing key">{copy.routing_key || "(no key)"}</Badge> <code>{start === "" ? "(empty)" : start}</code>
         </summary>
         {open && (
           <>
             <p class="muted">
-              {copy.kind === "publish" ? "Published" : "Delivered"} by {copy.user || "nobody"}
+              {copy.kind === "publish" ? "Published by" : "Delivered to"} {copy.user || "an unknown user"}
               {copy.connection && ` on ${copy.connection}, channel ${copy.channel}`}
-              {copy.routed_queues && `; ${copy.routed_queues.length === 0 ? "to no queue" : `to ${copy.routed_queues.join(", ")}`}`}
+              {copy.routed_queues && `; ${copy.routed_queues.length === 0 ? "not routed" : `routed to ${copy.routed_queues.join(", ")}`}`}
             </p>
             <MessageView message={{ ...copy, properties: copy.properties ?? [], message_count: 0, redelivered: copy.redelivered ?? false }} title={`Message of ${new Date(copy.at).toISOString()}`} limit={CUT} />
           </>

@@ -31,15 +31,15 @@ const COLUMNS: Column<VhostBody>[] = [
     sort: "name",
     cell: (host) => (
       <>
-        <a href={href("vhosts", host.name)}>{host.name}</a> {host.tracing && <Badge tone="warn">traced</Badge>}
+        <a href={href("vhosts", host.name)}>{host.name}</a> {host.tracing && <Badge tone="warn">tracing</Badge>}
       </>
     ),
   },
   { title: "Description", cell: (host) => host.description, from: 3 },
   { title: "Ready", sort: "messages_ready", number: true, cell: (host) => count(host.messages_ready) },
   { title: "Unacked", sort: "messages_unacknowledged", number: true, cell: (host) => count(host.messages_unacknowledged) },
-  { title: "In", number: true, cell: (host) => rate(at(host, "message_stats.publish_details.rate")), from: 2 },
-  { title: "Out", number: true, cell: (host) => rate(at(host, "message_stats.deliver_get_details.rate")), from: 2 },
+  { title: "Publish", number: true, cell: (host) => rate(at(host, "message_stats.publish_details.rate")), from: 2 },
+  { title: "Deliver", number: true, cell: (host) => rate(at(host, "message_stats.deliver_get_details.rate")), from: 2 },
 ];
 
 export function Vhosts() {
@@ -52,7 +52,7 @@ export function Vhosts() {
           </DialogButton>
         )}
       </Head>
-      <Listing path="/vhosts" what="virtual hosts" columns={COLUMNS} id={(host) => host.name} empty={<p>You have no permissions in any virtual host. An administrator can give you some.</p>} />
+      <Listing path="/vhosts" what="virtual hosts" columns={COLUMNS} id={(host) => host.name} empty={<p>You have no permissions in any virtual host. An administrator can grant them.</p>} />
     </>
   );
 }
@@ -60,7 +60,7 @@ export function Vhosts() {
 function NewVhost({ close }: { close(): void }) {
   const [name, setName] = useState("");
   return (
-    <Form label="Create" done={`Virtual host ${name} is there; you have all permissions in it`} action={() => call("PUT", `/vhosts/${enc(name)}`, {})} then={() => (close(), go("vhosts", name))}>
+    <Form label="Create" done={`Virtual host ${name} was created; you have full permissions in it`} action={() => call("PUT", `/vhosts/${enc(name)}`, {})} then={() => (close(), go("vhosts", name))}>
       <Text label="Name" value={name} onChange={setName} required />
     </Form>
   );
@@ -79,7 +79,7 @@ export function VhostPage({ name }: { name: string }) {
     );
   }
   const remove = async () => {
-    const gone = await attempt(`Virtual host ${name} is deleted`, () => call("DELETE", path));
+    const gone = await attempt(`Virtual host ${name} was deleted`, () => call("DELETE", path));
     if (gone) {
       if (chosenVhost.get() === name) chosenVhost.set("");
       go("vhosts");
@@ -94,26 +94,26 @@ export function VhostPage({ name }: { name: string }) {
     <>
       <Head kind="Virtual host" title={name}>
         <button type="button" onClick={only("queues")}>
-          Its queues
+          Queues
         </button>
         <button type="button" onClick={only("exchanges")}>
-          Its exchanges
+          Exchanges
         </button>
-        {isAdministrator() && <ConfirmButton label="Delete" title={`Delete ${name}?`} text={`All its exchanges, queues and the ${count(host.messages)} messages in them will be lost, and connections to it closed.`} action={remove} />}
+        {isAdministrator() && <ConfirmButton label="Delete" title={`Delete ${name}?`} text={`All its exchanges, queues and the ${count(host.messages)} messages in them will be deleted, and connections to it closed.`} action={remove} />}
       </Head>
       <div class="figures">
         <Figure label="Ready">{count(host.messages_ready)}</Figure>
         <Figure label="Unacked">{count(host.messages_unacknowledged)}</Figure>
-        <Figure label="In">{rate(at(host, "message_stats.publish_details.rate"))}</Figure>
-        <Figure label="Out">{rate(at(host, "message_stats.deliver_get_details.rate"))}</Figure>
+        <Figure label="Publish">{rate(at(host, "message_stats.publish_details.rate"))}</Figure>
+        <Figure label="Deliver">{rate(at(host, "message_stats.deliver_get_details.rate"))}</Figure>
       </div>
       <div class="cards">
-        <Card title="What it is">
+        <Card title="Details">
           <Facts
             rows={[
               ["Description", host.description || "none"],
               ["Tags", host.tags && host.tags.length > 0 ? host.tags.map((tag) => <Badge key={tag}>{tag}</Badge>) : "none"],
-              ["Type of queues by default", host.default_queue_type && host.default_queue_type !== "undefined" ? host.default_queue_type : "classic"],
+              ["Default queue type", host.default_queue_type && host.default_queue_type !== "undefined" ? host.default_queue_type : "classic"],
               ["Tracing", isAdministrator() ? <a href={`#/trace?vhost=${enc(name)}`}>{host.tracing ? "on" : "off"}</a> : host.tracing ? "on" : "off"],
               ["Protected from deletion", host.protected_from_deletion ? "yes" : "no"],
             ]}

@@ -14,7 +14,7 @@ const TIMES: [string, string][] = [
   ["publish_to_confirm", "Publish to confirm"],
   ["publish_to_deliver", "Publish to deliver"],
   ["deliver_to_ack", "Deliver to ack"],
-  ["log_sync", "Sync of the log"],
+  ["log_sync", "Log sync"],
 ];
 
 /** What holds a queue or a connection back, and percentiles of its times. Nothing, where the broker does not say. */
@@ -29,7 +29,7 @@ export function Why({ path }: { path: string }) {
     <>
       <Card title="What holds it back">
         {holds.length === 0 ? (
-          <p class="muted">Nothing.</p>
+          <p class="muted">Nothing at the moment.</p>
         ) : (
           <ul class="holds">
             {holds.map((hold) => (
@@ -39,20 +39,20 @@ export function Why({ path }: { path: string }) {
             ))}
           </ul>
         )}
-        {held.length > 0 && <p>Held back since it was opened: {held.map(([reason, ms]) => `${duration(ms)} by ${reason.replace(/_/g, " ")}`).join(", ")}.</p>}
+        {held.length > 0 && <p>Held back so far: {held.map(([reason, ms]) => `${duration(ms)} by ${reason.replace(/_/g, " ")}`).join(", ")}.</p>}
         {typeof age === "number" && <p>The oldest message is {duration(age)} old.</p>}
       </Card>
       {rows.length > 0 && (
-        <Card title="How long it takes">
+        <Card title="Latency since it was opened">
           <Rows
             what="times"
             rows={rows}
             id={(row) => row.words}
             columns={[
-              { title: "From, to", cell: (row) => row.words },
-              { title: "Half within", number: true, cell: (row) => milliseconds(at(row.times, "p50_ms")) },
-              { title: "95 %", number: true, cell: (row) => milliseconds(at(row.times, "p95_ms")), from: 2 },
-              { title: "99 %", number: true, cell: (row) => milliseconds(at(row.times, "p99_ms")) },
+              { title: "Latency", cell: (row) => row.words },
+              { title: "median", number: true, cell: (row) => milliseconds(at(row.times, "p50_ms")) },
+              { title: "p95", number: true, cell: (row) => milliseconds(at(row.times, "p95_ms")), from: 2 },
+              { title: "p99", number: true, cell: (row) => milliseconds(at(row.times, "p99_ms")) },
             ]}
           />
         </Card>

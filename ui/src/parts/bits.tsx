@@ -102,6 +102,27 @@ export function Arguments({ table }: { table: unknown }) {
   );
 }
 
+/** How many of the last letters stay where a name is too long for its column. */
+const END = 12;
+
+/** A link by a name, in one line: of a long one the middle is left out where there is no room, or its end if that says little; its title has all of it. */
+export function NameLink({ to, name, endless }: { to: string; name: string; endless?: boolean }) {
+  if (name.length <= 2 * END) return <a href={to}>{name}</a>;
+  if (endless) {
+    return (
+      <a class="cut" href={to} title={name}>
+        {name}
+      </a>
+    );
+  }
+  return (
+    <a class="long" href={to} title={name} aria-label={name}>
+      <span>{name.slice(0, -END)}</span>
+      <span>{name.slice(-END)}</span>
+    </a>
+  );
+}
+
 /** What stands where figures will, or why there are none. */
 export function Waiting({ answer, what }: { answer: Answer<unknown>; what: string }) {
   const { error, reload } = answer;
@@ -113,8 +134,8 @@ export function Waiting({ answer, what }: { answer: Answer<unknown>; what: strin
     );
   }
   const words: Record<number, string> = {
-    401: `You are not permitted to see ${what}.`,
-    404: `No ${what} here, or no permission to see that.`,
+    401: `You have no permission to see ${what}.`,
+    404: `There is no such ${what}, or you have no permission to see it.`,
   };
   return (
     <div class="empty">

@@ -1,7 +1,8 @@
 // Fields of forms. Each has a label of its own and, where a word isn't enough, a line that explains.
 
 import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
+import type { Shortcut } from "../pages/shortcuts";
 import { attempt } from "./notices";
 
 interface FieldProps {
@@ -128,7 +129,7 @@ export function readTable(text: string): Record<string, unknown> {
   for (const line of text.split("\n")) {
     if (line.trim() === "") continue;
     const found = line.indexOf("=");
-    if (found < 1) throw new Error(`"${line.trim()}" has no value: write name = value`);
+    if (found < 1) throw new Error(`"${line.trim()}" has no value: write it as name = value`);
     table[line.slice(0, found).trim()] = typed(line.slice(found + 1).trim());
   }
   return table;
@@ -142,6 +143,43 @@ function typed(text: string): unknown {
   }
 }
 
-export function Table({ label, value, onChange, hint }: { label: string; value: string; onChange(value: string): void; hint?: ComponentChildren }) {
-  return <Area label={label} value={value} onChange={onChange} rows={3} hint={hint ?? 'One a line, name = value. Numbers, true, lists are taken as such; "5" in quotes is text.'} />;
+interface TableProps {
+  label: string;
+  value: string;
+  onChange(value: string): void;
+  hint?: ComponentChildren;
+  /** Buttons that begin a line. */
+  shortcuts?: Shortcut[];
+}
+
+export function Table({ label, value, onChange, hint, shortcuts = [] }: TableProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const add = ({ name, example }: Shortcut) => {
+    const line = `${name} = ${example}`;
+    const there = value.split("\n").find((known) => known.split("=")[0]?.trim() === name);
+    const text = there === undefined ? `${value.trimEnd()}${value.trim() === "" ? "" : "\n"}${line}` : value;
+    onChange(text);
+    // The value is what will be written over.
+    requestAnimationFrame(() => {
+      const area = place.current?.querySelector("textarea");
+      const end = text.indexOf(there ?? line) + (there ?? line).length;
+      area?.focus();
+      area?.setSelectionRange(text.lastIndexOf("=", end) + 2, end);
+    });
+  };
+  return (
+    <div ref={place}>
+      <Area label={label} value={value} onChange={onChange} rows={Math.max(3, value.split("\n").length)} hint={hint ?? 'One per line, name = value. Numbers, true and false, and JSON keep their type; "5" in quotes is text.'} />
+      {shortcuts.length > 0 && (
+        <p class="shortcuts" role="group" aria-label="Shortcuts">
+          <span class="muted">Add</span>
+          {shortcuts.map((one) => (
+            <button key={one.name} type="button" class="small" title={one.name} onClick={() => add(one)}>
+              {one.label}
+            </button>
+          ))}
+        </p>
+      )}
+    </div>
+  );
 }

@@ -1,5 +1,5 @@
 // A list as the broker pages, sorts and filters it: the page holds the rows that it shows and nothing more. How the list is
-// shown stands in the address, so it can be bookmarked, and "back" goes back.
+// shown stands in the address, so it can be bookmarked, and "back" goes back; which columns it has is kept in the browser.
 
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
@@ -7,6 +7,7 @@ import { useApi } from "../poll";
 import { place, show } from "../router";
 import { useTyped } from "../typed";
 import { Waiting } from "./bits";
+import { ColumnChoice, useColumns } from "./columns";
 import { count } from "../format";
 
 export interface Column<T> {
@@ -15,8 +16,10 @@ export interface Column<T> {
   sort?: string;
   cell(row: T): ComponentChildren;
   number?: boolean;
-  /** 2: from tablets on; 3: on wide screens; 4: on very wide ones. */
-  from?: 2 | 3 | 4;
+  /** 2: from tablets on; 3: on wide screens; 4: on very wide ones; 5: only if it is chosen. */
+  from?: 2 | 3 | 4 | 5;
+  /** What the title means, where it is short. */
+  hint?: string;
 }
 
 interface Page<T> {
@@ -53,6 +56,7 @@ export function Listing<T>({ path, what, columns, id, members, empty, initial }:
   if (query.get("regex") === "true") asked.set("use_regex", "true");
   if (members) asked.set("columns", members);
   const answer = useApi<Page<T> | T[]>(`${path}?${asked}`);
+  const chosen = useColumns(what, columns);
   const outOfRange = answer.error?.message.startsWith("Page out of range") ?? false;
   useEffect(() => {
     if (outOfRange) show({ page: null }, true);
@@ -62,20 +66,22 @@ export function Listing<T>({ path, what, columns, id, members, empty, initial }:
   const page: Page<T> | undefined = Array.isArray(value) ? { items: value, page: 1, page_count: 1, filtered_count: value.length, total_count: value.length } : value;
   return (
     <div class="listing">
-      <Filter what={what} regex={query.get("regex") === "true"} />
+      <Filter what={what} regex={query.get("regex") === "true"}>
+        <ColumnChoice columns={columns} chosen={chosen} />
+      </Filter>
       {page === undefined ? (
         <Waiting answer={answer} what={what} />
       ) : page.items.length === 0 ? (
-        <div class="empty">{filter ? <p>Nothing here is called so.</p> : (empty ?? <p>There are no {what}.</p>)}</div>
+        <div class="empty">{filter ? <p>No {what} match this filter.</p> : (empty ?? <p>There are no {what}.</p>)}</div>
       ) : (
-        <Rows columns={columns} rows={page.items} id={id} sort={sort} reverse={reverse} what={what} />
+        <Rows columns={chosen.columns} rows={page.items} id={id} sort={sort} reverse={reverse} what={what} />
       )}
       {page && page.total_count > 0 && <Pager page={page} />}
     </div>
   );
 }
 
-function Filter({ what, regex }: { what: string; regex: boolean }) {
+function Filter({ what, regex, children }: { what: string; regex: boolean; children: ComponentChildren }) {
   const [text, setText] = useTyped("name", { page: null });
   return (
     <div class="filter">
@@ -83,6 +89,7 @@ function Filter({ what, regex }: { what: string; regex: boolean }) {
       <label class="check">
         <input type="checkbox" checked={regex} onChange={(event) => show({ regex: event.currentTarget.checked ? "true" : null, page: null })} /> regular expression
       </label>
+      {children}
     </div>
   );
 }
@@ -108,7 +115,7 @@ export function Rows<T>({ columns, rows, id, sort, reverse = false, what }: Rows
               const sorted = column.sort !== undefined && column.sort === sort;
               const direction = sorted ? (reverse ? "descending" : "ascending") : undefined;
               return (
-                <th key={column.title} scope="col" class={kind(column)} aria-sort={direction}>
+                <th key={column.title} scope="col" class={kind(column)} aria-sort={direction} title={column.hint}>
                   {column.sort && sort !== undefined ? (
                     <button type="button" class="plain" onClick={() => show(next(column, sorted, reverse))}>
                       {column.title}
@@ -149,12 +156,12 @@ function Pager<T>({ page }: { page: Page<T> }) {
   const turn = (to: number) => show({ page: to === 1 ? null : String(to) });
   const some = page.filtered_count === page.total_count ? count(page.total_count) : `${count(page.filtered_count)} of ${count(page.total_count)}`;
   return (
-    <nav class="pager" aria-label="Turn over the list">
+    <nav class="pager" aria-label="Pages of the list">
       <button type="button" disabled={page.page <= 1} onClick={() => turn(page.page - 1)}>
         ‹ Previous
       </button>
       <span>
-        Page {count(page.page)} of {count(Math.max(page.page_count, 1))}, {some} in all
+        Page {count(page.page)} of {count(Math.max(page.page_count, 1))}, {some} in total
       </span>
       <button type="button" disabled={page.page >= page.page_count} onClick={() => turn(page.page + 1)}>
         Next ›
