@@ -29,12 +29,43 @@ pub const LATEST: u64 = 12;
 /// Percentiles in milliseconds.
 type Percentiles = [f32; PARTS.len()];
 
-/// Times of `N` sorts. There is no sample for a slot in which nothing was timed.
+/// Samples that are so many slots apart are kept for so many slots.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    every: u64,
+    kept: u64,
+}
+
+/// Each slot for ten minutes, then one sample a minute for an hour and one in ten minutes for a day.
+const PACES: [Pace; 3] = [
+    Pace {
+        every: 1,
+        kept: 600 / SLOT_S,
+    },
+    Pace {
+        every: 60 / SLOT_S,
+        kept: 3_600 / SLOT_S,
+    },
+    Pace {
+        every: 600 / SLOT_S,
+        kept: 86_400 / SLOT_S,
+    },
+];
+/// How long each slot is kept.
+pub const FINE: u64 = PACES[0].kept;
+/// How long samples are kept at all, in slots.
+pub const OLDEST: u64 = PACES[2].kept;
+
+type Sample<const N: usize> = (Slot, [Option<Percentiles>; N]);
+
+/// Times of `N` sorts. There is no sample for a slot in which nothing was timed. A sample of many slots has of each percentile
+/// the worst: what was slow for some seconds is not lost among hours.
 #[derive(Debug)]
 pub struct Times<const N: usize> {
     /// The slot that it began with.
     began: Slot,
-    samples: VecDeque<(Slot, [Option<Percentiles>; N])>,
+    /// By pace.
+    samples: [VecDeque<Sample<N>>; PACES.len()],
 }
 
 impl<const N: usize> Default for Times<N> {
@@ -48,33 +79,46 @@ impl<const N: usize> Times<N> {
     pub fn new(began: Slot) -> Self {
         Self {
             began,
-            samples: VecDeque::new(),
+            samples: Default::default(),
         }
     }
 
-    /// Adds the times of a slot. Samples that are older than `kept` slots are forgotten.
-    pub fn push(&mut self, slot: Slot, times: &[Weights; N], kept: u64) {
+    /// Adds the times of a slot.
+    pub fn push(&mut self, slot: Slot, times: &[Weights; N]) {
         let percentiles = times.each_ref().map(percentiles);
         if percentiles.iter().any(Option::is_some) {
-            self.samples.push_back((slot, percentiles));
+            for (pace, samples) in PACES.iter().zip(&mut self.samples) {
+                let begins = slot - slot % pace.every;
+                match samples.back_mut().filter(|(known, _)| *known == begins) {
+                    Some((_, sample)) => worst(sample, &percentiles),
+                    None => samples.push_back((begins, percentiles)),
+                }
+            }
         }
-        while self
-            .samples
-            .front()
-            .is_some_and(|(first, _)| first + kept <= slot)
-        {
-            self.samples.pop_front();
+        self.age(slot);
+    }
+
+    /// Forgets samples that are too old.
+    pub fn age(&mut self, now: Slot) {
+        for (pace, samples) in PACES.iter().zip(&mut self.samples) {
+            while samples.front().is_some_and(|(first, _)| first + pace.kept <= now) {
+                samples.pop_front();
+            }
         }
     }
 
-    /// The slot of the last sample; the first one, while there is none.
+    /// The slot of the last sample, or the first slot of it if it is one of many; where it began, while there is none.
     pub fn changed(&self) -> Slot {
-        self.samples.back().map_or(self.began, |(slot, _)| *slot)
+        let last = self.samples.iter().find_map(VecDeque::back);
+        last.map_or(self.began, |(slot, _)| *slot)
     }
 
     /// The percentiles of one sort in the latest slot from `since` on that has some, and which slot that is.
     pub fn latest(&self, sort: usize, since: Slot) -> Option<(Slot, Percentiles)> {
-        let recent = self.samples.iter().rev().take_while(|(slot, _)| *slot >= since);
+        let recent = self.samples[0]
+            .iter()
+            .rev()
+            .take_while(|(slot, _)| *slot >= since);
         recent
             .map(|(slot, sample)| Some((*slot, sample[sort]?)))
             .find_map(|found| found)
@@ -89,15 +133,37 @@ impl<const N: usize> Times<N> {
             .collect()
     }
 
-    /// All samples of each sort, the oldest first.
-    pub fn shown(&self, names: &[&str; N]) -> Map<String, Value> {
+    /// The samples of each sort that reach so many seconds back, the oldest first.
+    pub fn shown(&self, names: &[&str; N], age_s: u64) -> Map<String, Value> {
         let mut all = Map::new();
+        let known = &self.samples[pace(age_s)];
         for (at, name) in names.iter().enumerate() {
-            let samples = self.samples.iter();
+            let samples = known.iter();
             let samples = samples.filter_map(|(slot, sample)| Some(object(*slot, sample[at]?)));
             all.insert((*name).to_owned(), samples.collect());
         }
         all
+    }
+}
+
+/// The finest pace that reaches so many seconds back.
+fn pace(age_s: u64) -> usize {
+    let reaches = |pace: &Pace| pace.kept * SLOT_S >= age_s;
+    PACES.iter().position(reaches).unwrap_or(PACES.len() - 1)
+}
+
+/// The distance of the samples that reach so many seconds back, in milliseconds.
+pub fn step_ms(age_s: u64) -> u64 {
+    moment_ms(PACES[pace(age_s)].every)
+}
+
+/// Of each percentile the larger one.
+fn worst<const N: usize>(sample: &mut [Option<Percentiles>; N], more: &[Option<Percentiles>; N]) {
+    for (known, more) in sample.iter_mut().zip(more) {
+        *known = match (*known, *more) {
+            (Some(a), Some(b)) => Some(std::array::from_fn(|at| a[at].max(b[at]))),
+            (known, more) => known.or(more),
+        };
     }
 }
 
@@ -138,10 +204,10 @@ mod tests {
     #[test]
     fn a_slot_has_the_times_that_came_in_it_and_an_idle_one_has_none() {
         let mut times = Times::new(1);
-        times.push(10, &slot(1_000), 120);
-        times.push(11, &[Weights::default()], 120);
-        times.push(12, &slot(80_000), 120);
-        let shown = times.shown(&["sync"]);
+        times.push(10, &slot(1_000));
+        times.push(11, &[Weights::default()]);
+        times.push(12, &slot(80_000));
+        let shown = times.shown(&["sync"], 600);
         let samples = shown["sync"].as_array().unwrap();
         assert_eq!(samples.len(), 2, "{shown:?}");
         assert_eq!(samples[0]["timestamp"], 50_000);
@@ -154,7 +220,7 @@ mod tests {
     #[test]
     fn the_latest_times_say_when_they_were_taken_and_old_ones_are_none() {
         let mut times = Times::new(1);
-        times.push(10, &slot(1_000), 120);
+        times.push(10, &slot(1_000));
         let latest = |now| times.latest_shown(&["sync"], now)["sync"].clone();
         assert_eq!(latest(10 + LATEST)["timestamp"], 50_000);
         assert_eq!(latest(11 + LATEST), Value::Null);
@@ -164,9 +230,35 @@ mod tests {
     fn old_samples_are_forgotten() {
         let mut times = Times::new(1);
         for now in 1..=300 {
-            times.push(now, &slot(now), 120);
+            times.push(now, &slot(now));
         }
-        assert_eq!(times.shown(&["x"])["x"].as_array().unwrap().len(), 120);
+        assert_eq!(times.shown(&["x"], 600)["x"].as_array().unwrap().len(), 120);
         assert_eq!(times.changed(), 300);
+        times.age(400);
+        assert_eq!(times.shown(&["x"], 600)["x"].as_array().unwrap().len(), 20);
+        times.age(300 + OLDEST);
+        assert_eq!(times.shown(&["x"], 86_400)["x"], Value::from(Vec::<Value>::new()));
+    }
+
+    #[test]
+    fn a_sample_of_many_slots_has_the_worst_of_each_percentile() {
+        let mut times = Times::new(1);
+        for now in 1..=1_000 {
+            let micros = if now == 500 { 700_000 } else { 1_000 };
+            times.push(now, &slot(micros));
+        }
+        for (age_s, every, many) in [(3_600, 60, 60), (28_800, 600, 9), (86_400, 600, 9)] {
+            assert_eq!(step_ms(age_s), every * 1_000);
+            let shown = times.shown(&["x"], age_s);
+            let samples = shown["x"].as_array().unwrap();
+            assert_eq!(samples.len(), many, "{age_s}");
+            let slow = samples.iter().filter(|it| it["p50_ms"].as_f64().unwrap() > 600.0);
+            assert_eq!(slow.count(), 1, "{age_s}");
+            assert!(
+                samples
+                    .iter()
+                    .all(|it| it["timestamp"].as_u64().unwrap() % (every * 1_000) == 0)
+            );
+        }
     }
 }

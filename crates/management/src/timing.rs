@@ -4,7 +4,7 @@
 //! waits counts with its age. Else a few quick queues, which have many samples, would hide a slow one, which has few.
 
 use crate::history::Slot;
-use crate::times::{NODE_TIMES, QUEUE_TIMES, Times};
+use crate::times::{FINE, NODE_TIMES, OLDEST, QUEUE_TIMES, Times};
 use broker::Broker;
 use broker::queues::Queue;
 use broker::sight::{Buckets, Weights};
@@ -12,9 +12,7 @@ use model::QueueId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// How long samples are kept, in slots: ten minutes.
-const KEPT: u64 = 120;
-/// How many queues have samples at a time, some 9 kB each at most. Of others there is what their histograms say since the start.
+/// How many queues have samples at a time, some 25 kB each at most. Of others there is what their histograms say since the start.
 const QUEUES: usize = 2_000;
 /// What waits for less than this may be done before the slot that comes is over, in microseconds: it is no time yet.
 const LATE: u64 = 1_000_000;
@@ -65,7 +63,7 @@ impl Timed {
         self.waits = now.iter().any(|seen| seen.oldest.is_some());
         let weights = std::array::from_fn(|at| self.weigh(at, &now[at]));
         *self.before = now;
-        self.times.push(slot, &weights, KEPT);
+        self.times.push(slot, &weights);
         weights
     }
 
@@ -157,9 +155,13 @@ impl Timing {
         let gained = synced.since(&self.synced);
         let sync = Weights::of(&gained, gained.count());
         self.synced = synced;
-        self.node.push(slot, &[deliver, ack, confirm, sync], KEPT);
-        let oldest = slot.saturating_sub(KEPT);
-        self.queues.retain(|_, timed| timed.times.changed() > oldest);
+        self.node.push(slot, &[deliver, ack, confirm, sync]);
+        // Those that rest are in the way of others only if there is no more room.
+        let kept = if self.queues.len() < QUEUES { OLDEST } else { FINE };
+        self.queues.retain(|_, timed| {
+            timed.times.age(slot);
+            timed.times.changed() + kept > slot
+        });
     }
 }
 
