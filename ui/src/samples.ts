@@ -8,8 +8,8 @@ export interface Trail {
   series: { label: string; values: (number | null)[] }[];
   /** The first and the last moment of the chart, in seconds since 1970. */
   window: [number, number];
-  /** Seconds between two samples. */
-  step: number;
+  /** For so many seconds a sample is as good as a figure of now. */
+  fresh: number;
 }
 
 export interface Line {
@@ -45,7 +45,7 @@ export function fromSamples(value: unknown, { age, step }: Range, lines: Line[],
     lines.forEach((line, index) => series[index]!.values.push(present(value, line, found[index]?.[0], now - last)));
   }
   const end = times.at(-1)!;
-  return { times, series, window: [end - age, end], step };
+  return { times, series, window: [end - age, end], fresh: 2.5 * step };
 }
 
 /** What a line is now, so many seconds after its last sample. */
@@ -84,15 +84,15 @@ const PARTS: [keyof Timed, string][] = [
   ["p50_ms", "median"],
 ];
 
-/** Seconds between two samples. */
-const SLOT = 5;
+/** What was timed within a minute is called the present. */
+const FRESH = 60;
 
 /** Lines break where nothing was timed; what stands alone is a point. */
-export function drawn(samples: Timed[], { age }: Range, now: number): Trail {
+export function drawn(samples: Timed[], { age }: Range, now: number, slot = 5): Trail {
   const moments: (Timed | { timestamp: number })[] = [];
   for (const sample of samples) {
     const last = moments.at(-1);
-    if (last && sample.timestamp - last.timestamp > SLOT * 1000) moments.push({ timestamp: last.timestamp + SLOT * 1000 });
+    if (last && sample.timestamp - last.timestamp > slot * 1000) moments.push({ timestamp: last.timestamp + slot * 1000 });
     moments.push(sample);
   }
   const end = Math.max(now, (moments.at(-1)?.timestamp ?? 0) / 1000);
@@ -100,7 +100,7 @@ export function drawn(samples: Timed[], { age }: Range, now: number): Trail {
     times: moments.map(({ timestamp }) => timestamp / 1000),
     series: PARTS.map(([part, label]) => ({ label, values: moments.map((moment) => (moment as Partial<Timed>)[part] ?? null) })),
     window: [end - age, end],
-    step: SLOT,
+    fresh: Math.max(FRESH, 2.5 * slot),
   };
 }
 

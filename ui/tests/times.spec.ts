@@ -31,7 +31,7 @@ test("queues are sorted by the age of their oldest message, and their times are 
   expect(sample!.p99_ms).toBeGreaterThanOrEqual(sample!.p50_ms);
   await visit(page, `queues/%2F/${enc(old)}`);
   await expect(page.getByRole("heading", { name: "Publish to confirm" })).toBeVisible();
-  await expect(page.locator("section.card", { hasText: "Publish to confirm" }).first().locator("figcaption")).toContainText("ms");
+  await expect(page.locator("section.card", { has: page.getByRole("heading", { name: "Publish to confirm" }) }).locator("figcaption")).toContainText("ms");
   for (const name of [old, young]) await api("DELETE", `/queues/%2F/${name}`);
 });
 
@@ -43,4 +43,25 @@ test("the overview says what changed last", async ({ inside: page }) => {
   await expect(card).toContainText(`PUT /api/queues/%2F/${name}`);
   await api("DELETE", `/queues/%2F/${name}`);
   await expect(card).toContainText(`DELETE /api/queues/%2F/${name}`, { timeout: 12_000 });
+});
+
+test("each way in which messages leave a queue without being consumed has its rate, and an alarm stands among the causes first", async ({ inside: page, context }) => {
+  const name = fresh("lost");
+  await api("PUT", `/queues/%2F/${name}`, { durable: false, auto_delete: false, arguments: {} });
+  await context.route("**/api/leveret/events*", (route) => route.fulfill({ status: 503, json: { error: "service_unavailable", reason: "full" } }));
+  const lost = { dropped: 7_000, dropped_details: { rate: 700 }, dropped_maxlen: 7_000, dropped_maxlen_details: { rate: 700 } };
+  const body = await api<object>("GET", `/queues/%2F/${name}`);
+  await context.route(`**/api/queues/%2F/${name}?*`, (route) => route.fulfill({ json: { ...body, message_stats: lost } }));
+  const holds = [
+    { who: "publishers", resource: "memory_alarm", because: "the memory alarm is on" },
+    { who: "messages", resource: "max_length", because: "the queue is full" },
+  ];
+  await context.route(`**/api/leveret/why/queues/%2F/${name}`, (route) => route.fulfill({ json: { held_by: "memory_alarm", holds, figures: {} } }));
+  await visit(page, `queues/%2F/${name}`);
+  await expect(page.locator(".facts > div", { hasText: "Dropped: maximum length" })).toContainText("7,000 (700/s)");
+  const causes = page.locator(".holds li");
+  await expect(causes).toHaveCount(2);
+  await expect(causes.first()).toContainText("memory alarm");
+  await expect(causes.last()).toContainText("messages are lost");
+  await api("DELETE", `/queues/%2F/${name}`);
 });

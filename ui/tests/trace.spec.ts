@@ -29,11 +29,11 @@ test("messages are seen as they pass, by exchange, queue, user and connection, a
     await expect(passed).toContainText("north");
     await expect(passed.locator("pre")).toContainText("<b>ada</b>");
 
-    await page.getByLabel("Messages", { exact: true }).selectOption("deliver");
+    await page.getByRole("combobox", { name: "Messages" }).selectOption("deliver");
     await page.getByLabel("Queue", { exact: true }).fill("no.such.queue");
     await expect(page).toHaveURL(/name=no\.such\.queue/);
     await expect(page.getByText("No messages since")).toBeVisible();
-    await page.getByLabel("Messages", { exact: true }).selectOption("publish");
+    await page.getByRole("combobox", { name: "Messages" }).selectOption("publish");
     await page.getByLabel("Exchange", { exact: true }).fill("");
     // The first turn of a new look says whether the virtual host is traced.
     const looks = (user: string) => page.waitForResponse((response) => response.url().includes(`user=${user}`));

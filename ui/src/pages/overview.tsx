@@ -9,6 +9,7 @@ import { isAdministrator, isMonitor } from "../session";
 import { samples, useRange, useTrail } from "../trail";
 import { FirstSteps } from "./connect";
 import { Level, Time, type LogBody } from "./logs";
+import { Losses } from "./losses";
 import { Times } from "./times";
 
 export interface Listener {
@@ -98,6 +99,7 @@ export function Overview() {
           <Chart title="Message rates" trail={rates} unit="rate" />
         </Card>
       </div>
+      <Losses of={body} range={range} />
       {isMonitor() && <Times path="/leveret/times" />}
       <div class="charts">
         {isAdministrator() && <Lately path="/leveret/audit?count=6" title="Latest changes" to="audit" none="Nothing was changed through the HTTP API since the node started." />}

@@ -15,6 +15,7 @@ import { QueueBindings } from "./bindings";
 import { QueueMessages } from "./browsing";
 import { channelTitle } from "./channels";
 import { ACKS, activity, type ConsumerBody } from "./consumers";
+import { Losses } from "./losses";
 import { GetMessages, PublishMessage } from "./messages";
 import { Features, type QueueBody } from "./queues";
 import { Times } from "./times";
@@ -104,6 +105,7 @@ export function Queue({ host, name }: { host: string; name: string }) {
           <Chart title="Message rates" trail={rates} unit="rate" />
         </Card>
       </div>
+      <Losses of={queue} range={range} />
       <Times path={`/leveret/times/queues/${enc(host)}/${enc(name)}`} />
       <div class="cards">
         <Card title="Details">

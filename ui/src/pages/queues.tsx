@@ -79,6 +79,8 @@ const COLUMNS: Column<QueueBody>[] = [
   { title: "Deliver", sort: rateOf("deliver_get"), number: true, cell: perSecond("deliver_get"), hint: "delivered and got" },
   { title: "Ack", sort: rateOf("ack"), number: true, cell: perSecond("ack"), from: 4 },
   { title: "Redelivered", sort: rateOf("redeliver"), number: true, cell: perSecond("redeliver"), from: 5 },
+  { title: "Dropped", sort: rateOf("dropped"), number: true, cell: perSecond("dropped"), from: 5, hint: "dropped for good: by a maximum length, a TTL, a rejection, a delivery limit or a purge" },
+  { title: "Dead-lettered", sort: rateOf("dead_lettered"), number: true, cell: perSecond("dead_lettered"), from: 5 },
   { title: "Oldest", sort: "oldest_message_age_ms", number: true, cell: (queue) => duration(queue.oldest_message_age_ms), from: 2, hint: "age of the oldest ready message" },
   { title: "p99 latency", sort: "latency.publish_to_deliver.p99_ms", number: true, cell: (queue) => milliseconds(queue.latency?.["publish_to_deliver"]?.p99_ms), from: 3, hint: "from publish to delivery, 99th percentile" },
   { title: "Consumers", sort: "consumers", number: true, cell: (queue) => count(queue.consumers), from: 2 },

@@ -1,4 +1,4 @@
-// How long messages took over the last ten minutes, as percentiles.
+// How long messages took over time, as percentiles.
 
 import { Card } from "../parts/bits";
 import { Chart } from "../parts/chart";
@@ -7,7 +7,8 @@ import { drawn, type Timed } from "../samples";
 import { useRange } from "../trail";
 import { useMemo } from "preact/hooks";
 
-export type TimesBody = Record<string, Timed[] | undefined>;
+/** Lists of samples by sort, and how they were taken. */
+type TimesBody = Record<string, Timed[] | undefined> & { now?: number; step_ms?: number };
 
 const TITLES: [string, string][] = [
   ["publish_to_confirm", "Publish to confirm"],
@@ -18,7 +19,8 @@ const TITLES: [string, string][] = [
 
 /** A chart of each sort of time of which there is something; nothing, if there is none. */
 export function Times({ path }: { path: string }) {
-  const { value } = useApi<TimesBody>(path);
+  const [range] = useRange();
+  const { value } = useApi<TimesBody>(`${path}?age=${range.age}`);
   if (!value) return null;
   const known = TITLES.filter(([name]) => (value[name]?.length ?? 0) > 0);
   if (known.length === 0) return null;
@@ -26,17 +28,17 @@ export function Times({ path }: { path: string }) {
     <div class="charts">
       {known.map(([name, title]) => (
         <Card key={name} title={title}>
-          <One title={title} samples={value[name] ?? []} />
+          <One title={title} samples={value[name] ?? []} now={value.now} step={value.step_ms} />
         </Card>
       ))}
     </div>
   );
 }
 
-function One({ title, samples }: { title: string; samples: Timed[] }) {
+function One({ title, samples, now, step = 5000 }: { title: string; samples: Timed[]; now: number | undefined; step: number | undefined }) {
   const [range] = useRange();
-  // What was timed last grows old while nothing new comes.
-  const now = freshness.use().at || Date.now();
-  const trail = useMemo(() => drawn(samples, range, now / 1000), [samples, range.age, now]);
+  // The answer does not change while nothing new is timed; what was timed last grows old all the same.
+  const end = Math.max(freshness.use().at || Date.now(), now ?? 0);
+  const trail = useMemo(() => drawn(samples, range, end / 1000, step / 1000), [samples, range.age, end]);
   return <Chart title={title} trail={trail} unit="time" />;
 }

@@ -17,12 +17,16 @@ const TIMES: [string, string][] = [
   ["log_sync", "Log sync"],
 ];
 
+/** Causes that hold back the whole node. */
+const ALARMS = new Set(["memory_alarm", "disk_alarm", "log_failed"]);
+const WHO: Record<string, string> = { publishers: "publishers are held back", deliveries: "deliveries are held back", messages: "messages are lost" };
+
 /** What holds a queue or a connection back, and percentiles of its times. Nothing, where the broker does not say. */
 export function Why({ path }: { path: string }) {
   const { value } = useApi<Answer>(path);
   if (!value) return null;
   const holds = value.holds ?? [];
-  const rows = TIMES.map(([name, words]) => ({ words, times: value.figures?.[name] as Record<string, unknown> | undefined })).filter(({ times }) => typeof at(times, "samples") === "number" && (at(times, "samples") as number) > 0);
+  const rows = TIMES.map(([name, words]) => ({ words, times: value.figures?.[name] as Record<string, unknown> | undefined })).filter(({ times }) => typeof at(times, "p50_ms") === "number");
   const age = value.figures?.["oldest_message_age_ms"];
   const held = Object.entries((value.figures?.["held_ms"] ?? {}) as Record<string, number>).filter(([, ms]) => ms > 0);
   return (
@@ -33,8 +37,8 @@ export function Why({ path }: { path: string }) {
         ) : (
           <ul class="holds">
             {holds.map((hold) => (
-              <li key={`${hold.who} ${hold.resource}`}>
-                <Badge tone="warn">{hold.resource.replace(/_/g, " ")}</Badge> {hold.because} <span class="muted">(holds {hold.who})</span>
+              <li key={`${hold.who} ${hold.resource} ${hold.because}`}>
+                <Badge tone={ALARMS.has(hold.resource) ? "bad" : "warn"}>{hold.resource.replace(/_/g, " ")}</Badge> {hold.because} <span class="muted">({WHO[hold.who] ?? hold.who})</span>
               </li>
             ))}
           </ul>
@@ -43,7 +47,7 @@ export function Why({ path }: { path: string }) {
         {typeof age === "number" && <p>The oldest message is {duration(age)} old.</p>}
       </Card>
       {rows.length > 0 && (
-        <Card title="Latency since it was opened">
+        <Card title="Latency, last minute">
           <Rows
             what="times"
             rows={rows}
@@ -53,6 +57,7 @@ export function Why({ path }: { path: string }) {
               { title: "median", number: true, cell: (row) => milliseconds(at(row.times, "p50_ms")) },
               { title: "p95", number: true, cell: (row) => milliseconds(at(row.times, "p95_ms")), from: 2 },
               { title: "p99", number: true, cell: (row) => milliseconds(at(row.times, "p99_ms")) },
+              { title: "max", number: true, cell: (row) => milliseconds(at(row.times, "max_ms")), from: 2 },
             ]}
           />
         </Card>

@@ -67,7 +67,7 @@ function Value({ trail, values, under, written }: { trail: Trail; values: (numbe
   const last = values.findLastIndex((value) => value !== null);
   if (last < 0) return <b>{NONE}</b>;
   const age = trail.window[1] - trail.times[last]!;
-  if (age <= 2.5 * trail.step) return <b>{written(values[last])}</b>;
+  if (age <= trail.fresh) return <b>{written(values[last])}</b>;
   return (
     <>
       <b class="stale">{written(values[last])}</b> <span class="stale">{duration(age * 1000)} ago</span>
