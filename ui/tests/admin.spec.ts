@@ -62,7 +62,7 @@ test("a policy shows what it would take hold of before it is saved, then holds",
   await form.getByLabel("Pattern").fill(`^${name.replace(/\./g, "\\.")}`);
   await form.getByLabel("Applies to").selectOption("queues");
   await form.getByLabel("Definition").fill("max-length = 5");
-  await expect(form.getByRole("status")).toContainText("2 objects match");
+  await expect(form.getByRole("status")).toContainText("2 matches");
   await expect(form.getByRole("status")).toContainText(`${name}.a`);
   await form.getByRole("button", { name: "Save" }).click();
   await expect(page.getByRole("cell", { name, exact: true })).toBeVisible();
@@ -101,11 +101,38 @@ test("definitions go out, and in after a look at what is different", async ({ in
   await expect(page.getByRole("cell", { name: `/ · ${name}` })).toBeVisible();
   expect(await api("GET", `/queues/%2F/${name}`)).toMatchObject({ error: "Object Not Found" });
   await page.getByRole("button", { name: "Import" }).click();
-  await expect(page.getByText("The definitions are imported")).toBeVisible();
+  await expect(page.getByText("The definitions were imported")).toBeVisible();
   expect(await api("GET", `/queues/%2F/${name}`)).toMatchObject({ name, durable: true });
   await page.getByLabel("File with definitions").setInputFiles({ ...file, buffer: Buffer.from("[1") });
-  await expect(page.getByText("definitions.json is no JSON")).toBeVisible();
+  await expect(page.getByText("definitions.json is not JSON")).toBeVisible();
   await api("DELETE", `/queues/%2F/${name}`);
+});
+
+test("what a file of definitions has that is not supported is shown with the reason, and what can be done with it", async ({ inside: page, context }) => {
+  const document = { queues: [{ name: "orders", vhost: "/", durable: true, auto_delete: false, arguments: { "x-queue-type": "quorum" } }, { name: "plain", vhost: "/", durable: true, auto_delete: false, arguments: {} }] };
+  const remark = { class: "queues", index: 0, vhost: "/", name: "orders", cause: "unsupported", field: "arguments.x-queue-type", reason: "quorum queues are not built yet", instead: "import it as a durable classic queue" };
+  await context.route("**/api/leveret/definitions/check?*", (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const outcome = query.get("quorum_as") === "classic" ? "converted" : query.get("on_unsupported") === "skip" ? "skipped" : "refused";
+    return route.fulfill({ json: { importable: outcome !== "refused", counts: {}, remarks: [{ ...remark, outcome }], omitted: 0 } });
+  });
+  await visit(page, "definitions");
+  await page.getByLabel("File with definitions").setInputFiles({ name: "definitions.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(document)) });
+  const row = page.getByRole("row", { name: /orders/ });
+  await expect(row).toContainText("refused");
+  await expect(row).toContainText("quorum queues are not built yet");
+  await expect(row).toContainText("import it as a durable classic queue");
+  await expect(page.getByRole("row", { name: /plain/ })).toContainText("new");
+  await expect(page.getByRole("button", { name: "Import" })).toHaveCount(0);
+  await expect(page.getByRole("alert")).toContainText("cannot be imported as it is");
+  await page.getByLabel(/Leave it out/).check();
+  await expect(row).toContainText("left out");
+  await page.getByLabel(/as durable classic queues/).check();
+  await expect(row).toContainText("converted");
+  const asked = page.waitForRequest((request) => request.method() === "POST" && new URL(request.url()).pathname === "/api/definitions");
+  await context.route("**/api/definitions?*", (route) => route.fulfill({ status: 204 }));
+  await page.getByRole("button", { name: "Import" }).click();
+  expect(new URL((await asked).url()).search).toBe("?on_unsupported=skip&quorum_as=classic");
 });
 
 test("the node shows its budgets and its health", async ({ inside: page }) => {

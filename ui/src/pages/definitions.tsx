@@ -1,10 +1,10 @@
-// Everything that was declared as one document: out, and in after a look at what it would change.
+// Everything that was declared as one document: exported, and imported after a look at what that would change.
 
 import { useState } from "preact/hooks";
-import { call, enc, get } from "../api";
+import { ApiError, call, enc, get } from "../api";
 import { count } from "../format";
 import { Badge, Card, Head } from "../parts/bits";
-import { Choice, Form } from "../parts/form";
+import { Check, Choice, Form } from "../parts/form";
 import { Rows } from "../parts/listing";
 import { attempt } from "../parts/notices";
 import { useApi } from "../poll";
@@ -16,11 +16,36 @@ const LISTS = ["vhosts", "users", "permissions", "topic_permissions", "policies"
 /** What tells one object from another, by list. */
 const KEYS = ["vhost", "user", "component", "name", "exchange", "source", "destination", "destination_type", "routing_key"];
 
+type Kind = "new" | "different" | "same";
+
 interface Difference {
   list: string;
+  index: number;
   key: string;
-  kind: "new" | "different" | "same";
+  kind: Kind;
 }
+
+/** What the broker has to say about an object of a document. */
+interface Remark {
+  outcome: "refused" | "skipped" | "converted" | "kept" | "noted";
+  class: string;
+  index: number;
+  reason: string;
+  instead?: string;
+}
+
+interface Report {
+  importable: boolean;
+  remarks: Remark[];
+  omitted: number;
+}
+
+interface Choices {
+  skip: boolean;
+  classic: boolean;
+}
+
+const asQuery = ({ skip, classic }: Choices): string => new URLSearchParams({ on_unsupported: skip ? "skip" : "refuse", quorum_as: classic ? "classic" : "refuse" }).toString();
 
 export function Definitions() {
   const [scope, setScope] = useState("");
@@ -28,7 +53,7 @@ export function Definitions() {
   const path = scope === "" ? "/definitions" : `/definitions/${enc(scope)}`;
   const scopes: [string, string][] = [["", "the whole node"], ...(Array.isArray(names) ? names : []).map(({ name }): [string, string] => [name, `virtual host ${name}`])];
   const save = () =>
-    attempt("The definitions are saved", async () => {
+    attempt("The definitions were exported", async () => {
       const text = JSON.stringify(await get<Document>(path), null, 2);
       const link = document.createElement("a");
       link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
@@ -39,24 +64,31 @@ export function Definitions() {
   return (
     <>
       <Head title="Definitions" />
-      <p class="muted">Users, virtual hosts, permissions, policies, exchanges, queues and bindings in RabbitMQ's form; messages are no part of them.</p>
-      <Choice label="Of" value={scope} options={scopes} onChange={setScope} />
+      <p class="muted">Users, virtual hosts, permissions, policies, exchanges, queues and bindings in RabbitMQ's format, without messages.</p>
+      <Choice label="Scope" value={scope} options={scopes} onChange={setScope} />
       <div class="cards">
-        <Card title="Out">
-          <p>Save them as a file. Passwords are in it as hashes: keep it as you keep those.</p>
+        <Card title="Export">
+          <p>Download the definitions as a file. It contains password hashes: store it as carefully as those.</p>
           <button type="button" class="primary" onClick={save}>
             Download
           </button>
         </Card>
       </div>
-      <Import key={path} path={path} />
+      <Import key={path} path={path} scope={scope} />
     </>
   );
 }
 
-function Import({ path }: { path: string }) {
+function Import({ path, scope }: { path: string; scope: string }) {
   const [chosen, setChosen] = useState<Document | null>(null);
   const [found, setFound] = useState<Difference[]>([]);
+  const [report, setReport] = useState<Report | null>(null);
+  const [choices, setChoices] = useState<Choices>({ skip: false, classic: false });
+  const check = (document: Document, wanted: Choices) =>
+    call<Report>("POST", `/leveret/definitions/check${scope === "" ? "" : `/${enc(scope)}`}?${asQuery(wanted)}`, document).catch((error): Report => {
+      if (error instanceof ApiError && error.status === 404) return { importable: true, remarks: [], omitted: 0 };
+      throw error;
+    });
   const look = (event: Event) =>
     attempt("", async () => {
       setChosen(null);
@@ -66,44 +98,105 @@ function Import({ path }: { path: string }) {
       try {
         document = JSON.parse(await file.text());
       } catch {
-        throw new Error(`${file.name} is no JSON`);
+        throw new Error(`${file.name} is not JSON`);
       }
-      if (typeof document !== "object" || document === null || !LISTS.some((list) => Array.isArray((document as Document)[list]))) throw new Error(`${file.name} holds no definitions`);
+      if (typeof document !== "object" || document === null || !LISTS.some((list) => Array.isArray((document as Document)[list]))) throw new Error(`${file.name} contains no definitions`);
       setFound(compare(document as Document, await get<Document>(path)));
+      setReport(await check(document as Document, choices));
       setChosen(document as Document);
     });
-  const changes = found.filter(({ kind }) => kind !== "same");
+  const choose = (part: Partial<Choices>) =>
+    attempt("", async () => {
+      const wanted = { ...choices, ...part };
+      setChoices(wanted);
+      if (chosen) setReport(await check(chosen, wanted));
+    });
   return (
-    <Card title="In">
-      <p>Choose a file; nothing is changed before you have seen what it would do.</p>
+    <Card title="Import">
+      <p>Choose a file. Nothing is changed before you have seen what the import would do.</p>
       <label class="file">
         <span class="hidden">File with definitions</span>
         <input type="file" accept=".json,application/json" onChange={look} />
       </label>
-      {chosen && (
+      <fieldset class="choices">
+        <legend>What this version does not support</legend>
+        <Check label="Leave it out, with everything that depends on it, and import the rest" value={choices.skip} onChange={(skip) => void choose({ skip })} />
+        <Check label="Import quorum queues as durable classic queues" value={choices.classic} onChange={(classic) => void choose({ classic })} />
+      </fieldset>
+      {chosen && report && (
         <>
-          <p role="status">
-            <b>{count(found.filter(({ kind }) => kind === "new").length)}</b> new, <b>{count(found.filter(({ kind }) => kind === "different").length)}</b> different, {count(found.length - changes.length)} as they are here. What is here and not in the file stays.
-          </p>
-          {changes.length > 0 && (
-            <Rows
-              what="changes"
-              rows={changes.slice(0, 200)}
-              id={(row) => `${row.list} ${row.key}`}
-              columns={[
-                { title: "What", cell: (row) => row.list.replace(/_/g, " ") },
-                { title: "Which", cell: (row) => row.key },
-                { title: "Is", cell: (row) => <Badge tone={row.kind === "new" ? "good" : "warn"}>{row.kind}</Badge> },
-              ]}
-            />
+          <Preview found={found} report={report} />
+          {report.importable ? (
+            <Form label="Import" done="The definitions were imported" action={() => call("POST", `${path}?${asQuery(choices)}`, chosen)} then={() => setChosen(null)}>
+              <p class="muted">Users, permissions and policies that exist are overwritten; queues and exchanges that exist stay as they are. What is not in the file is left alone.</p>
+            </Form>
+          ) : (
+            <p class="refused" role="alert">
+              This file cannot be imported as it is: nothing of it would be. See what is refused above{choices.skip && choices.classic ? "." : ", or choose above what to do with it."}
+            </p>
           )}
-          {changes.length > 200 && <p class="muted">The first 200 are shown.</p>}
-          <Form label="Import" done="The definitions are imported" action={() => call("POST", path, chosen)} then={() => setChosen(null)}>
-            <p class="muted">Users, permissions and policies become what the file says; queues and exchanges that exist stay as they are.</p>
-          </Form>
         </>
       )}
     </Card>
+  );
+}
+
+const TONES: Record<string, "" | "good" | "warn" | "bad"> = { new: "good", different: "warn", refused: "bad", skipped: "warn", converted: "warn", kept: "", noted: "" };
+const OUTCOMES: Record<string, string> = { refused: "refused", skipped: "left out", converted: "converted", kept: "stays as it is", noted: "note" };
+/** What is refused comes first. */
+const ORDER = ["refused", "skipped", "converted", "kept", "noted", "different", "new"];
+const SHOWN = 200;
+
+interface Row extends Difference {
+  outcome: string;
+  remark: Remark | undefined;
+}
+
+function Preview({ found, report }: { found: Difference[]; report: Report }) {
+  const remarks = new Map(report.remarks.map((remark) => [`${remark.class} ${remark.index}`, remark]));
+  const all = found.map((it): Row => {
+    const remark = remarks.get(`${it.list} ${it.index}`);
+    return { ...it, remark, outcome: remark && remark.outcome !== "noted" ? remark.outcome : it.kind };
+  });
+  const many = (outcome: string) => all.filter((row) => row.outcome === outcome).length;
+  const rows = all.filter((row) => row.outcome !== "same" || row.remark).sort((a, b) => ORDER.indexOf(a.outcome) - ORDER.indexOf(b.outcome));
+  const others = ["refused", "skipped", "converted", "kept"].filter((outcome) => many(outcome) > 0);
+  return (
+    <>
+      <p role="status">
+        <b>{count(many("new"))}</b> new, <b>{count(many("different"))}</b> different, {count(many("same"))} already the same
+        {others.map((outcome) => (
+          <span key={outcome}>
+            , <b>{count(many(outcome))}</b> {outcome === "kept" ? "stay as they are" : OUTCOMES[outcome]}
+          </span>
+        ))}
+        .
+      </p>
+      {rows.length > 0 && (
+        <Rows
+          what="changes"
+          rows={rows.slice(0, SHOWN)}
+          id={(row) => `${row.list} ${row.index}`}
+          columns={[
+            { title: "Class", cell: (row) => row.list.replace(/_/g, " ") },
+            { title: "Object", cell: (row) => row.key },
+            { title: "Outcome", cell: (row) => <Badge tone={TONES[row.outcome] ?? ""}>{OUTCOMES[row.outcome] ?? row.outcome}</Badge> },
+            {
+              title: "Reason",
+              cell: (row) =>
+                row.remark && (
+                  <>
+                    {row.remark.reason}
+                    {row.remark.instead && <small class="under">{row.remark.instead}</small>}
+                  </>
+                ),
+            },
+          ]}
+        />
+      )}
+      {rows.length > SHOWN && <p class="muted">Only the first {SHOWN} of {count(rows.length)} are shown.</p>}
+      {report.omitted > 0 && <p class="muted">There are {count(report.omitted)} further remarks.</p>}
+    </>
   );
 }
 
@@ -111,10 +204,10 @@ function Import({ path }: { path: string }) {
 export function compare(wanted: Document, here: Document): Difference[] {
   return LISTS.flatMap((list) => {
     const known = new Map(items(here, list).map((item) => [keyOf(item), canonical(item)]));
-    return items(wanted, list).map((item): Difference => {
+    return items(wanted, list).map((item, index): Difference => {
       const key = keyOf(item);
       const found = known.get(key);
-      return { list, key, kind: found === undefined ? "new" : found === canonical(item) ? "same" : "different" };
+      return { list, index, key, kind: found === undefined ? "new" : found === canonical(item) ? "same" : "different" };
     });
   });
 }
