@@ -1,7 +1,8 @@
-//! The hall: hosts turn machines on journals; messages are published into queues and consumed from them.
+//! The broker: hosts run machines on journals; messages are published into queues and consumed from them.
 //!
-//! This room knows no frame, no socket, no HTTP, no JSON, no protocol's name, and spawns no async task. Every call from a
-//! door is synchronous and never waits for the disk: what must be durable first is promised, and comes back as an event.
+//! This crate knows no frame, no socket, no HTTP and no JSON, and spawns no async task. It knows protocols only by the names
+//! that it shows to operators. Every call from a protocol's crate is synchronous and never waits for the disk: what must be
+//! durable first is promised, and comes back as an event.
 //!
 //! # The road of one published message
 //!
