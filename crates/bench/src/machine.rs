@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Enough for a p99 that is not one sample's luck alone.
 const SYNCS: u32 = 200;
 const BLOCK: [u8; 4096] = [0x78; 4096];
-/// A load average above this part of the cores is worth a word in the report.
+/// A load average above this part of the cores speaks against a run.
 const BUSY: f64 = 0.25;
 
 /// This machine, with the disk under `directory`.
@@ -22,8 +22,6 @@ pub fn describe(directory: &Path, note: Option<&str>) -> Machine {
         uname.sysname().to_string_lossy(),
         uname.release().to_string_lossy(),
     );
-    let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
-    notes.extend(busy(&read("/proc/loadavg"), cores));
     Machine {
         cpu: cpu(&read("/proc/cpuinfo")),
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
@@ -34,7 +32,8 @@ pub fn describe(directory: &Path, note: Option<&str>) -> Machine {
         pauses: Some(pauses::look(cores)),
         wake_us: wakes::look(cores),
         halt_poll_us: wakes::halt_poll_us(),
-        note: notes.join("; "),
+        load_before: busy(&read("/proc/loadavg"), cores),
+        note: note.unwrap_or_default().to_owned(),
     }
 }
 
@@ -81,11 +80,10 @@ fn os(release: &str) -> String {
         .to_owned()
 }
 
-/// A word about other work on the machine before the run began.
-fn busy(loadavg: &str, cores: usize) -> Option<String> {
+/// The load average before the run began, if it shows other work.
+fn busy(loadavg: &str, cores: usize) -> Option<f64> {
     let load: f64 = loadavg.split_ascii_whitespace().next()?.parse().ok()?;
-    let text = format!("load average {load:.1} on {cores} cores at the start: other work ran beside");
-    (load > BUSY * cores as f64).then_some(text)
+    (load > BUSY * cores as f64).then_some(load)
 }
 
 #[cfg(test)]
@@ -105,8 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_gets_a_word() {
-        assert!(busy("3.50 1.0 1.0 1/1 1", 2).unwrap().contains("3.5 on 2 cores"));
+    fn a_busy_machine_is_noticed() {
+        assert_eq!(busy("3.50 1.0 1.0 1/1 1", 2), Some(3.5));
         assert_eq!(busy("0.10 1.0 1.0 1/1 1", 2), None);
         assert_eq!(busy("", 2), None);
     }

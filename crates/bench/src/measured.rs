@@ -52,6 +52,8 @@ pub struct Interval {
     pub consumed: u64,
     pub confirmed: u64,
     pub latency: Option<Latency>,
+    /// From when a message was sent.
+    pub latency_sent: Option<Latency>,
     pub confirm_latency: Option<Latency>,
 }
 

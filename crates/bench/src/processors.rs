@@ -8,6 +8,8 @@ use std::{fs, io};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Processors {
     pub all: u64,
+    /// Of it, the time of programs and of the kernel on their behalf, without interrupts: those are not counted to programs.
+    pub programs: u64,
     /// Of it, the time that the host gave to others while there was work here.
     pub stolen: u64,
 }
@@ -29,6 +31,7 @@ impl Processors {
         let ticks = ticks?;
         Some(Self {
             all: ticks.iter().sum(),
+            programs: ticks.iter().take(3).sum(),
             stolen: *ticks.get(7)?,
         })
     }
@@ -53,6 +56,7 @@ mod tests {
         let stat = "cpu  100 1 50 800 20 3 6 20 90 0\ncpu0 1 2 3\n";
         let expected = Processors {
             all: 1_000,
+            programs: 151,
             stolen: 20,
         };
         assert_eq!(Processors::parse(stat), Some(expected));

@@ -55,7 +55,10 @@ pub struct Machine {
     /// Absent on real machines, where the driver has no such setting, and in the results of older versions.
     #[serde(default)]
     pub halt_poll_us: Option<f64>,
-    /// What the user had to say (`--note`), and what the run noticed, such as a busy machine.
+    /// The load average before the first visit, if it showed other work.
+    #[serde(default)]
+    pub load_before: Option<f64>,
+    /// What the user had to say (`--note`).
     pub note: String,
 }
 
@@ -215,6 +218,9 @@ pub struct Run {
     /// measured those.
     #[serde(default)]
     pub stolen_percent: Option<f64>,
+    /// Of the machine's processor time in the window, what programs other than the broker and the load generator used.
+    #[serde(default)]
+    pub others_percent: Option<f64>,
     /// How often the visit was made before because too much was stolen (`--max-stolen`).
     #[serde(default)]
     pub repeated: u32,
@@ -261,6 +267,7 @@ impl Run {
             switches_per_message: None,
             load_cpu_percent: None,
             stolen_percent: None,
+            others_percent: None,
             repeated: 0,
             over_time: Vec::new(),
             churn: None,

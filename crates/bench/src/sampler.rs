@@ -13,6 +13,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 const SWITCHES_EVERY: u32 = 5;
 /// A broker may fork in the middle of a run; looking for it reads a file of every process.
 const MEMBERS_EVERY: u32 = 20;
+/// Of `/proc/stat`, on all of Linux's platforms.
+const TICKS_A_SECOND: f64 = 100.0;
 /// Times outside the samples by more than this are not answered.
 const SLACK_US: u64 = 500_000;
 
@@ -59,6 +61,15 @@ impl Samples {
         let all = self.between(from_us, to_us, |s| s.processors.map(|p| p.all as f64))?;
         let stolen = self.between(from_us, to_us, |s| s.processors.map(|p| p.stolen as f64))?;
         (all > 0.0).then(|| stolen / all * 100.0)
+    }
+
+    /// Which share of the machine's processor time programs used between two moments, in per cent, beside those that used
+    /// `known_s` seconds of it.
+    pub fn others_percent_between(&self, from_us: u64, to_us: u64, known_s: f64) -> Option<f64> {
+        let all = self.between(from_us, to_us, |s| s.processors.map(|p| p.all as f64))?;
+        let used = self.between(from_us, to_us, |s| s.processors.map(|p| p.programs as f64))?;
+        let known = known_s * TICKS_A_SECOND;
+        (all > 0.0).then(|| (used - known).max(0.0) / all * 100.0)
     }
 
     /// The largest resident size that was seen or, where the kernel kept it for us, that there was.
@@ -186,6 +197,7 @@ mod tests {
             switches: None,
             processors: Some(Processors {
                 all: unix_us / 5_000,
+                programs: unix_us / 8_000,
                 stolen: (user_s * 10.0) as u64,
             }),
         }
@@ -231,6 +243,14 @@ mod tests {
         assert_eq!(percent(1_000_000, 2_000_000), Some(5.0));
         assert_eq!(percent(2_000_000, 3_000_000), Some(10.0));
         assert_eq!(percent(100_000, 3_000_000), None);
+    }
+
+    #[test]
+    fn what_other_programs_used_is_what_nobody_known_did() {
+        // Programs use 125 of 200 ticks a second; one processor second is known to be the broker's.
+        let percent = |known_s| made_up().others_percent_between(1_000_000, 2_000_000, known_s);
+        assert_eq!(percent(1.0), Some(12.5));
+        assert_eq!(percent(2.0), Some(0.0), "never less than nothing");
     }
 
     #[test]

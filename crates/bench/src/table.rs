@@ -1,5 +1,6 @@
 //! Tables for the terminal: what was found, and which scenarios there are.
 
+use crate::report::verdict;
 use crate::results::{Outcome, Results, Run, ScenarioResult};
 use crate::scenario::{Level, Scenario};
 use crate::schedule;
@@ -30,7 +31,9 @@ pub fn found(results: &Results) -> String {
     for scenario in results.scenarios.iter().filter(|s| !s.runs.is_empty()) {
         for (index, target) in results.targets.iter().enumerate() {
             let name = if index == 0 { scenario.name.as_str() } else { "" };
-            let mut row = vec![name.to_owned(), target.name.clone()];
+            let disturbed = !verdict::of_row(scenario, index).is_empty();
+            let mark = if disturbed { " (disturbed)" } else { "" };
+            let mut row = vec![name.to_owned(), format!("{}{mark}", target.name)];
             row.extend(figures(scenario, index));
             if compared {
                 row.extend(ratios(scenario, index));
@@ -39,13 +42,16 @@ pub fn found(results: &Results) -> String {
         }
     }
     let mut text = format!(
-        "{table}\nLoad is what the load generator used of a core: where it is all that it had, it was the limit.\n\
-         Stolen is what the host of a virtual machine gave to others: where it is much, the row measures them.\n"
+        "{table}\nLoad is what the load generator used of a core: if it is all that it had, it was the limit.\n\
+         Stolen is the processor time that the host of a virtual machine took.\n"
     );
+    if verdict::is_doubtful(results) {
+        text.push_str(&format!("Verdict: {}.\n", verdict::of_run(results)));
+    }
     if compared {
         let first = results.targets.first().map_or(NONE, |t| t.name.as_str());
         text.push_str(&format!(
-            "× is how many times {first}'s figure it is; of CPU with a 95 % interval where there are several rounds.\n"
+            "× is how many times {first}'s figure it is; for CPU with a 95 % interval if there are several rounds.\n"
         ));
     }
     text.push_str(&failures(results));

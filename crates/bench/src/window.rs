@@ -63,6 +63,7 @@ pub fn figures(mut run: Run, scenario: &Scenario, loaded: &Loaded, samples: Opti
     run.stolen_percent = load.and_then(|s| s.stolen_percent_between(window.from_us, window.to_us));
     if let Some(samples) = samples {
         costs(&mut run, &window, samples);
+        run.others_percent = others_percent(&window, samples, load);
     }
     run
 }
@@ -125,17 +126,34 @@ fn entire(measured: &Measured) -> Window<'_> {
 
 fn latencies(run: &mut Run, window: &Window<'_>, measured: &Measured) {
     let total = &measured.total;
-    let consumed: Vec<Latency> = window.intervals.iter().filter_map(|i| i.latency).collect();
-    let confirmed: Vec<Latency> = window
-        .intervals
-        .iter()
-        .filter_map(|i| i.confirm_latency)
-        .collect();
-    run.latency = merge::merged(&consumed).or(total.latency);
-    run.confirm_latency = merge::merged(&confirmed).or(total.confirm_latency);
-    run.latency_sent = total.latency_sent;
+    let of = |intervals: &[&Interval], latency: fn(&Interval) -> Option<Latency>| -> Vec<Latency> {
+        intervals
+            .iter()
+            .filter_map(|interval| latency(interval))
+            .collect()
+    };
+    // One row, one set of messages: the totals count where all of the run does, and nowhere beside intervals.
+    if window.intervals.is_empty() {
+        (run.latency, run.latency_sent) = (total.latency, total.latency_sent);
+        run.confirm_latency = total.confirm_latency;
+    } else {
+        run.latency = merge::merged(&of(&window.intervals, |i| i.latency));
+        run.latency_sent = merge::merged(&of(&window.intervals, |i| i.latency_sent));
+        run.confirm_latency = merge::merged(&of(&window.intervals, |i| i.confirm_latency));
+    }
+    // Operations of a churn have no intervals, and those of its background are other messages.
+    if measured.churn.is_some() {
+        return;
+    }
+    let all: Vec<&Interval> = measured.intervals.iter().collect();
+    let intervals = if window.intervals.is_empty() {
+        &all
+    } else {
+        &window.intervals
+    };
     // Of confirms where nobody consumes: the sources' tables are of the latency that the load has.
-    run.max_interval = merge::worst(&consumed).or_else(|| merge::worst(&confirmed));
+    run.max_interval = merge::worst(&of(intervals, |i| i.latency))
+        .or_else(|| merge::worst(&of(intervals, |i| i.confirm_latency)));
 }
 
 /// What the broker spent in the window.
@@ -160,6 +178,13 @@ fn load_cpu_percent(window: &Window<'_>, samples: Option<&Samples>) -> Option<f6
     let (user, system) = samples?.cpu_between(window.from_us, window.to_us)?;
     let seconds = window.to_us.saturating_sub(window.from_us) as f64 / 1e6;
     (seconds > 0.0).then(|| (user + system) / seconds * 100.0)
+}
+
+/// What programs other than the broker and the load generator used of the machine in the window.
+fn others_percent(window: &Window<'_>, broker: &Samples, load: Option<&Samples>) -> Option<f64> {
+    let (from, to) = (window.from_us, window.to_us);
+    let used = |samples: &Samples| samples.cpu_between(from, to).map(|(user, system)| user + system);
+    broker.others_percent_between(from, to, used(broker)? + used(load?)?)
 }
 
 /// What the costs are shared out to: the mean of what was published and what was consumed; one of them where the other
@@ -284,6 +309,39 @@ mod tests {
         assert_eq!(run.over_time[2].depth, 7 + 100);
         assert_eq!(run.over_time[2].at_s, 3.0);
         assert_eq!(run.cpu_us_per_message, None);
+    }
+
+    #[test]
+    fn all_latencies_of_a_row_are_of_the_same_messages() {
+        let of = |count| {
+            Some(Latency {
+                count,
+                min: 7.0,
+                max: 7.0,
+                ..Latency::default()
+            })
+        };
+        let mut loaded = loaded(6);
+        for interval in &mut loaded.measured.intervals {
+            (interval.latency, interval.latency_sent) = (of(50), of(50));
+        }
+        let total = &mut loaded.measured.total;
+        (total.latency, total.latency_sent) = (of(307), of(307));
+        let run = figures(Run::empty(0, 0), &scenario(), &loaded, None);
+        assert_eq!(run.latency.unwrap().count, 150);
+        assert_eq!(run.latency_sent.unwrap().count, 150);
+    }
+
+    #[test]
+    fn a_run_that_counts_as_a_whole_has_a_worst_interval_too() {
+        let mut loaded = loaded(1);
+        loaded.measured.intervals[0].latency = Some(Latency {
+            count: 9,
+            p99: 40.0,
+            ..Latency::default()
+        });
+        let run = figures(Run::empty(0, 0), &scenario(), &loaded, None);
+        assert_eq!(run.max_interval.unwrap().p99, 40.0);
     }
 
     #[test]

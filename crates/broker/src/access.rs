@@ -189,7 +189,7 @@ impl Broker {
                 let _ = sender.send(found);
             }),
         );
-        let late = || LoginRefusal::Authority("nobody answered in time who decides about logins".into());
+        let late = || LoginRefusal::Authority("no authentication backend answered in time".into());
         receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(late()))
     }
 

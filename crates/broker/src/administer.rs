@@ -77,7 +77,7 @@ impl Broker {
             PasswordHashing::Sha256 => Ok(PasswordHash::new([a, b, c, d], password)),
             PasswordHashing::Sha512 => Ok(PasswordHash::sha512([a, b, c, d], password)),
             PasswordHashing::Argon2id => PasswordHash::slow(random, password)
-                .ok_or_else(|| internal("there is no memory to hash a password".into())),
+                .ok_or_else(|| internal("not enough memory to hash a password".into())),
         }
     }
 

@@ -101,7 +101,7 @@ impl Broker {
         if self.view().vhost(vhost).is_none() {
             tracing::warn!(
                 area = "notices",
-                "there is no virtual host '{vhost}' for the exchange '{name}'; make it and restart the node"
+                "there is no virtual host '{vhost}' for the exchange '{name}'; create it and restart the node"
             );
             return Ok(());
         }

@@ -110,7 +110,7 @@ impl std::fmt::Display for OpenError {
                 "the record at position {position} of the log (journal {journal}) is of a kind that this version does not know; \
                  was the data directory written by a newer version?"
             ),
-            Self::Defaults(refusal) => write!(f, "the default user cannot be made: {refusal}"),
+            Self::Defaults(refusal) => write!(f, "the default user cannot be created: {refusal}"),
             Self::Thread(error) => write!(f, "a thread cannot be started: {error}"),
         }
     }

@@ -108,7 +108,8 @@ fn start() -> Option<SyncSender<Job>> {
         if let Err(error) = spawned {
             tracing::error!(
                 area = "connection",
-                "no thread looks at passwords, and nobody logs in whose hash is slow: {error}"
+                "the threads that verify passwords could not be started, so users with slow hashes cannot log in: \
+                 {error}"
             );
             return None;
         }

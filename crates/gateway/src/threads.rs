@@ -217,7 +217,10 @@ fn told(peer: SocketAddr, served: std::io::Result<()>) {
         Ok(()) => {}
         // Whoever looks whether the port is open says nothing; that is not worth a line.
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            tracing::debug!(area = "connection", "{peer} left at the door: {error}");
+            tracing::debug!(
+                area = "connection",
+                "{peer} disconnected before the handshake: {error}"
+            );
         }
         Err(error) => tracing::error!(
             area = "connection",

@@ -65,7 +65,7 @@ pub struct Person {
 /// It is none.
 pub fn text_of_key(key: &[u8]) -> Result<&str, Denied> {
     std::str::from_utf8(key).map_err(|_| {
-        Denied::Refused("the routing key is not UTF-8, which a server can't be asked about".into())
+        Denied::Refused("the routing key is not UTF-8, so the server cannot be asked about it".into())
     })
 }
 

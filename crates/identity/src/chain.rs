@@ -113,7 +113,7 @@ impl Authority for Chain {
             let found = asked.ask(&broker, &attempt, true);
             answer(match found {
                 Found::Decided(found) => found,
-                Found::MustWait => Err(LoginRefusal::Authority("nobody could be asked".into())),
+                Found::MustWait => Err(LoginRefusal::Authority("no backend could be asked".into())),
             });
         };
         if self.workers.give(Box::new(work)).is_err() {

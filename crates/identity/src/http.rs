@@ -98,7 +98,7 @@ impl HttpService {
         let password = match &attempt.password {
             None => None,
             Some(bytes) => Some(std::str::from_utf8(bytes).map_err(|_| {
-                Denied::Refused("the password is not UTF-8, which a service can't be asked about".into())
+                Denied::Refused("the password is not UTF-8, so the service cannot be asked about it".into())
             })?),
         };
         let mut fields = vec![("username", attempt.user.as_str())];

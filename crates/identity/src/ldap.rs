@@ -68,7 +68,8 @@ impl Directory {
         }
         if settings.queries.look_for_groups() && settings.groups().is_empty() {
             return Err(
-                "auth_ldap.group_lookup_base must be set: an in_group_nested of auth_ldap.queries looks for groups there"
+                "auth_ldap.group_lookup_base must be set: in_group_nested in auth_ldap.queries searches for groups \
+                 there"
                     .into(),
             );
         }
@@ -140,7 +141,7 @@ impl Directory {
             Truth::Yes => Ok(()),
             Truth::No | Truth::Unknown(None) => refused("the directory does not permit it"),
             Truth::Unknown(Some(why)) => Err(Denied::Unanswered(format!(
-                "the directory gives no answer, and without one nothing is permitted: {why} (auth_ldap.queries.{key})"
+                "the directory did not answer, so access is refused: {why} (auth_ldap.queries.{key})"
             ))),
         }
     }
@@ -156,11 +157,11 @@ impl Directory {
         for (number, server) in self.settings.servers.iter().enumerate() {
             match self.ask(number, server, &ask) {
                 Ok(answer) => return answer,
-                Err(error) => last = format!("{server}:{} can't be asked: {error}", self.settings.port),
+                Err(error) => last = format!("{server}:{} cannot be reached: {error}", self.settings.port),
             }
         }
         Err(Denied::Unanswered(format!(
-            "{last}; it lets nobody in and permits nothing until it answers (auth_ldap.servers)"
+            "{last}; logins and access are refused until it answers (auth_ldap.servers)"
         )))
     }
 

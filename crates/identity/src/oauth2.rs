@@ -81,7 +81,9 @@ impl OAuth2 {
     /// A sentence that names the setting or the file.
     pub fn open(settings: Settings) -> Result<Self, String> {
         if settings.resource_server.is_empty() {
-            return Err("auth_oauth2.resource_server_id must be set: tokens are for somebody".into());
+            return Err(
+                "auth_oauth2.resource_server_id must be set: tokens name it as their audience".into(),
+            );
         }
         let keys = Keys::open(&settings)?;
         Ok(Self { settings, keys })

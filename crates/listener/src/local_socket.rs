@@ -13,7 +13,7 @@ use std::path::Path;
 pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<UnixListener> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            let text = "there is something else, which is no socket";
+            let text = "the path exists and is not a socket";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
         Ok(_) => match UnixStream::connect(path) {

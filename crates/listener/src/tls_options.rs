@@ -91,7 +91,8 @@ impl TlsOptions {
         ];
         match guards.iter().find(|(_, set)| *set) {
             Some((name, _)) => Err(format!(
-                "{section}.{name} needs {section}.certfile and {section}.keyfile: without a certificate of its own, this door has all of {}",
+                "{section}.{name} needs {section}.certfile and {section}.keyfile: without its own certificate, this \
+                 listener uses all of {}",
                 node.section,
                 section = self.section
             )),

@@ -85,7 +85,7 @@ pub fn open(call: &Call<'_>, desk: &Desk) -> Result<Browser, Refusal> {
 /// A message's number in an address or a body. It is text in JSON, whose numbers are not exact.
 pub fn position(text: &str) -> Result<Seq, Refusal> {
     text.parse()
-        .map_err(|_| Refusal::bad_request(format!("'{text}' is no message's position")))
+        .map_err(|_| Refusal::bad_request(format!("'{text}' is not the position of a message")))
 }
 
 fn number(call: &Call<'_>, name: &str) -> Result<Option<u64>, Refusal> {
@@ -195,7 +195,7 @@ fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
         .get("edition")
         .is_some_and(|edition| edition != browser.edition())
     {
-        return Err(Refusal::Gone("there is no such message any more".into()));
+        return Err(Refusal::Gone("the message is no longer there".into()));
     }
     let mut found = None;
     browser.each(Some(wanted), |seen| {
@@ -204,6 +204,6 @@ fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
     });
     match found {
         Some(bytes) => Ok(Reply::octets(bytes, format!("message-{wanted}.bin"))),
-        None => Err(Refusal::Gone("there is no such message any more".into())),
+        None => Err(Refusal::Gone("the message is no longer there".into())),
     }
 }

@@ -88,7 +88,7 @@ fn subscribe(call: &Call<'_>) -> Result<Reply, Refusal> {
         .collect::<Result<Vec<_>, _>>()?;
     if !(1..=WATCHES).contains(&watches.len()) {
         return Err(Refusal::bad_request(format!(
-            "name what to look at: watch=/overview, 1 to {WATCHES} times"
+            "the parameter watch is required, 1 to {WATCHES} times: watch=/overview"
         )));
     }
     Ok(Reply {

@@ -73,7 +73,8 @@ pub fn of_node(node: &NodeStatus) -> Vec<Hold> {
     let log = || {
         publishers(
             "log_failed",
-            "the write-ahead log failed, nothing can be made durable: connections that publish are not read from",
+            "the write-ahead log has failed and nothing can be made durable: connections that publish are not read \
+             from",
         )
     };
     let alarms = [
@@ -136,10 +137,10 @@ pub fn of_length(settings: &QueueSettings, status: &Status) -> Option<Hold> {
         Overflow::DropHead => Hold {
             who: "messages",
             resource: "max_length",
-            because: format!("{limit}: for each message that comes the oldest one is dropped"),
+            because: format!("{limit}: for each new message the oldest one is dropped"),
         },
         Overflow::RejectPublish | Overflow::RejectPublishDeadLetter => {
-            publishers("max_length", format!("{limit}: what comes is refused"))
+            publishers("max_length", format!("{limit}: new messages are refused"))
         }
     })
 }
@@ -163,7 +164,7 @@ pub fn of_consumers(status: &Status, consumers: &[Arc<Consumer>], pace: &Pace) -
         return Vec::new();
     }
     if status.consumers == 0 {
-        let because = format!("{ready} messages are ready and nobody consumes");
+        let because = format!("{ready} messages are ready and there are no consumers");
         return vec![deliveries("no_consumers", because)];
     }
     let mut holds = Vec::from_iter(of_acks(status, consumers));
@@ -183,9 +184,8 @@ pub fn of_consumers(status: &Status, consumers: &[Arc<Consumer>], pace: &Pace) -
         holds.push(deliveries("slow_consumers", because));
     }
     if holds.is_empty() {
-        let because = format!(
-            "{ready} messages are ready and the consumers' connections do not take them more quickly"
-        );
+        let because =
+            format!("{ready} messages are ready and the consumers' connections do not read them faster");
         holds.push(deliveries("socket", because));
     }
     holds

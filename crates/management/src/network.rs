@@ -29,7 +29,7 @@ pub const ROUTES: &[Route] = &[
 
 fn list_interfaces(_: &Call<'_>) -> Result<Reply, Refusal> {
     let found = interfaces::all()
-        .map_err(|error| Refusal::Internal(format!("the system does not tell its interfaces: {error}")))?;
+        .map_err(|error| Refusal::Internal(format!("the network interfaces could not be read: {error}")))?;
     Ok(Reply::json(&found.iter().map(interface).collect()))
 }
 

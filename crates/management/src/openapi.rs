@@ -218,15 +218,15 @@ impl Operation {
                 put("200", json("as asked"));
             }
         }
-        put("401", refusal("nobody said who asks, or they may not"));
+        put("401", refusal("not logged in, or not permitted"));
         if self.path.contains(':') {
             put(
                 "404",
-                refusal("there is no such object, or the asker may not see it"),
+                refusal("the object does not exist, or the user may not see it"),
             );
         }
         if self.verb != "GET" || self.query().iter().any(|(name, _)| *name == "page") {
-            put("400", refusal("the request makes no sense"));
+            put("400", refusal("the request is invalid"));
         }
         if self.path.contains("/health") {
             put("503", refusal("not well"));

@@ -105,7 +105,7 @@ impl Selection {
         let edition = browser.edition();
         match &self.edition {
             Some(meant) if *meant != edition => Err(Refusal::Precondition(format!(
-                "the queue's edition is {edition}, not {meant}: it was declared anew, or the broker started again"
+                "the queue's edition is {edition}, not {meant}: the queue was redeclared, or the broker restarted"
             ))),
             _ => Ok(()),
         }

@@ -41,7 +41,7 @@ fn bytes(call: &Call<'_>, member: &Value, relative: &str) -> Result<u64, Refusal
 fn body(call: &Call<'_>, known: &[&str]) -> Result<Map<String, Value>, Refusal> {
     let body = call.json()?;
     match body.keys().find(|name| !known.contains(&name.as_str())) {
-        Some(unknown) => Err(Refusal::bad_request(format!("{unknown} can't be set here"))),
+        Some(unknown) => Err(Refusal::bad_request(format!("{unknown} cannot be set here"))),
         None => Ok(body),
     }
 }

@@ -141,7 +141,8 @@ pub fn hash_of(body: &Map<String, Value>, hash: &str) -> Result<PasswordHash, Re
     PasswordHash::from_text(algorithm, hash).ok_or_else(|| match algorithm {
         PasswordHashing::Sha256 | PasswordHashing::Sha512 => Refusal::BadRequest(json!(["not_base64", hash])),
         PasswordHashing::Argon2id => Refusal::bad_request(
-            "password_hash is no Argon2id hash ($argon2id$v=19$m=…,t=…,p=…$salt$hash), or it would cost more than 64 MiB, 10 passes or 4 lanes",
+            "password_hash is not an Argon2id hash ($argon2id$v=19$m=…,t=…,p=…$salt$hash), or needs more than 64 \
+             MiB, 10 passes or 4 lanes",
         ),
     })
 }

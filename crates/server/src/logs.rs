@@ -42,7 +42,7 @@ impl std::fmt::Display for LogError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "can't write the log file {}: {}",
+            "cannot write the log file {}: {}",
             self.path.display(),
             self.source
         )

@@ -2,6 +2,7 @@
 
 use super::axis::plain;
 use super::details;
+use super::verdict;
 use crate::results::{Machine, Probe, Results, Target};
 use crate::shown;
 use jiff::Timestamp;
@@ -25,6 +26,7 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
     let memory = shown::number(machine.memory_bytes as f64 / f64::from(1 << 30));
     let cores = if machine.cores == 1 { "core" } else { "cores" };
     let mut facts = vec![
+        ("Verdict".to_owned(), verdict::of_run(results)),
         ("Measured".to_owned(), format!("{started}; {finished}")),
         (
             "Machine".to_owned(),
@@ -39,7 +41,7 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
     if let Some(pauses) = machine.pauses {
         let (share, longest) = (shown::percent(pauses.percent), shown::time_us(pauses.longest_us));
         let text = format!(
-            "the processors stood still for {share} of two seconds, {longest} at the longest, in waits of 0.5 ms and more"
+            "the processors stood still for {share} of two seconds, at most {longest} at a time, in pauses of 0.5 ms and more"
         );
         facts.push(("Pauses".to_owned(), text));
     }
@@ -57,7 +59,7 @@ pub fn facts(results: &Results) -> Vec<(String, String)> {
     facts.push((
         "Order".to_owned(),
         format!(
-            "in turns, {}; up to {} rounds{}",
+            "in turn, {}; up to {} rounds{}",
             results.order,
             results.rounds,
             windows(results)
@@ -90,7 +92,7 @@ fn disk(machine: &Machine) -> String {
 
 fn probed(probe: Probe) -> String {
     format!(
-        "{} (p50), {} (p99), {} (max of {})",
+        "{} (median), {} (p99), {} (max of {})",
         shown::time_us(probe.p50),
         shown::time_us(probe.p99),
         shown::time_us(probe.max),
@@ -102,10 +104,10 @@ fn probed(probe: Probe) -> String {
 fn given_back(halt_poll_us: f64) -> String {
     if halt_poll_us > 0.0 {
         let after = shown::time_us(halt_poll_us);
-        format!("; an idle processor goes back to the host after {after} (guest_halt_poll_ns)")
+        format!("; an idle processor is returned to the host after {after} (guest_halt_poll_ns)")
     } else {
-        "; an idle processor goes back to the host at once (guest_halt_poll_ns = 0), which costs latency and processor time \
-         of every broker: see docs/tuning.md"
+        "; an idle processor is returned to the host at once (guest_halt_poll_ns = 0), which costs every broker latency \
+         and processor time: see docs/tuning.md"
             .to_owned()
     }
 }
@@ -121,7 +123,7 @@ fn letter(index: usize) -> char {
 fn described(target: &Target) -> String {
     let process = match target.pid {
         Some(_) => String::new(),
-        None => "; its process is not known, so there are no figures of CPU, memory and disk".to_owned(),
+        None => "; its process is not known, so there are no figures for CPU, memory and disk".to_owned(),
     };
     format!(
         "{}: {} at {}{process}",
@@ -144,7 +146,7 @@ mod tests {
             "EPYC",
             "2 cores",
             "fdatasync",
-            "52.0 µs (p50)",
+            "52.0 µs (median)",
             "at once",
             "rabbitmq: RabbitMQ 4.3",
             "A B B A",
@@ -158,6 +160,6 @@ mod tests {
     fn a_run_that_was_cut_short_says_so() {
         let mut results = results();
         results.finished_unix_s = None;
-        assert!(facts(&results)[0].1.contains("cut short"));
+        assert!(facts(&results)[1].1.contains("cut short"));
     }
 }

@@ -227,7 +227,7 @@ pub fn rounds(results: &Results, scenarios: &[&ScenarioResult]) -> Table {
         "Target",
         "Round",
         "rate, 1/s",
-        "CPU a message",
+        "CPU per message",
         "p50",
         "p99",
         "max",

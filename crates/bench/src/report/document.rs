@@ -132,6 +132,7 @@ fn summary_section(results: &Results, groups: &[Group<'_>]) -> Section {
     blocks.extend(summary::rates(results, &single).into_iter().map(Block::Drawing));
     if !single.is_empty() {
         blocks.push(Block::Table(table::figures(results, &single)));
+        blocks.extend(table::further(results, &single).map(Block::Table));
         blocks.push(Block::Folded(
             "Each round".to_owned(),
             details::rounds(results, &single),
@@ -175,6 +176,7 @@ fn group_section(results: &Results, group: &str, all: &[&ScenarioResult]) -> Opt
     blocks.extend(details::churn(results, &operations).map(Block::Table));
     if !points.is_empty() {
         blocks.push(Block::Table(table::figures(results, &points)));
+        blocks.extend(table::further(results, &points).map(Block::Table));
         blocks.push(Block::Folded(
             "Each round".to_owned(),
             details::rounds(results, &points),
@@ -209,22 +211,25 @@ fn section_title(group: &str, all: &[&ScenarioResult]) -> String {
 
 fn method_section(results: &Results) -> Section {
     let mut lines = vec![
-        "CPU a message is the broker’s user and system time over the measured window, divided by the messages of the \
-         window. It is the figure that carries over to other machines; where load and broker share a small machine, a rate \
+        "CPU per message is the broker’s user and system time over the measured window, divided by the messages of the \
+         window. This figure applies to other machines too; where load and broker share a small machine, a rate \
          may say more about the load generator."
             .to_owned(),
-        "Latencies are taken from the moment at which a message was due to be sent, so a broker that holds the publisher up \
-         does not look fast for it; “from sending” is PerfTest’s definition."
+        "Latencies are taken from the moment at which a message was due to be sent, so a broker that delays its publishers is \
+         charged for it; “from sending” is PerfTest’s definition."
             .to_owned(),
-        "“p99, worst interval” is the greatest p99 of any single interval: what older articles call Max 99th.".to_owned(),
-        "Targets take turns within each scenario, and every second round goes backwards, so that what slows the machine \
-         down slows all of them."
+        "“p99, worst interval” is the greatest p99 of any single interval: what older articles call Max 99th. All figures of a row are of the same messages: those of the \
+         measured window.".to_owned(),
+        "Targets are visited in turn within each scenario, every second round in reverse order, so that what slows the \
+         machine down affects all of them."
             .to_owned(),
-        "– stands where there is no figure; the reason is below the table.".to_owned(),
+        "– means that there is no figure; the reason is below the table. “disturbed” marks rows during which the host of a \
+         virtual machine took more than 5 % of the processors’ time, or other programs more than 10 %."
+            .to_owned(),
     ];
     if results.rounds < 3 {
         lines.push(
-            "With fewer than three rounds an interval says little: take the ratios for a first look."
+            "With fewer than three rounds, intervals mean little: use the ratios for a first look only."
                 .to_owned(),
         );
     }
@@ -243,11 +248,9 @@ fn command_section(results: &Results) -> Section {
     Section {
         title: "How to run it again".to_owned(),
         blocks: vec![
-            Block::Text(
-                "All of it (put the passwords in; add --all or --smoke if it was run so):".to_owned(),
-            ),
+            Block::Text("All of it (insert the passwords; add --all or --smoke if it was used):".to_owned()),
             Block::Commands(vec![(String::new(), rerun(results))]),
-            Block::Text("One scenario by itself; add --uri, and --json FILE for all its figures:".to_owned()),
+            Block::Text("A single scenario; add --uri, and --json FILE for all its figures:".to_owned()),
             Block::Commands(commands),
         ],
     }

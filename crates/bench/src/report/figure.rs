@@ -19,6 +19,8 @@ pub struct Figure {
 enum Source {
     Load,
     Latency,
+    Interval,
+    Sending,
     Process,
     Tracing,
     Machine,
@@ -41,7 +43,7 @@ const fn figure(
 }
 
 pub const CPU: Figure = figure(
-    "CPU a message",
+    "CPU per message",
     Some("CPU"),
     |run| run.cpu_us_per_message,
     shown::time_us,
@@ -67,12 +69,11 @@ pub const RSS: Figure = figure(
     Source::Process,
 );
 
-/// The columns of the tables, the main figure first.
-pub const COLUMNS: [Figure; 12] = [
-    CPU,
-    RATE,
-    P50,
-    P99,
+/// The columns of the first table, the main figure first.
+pub const MAIN: [Figure; 5] = [CPU, RATE, P50, P99, RSS];
+
+/// Those of the second table: one with all of them would be wider than a page.
+pub const FURTHER: [Figure; 8] = [
     figure(
         "p99.9",
         None,
@@ -92,25 +93,24 @@ pub const COLUMNS: [Figure; 12] = [
         None,
         |r| Some(r.max_interval?.p99),
         shown::time_us,
-        Source::Latency,
+        Source::Interval,
     ),
     figure(
         "p99 from sending",
         None,
         |r| Some(r.latency_sent?.p99),
         shown::time_us,
-        Source::Latency,
+        Source::Sending,
     ),
-    RSS,
     figure(
-        "written a message",
+        "written per message",
         None,
         |r| r.written_bytes_per_message,
         bytes,
         Source::Process,
     ),
     figure(
-        "syncs a message",
+        "syncs per message",
         None,
         |r| r.syncs_per_message,
         syncs,
@@ -120,6 +120,13 @@ pub const COLUMNS: [Figure; 12] = [
         "stolen",
         None,
         |r| r.stolen_percent,
+        shown::percent,
+        Source::Machine,
+    ),
+    figure(
+        "other programs",
+        None,
+        |r| r.others_percent,
         shown::percent,
         Source::Machine,
     ),
@@ -204,6 +211,11 @@ impl Figure {
         match self.source {
             Source::Load => "the load carried nothing".to_owned(),
             Source::Latency => "no latency was measured".to_owned(),
+            Source::Interval => "operations are timed over the whole visit, not by interval".to_owned(),
+            Source::Sending => {
+                "there is no rate, nobody consumes, or bodies of less than 16 B have no room for it"
+                    .to_owned()
+            }
             Source::Process if broker.is_none_or(|t| t.pid.is_none()) => {
                 let name = broker.map_or(shown::NONE, |t| t.name.as_str());
                 format!("the process of {name} is not known")
@@ -241,7 +253,7 @@ mod tests {
         let mut results = results();
         results.targets[1].pid = None;
         let scenario = results.scenarios[0].clone();
-        let syncs = COLUMNS.iter().find(|f| f.source == Source::Tracing).unwrap();
+        let syncs = FURTHER.iter().find(|f| f.source == Source::Tracing).unwrap();
         assert!(
             syncs
                 .why_missing(&results, &scenario, 0)

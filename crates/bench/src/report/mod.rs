@@ -24,6 +24,7 @@ mod summary;
 mod svg;
 mod sweep;
 mod table;
+pub mod verdict;
 mod words;
 
 use crate::results::Results;

@@ -50,6 +50,7 @@ fn machine() -> Machine {
             count: 2_000,
         }),
         halt_poll_us: Some(0.0),
+        load_before: None,
         note: "load and brokers share the cores".to_owned(),
     }
 }

@@ -16,7 +16,7 @@ pub fn rates(results: &Results, scenarios: &[&ScenarioResult]) -> Vec<Drawing> {
         &unlimited,
         &RATE,
         "summary-rate",
-        "Messages (or operations) a second",
+        "Messages (or operations) per second",
         "Longer is better. Each scenario has its own scale; the bar is the median, the whisker spans all rounds.",
     )
 }
@@ -28,7 +28,7 @@ pub fn costs(results: &Results, scenarios: &[&ScenarioResult]) -> Vec<Drawing> {
         scenarios,
         &CPU,
         "summary-cpu",
-        "The broker’s CPU time a message",
+        "The broker’s CPU time per message",
         "Shorter is better. Each scenario has its own scale; the bar is the median, the whisker spans all rounds.",
     )
 }
@@ -47,6 +47,10 @@ fn bars(
     title: &str,
     reading: &str,
 ) -> Vec<Drawing> {
+    // Each scenario has a scale of its own, so bars of a single target would all be as long.
+    if results.targets.len() < 2 {
+        return Vec::new();
+    }
     let groups: Vec<BarGroup> = scenarios
         .iter()
         // A scenario without a figure of any target is told of in the tables.
@@ -141,7 +145,7 @@ pub fn sentences(results: &Results) -> Vec<String> {
             let (Some(noun), Some(spread)) = (figure.noun, figure::spread_of(&ratios)) else {
                 continue;
             };
-            let what = if noun == "CPU" { "CPU a message" } else { noun };
+            let what = if noun == "CPU" { "CPU per message" } else { noun };
             let range = match spread.rounds {
                 1 => " in one scenario".to_owned(),
                 count => format!(
@@ -222,6 +226,14 @@ mod tests {
         assert_eq!(bars.len(), 2);
         assert!(bars[1].text.contains("of the rate ["), "{}", bars[1].text);
         assert!(!bars[0].text.contains('·'), "the reference has no ratio");
+    }
+
+    #[test]
+    fn one_target_alone_has_no_bars() {
+        let mut results = results();
+        results.targets.truncate(1);
+        let all: Vec<&ScenarioResult> = results.scenarios.iter().collect();
+        assert!(rates(&results, &all).is_empty() && costs(&results, &all).is_empty());
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl<'a> Sweep<'a> {
         }
         views.push(View {
             name: "cpu",
-            title: "broker’s CPU time a message",
+            title: "broker’s CPU time per message",
             reading: "The whiskers span all rounds, the line joins their medians; the axis is logarithmic."
                 .to_owned(),
             quantity: Quantity::TimeUs,

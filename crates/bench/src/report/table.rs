@@ -1,6 +1,7 @@
 //! Tables, before anything decides whether they become HTML or Markdown.
 
-use super::figure::{self, COLUMNS, Figure, Spread};
+use super::figure::{self, FURTHER, Figure, MAIN, Spread};
+use super::verdict;
 use super::words;
 use crate::results::{Results, ScenarioResult};
 use crate::shown;
@@ -107,20 +108,31 @@ fn is_known(scenarios: &[&ScenarioResult], figure: &Figure) -> bool {
         .any(|s| s.runs.iter().any(|run| run.is_ok() && (figure.of)(run).is_some()))
 }
 
-/// The main table: for each scenario a row for each target, with all figures that any of them has.
+/// The main table: for each scenario a row for each target, with the main figures that any of them has.
 pub fn figures(results: &Results, scenarios: &[&ScenarioResult]) -> Table {
-    let mut columns: Vec<&Figure> = COLUMNS.iter().filter(|f| is_known(scenarios, f)).collect();
+    let mut columns: Vec<&Figure> = MAIN.iter().filter(|f| is_known(scenarios, f)).collect();
     if columns.is_empty() {
         // Where nothing was found out, the dashes still tell why.
-        columns = COLUMNS.iter().take(4).collect();
+        columns = MAIN.iter().take(4).collect();
     }
+    table(results, scenarios, &columns, &MAIN)
+}
+
+/// The same with the other figures; none where nobody has any.
+pub fn further(results: &Results, scenarios: &[&ScenarioResult]) -> Option<Table> {
+    let columns: Vec<&Figure> = FURTHER.iter().filter(|f| is_known(scenarios, f)).collect();
+    (!columns.is_empty()).then(|| table(results, scenarios, &columns, &FURTHER))
+}
+
+/// A table of some figures, with a note for each of those that could be there and are not.
+fn table(results: &Results, scenarios: &[&ScenarioResult], columns: &[&Figure], all: &[Figure]) -> Table {
     let compared = results.targets.len() > 1;
     let mut table = Table {
         head: vec!["Scenario".to_owned(), "Target".to_owned()],
         numbers_from: 2,
         ..Table::default()
     };
-    for figure in &columns {
+    for figure in columns {
         table.head.push(figure.heading.to_owned());
         if let Some(noun) = figure.noun.filter(|_| compared) {
             table.head.push(format!("{noun} ×"));
@@ -128,11 +140,11 @@ pub fn figures(results: &Results, scenarios: &[&ScenarioResult]) -> Table {
     }
     for scenario in scenarios {
         for target in 0..results.targets.len() {
-            table.rows.push(row(results, scenario, target, &columns));
+            table.rows.push(row(results, scenario, target, columns));
         }
     }
     table.explain_dashes();
-    for figure in COLUMNS.iter().filter(|f| !is_known(scenarios, f)) {
+    for figure in all.iter().filter(|f| !is_known(scenarios, f)) {
         let why = scenarios
             .iter()
             .find(|s| s.runs.iter().any(crate::results::Run::is_ok));
@@ -155,7 +167,12 @@ fn row(results: &Results, scenario: &ScenarioResult, target: usize, columns: &[&
     } else {
         Cell::default()
     };
-    let mut cells = vec![first, Cell::text(name)];
+    let doubts = verdict::of_row(scenario, target);
+    let target_cell = Cell {
+        note: (!doubts.is_empty()).then(|| format!("disturbed: {}", doubts.join(", "))),
+        ..Cell::text(name)
+    };
+    let mut cells = vec![first, target_cell];
     for figure in columns {
         cells.push(match figure::spread(scenario, target, figure.of) {
             Some(spread) => Cell::spread(spread, figure.show),
@@ -216,8 +233,36 @@ mod tests {
         }
         let all: Vec<&ScenarioResult> = results.scenarios.iter().collect();
         let notes = figures(&results, &all).notes;
-        let about = |text: &str| notes.iter().filter(|n| n.contains(text)).count();
-        assert_eq!(about("the process of rabbitmq is not known"), 1, "{notes:?}");
-        assert_eq!(about("No column “syncs a message”"), 1, "{notes:?}");
+        let about = |notes: &[String], text: &str| notes.iter().filter(|n| n.contains(text)).count();
+        assert_eq!(
+            about(&notes, "the process of rabbitmq is not known"),
+            1,
+            "{notes:?}"
+        );
+        let notes = further(&results, &all).unwrap().notes;
+        assert_eq!(about(&notes, "No column “syncs per message”"), 1, "{notes:?}");
+    }
+
+    #[test]
+    fn no_table_is_wider_than_a_page() {
+        let results = results();
+        let all: Vec<&ScenarioResult> = results.scenarios.iter().collect();
+        assert!(figures(&results, &all).head.len() <= 10);
+        assert!(further(&results, &all).unwrap().head.len() <= 10);
+    }
+
+    #[test]
+    fn a_disturbed_visit_is_marked_beside_its_target() {
+        let mut results = results();
+        for run in results.scenarios[0].runs.iter_mut().filter(|r| r.target == 1) {
+            run.stolen_percent = Some(31.0);
+        }
+        let table = figures(&results, &[&results.scenarios[0]]);
+        assert_eq!(table.rows[0].cells[1].note, None);
+        let note = table.rows[1].cells[1].note.as_deref().unwrap_or_default();
+        assert!(
+            note.starts_with("disturbed: ") && note.contains("stolen"),
+            "{note}"
+        );
     }
 }

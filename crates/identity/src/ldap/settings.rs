@@ -98,7 +98,7 @@ impl DirectorySettings {
         let template = Template::parse(text, Asked::ForName)?;
         match template.has(Variable::Username) || template.has(Variable::AdUser) {
             true => Ok(template),
-            false => Err("the name that they gave must stand in it: ${username} or ${ad_user}".into()),
+            false => Err("it must contain the user name: ${username} or ${ad_user}".into()),
         }
     }
 

@@ -180,7 +180,7 @@ impl Server {
         let address = document.get("jwks_uri").and_then(Value::as_str);
         address
             .map(str::to_owned)
-            .ok_or_else(|| format!("{place} doesn't say where the keys are"))
+            .ok_or_else(|| format!("{place} does not contain the address of the keys"))
     }
 }
 

@@ -98,7 +98,8 @@ fn interval(sample: &Sample) -> Value {
         "elapsed_s": thousandths(sample.elapsed.as_secs_f64()),
         "published": recorder.published, "returned": recorder.returned, "confirmed": recorder.confirmed,
         "nacked": recorder.nacked, "consumed": recorder.consumed,
-        "latency": latency(&recorder.latency), "confirm_latency": latency(&recorder.confirm_latency),
+        "latency": latency(&recorder.latency), "latency_sent": latency(recorder.sent()),
+        "confirm_latency": latency(&recorder.confirm_latency),
     })
 }
 

@@ -103,7 +103,7 @@ fn files(key: &'static str, path: &Path, wanted: impl Fn(&Path) -> bool) -> Resu
 }
 
 fn unreadable(key: &str, path: &Path, error: &std::io::Error) -> String {
-    format!("{key}: {} can't be read: {error}", path.display())
+    format!("{key}: {} cannot be read: {error}", path.display())
 }
 
 /// What tells these files from others: the algorithm and the digest of their contents, each with its length before it.

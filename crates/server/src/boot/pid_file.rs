@@ -17,7 +17,7 @@ impl PidFile {
     /// What the system says, with the path.
     pub fn write(path: &Path, stays: bool) -> io::Result<Self> {
         let named = |error: io::Error| {
-            let text = format!("pid_file: {} can't be written: {error}", path.display());
+            let text = format!("pid_file: {} cannot be written: {error}", path.display());
             io::Error::new(error.kind(), text)
         };
         fs::write(path, format!("{}\n", std::process::id())).map_err(named)?;

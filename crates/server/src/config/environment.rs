@@ -104,7 +104,7 @@ impl Environment {
 
     fn assign(&mut self, name: String, value: String, origin: Origin) {
         let Some(name) = full_name(&name) else {
-            let text = format!("{origin}: {name} is no variable of RabbitMQ; the line has no effect");
+            let text = format!("{origin}: {name} is not a variable of RabbitMQ; the line has no effect");
             self.warnings.push(text);
             return;
         };

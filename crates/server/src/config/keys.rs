@@ -43,7 +43,7 @@ pub(super) const RENEGOTIATION: &str = "no session is ever renegotiated";
 pub(super) const DIFFIE: &str = "no suite with Diffie-Hellman over finite fields is spoken";
 const PEM_CACHE: &str = "files are read again as soon as they change";
 const TLS_LOG: &str = "failed handshakes are logged with their reason at the level of errors";
-const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
+const ERLANG: &str = "it tunes the Erlang runtime, which Leveret does not have";
 const ONE_FILE: &str = "all categories share one log file";
 const STORE: &str = "Leveret's own storage decides this";
 
@@ -134,7 +134,7 @@ pub const KEYS: &[(&str, Rule)] = &[
         "default_users.**",
         Only(
             &[],
-            "a file of load_definitions makes users beside the default one",
+            "use a file of load_definitions to create users besides the default one",
         ),
     ),
     ("default_limits.vhosts.**", Only(&[], GUARD)),
@@ -296,7 +296,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("raft.**", Part("quorum queues")),
     (
         "deprecated_features.permit.*",
-        NoEffect("what RabbitMQ 4.2 permits is permitted"),
+        NoEffect("everything that RabbitMQ 4.2 permits is permitted"),
     ),
     ("vhost_max", Only(&["infinity"], UNLIMITED)),
     ("vhost_restart_strategy", NoEffect(ERLANG)),

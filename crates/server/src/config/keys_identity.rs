@@ -21,7 +21,7 @@ const BACKENDS: &[&str] = &[
 const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
 const OPTION: &str =
     "this option is not part of this version, and logins must not be less guarded than they were told to be";
-const VERIFIED: &str = "whoever is asked about passwords must be who it says it is";
+const VERIFIED: &str = "the server that checks passwords must be authenticated";
 const OUR_LOG: &str = "what was asked and answered is never logged; why a login was refused is";
 const CACHES: &[&str] = &[
     "http",
@@ -29,7 +29,7 @@ const CACHES: &[&str] = &[
     "ldap",
     "rabbit_auth_backend_ldap",
 ];
-const CACHED: &str = "answers of http and ldap are worth keeping; those of the others are there at once";
+const CACHED: &str = "only answers of http and ldap can be cached; other backends need no cache";
 
 /// Keys by pattern, as in [`super::keys::KEYS`].
 pub const IDENTITY: &[(&str, Rule)] = &[
@@ -58,7 +58,7 @@ pub const IDENTITY: &[(&str, Rule)] = &[
         "auth_oauth2.https.peer_verification",
         Only(
             &["verify_peer"],
-            "keys are taken from a server that is who it says it is only",
+            "keys are only accepted from an authenticated server",
         ),
     ),
     ("auth_oauth2.**", Only(&[], OAUTH)),

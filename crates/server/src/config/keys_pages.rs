@@ -95,11 +95,11 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("http_dispatch.**", Only(&[], GUARD)),
     (
         "collect_statistics",
-        NoEffect("numbers are there anyhow, and are read when somebody asks"),
+        NoEffect("statistics cost nothing until they are requested"),
     ),
     (
         "collect_statistics_interval",
-        NoEffect("numbers are there anyhow, and are read when somebody asks"),
+        NoEffect("statistics cost nothing until they are requested"),
     ),
     ("prometheus.listener", Sets(prometheus::listener)),
     ("prometheus.tcp.port", Sets(prometheus::port)),

@@ -159,7 +159,7 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
     let asks = |link: &Link| config.identity.asks(link.authorizes, Backend::Ldap);
     if links.iter().any(asks) && config.identity.backends.ldap.permits_everything() {
         warnings.push(
-            "everybody who logs in by the directory may do everything in every virtual host, unless auth_ldap.queries.vhost_access or \
+            "all LDAP users have all permissions in all virtual hosts unless auth_ldap.queries.vhost_access or \
              auth_ldap.queries.resource_access is set"
                 .to_owned(),
         );
@@ -203,7 +203,7 @@ fn contradictions_of_tls(config: &Config) -> Vec<String> {
         .any(|it| *it == Mechanism::External);
     if external && config.tls_listeners.is_empty() {
         warnings.push(
-            "auth_mechanisms names EXTERNAL, which takes clients' certificates, but no listeners.ssl is set"
+            "auth_mechanisms contains EXTERNAL, which needs client certificates, but no listeners.ssl is set"
                 .into(),
         );
     }

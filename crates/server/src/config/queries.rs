@@ -73,7 +73,7 @@ impl Grammar {
             ("equals", [one, other]) => Ok(Query::Equals(self.text(one)?, self.text(other)?)),
             ("match", [text, expression]) => Ok(Query::Match(self.text(text)?, self.text(expression)?)),
             ("string" | "attribute", _) => Err(term.mistake(format!(
-                "'{name}' is a text, not a question: it stands in equals and match"
+                "'{name}' is a text, not a query: use it in equals or match"
             ))),
             (
                 "constant" | "exists" | "in_group" | "in_group_nested" | "for" | "not" | "and" | "or" | "equals"

@@ -365,7 +365,7 @@ pub fn rotation_date(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn rotation_size(config: &mut Config, setting: &Setting) -> Checked {
-    let bytes = byte_size(&setting.value).ok_or("bytes, or with KB, MB, GB; 0 is no limit")?;
+    let bytes = byte_size(&setting.value).ok_or("bytes, or a number with KB, MB or GB; 0 means no limit")?;
     config.log.rotation.size = (bytes > 0).then_some(bytes);
     Ok(())
 }
