@@ -132,7 +132,7 @@ fn the_environment_says_who_the_node_is_and_where_it_listens() {
     let mut node = Node { child, out };
     node.read_until("RABBITMQ_ERLANG_COOKIE has no effect");
     node.read_until("did you mean RABBITMQ_NODE_IP_ADDRESS?");
-    node.read_until("listening for AMQP 0-9-1 clients on 127.0.0.1:");
+    node.read_until("started TCP listener on 127.0.0.1:");
     node.read_until(" is ready");
     let read = |name: &str| fs::read_to_string(scratch.path().join(name)).unwrap();
     assert_eq!(read("node.pid").trim(), node.child.id().to_string());
