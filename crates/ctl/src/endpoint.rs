@@ -79,7 +79,8 @@ impl Endpoint {
         Ok(Self::Socket(socket(&dir.unwrap_or_else(default_dir))))
     }
 
-    fn of_url(url: &str, ca: Option<String>) -> Option<Self> {
+    /// An address of the HTTP API; nothing if it is none.
+    pub fn of_url(url: &str, ca: Option<String>) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let (scheme, port) = match scheme {
             "http" => (Scheme::Http, HTTP_PORT),

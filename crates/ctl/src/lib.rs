@@ -6,8 +6,9 @@
 //!
 //! Reading order: [`tool`] (the names), `line` (a command line taken apart), `aliases`, `command` (what a command is, and the table of all),
 //! `ask` (what a command sees), `endpoint` and `http` (the node), `commands` (by what they are about), `output` (the forms),
-//! `failure` (the exit codes), `help` and `completions`.
+//! `failure` (the exit codes), `help` and `completions`. [`admin`] stands apart: `rabbitmqadmin` has a grammar of its own.
 
+pub mod admin;
 mod aliases;
 mod ask;
 mod columns;

@@ -22,6 +22,9 @@ pub enum Command {
     /// One of RabbitMQ's tools, by whose name the program was called.
     #[command(skip)]
     Tool(ctl::Tool, Passed),
+    /// `rabbitmqadmin`, if the program was called so.
+    #[command(skip)]
+    Admin(Passed),
     /// Load-test any AMQP 0-9-1 broker, with PerfTest's options. `leveret perf --help` lists them.
     #[command(disable_help_flag = true)]
     Perf(Passed),
@@ -51,6 +54,10 @@ impl Cli {
         if let Some(tool) = called.and_then(|name| ctl::Tool::called(name.to_str()?)) {
             let args = line.skip(1).collect();
             return Command::Tool(tool, Passed { args });
+        }
+        if called.is_some_and(|name| name == "rabbitmqadmin") {
+            let args = line.skip(1).collect();
+            return Command::Admin(Passed { args });
         }
         if called.is_some_and(|name| name == "rabbitmq-server") {
             let mut args = RabbitmqServer::parse_from(line).args;

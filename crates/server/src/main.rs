@@ -9,6 +9,7 @@ fn main() -> ExitCode {
         Command::Server(args) => boot::server(&args),
         Command::Ctl(passed) => ctl::main(ctl::Tool::Leveret, &product(), passed.args),
         Command::Tool(tool, passed) => ctl::main(tool, &product(), passed.args),
+        Command::Admin(passed) => ctl::admin::main(&product().version, passed.args),
         Command::Perf(passed) => perf::main(passed.args),
         Command::Bench(passed) => bench::main(passed.args),
     }

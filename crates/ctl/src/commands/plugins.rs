@@ -76,6 +76,20 @@ pub const COMMANDS: &[Command] = &[
     .of(TOOLS),
 ];
 
+/// Plugins that are asked for beside others and add nothing here: parts of built-in ones, and what looks for other nodes. A single node
+/// has none to look for, so whoever enables them gets what they had: the operator for Kubernetes always does.
+const NOTHING_TO_ADD: [&str; 9] = [
+    "rabbitmq_amqp_client",
+    "rabbitmq_management_agent",
+    "rabbitmq_peer_discovery_aws",
+    "rabbitmq_peer_discovery_common",
+    "rabbitmq_peer_discovery_consul",
+    "rabbitmq_peer_discovery_etcd",
+    "rabbitmq_peer_discovery_k8s",
+    "rabbitmq_prelaunch",
+    "rabbitmq_web_dispatch",
+];
+
 /// A node is asked, unless somebody wants to do without one, as recipes of images do: then all that is built in counts.
 fn is_offline(ask: &Ask<'_>) -> Result<bool, Failure> {
     match (ask.line.has("offline"), ask.line.has("online")) {
@@ -225,10 +239,17 @@ fn require(ask: &Ask<'_>) -> Result<Vec<String>, Failure> {
         false => format!("Enabling plugins on node {}:\n{words}", ask.node()),
     });
     let available = available(ask)?;
-    match missing(ask, &available).as_slice() {
-        [] => Ok(available),
-        missing => Err(why_missing(ask, missing)),
+    let (idle, missing): (Vec<&str>, Vec<&str>) = missing(ask, &available)
+        .into_iter()
+        .partition(|name| NOTHING_TO_ADD.contains(name));
+    if !missing.is_empty() {
+        return Err(why_missing(ask, &missing));
     }
+    if !idle.is_empty() {
+        let text = format!("No effect on this node: {}", idle.join(", "));
+        ask.say(text);
+    }
+    Ok(available)
 }
 
 fn configured(available: &[String]) -> Output {
