@@ -35,9 +35,10 @@ impl Management {
         let runtime = served::runtime("http", REQUESTS)?;
         let (http, admin) = {
             let _inside = runtime.enter();
-            let http = served::open(&options.doors)?;
+            // First, so that whoever finds the port open finds the socket too.
             let admin = options.admin_socket.as_deref().map(admin_socket::listen);
-            (http, admin.transpose()?)
+            let admin = admin.transpose()?;
+            (served::open(&options.doors)?, admin)
         };
         let doors: Vec<Opened> = http.iter().map(Listener::opened).collect();
         let named = doors.iter().map(|door| Named::new(["http", "https"], door));

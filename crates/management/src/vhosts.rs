@@ -1,7 +1,7 @@
 //! `/api/vhosts`.
 
 use crate::access::Right;
-use crate::arguments::text;
+use crate::arguments::{boolean, text};
 use crate::call::{BAD_RANGE, Call};
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
@@ -65,8 +65,8 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = call.part("vhost");
     let tracing = match body.get("tracing") {
         None | Some(Value::Null) => None,
-        Some(Value::Bool(on)) => Some(*on),
-        Some(_) => return Err(Refusal::bad_request("tracing must be true or false")),
+        // Also as a word, which rabbitmqadmin sends.
+        Some(_) => Some(boolean(&body, "tracing")?),
     };
     let known = call.view.vhost(name);
     let metadata = metadata(&body, known.is_some_and(|vhost| vhost.metadata().protected))?;
