@@ -65,7 +65,9 @@ export function Definitions() {
     <>
       <Head title="Definitions" />
       <p class="muted">Users, virtual hosts, permissions, policies, exchanges, queues and bindings in RabbitMQ's format, without messages.</p>
-      <Choice label="Scope" value={scope} options={scopes} onChange={setScope} />
+      <div class="narrow">
+        <Choice label="Scope" value={scope} options={scopes} onChange={setScope} />
+      </div>
       <div class="cards">
         <Card title="Export">
           <p>Download the definitions as a file. It contains password hashes: store it as carefully as those.</p>
@@ -118,7 +120,7 @@ function Import({ path, scope }: { path: string; scope: string }) {
         <span class="hidden">File with definitions</span>
         <input type="file" accept=".json,application/json" onChange={look} />
       </label>
-      <fieldset class="choices">
+      <fieldset class="apart">
         <legend>What this version does not support</legend>
         <Check label="Leave it out, with everything that depends on it, and import the rest" value={choices.skip} onChange={(skip) => void choose({ skip })} />
         <Check label="Import quorum queues as durable classic queues" value={choices.classic} onChange={(classic) => void choose({ classic })} />

@@ -53,7 +53,7 @@ export function Why({ path }: { path: string }) {
             rows={rows}
             id={(row) => row.words}
             columns={[
-              { title: "Latency", cell: (row) => row.words },
+              { title: "From, to", cell: (row) => row.words },
               { title: "median", number: true, cell: (row) => milliseconds(at(row.times, "p50_ms")) },
               { title: "p95", number: true, cell: (row) => milliseconds(at(row.times, "p95_ms")), from: 2 },
               { title: "p99", number: true, cell: (row) => milliseconds(at(row.times, "p99_ms")) },
