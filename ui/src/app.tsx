@@ -183,9 +183,7 @@ function Rooms() {
       <ul>
         {link("connect", "Connect a client")}
         {link("coming-from-rabbitmq", "Coming from RabbitMQ")}
-        <li>
-          <a href="api/">HTTP API</a>
-        </li>
+        {link("api", "HTTP API")}
       </ul>
     </nav>
   );

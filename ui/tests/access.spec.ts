@@ -7,7 +7,7 @@ import { api, enc, expect, fresh, test, visit } from "./broker";
 import type { Page } from "@playwright/test";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "connections/CLIENT", "channels", "channels/CLIENT (1)", "consumers", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq"];
+const PAGES = ["", "queues", "queues/%2F/QUEUE", "exchanges", "exchanges/%2F/amq.topic", "connections", "connections/CLIENT", "channels", "channels/CLIENT (1)", "consumers", "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "node", "logs", "audit", "trace", "connect", "coming-from-rabbitmq", "api"];
 
 /** Visits each page, those of a queue and of a client that are there included. */
 async function eachPage(page: Page, look: (address: string) => Promise<void>): Promise<void> {

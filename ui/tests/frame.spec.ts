@@ -83,9 +83,13 @@ test("the charts of a node have its samples at the first look", async ({ inside:
   await expect(page.locator(".card", { has: page.getByRole("heading", { name: "Memory", exact: true }) }).locator("figcaption")).toContainText("MiB");
 });
 
-test("the menu leads to the HTTP API and to the list of consumers", async ({ inside: page }) => {
+test("the menu leads to the HTTP API, which is told by the broker, and to the list of consumers", async ({ inside: page }) => {
   const pages = page.getByRole("navigation", { name: "Pages" });
-  await expect(pages.getByRole("link", { name: "HTTP API" })).toHaveAttribute("href", "api/");
+  await pages.getByRole("link", { name: "HTTP API" }).click();
+  await page.getByLabel("Search operations").fill("/api/queues/{vhost}/{name}/contents");
+  await expect(page.getByRole("row", { name: /contents/ })).toContainText("DELETE");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download openapi.json" }).click()]);
+  expect(download.suggestedFilename()).toBe("openapi.json");
   await pages.getByRole("link", { name: "Consumers" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Consumers");
 });

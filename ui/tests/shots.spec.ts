@@ -10,6 +10,7 @@ const PAGES: Record<string, string> = (process.env["PAGES"] ? JSON.parse(process
   exchange: "exchanges/%2F/shop",
   connections: "connections",
   channels: "channels",
+  consumers: "consumers",
   users: "users",
   user: "users/guest",
   vhosts: "vhosts",
@@ -23,6 +24,7 @@ const PAGES: Record<string, string> = (process.env["PAGES"] ? JSON.parse(process
   trace: "trace",
   connect: "connect",
   rabbitmq: "coming-from-rabbitmq",
+  api: "api",
 };
 
 const SIZES = { desktop: { width: 1280, height: 850 }, phone: { width: 390, height: 800 } };

@@ -26,7 +26,7 @@ const ROWS: { there: string; here: ComponentChildren }[] = [
   { there: "Columns chosen with +/-", here: "Columns, above each list; your choice is kept in this browser" },
   { there: "Range of a chart (+/- beside it)", here: "the menu at the top right of a page with charts: from 10 minutes to 24 hours" },
   { there: "Consumers, on the page of a queue or channel", here: <>the same, and <a href="#/consumers">Consumers</a> lists all of them</> },
-  { there: "HTTP API, Command Line (at the foot of the page)", here: <><a href="api/">HTTP API</a></> },
+  { there: "HTTP API, Command Line (at the foot of the page)", here: <a href="#/api">HTTP API</a> },
   { there: "Federation, Shovel, Streams (plugins); a page for super streams", here: "nothing yet" },
 ];
 

@@ -1,6 +1,7 @@
 // Which address is which page. The addresses are RabbitMQ's.
 
 import type { ComponentChildren } from "preact";
+import { ApiPage } from "./api";
 import { Channels } from "./channels";
 import { Coming } from "./coming";
 import { Connect } from "./connect";
@@ -32,6 +33,7 @@ const PAGES: Record<string, (first: string, second: string) => ComponentChildren
   "connections/1": (name) => <Connection name={name} />,
   "channels/0": () => <Channels />,
   "channels/1": (name) => <Channel name={name} />,
+  "api/0": () => <ApiPage />,
   "consumers/0": () => <Consumers />,
   "users/0": () => <Users />,
   "users/1": (name) => <User name={name} />,
