@@ -93,7 +93,7 @@ function Bar({ open, toggle }: { open: boolean; toggle(): void }) {
       <label class="chooser">
         <span class="hidden">Virtual host</span>
         <select value={chosen} onChange={(event) => vhost.set(event.currentTarget.value)}>
-          <option value="">All virtual hosts</option>
+          <option value="">All vhosts</option>
           {names.map((name) => (
             <option key={name} value={name} selected={name === chosen}>
               {name}

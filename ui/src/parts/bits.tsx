@@ -103,11 +103,11 @@ export function Arguments({ table }: { table: unknown }) {
 }
 
 /** How many of the last letters stay where a name is too long for its column. */
-const END = 12;
+const END = 10;
 
 /** A link by a name, in one line: of a long one the middle is left out where there is no room, or its end if that says little; its title has all of it. */
 export function NameLink({ to, name, endless }: { to: string; name: string; endless?: boolean }) {
-  if (name.length <= 2 * END) return <a href={to}>{name}</a>;
+  if (name.length <= END + 4) return <a href={to}>{name}</a>;
   if (endless) {
     return (
       <a class="cut" href={to} title={name}>
