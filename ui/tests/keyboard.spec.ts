@@ -54,7 +54,7 @@ test("a queue is made, published to, looked at and emptied into another one by k
   await expect(page.locator("tbody tr")).toHaveCount(2);
   await press(page, page.getByRole("link", { name, exact: true }));
   await expect(page.getByRole("heading", { level: 1 })).toHaveText(`Queue ${name}`);
-  await press(page, looking(page).getByRole("button", { name: "Look", exact: true }));
+  await press(page, looking(page).getByRole("button", { name: "Browse", exact: true }));
   const found = looking(page).locator(".found > li");
   await expect(found).toHaveCount(1);
   await press(page, found.locator("summary"));
@@ -62,7 +62,7 @@ test("a queue is made, published to, looked at and emptied into another one by k
 
   await write(page, acting(page).getByRole("textbox", { name: "Queue" }), `${name}.other`);
   await press(page, acting(page).getByRole("button", { name: "Move" }));
-  await expect(page.getByText("1 message has arrived").or(page.getByText("1 messages have arrived"))).toBeVisible();
+  await expect(page.getByText("1 message was moved")).toBeVisible();
   await expect.poll(async () => [await ready(name), await ready(`${name}.other`)]).toEqual([0, 1]);
   for (const queue of [name, `${name}.other`]) await api("DELETE", `/queues/%2F/${enc(queue)}`);
 });

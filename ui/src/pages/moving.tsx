@@ -94,7 +94,7 @@ export function ActOnMessages({ path, ready, chosen, edition, wanted, then }: Pr
       sums.without > 0 ? `${count(sums.without)} were never dead-lettered` : "",
       sums.missed > 0 ? `${count(sums.missed)} were delivered to consumers first` : "",
     ].filter((words) => words !== "");
-    const words = `${count(sums.done)} messages ${{ move: "were moved", copy: "were copied", replay: "were replayed", delete: "were deleted" }[action]}${stop.current ? "; stopped" : ""}`;
+    const words = `${count(sums.done)} ${sums.done === 1 ? "message was" : "messages were"} ${{ move: "moved", copy: "copied", replay: "replayed", delete: "deleted" }[action]}${stop.current ? "; stopped" : ""}`;
     notify(stayed.length > 0 ? `${words}; ${stayed.join(", ")}: these stayed where they were.` : words, stayed.length === 0);
     then();
   };

@@ -156,7 +156,7 @@ function Pager<T>({ page }: { page: Page<T> }) {
   const turn = (to: number) => show({ page: to === 1 ? null : String(to) });
   const some = page.filtered_count === page.total_count ? count(page.total_count) : `${count(page.filtered_count)} of ${count(page.total_count)}`;
   return (
-    <nav class="pager" aria-label="Pages of the list">
+    <nav class="pager" aria-label="List navigation">
       <button type="button" disabled={page.page <= 1} onClick={() => turn(page.page - 1)}>
         ‹ Previous
       </button>
