@@ -1,12 +1,16 @@
 """Dead letters: what becomes one, where it goes, and what it tells of its past."""
 
 import time
+import uuid
 
 import pika
 import pytest
 from conftest import connect, control
+from pika import frame as frames
+from pika import spec
 from test_expiry import bodies, outcomes, own, ready
 from waiting import until
+from wire import B, Q, connected, raw_frame
 
 
 @pytest.fixture
@@ -282,3 +286,38 @@ def test_a_history_may_be_longer_than_what_a_client_may_send(channel, name):
     _, properties, body = fetch(channel, f"{name}.200")
     assert body == b"tired"
     assert [queue for queue, *_ in deaths(properties)] == [f"{name}.{at}" for at in reversed(range(200))]
+
+
+@pytest.mark.leveret_only("sends a header frame that is longer than agreed")
+def test_a_history_longer_than_a_frame_loses_its_oldest_deaths():
+    rounds = 60
+    with connected(frame_max=4096) as wire:
+        wire.channel(1)
+        stem = f"long.{uuid.uuid4().hex}"
+        for at in range(rounds):
+            arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{stem}.{at + 1}", "x-message-ttl": 0}
+            wire.call(1, Q.Declare(queue=f"{stem}.{at}", exclusive=True, arguments=arguments), Q.DeclareOk)
+        for kind in ("got", "delivered"):
+            wire.call(1, Q.Declare(queue=f"{stem}.{rounds}", exclusive=True), Q.DeclareOk)
+            wire.publish(1, "", f"{stem}.0", b"old")
+            if kind == "delivered":
+                wire.call(1, B.Consume(queue=f"{stem}.{rounds}", no_ack=True), B.ConsumeOk)
+                wire.expect(B.Deliver, 1)
+            else:
+                deadline = time.monotonic() + 30
+                while True:
+                    wire.send(1, B.Get(queue=f"{stem}.{rounds}", no_ack=True))
+                    answer = wire.read_frame().method
+                    if isinstance(answer, B.GetOk):
+                        break
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+            number, channel, payload = wire.read_raw_frame()
+            assert (number, channel) == (spec.FRAME_HEADER, 1)
+            assert len(payload) + 8 <= 4096
+            properties = frames.decode_frame(raw_frame(number, channel, payload))[1].properties
+            deaths = properties.headers["x-death"]
+            assert [death["queue"] for death in deaths] == [f"{stem}.{rounds - 1 - at}" for at in range(len(deaths))]
+            assert 10 < len(deaths) < rounds
+            assert properties.headers["x-first-death-queue"] == f"{stem}.0"
+            wire.read_raw_frame()

@@ -1,6 +1,6 @@
 //! The fast way out: `basic.deliver` with its content, copied together from what the message is stored as.
 
-use super::encode::{body_frames, frame_head, header_frame_head, largest_piece};
+use super::encode::{body_frames, frame_head, header_frame_head, largest_piece, largest_properties};
 use super::field::{Field, FieldWriter};
 use super::frame::{END, HEAD, METHOD, OVERHEAD};
 use super::method::{Arguments, BasicDeliver};
@@ -15,6 +15,8 @@ pub struct DeliverTemplate {
     channel: u16,
     /// What one body frame takes at most, in bytes.
     piece: usize,
+    /// What a header frame has room for, in bytes.
+    properties_most: usize,
 }
 
 impl DeliverTemplate {
@@ -28,7 +30,14 @@ impl DeliverTemplate {
             head,
             channel,
             piece: largest_piece(frame_max),
+            properties_most: largest_properties(frame_max),
         }
+    }
+
+    /// The longest properties that a header frame has room for, in bytes.
+    #[inline]
+    pub fn properties_most(&self) -> usize {
+        self.properties_most
     }
 
     /// The channel that it delivers on.

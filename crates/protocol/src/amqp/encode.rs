@@ -81,6 +81,11 @@ pub(super) fn largest_piece(frame_max: u32) -> usize {
     largest_payload(frame_max).max(1) as usize
 }
 
+/// The longest properties that a header frame which keeps to `frame_max` has room for, in bytes.
+pub fn largest_properties(frame_max: u32) -> usize {
+    (largest_payload(frame_max) as usize).saturating_sub(12)
+}
+
 /// The end of the header frame and the body frames, with `largest` bytes at most in each: each frame's end is written with the next
 /// one's head.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! `basic.consume`, `basic.cancel` and `basic.get`.
 
 use super::consumer::{Consumer, WINDOW};
-use super::deliver::delivery_count;
+use super::deliver::shown_properties;
 use super::methods::{Answer, Next};
 use super::topology::{count, table};
 use super::{Channel, Context};
@@ -190,7 +190,8 @@ impl Channel {
                 .connection()
                 .trace(number, queue.name(), redelivered, message);
         }
-        let counted = delivery_count(delivery, message.properties);
+        let frame_max = cx.ground.tuning.frame_max;
+        let shown = shown_properties(delivery, &message, encode::largest_properties(frame_max));
         let method = BasicGetOk {
             delivery_tag,
             redelivered: delivery.redelivered,
@@ -198,12 +199,12 @@ impl Channel {
             routing_key: message.routing_key(),
             message_count: count(remaining),
         };
-        let (number, frame_max) = (self.id.number, cx.ground.tuning.frame_max);
+        let number = self.id.number;
         encode::content(
             self.target(cx.out),
             number,
             &method,
-            counted.as_deref().unwrap_or(message.properties),
+            shown.as_deref().unwrap_or(message.properties),
             message.body,
             frame_max,
         );

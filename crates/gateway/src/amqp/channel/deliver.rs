@@ -1,6 +1,7 @@
 //! Deliveries, from the outbox to the socket.
 
 use super::consumer::{Consumer, Pending};
+use super::fitting::fitted;
 use super::{Channel, Departed};
 use crate::amqp::connection::Millis;
 use broker::Delivery;
@@ -187,10 +188,21 @@ impl Channel {
     }
 }
 
+/// What the client sees instead of the message's properties, if that differs: how often it came back, and a history that it has room for.
+#[inline]
+pub(super) fn shown_properties(delivery: &Delivery, message: &Message<'_>, most: usize) -> Option<Vec<u8>> {
+    let counted = delivery_count(delivery, message.properties);
+    let properties = counted.as_deref().unwrap_or(message.properties);
+    match properties.len() > most {
+        true => fitted(message, properties, most).or(counted),
+        false => counted,
+    }
+}
+
 /// The message's properties with the header `x-delivery-count`, if its queue tells how often it came back. RabbitMQ's quorum
 /// queues have it from the first return on.
 #[inline]
-pub(super) fn delivery_count(delivery: &Delivery, properties: &[u8]) -> Option<Vec<u8>> {
+fn delivery_count(delivery: &Delivery, properties: &[u8]) -> Option<Vec<u8>> {
     match delivery.returns {
         0 => None,
         returns => with_count(properties, returns),
@@ -230,8 +242,8 @@ fn write_span(
     let mut seq = first;
     loop {
         let message = delivery.block.message((seq - delivery.base) as usize);
-        if delivery.returns > 0 {
-            write_counted(consumer, delivery, message, *next_tag, out);
+        if delivery.returns > 0 || message.properties.len() > consumer.template.properties_most() {
+            write_changed(consumer, delivery, message, *next_tag, out);
         } else {
             consumer
                 .template
@@ -245,18 +257,18 @@ fn write_span(
     }
 }
 
-/// Writes a message that came back before.
+/// Writes a message that came back before, or whose history is too long for the client.
 #[cold]
-fn write_counted(
+fn write_changed(
     consumer: &Consumer,
     delivery: &Delivery,
     message: Message<'_>,
     tag: u64,
     out: &mut Vec<u8>,
 ) {
-    let counted = delivery_count(delivery, message.properties);
+    let shown = shown_properties(delivery, &message, consumer.template.properties_most());
     let message = Message {
-        properties: counted.as_deref().unwrap_or(message.properties),
+        properties: shown.as_deref().unwrap_or(message.properties),
         ..message
     };
     consumer

@@ -1,7 +1,7 @@
 //! A channel: the state machine of RabbitMQ's `rabbit_channel`, without its process.
 //!
 //! Reading order: this file (what a channel is), [`methods`] (which method goes where), [`publish`], [`confirms`] and [`tx`] (the way
-//! in), [`reply`] (direct replies), [`deliver`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`deadlines`], [`topology`],
+//! in), [`reply`] (direct replies), [`deliver`], [`fitting`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`deadlines`], [`topology`],
 //! [`held`] (replies that wait for the log).
 //!
 //! Everything here is synchronous: a method is answered, or its answer is put where it waits, before the next frame is
@@ -12,6 +12,7 @@ mod consume;
 mod consumer;
 mod deadlines;
 mod deliver;
+mod fitting;
 mod held;
 mod holders;
 mod methods;
