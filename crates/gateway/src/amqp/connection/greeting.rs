@@ -1,5 +1,6 @@
 //! From the protocol header to an open connection: who may come in.
 
+use super::foreign;
 use super::heartbeat::Millis;
 use super::open::Open;
 use super::{Hall, Name, Output};
@@ -162,7 +163,8 @@ impl Greeting {
                 Event::WrongProtocol(header) => {
                     tracing::error!(
                         area = "connection",
-                        "closing AMQP connection {name}: the client speaks another protocol, its first bytes are {:?}",
+                        "closing AMQP connection {name}: the client speaks {}; its first bytes are {:?}",
+                        foreign::name(header),
                         String::from_utf8_lossy(&header)
                     );
                     return (bytes.len(), Step::Finished);

@@ -9,6 +9,7 @@ mod closing;
 mod credentials;
 mod departed;
 mod events;
+mod foreign;
 mod greeting;
 mod heartbeat;
 #[cfg(test)]
