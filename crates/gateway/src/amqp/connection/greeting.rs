@@ -20,8 +20,10 @@ use protocol::amqp::{Credentials, Exception, Handshake, MethodId, ReplyCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How long a refused login that is told nothing waits for the end (RabbitMQ's `SILENT_CLOSE_DELAY`); guessing
-/// passwords must not be quick.
+/// How long a refused login waits for its answer; guessing passwords must not be quick. It costs a socket and no thread.
+const DELAY: Millis = 1_000;
+
+/// How long a refused login that is told nothing waits for the end (RabbitMQ's `SILENT_CLOSE_DELAY`).
 const SILENCE: Millis = 3_000;
 
 /// How long the answer to a refusal is waited for.
@@ -43,6 +45,8 @@ pub struct Greeting {
     /// How TLS secures the connection, if it does.
     security: Option<Security>,
     until: Millis,
+    /// The login is refused, and the client will be told once its time is up.
+    refusing: bool,
     /// Refused: only the end is waited for.
     refused: bool,
     /// Refused without a word: nothing is read any more.
@@ -110,6 +114,7 @@ impl Greeting {
             entering: None,
             traffic: Traffic::default(),
             security,
+            refusing: false,
             refused: false,
             silent: false,
             started: false,
@@ -118,7 +123,7 @@ impl Greeting {
 
     /// True if bytes may be fed.
     pub fn wants_input(&self) -> bool {
-        !self.silent && self.asked.is_none() && self.entering.is_none()
+        !self.silent && !self.refusing && self.asked.is_none() && self.entering.is_none()
     }
 
     /// When it has lasted long enough.
@@ -250,11 +255,25 @@ impl Greeting {
                     "error on AMQP connection {name}: {} login refused: user '{user}' - {refusal}",
                     self.mechanism.name(),
                 );
-                if let Event::Failed { told, .. } = handshake.refuse(out.bytes()) {
-                    self.await_end(told, now);
-                }
+                self.refused = true;
+                self.refusing = true;
+                self.until = now + DELAY;
             }
         }
+    }
+
+    /// Its time is up. True if that was all.
+    pub fn time_is_up(&mut self, now: Millis, name: &Name, out: &mut Output) -> bool {
+        if !std::mem::take(&mut self.refusing) {
+            self.overdue(name);
+            return true;
+        }
+        if let Some(handshake) = &mut self.handshake
+            && let Event::Failed { told, .. } = handshake.refuse(out.bytes())
+        {
+            self.await_end(told, now - DELAY);
+        }
+        false
     }
 
     /// True if somebody else must say first whether the user may enter the virtual host. Then [`Event::Permitted`] comes.
@@ -374,6 +393,7 @@ impl Greeting {
         };
         let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
         if let Event::Failed { told, .. } = handshake.fail(exception, out.bytes()) {
+            self.refusing = false;
             self.refused = true;
             self.silent = !told;
             self.until = if told { now + PATIENCE } else { now };
@@ -381,7 +401,7 @@ impl Greeting {
     }
 
     /// It has lasted too long.
-    pub fn overdue(&self, name: &Name) {
+    fn overdue(&self, name: &Name) {
         if !self.refused {
             tracing::error!(
                 area = "connection",

@@ -304,8 +304,9 @@ impl Core {
         }
         match &mut self.stage {
             Stage::Greeting(greeting) if now >= greeting.until() => {
-                greeting.overdue(&self.name);
-                self.stage = Stage::Finished;
+                if greeting.time_is_up(now, &self.name, out) {
+                    self.stage = Stage::Finished;
+                }
             }
             Stage::Open(open) if open.finish_by().is_some_and(|until| now >= until) => {
                 self.hung_up(

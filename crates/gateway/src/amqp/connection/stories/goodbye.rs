@@ -1,4 +1,4 @@
-//! What happens between a client's `connection.close` and the end of its socket.
+//! What happens between a client's `connection.close`, or a wrong password, and the end of its socket.
 
 use super::{Millis, World, encode_line};
 use broker::Event;
@@ -73,4 +73,39 @@ fn a_goodbye_before_the_virtual_host_is_answered_and_waits_no_longer_than_the_ha
     }
     assert!(!hangs_up_after(&mut world, 9_999));
     assert!(hangs_up_after(&mut world, 1));
+}
+
+#[test]
+fn a_wrong_password_is_answered_after_a_second_and_nothing_is_read_meanwhile() {
+    let mut world = World::new(false);
+    world.connect('A', true);
+    say(&mut world, 'A', "header");
+    assert!(world.next('A').starts_with("0 connection.start"));
+    say(&mut world, 'A', "0 connection.start-ok user=guest password=wrong");
+    assert!(!hangs_up_after(&mut world, 999));
+    say(&mut world, 'A', "0 connection.start-ok user=guest password=guest");
+    let client = &world.clients[&'A'];
+    assert!(client.seen.is_empty() && !client.unread.is_empty());
+    assert!(!hangs_up_after(&mut world, 1));
+    assert!(
+        world
+            .next('A')
+            .starts_with("0 connection.close 0.0 403 ACCESS_REFUSED")
+    );
+    assert!(!hangs_up_after(&mut world, 1_999));
+    assert!(hangs_up_after(&mut world, 1));
+}
+
+#[test]
+fn a_wrong_password_of_a_client_that_is_told_nothing_ends_after_three_seconds() {
+    let mut world = World::new(false);
+    world.connect('A', false);
+    say(&mut world, 'A', "header");
+    assert!(world.next('A').starts_with("0 connection.start"));
+    let line = "0 connection.start-ok user=guest password=wrong";
+    world.send('A', &encode_line(line, false).unwrap());
+    assert!(!hangs_up_after(&mut world, 1_000));
+    assert!(!hangs_up_after(&mut world, 1_999));
+    assert!(hangs_up_after(&mut world, 1));
+    assert!(world.clients[&'A'].seen.is_empty());
 }
