@@ -312,6 +312,11 @@ impl Session {
         &self.broker
     }
 
+    /// Above so many bytes of this process publishers are blocked.
+    pub fn memory_high_watermark(&self) -> u64 {
+        self.broker.service().memory_high_watermark()
+    }
+
     /// The user has shown new credentials, which give these rights from now on. What publishers remember of the former ones they
     /// must forget.
     pub fn renew(&self, rights: Option<Arc<dyn Rights>>) {

@@ -43,7 +43,7 @@ impl Gateway {
         };
         let doors = listeners.iter().map(Listener::opened).collect();
         let connections = Arc::new(Connections::default());
-        let hall = Arc::new(Hall { broker, options });
+        let hall = Arc::new(Hall::new(broker, options));
         let threads = Threads::start(runtimes, listeners, hall, connections.clone(), Rules::default())
             .map_err(StartError::Thread)?;
         Ok(Self {

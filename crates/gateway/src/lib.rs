@@ -6,12 +6,13 @@
 //! [`threads`](self).
 //!
 //! Reading order: [`Gateway`] (start and stop), `threads`, `balance`, `load` (which thread serves whom), `amqp/serve` (the loop around one
-//! socket), `amqp/connection` (bytes in, bytes out), `amqp/channel` (methods), `pool` (whose memory they use meanwhile).
+//! socket), `amqp/connection` (bytes in, bytes out), `amqp/channel` (methods), `incomplete` (what begun messages take), `pool` (whose memory they use meanwhile).
 
 mod amqp;
 mod balance;
 mod connections;
 mod gateway;
+mod incomplete;
 mod load;
 mod options;
 mod pool;

@@ -432,10 +432,7 @@ mod tests {
     fn a_connection_takes_with_it_what_came_on_the_way_to_another_thread() {
         let data = tempfile::tempdir().unwrap();
         let broker = broker::Broker::open(broker::Options::new(data.path())).unwrap();
-        let hall = Arc::new(Hall {
-            broker,
-            options: Options::new(Vec::new()),
-        });
+        let hall = Arc::new(Hall::new(broker, Options::new(Vec::new())));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, peer) = listener.accept().unwrap();

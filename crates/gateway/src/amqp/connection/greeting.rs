@@ -6,6 +6,7 @@ use super::open::Open;
 use super::{Hall, Name, Output};
 use crate::amqp::channel::Ground;
 use crate::amqp::refusal;
+use crate::incomplete::Part;
 use crate::options::Options;
 use broker::LoginAttempt;
 use broker::access::Attempt;
@@ -302,7 +303,7 @@ impl Greeting {
     ) -> Option<Box<Open>> {
         let vhost = self.entering.take()?;
         self.admit(&vhost, hall, outbox, name, now, out);
-        let mut open = self.opened(outbox, name, now)?;
+        let mut open = self.opened(hall, outbox, name, now)?;
         open.alarm = hall.broker.alarm();
         Some(Box::new(open))
     }
@@ -343,7 +344,7 @@ impl Greeting {
         }
     }
 
-    fn opened(&mut self, outbox: &Arc<Outbox>, name: &Name, now: Millis) -> Option<Open> {
+    fn opened(&mut self, hall: &Hall, outbox: &Arc<Outbox>, name: &Name, now: Millis) -> Option<Open> {
         let session = self.session.take()?;
         let (client, tuning) = self.handshake.take()?.finish();
         let shown = session.introduce(Card {
@@ -366,7 +367,8 @@ impl Greeting {
             tuning,
             now,
         };
-        let mut open = Open::new(ground, shown, outbox.clone(), client.capabilities);
+        let part = Part::new(hall.incomplete.clone());
+        let mut open = Open::new(ground, shown, outbox.clone(), client.capabilities, part);
         open.watch_credentials(remaining);
         Some(open)
     }

@@ -191,10 +191,7 @@ impl Case {
     fn run(&self) {
         let data = tempfile::tempdir().unwrap();
         let broker = Broker::open(BrokerOptions::new(data.path())).unwrap();
-        let hall = Arc::new(Hall {
-            broker,
-            options: Options::new(Vec::new()),
-        });
+        let hall = Arc::new(Hall::new(broker, Options::new(Vec::new())));
         let mut owner = Client::open(&hall);
         self.setup.iter().for_each(|line| owner.say(line));
         let open = |count| (0..count).map(|_| Client::open(&hall)).collect::<Vec<_>>();

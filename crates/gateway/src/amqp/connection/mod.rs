@@ -12,6 +12,7 @@ mod events;
 mod foreign;
 mod greeting;
 mod heartbeat;
+mod hoard;
 #[cfg(test)]
 mod instructions;
 mod late;
@@ -23,6 +24,7 @@ mod stories;
 pub use heartbeat::Millis;
 pub use output::Output;
 
+use crate::incomplete::Incomplete;
 use crate::options::Options;
 use broker::sight::UNIX;
 use broker::{Broker, Event, Outbox};
@@ -45,6 +47,19 @@ pub struct Hall {
     pub broker: Arc<Broker>,
     /// How the gateway was set up.
     pub options: Options,
+    /// What connections hold of messages that are still coming in.
+    pub incomplete: Arc<Incomplete>,
+}
+
+impl Hall {
+    /// Without any connection.
+    pub fn new(broker: Arc<Broker>, options: Options) -> Self {
+        Self {
+            broker,
+            options,
+            incomplete: Arc::default(),
+        }
+    }
 }
 
 /// A connection's two ends, as RabbitMQ names it in its logs.
@@ -197,6 +212,7 @@ impl Core {
         if let Stage::Open(open) = &mut self.stage {
             open.set_now(now);
             open.flush();
+            open.hoard.count(open.unfinished);
             open.effort = 0;
         }
         EVENTS.with_borrow_mut(|events| {
@@ -285,6 +301,7 @@ impl Core {
                 .chain(open.finish_by())
                 .chain(open.patient_until)
                 .chain((open.late_at < Millis::MAX).then_some(open.late_at))
+                .chain(open.hoard.look_at())
                 .chain((open.ends_at < Millis::MAX).then_some(open.ends_at))
                 .min(),
             Stage::Closing(closing) => Some(closing.until()),
@@ -321,6 +338,7 @@ impl Core {
                 open.set_now(now);
                 open.take_back_late(out, &self.name);
                 open.end_with_credentials();
+                open.end_hoard();
                 let deaf = !open.wants_input(out.len());
                 match open.heartbeat.due(now, deaf) {
                     Due::Nothing => {}

@@ -6,8 +6,10 @@ use super::Name;
 use super::channels::Channels;
 use super::departed::Departures;
 use super::heartbeat::{Heartbeat, Millis};
+use super::hoard::Hoard;
 use super::output::{BACKLOG, Output};
 use crate::amqp::channel::{Ground, State};
+use crate::incomplete::Part;
 use broker::sight;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason};
 use protocol::amqp::handshake::Capabilities;
@@ -41,6 +43,8 @@ pub struct Open {
     pub(super) unfinished: usize,
     /// How much of them it may hold.
     unfinished_most: usize,
+    /// Its part in what all connections hold of them.
+    pub(super) hoard: Hoard,
     lives: u32,
     /// Channels with something to flush.
     pub(super) dirty: Vec<u16>,
@@ -111,6 +115,7 @@ impl Open {
         shown: Arc<sight::Connection>,
         outbox: Arc<Outbox>,
         capabilities: Capabilities,
+        part: Part,
     ) -> Self {
         Self {
             shown,
@@ -122,6 +127,7 @@ impl Open {
             channels: Channels::default(),
             unfinished: 0,
             unfinished_most: usize::try_from(ground.limits.unfinished_most()).unwrap_or(usize::MAX),
+            hoard: Hoard::new(part),
             lives: 0,
             dirty: Vec::new(),
             news: Vec::new(),

@@ -166,6 +166,9 @@ impl Open {
             );
             return Err(Exception::new(ReplyCode::ResourceError, text, BasicPublish::ID));
         }
+        if bytes > 0 {
+            self.hoard()?;
+        }
         if let Some(reason) = self.alarm {
             self.block(reason, out);
         }

@@ -88,10 +88,7 @@ impl World {
         let mut options = BrokerOptions::new(data.path());
         set(&mut options);
         let broker = Broker::open(options).unwrap();
-        let hall = Arc::new(Hall {
-            broker,
-            options: Options::new(Vec::new()),
-        });
+        let hall = Arc::new(Hall::new(broker, Options::new(Vec::new())));
         Self {
             hall,
             now: 0,

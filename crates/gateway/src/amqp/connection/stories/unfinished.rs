@@ -1,6 +1,7 @@
 //! Messages that are begun on many channels and not finished.
 
-use super::{World, encode_line};
+use super::{Millis, World, encode_line};
+use crate::incomplete::Part;
 use model::Limits;
 
 /// Opened by every client here, as many as the stories' clients agree on.
@@ -132,4 +133,79 @@ fn what_comes_of_a_message_that_is_too_large_takes_no_memory() {
         say(&mut world, "2 channel.open");
         assert_eq!(world.next('A'), "2 channel.open-ok");
     }
+}
+
+const MIB: usize = 1024 * 1024;
+
+/// A node that takes messages of 4 MiB, and 512 MiB of unfinished ones; other connections hold so many MiB of these.
+fn large_world(others: usize) -> (World, Part) {
+    let mut world = World::with(|options| {
+        options.memory_high_watermark = 1 << 40;
+        options.limits.message_bytes = 4 * MIB as u64;
+    });
+    let most = (1 << 40) / 2 / MIB;
+    let mut part = Part::new(world.hall.incomplete.clone());
+    part.count((most * others / 512) * MIB);
+    world.open('A', true);
+    for channel in 1..=2 {
+        say(&mut world, &format!("{channel} channel.open"));
+        assert_eq!(world.next('A'), format!("{channel} channel.open-ok"));
+    }
+    (world, part)
+}
+
+fn after(world: &mut World, ms: Millis) -> Option<String> {
+    world.now += ms;
+    world.turn();
+    world.turn();
+    world.clients.get_mut(&'A').unwrap().seen.pop_front()
+}
+
+#[test]
+fn who_adds_to_a_node_that_is_full_of_unfinished_messages_is_told_unless_it_is_little() {
+    let (mut world, _others) = large_world(512);
+    begin(&mut world, 1..=1, "key=q size=900000");
+    assert!(world.clients[&'A'].seen.is_empty(), "little is taken always");
+    world.send('A', &last_byte(1));
+    begin(&mut world, 1..=1, "key=q size=2000000");
+    assert_eq!(
+        world.next('A'),
+        "0 connection.close 60.40 506 RESOURCE_ERROR - messages that are still incomplete on this node take more than \
+         549755813888 bytes"
+    );
+    drop(_others);
+    assert_eq!(world.hall.incomplete.bytes(), 0, "its own part went with it");
+}
+
+#[test]
+fn who_sits_on_an_unfinished_message_while_the_node_is_nearly_full_of_them_goes() {
+    let (mut world, _others) = large_world(400);
+    begin(&mut world, 1..=1, "key=q size=2000000");
+    for _ in 0..3 {
+        assert_eq!(after(&mut world, 29_999), None, "it goes on");
+        world.send('A', &[3, 0, 1, 0, 0, 0, 0, 0xce]);
+        begin(&mut world, 2..=2, "key=q size=8000");
+        world.send('A', &last_byte(2));
+    }
+    assert_eq!(after(&mut world, 29_999), None);
+    let told = after(&mut world, 1).unwrap();
+    assert!(
+        told.ends_with(
+            "506 RESOURCE_ERROR - a message stayed incomplete for too long while memory was short"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn who_sits_on_an_unfinished_message_goes_once_memory_is_short_because_of_such() {
+    let (mut world, _others) = large_world(200);
+    begin(&mut world, 1..=1, "key=q size=2000000");
+    assert_eq!(after(&mut world, 3_600_000), None, "there is room");
+    world.switch_alarm("0 disk alarm on").unwrap();
+    assert_eq!(after(&mut world, 60_000), None, "that is another matter");
+    world.hall.broker.set_memory_high_watermark(1);
+    world.turn();
+    let told = after(&mut world, 3_000).unwrap();
+    assert!(told.starts_with("0 connection.close 60.40 506"), "{told}");
 }
