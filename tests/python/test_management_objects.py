@@ -88,6 +88,22 @@ def test_bindings_are_made_and_deleted(api, vhost, held):
     assert (refused.status, refused.json) == (401, ACCESS_REFUSED)
 
 
+def test_the_default_exchange_may_be_named_by_nothing(api, vhost, held):
+    """As clients name it that encode the exchange's own name: nothing between two slashes."""
+    at = f"/exchanges/{q(vhost)}/"
+    assert publish(api, vhost, exchange="").json == {"routed": True}
+    assert api.get(f"{at}/").json["name"] == ""
+    assert {one["name"] for one in api.get(at).json} > {"", "amq.direct"}
+    by_name = {"source": "", "vhost": vhost, "destination": "q", "destination_type": "queue", "routing_key": "q", "arguments": {}, "properties_key": "q"}
+    assert api.get(f"{at}/bindings/source").json == [by_name]
+    assert api.get(f"{at}/bindings/destination").json == []
+    between = f"/bindings/{q(vhost)}/e//q/q"
+    assert (api.get(between).json, api.get(f"{between}/q").json) == ([by_name], by_name)
+    refused = [api.post(between, {}), api.post(f"{between}2", {}), api.delete(f"{between}/q"), api.put(f"{at}/", {}), api.delete(f"{at}/")]
+    assert [(one.status, one.json) for one in refused] == [(401, ACCESS_REFUSED)] * 5
+    assert [api.get(path).status for path in [f"/queues/{q(vhost)}//", "/queues//q", "/users//permissions", "/nodes//"]] == [404] * 4
+
+
 def test_what_is_published_is_got_as_it_was(api, vhost, held):
     properties = {"delivery_mode": 2, "headers": {"a": 1, "b": "c"}, "content_type": "text/plain", "timestamp": 5, "priority": 3, "type": "t"}
     assert publish(api, vhost, **properties).json == {"routed": True}

@@ -81,14 +81,14 @@ impl Route {
             .map(|(_, right, handler)| (*right, *handler))
     }
 
-    /// The variable parts of a path that is of this form.
+    /// The variable parts of a path that is of this form. A part may be empty: that is the default exchange's name.
     fn parts(&self, path: &str) -> Option<Vec<(&'static str, String)>> {
         let mut parts = Vec::new();
         let mut given = path.split('/');
         for expected in self.path.split('/') {
             let given = given.next()?;
             match expected.strip_prefix(':') {
-                Some(name) if !given.is_empty() => parts.push((name, decode(given, false)?)),
+                Some(name) => parts.push((name, decode(given, false)?)),
                 None if expected == given => {}
                 _ => return None,
             }
@@ -121,12 +121,40 @@ mod tests {
         for unknown in [
             "/",
             "/api",
+            "/api//",
+            "//",
             "/api/zork",
             "/queues",
             "/api/queues/%/x",
             "/api/whoami/x",
         ] {
             assert!(find(unknown).is_none(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_name_may_be_empty_and_one_slash_at_the_end_does_not_count() {
+        let found = |path: &str| {
+            let (route, parts) = find(path).unwrap();
+            let parts: Vec<String> = parts.into_iter().map(|(_, value)| value).collect();
+            (route.path, parts.join("|"))
+        };
+        for (path, route, parts) in [
+            ("/api/exchanges/%2F/", "/exchanges/:vhost", "/"),
+            ("/api/exchanges/%2F//", "/exchanges/:vhost/:exchange", "/|"),
+            (
+                "/api/exchanges/%2F//publish",
+                "/exchanges/:vhost/:exchange/publish",
+                "/|",
+            ),
+            (
+                "/api/bindings/%2F/e//q/Q",
+                "/bindings/:vhost/e/:source/q/:queue",
+                "/||Q",
+            ),
+            ("/api/queues//q", "/queues/:vhost/:name", "|q"),
+        ] {
+            assert_eq!(found(path), (route, parts.to_owned()), "{path}");
         }
     }
 
