@@ -104,6 +104,29 @@ def test_the_default_exchange_may_be_named_by_nothing(api, vhost, held):
     assert [api.get(path).status for path in [f"/queues/{q(vhost)}//", "/queues//q", "/users//permissions", "/nodes//"]] == [404] * 4
 
 
+def test_what_does_not_exist_has_no_bindings(api, vhost):
+    """Only virtual hosts are looked for, and the default exchange leads to whatever is named."""
+    by_name = {"source": "", "vhost": vhost, "destination": "nope", "destination_type": "queue", "routing_key": "nope", "arguments": {}, "properties_key": "nope"}
+    for at, default in [(q(vhost), [by_name]), ("nope.vhost", [])]:
+        assert api.get(f"/queues/{at}/nope/bindings").json == default
+        assert api.get(f"/bindings/{at}/e//q/nope").json == default
+        for path in ["exchanges/{}/nope/bindings/source", "exchanges/{}/nope/bindings/destination", "bindings/{}/e/amq.topic/q/nope", "bindings/{}/e/nope/e/nope"]:
+            found = api.get("/" + path.format(at))
+            assert (found.status, found.json) == (200, []), path
+        one = [f"/bindings/{at}/e/{path}" for path in ["/q/nope/nope", "amq.topic/q/nope/k", "nope/e/nope/k"]]
+        assert [ask(path).status for path in one for ask in [api.get, api.delete]] == [404] * 6
+    assert api.get("/bindings/nope.vhost").status == 404
+
+
+def test_a_virtual_host_that_is_missing_is_named_where_something_is_to_be_changed(api, vhost):
+    missing = (404, {"error": "not_found", "reason": "vhost_not_found"})
+    at = "nope.vhost"
+    for answer in [publish(api, at), api.post(f"/definitions/{at}", {}), api.post(f"/bindings/{at}/e/x/q/q", {}), api.put(f"/policies/{at}/p", {"pattern": "", "definition": {"max-length": 1}})]:
+        assert (answer.status, answer.json) == missing
+    exported = api.get(f"/definitions/{at}")
+    assert (exported.status, exported.json) == (400, {"error": "bad_request", "reason": "vhost_not_found"})
+
+
 def test_what_is_published_is_got_as_it_was(api, vhost, held):
     properties = {"delivery_mode": 2, "headers": {"a": 1, "b": "c"}, "content_type": "text/plain", "timestamp": 5, "priority": 3, "type": "t"}
     assert publish(api, vhost, **properties).json == {"routed": True}

@@ -8,7 +8,6 @@ use crate::exchanges::{self, real_name};
 use crate::json::{table, text};
 use crate::listing::{List, object};
 use crate::properties_key;
-use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
@@ -60,21 +59,28 @@ pub const ROUTES: &[Route] = &[
 #[derive(Clone, Copy)]
 enum Shown<'a> {
     Bound(&'a Vhost, &'a BindingView),
-    ByName(&'a QueueView),
+    ByName { vhost: &'a str, queue: &'a str },
 }
 
-impl Shown<'_> {
+impl<'a> Shown<'a> {
+    fn by_name(queue: &'a QueueView) -> Self {
+        Self::ByName {
+            vhost: &queue.vhost,
+            queue: &queue.name,
+        }
+    }
+
     fn destination(&self) -> &str {
         match self {
             Self::Bound(_, binding) => binding.destination.name(),
-            Self::ByName(queue) => &queue.name,
+            Self::ByName { queue, .. } => queue,
         }
     }
 
     fn key(&self) -> String {
         match self {
             Self::Bound(_, binding) => properties_key::of_binding(binding),
-            Self::ByName(queue) => properties_key::of(queue.name.as_bytes(), &Table::new()),
+            Self::ByName { queue, .. } => properties_key::of(queue.as_bytes(), &Table::new()),
         }
     }
 
@@ -82,7 +88,7 @@ impl Shown<'_> {
     fn decoded_key(&self) -> String {
         match self {
             Self::Bound(_, binding) => properties_key::decoded(&binding.routing_key, &binding.arguments),
-            Self::ByName(queue) => queue.name.to_string(),
+            Self::ByName { queue, .. } => (*queue).to_owned(),
         }
     }
 
@@ -98,12 +104,12 @@ impl Shown<'_> {
                 "arguments": table(&binding.arguments),
                 "properties_key": properties_key,
             }),
-            Self::ByName(queue) => json!({
+            Self::ByName { vhost, queue } => json!({
                 "source": "",
-                "vhost": &*queue.vhost,
-                "destination": &*queue.name,
+                "vhost": vhost,
+                "destination": queue,
                 "destination_type": "queue",
-                "routing_key": &*queue.name,
+                "routing_key": queue,
                 "arguments": {},
                 "properties_key": properties_key,
             }),
@@ -125,27 +131,38 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         .iter()
         .map(|vhost| queues_of(vhost).count() + vhost.binding_count());
     let shown = vhosts.iter().flat_map(|vhost| {
-        let by_name = queues_of(vhost).map(|queue| Shown::ByName(queue));
+        let by_name = queues_of(vhost).map(|queue| Shown::by_name(queue));
         by_name.chain(vhost.bindings().map(|binding| Shown::Bound(vhost, binding)))
     });
     reply(call, shown, total.sum())
 }
 
+/// RabbitMQ looks at bindings alone here: what does not exist has none, and any name is bound to the default exchange where there is a
+/// virtual host.
 fn of_queue(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let (vhost, queue) = (call.vhost()?, queues::find(call)?);
-    let destination = Destination::Queue(queue.name.clone());
+    let name = call.part("name");
+    let Some(vhost) = named_vhost(call) else {
+        return reply(call, std::iter::empty(), 0);
+    };
+    let destination = Destination::Queue(name.into());
+    let by_name = Shown::ByName {
+        vhost: &vhost.name,
+        queue: name,
+    };
     let bound = vhost.bindings_to(&destination);
-    let shown =
-        std::iter::once(Shown::ByName(queue)).chain(bound.map(|binding| Shown::Bound(vhost, binding)));
-    let shown: Vec<_> = shown.collect();
+    let bound = bound.map(|binding| Shown::Bound(vhost, binding));
+    let shown: Vec<_> = std::iter::once(by_name).chain(bound).collect();
     let total = shown.len();
     reply(call, shown.into_iter(), total)
 }
 
 fn from_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let (vhost, exchange) = (call.vhost()?, exchanges::find(call)?);
+    let named = named_vhost(call).and_then(|vhost| Some((vhost, exchanges::find(call).ok()?)));
+    let Some((vhost, exchange)) = named else {
+        return reply(call, std::iter::empty(), 0);
+    };
     if exchange.is_default() {
-        let by_name = queues_of(vhost).map(|queue| Shown::ByName(queue));
+        let by_name = queues_of(vhost).map(|queue| Shown::by_name(queue));
         return reply(call, by_name, queues_of(vhost).count());
     }
     let bound = vhost.bindings_from(exchange);
@@ -154,8 +171,10 @@ fn from_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn to_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let (vhost, exchange) = (call.vhost()?, exchanges::find(call)?);
-    let destination = Destination::Exchange(exchange.name.clone());
+    let Some(vhost) = named_vhost(call) else {
+        return reply(call, std::iter::empty(), 0);
+    };
+    let destination = Destination::Exchange(real_name(call.part("exchange")).into());
     let bound = vhost.bindings_to(&destination);
     let shown: Vec<_> = bound.map(|binding| Shown::Bound(vhost, binding)).collect();
     let total = shown.len();
@@ -163,13 +182,13 @@ fn to_exchange(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn between(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let shown = found(call)?;
+    let shown = found(call);
     let total = shown.len();
     reply(call, shown.into_iter(), total)
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let shown = found(call)?;
+    let shown = existing(call)?;
     let wanted = wanted(call, &shown).ok_or(Refusal::NotFound)?;
     Ok(object(&call.query, wanted.row()))
 }
@@ -200,13 +219,13 @@ fn bind(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn unbind(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let shown = found(call)?;
+    let shown = existing(call)?;
     match wanted(call, &shown) {
         Some(Shown::Bound(_, binding)) => {
             change(call, &binding.routing_key, binding.arguments.clone(), false)?;
             Ok(Reply::empty(204))
         }
-        Some(Shown::ByName(_)) => Err(Refusal::not_authorised("Access refused.")),
+        Some(Shown::ByName { .. }) => Err(Refusal::not_authorised("Access refused.")),
         None => Err(Refusal::NotFound),
     }
 }
@@ -233,21 +252,44 @@ fn change(call: &Call<'_>, routing_key: &[u8], arguments: Table, bind: bool) -> 
     desk.durable(done.durable)
 }
 
-/// What leads from the path's source to the path's destination.
-fn found<'a>(call: &'a Call<'_>) -> Result<Vec<Shown<'a>>, Refusal> {
+/// The virtual host of the path, if there is one.
+fn named_vhost<'a>(call: &'a Call<'_>) -> Option<&'a Vhost> {
+    call.view.vhost(call.part("vhost")).map(|vhost| &**vhost)
+}
+
+/// The same as [`found`] for one of these bindings, whose destination must exist.
+fn existing<'a>(call: &'a Call<'_>) -> Result<Vec<Shown<'a>>, Refusal> {
     let vhost = call.vhost()?;
+    let is_there = match destination(call) {
+        Destination::Queue(name) => vhost.queue(&name).is_some(),
+        Destination::Exchange(name) => vhost.exchange(&name).is_some(),
+    };
+    match is_there {
+        true => Ok(found(call)),
+        false => Err(Refusal::NotFound),
+    }
+}
+
+/// What leads from the path's source to the path's destination.
+fn found<'a>(call: &'a Call<'_>) -> Vec<Shown<'a>> {
+    let Some(vhost) = named_vhost(call) else {
+        return Vec::new();
+    };
     let source = real_name(call.part("source"));
     let destination = destination(call);
     let mut shown = Vec::new();
     if source.is_empty()
-        && let Destination::Queue(name) = &destination
+        && let Some(queue) = call.given("queue")
     {
-        shown.extend(vhost.queue(name).map(|queue| Shown::ByName(queue)));
+        shown.push(Shown::ByName {
+            vhost: &vhost.name,
+            queue,
+        });
     }
     let bound = vhost.bindings_to(&destination);
     let bound = bound.filter(|binding| *binding.source == *source);
     shown.extend(bound.map(|binding| Shown::Bound(vhost, binding)));
-    Ok(shown)
+    shown
 }
 
 /// The path's destination.

@@ -55,6 +55,9 @@ pub struct Call<'a> {
 /// What lists of declared objects call ranges that make no sense; everything else calls them a `bad_request`.
 pub const BAD_RANGE: &str = "invalid_range_parameters";
 
+/// What RabbitMQ calls a virtual host that is missing where something is to be changed.
+pub const NO_VHOST: &str = "vhost_not_found";
+
 /// The queues of a virtual host that clients declared: not what exchanges keep.
 pub fn queues_of(vhost: &Vhost) -> impl Iterator<Item = &Arc<QueueView>> {
     vhost.queues().filter(|queue| !queue.is_hidden())
@@ -115,6 +118,15 @@ impl Call<'_> {
     /// There is none of this name.
     pub fn vhost(&self) -> Result<&Arc<Vhost>, Refusal> {
         self.view.vhost(self.part("vhost")).ok_or(Refusal::NotFound)
+    }
+
+    /// The virtual host of the path, in which something is to be changed: RabbitMQ says there what is missing.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn target_vhost(&self) -> Result<&Arc<Vhost>, Refusal> {
+        let vhost = self.view.vhost(self.part("vhost"));
+        vhost.ok_or_else(|| Refusal::Missing(NO_VHOST.into()))
     }
 
     /// The virtual hosts whose objects the asker may see: that of the path, or all it may enter. Administrators enter all.

@@ -5,7 +5,7 @@
 use crate::access::Right;
 use crate::arguments::{self, boolean, text};
 use crate::bindings::kind;
-use crate::call::{Call, Hall, queues_of};
+use crate::call::{Call, Hall, NO_VHOST, queues_of};
 use crate::grants::Grant;
 use crate::import_mark::is_mark;
 use crate::json;
@@ -97,7 +97,7 @@ fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn export_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let vhost = call.vhost()?;
+    let vhost = call.vhost().map_err(|_| Refusal::bad_request(NO_VHOST))?;
     let mut document = head(call.hall);
     for (name, value) in [
         ("rabbitmq_definition_format", json!("single_virtual_host")),
@@ -202,7 +202,7 @@ fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn upload_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let vhost = call.vhost()?;
+    let vhost = call.target_vhost()?;
     import(&call.administrator(), &uploaded(call)?, Some(&vhost.name), None).map_err(Refusal::bad_request)?;
     Ok(Reply::empty(204))
 }

@@ -2,7 +2,7 @@
 //! permissions.
 
 use crate::access::Asker;
-use crate::call::Call;
+use crate::call::{Call, NO_VHOST};
 use crate::refusal::Refusal;
 use broker::{Broker, ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
 use std::cell::RefCell;
@@ -50,7 +50,7 @@ impl Desk {
             false => broker.connect(asker.user, vhost, outbox.clone()),
         };
         let session = connected.map_err(|refusal| match refusal {
-            OpenRefusal::NoVhost { .. } => Refusal::Missing("vhost_not_found".into()),
+            OpenRefusal::NoVhost { .. } => Refusal::Missing(NO_VHOST.into()),
             OpenRefusal::VhostLimit { .. } | OpenRefusal::UserLimit { .. } => {
                 Refusal::bad_request(refusal.to_string())
             }

@@ -76,8 +76,7 @@ fn limited(call: &Call<'_>, user: &str) -> Option<Value> {
 }
 
 fn put_of_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let vhost = call.view.vhost(call.part("vhost"));
-    let vhost = vhost.ok_or_else(|| Refusal::Missing("vhost_not_found".into()))?;
+    let vhost = call.target_vhost()?;
     put(call, QuotaOf::Vhost(vhost.name.clone()))
 }
 

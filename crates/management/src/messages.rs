@@ -53,6 +53,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
         &body,
         &["properties", "routing_key", "payload", "payload_encoding"],
     )?;
+    call.target_vhost()?;
     exchanges::find(call).map_err(|_| Refusal::Missing("exchange_not_found".into()))?;
     let limits = call.hall.broker.limits();
     let properties = properties(&body, limits)?;

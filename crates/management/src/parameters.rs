@@ -137,8 +137,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let vhost = call.view.vhost(call.part("vhost"));
-    let vhost = vhost.ok_or_else(|| Refusal::Missing("vhost_not_found".into()))?;
+    let vhost = call.target_vhost()?;
     let body = call.json()?;
     let value = needed(&body, "value")?;
     may_change(call)?;

@@ -77,8 +77,7 @@ fn one(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
 
 fn put(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
     let body = call.json()?;
-    let vhost = call.view.vhost(call.part("vhost"));
-    let vhost = vhost.ok_or_else(|| Refusal::Missing("vhost_not_found".into()))?;
+    let vhost = call.target_vhost()?;
     need(&body, &["pattern", "definition"])?;
     let name = call.part("name");
     let known = vhost.policies().get(kind, name).is_some();
