@@ -56,6 +56,32 @@ def test_new_passwords_are_hashed_slowly_if_that_is_said(broker):  # noqa: F811
     login(one, "jane", "another")
 
 
+def test_hashes_of_any_length_are_kept_and_those_of_md5_let_in(broker):  # noqa: F811
+    """As in RabbitMQ, which takes any base64 and looks at its length when somebody logs in."""
+    one = broker().start()
+    make_jane(one)
+    for given, kept in [("AAAA", "AAAA"), (" A AA\nA", "AAAA"), (base64.b64encode(b"x" * 500).decode(),) * 2]:
+        assert call(one, "PUT", "/users/jane", {"password_hash": given, "tags": "management"}) == 204
+        assert get(one, "/users/jane")["password_hash"] == kept
+        with pytest.raises(REFUSED):
+            login(one, "jane", "pass & word")
+    for wrong in ["AA", "AAA!", "A" * 5000]:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            call(one, "PUT", "/users/jane", {"password_hash": wrong, "tags": "management"})
+        assert json.loads(refused.value.read()) == {"error": "bad_request", "reason": ["not_base64", wrong]}
+    salt = b"salt"
+    old = base64.b64encode(salt + hashlib.md5(salt + b"secret").digest()).decode()
+    user = {"name": "jane", "password_hash": old, "hashing_algorithm": "rabbit_password_hashing_md5", "tags": ["management"]}
+    assert call(one, "POST", "/definitions", {"users": [user]}) == 204
+    said(one, "user 'jane' has a password hash by MD5, which is quickly guessed")
+    one.restart()
+    login(one, "jane", "secret")
+    shown = get(one, "/users/jane")
+    assert (shown["password_hash"], shown["hashing_algorithm"]) == (old, "rabbit_password_hashing_md5")
+    with pytest.raises(REFUSED):
+        login(one, "jane", "Secret")
+
+
 def test_slow_hashes_come_along_in_definitions(broker):  # noqa: F811
     one, other = broker(SLOW).start(), broker().start()
     make_jane(one)

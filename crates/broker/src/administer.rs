@@ -78,6 +78,7 @@ impl Broker {
             PasswordHashing::Sha512 => Ok(PasswordHash::sha512([a, b, c, d], password)),
             PasswordHashing::Argon2id => PasswordHash::slow(random, password)
                 .ok_or_else(|| internal("not enough memory to hash a password".into())),
+            PasswordHashing::Md5 => Err(internal("new passwords are not hashed with MD5".into())),
         }
     }
 
@@ -142,6 +143,12 @@ impl<'a> Administrator<'a> {
         password: Option<PasswordHash>,
         tags: Vec<String>,
     ) -> Result<(), Refusal> {
+        if password.as_ref().is_some_and(|hash| hash.algorithm().is_weak()) {
+            tracing::warn!(
+                area = "access",
+                "user '{name}' has a password hash by MD5, which is quickly guessed: set the password anew"
+            );
+        }
         let name: Name = name.into();
         self.change(|reply| Request::PutUser {
             name,

@@ -132,18 +132,19 @@ pub fn hash_of(body: &Map<String, Value>, hash: &str) -> Result<PasswordHash, Re
     let name = text(body, "hashing_algorithm")?.unwrap_or(PasswordHashing::Sha256.name());
     let Some(algorithm) = PasswordHashing::from_name(name) else {
         return Err(Refusal::bad_request(format!(
-            "hashing_algorithm can only be {}, {} or {} in this version",
+            "hashing_algorithm can only be {}, {}, {} or {} in this version",
             PasswordHashing::Sha256.name(),
             PasswordHashing::Sha512.name(),
+            PasswordHashing::Md5.name(),
             PasswordHashing::Argon2id.name()
         )));
     };
     PasswordHash::from_text(algorithm, hash).ok_or_else(|| match algorithm {
-        PasswordHashing::Sha256 | PasswordHashing::Sha512 => Refusal::BadRequest(json!(["not_base64", hash])),
         PasswordHashing::Argon2id => Refusal::bad_request(
             "password_hash is not an Argon2id hash ($argon2id$v=19$m=…,t=…,p=…$salt$hash), or needs more than 64 \
              MiB, 10 passes or 4 lanes",
         ),
+        _ => Refusal::BadRequest(json!(["not_base64", hash])),
     })
 }
 

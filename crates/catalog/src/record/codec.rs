@@ -50,7 +50,8 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
         Record::VhostDeleted { name } => out.tag(tag::VHOST_DELETED).text(name),
         Record::UserPut { name, password, tags } => {
             out.tag(tag::USER_PUT).text(name);
-            out.bytes(password.as_ref().map_or(b"", |hash| hash.as_bytes()));
+            let hash = password.as_ref().map(PasswordHash::to_bytes);
+            out.bytes(hash.as_deref().unwrap_or_default());
             out.number(tags.len() as u64);
             tags.iter().for_each(|tag| out.text(tag));
         }

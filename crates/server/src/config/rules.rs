@@ -440,7 +440,7 @@ pub fn bytes_between(setting: &Setting, least: u64, most: u64) -> Option<u32> {
 }
 
 pub fn password_hashing(config: &mut Config, setting: &Setting) -> Checked {
-    let known = PasswordHashing::from_name(&setting.value);
+    let known = PasswordHashing::from_name(&setting.value).filter(|known| !known.is_weak());
     config.password_hashing = known.ok_or(
         "rabbit_password_hashing_sha256, rabbit_password_hashing_sha512 or leveret_password_hashing_argon2id",
     )?;
