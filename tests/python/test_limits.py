@@ -212,6 +212,21 @@ def test_global_parameters_hold_anything(api, name):
     assert [api.delete(path).status, api.delete(path).status, api.get(path).status] == [204, 404, 404]
 
 
+def test_the_tags_of_the_cluster_are_a_global_parameter_like_others(api):
+    path, seeded = "/global-parameters/cluster_tags", {"name": "cluster_tags", "value": []}
+    shown = lambda: api.get("/overview").json["cluster_tags"]  # noqa: E731
+    assert (api.get(path).json, shown()) == (seeded, {})
+    try:
+        assert api.put(path, {"value": {"region": "eu", "az": 1}}).status == 204
+        assert shown() == {"region": "eu", "az": 1}
+        assert [api.delete(path).status, api.get(path).status, api.delete(path).status] == [204, 404, 404]
+        assert (shown(), "cluster_tags" in {one["name"] for one in api.get("/definitions").json["global_parameters"]}) == ({}, False)
+        assert api.put(path, {"value": []}).status == 201
+    finally:
+        api.put(path, {"value": []})
+    assert seeded in api.get("/global-parameters").json
+
+
 def test_parameters_of_unknown_components_are_refused(api, place):
     path = f"/parameters/zork/{place}/x"
     assert api.put(path, {"value": 5}).json == {"error": "bad_request", "reason": "Validation failed\n\ncomponent zork not found\n"}

@@ -103,7 +103,7 @@ pub use publish::{Prepared, Publisher, Taken};
 pub use recovery::{Losses, QueueLoss};
 pub use repair::repair;
 pub use replies::ReplyAddress;
-pub use rules::CLUSTER_ID;
+pub use rules::{CLUSTER_ID, CLUSTER_TAGS};
 pub use session::{OpenRefusal, Session, User};
 pub use survey::{NodeStatus, QueueTotals};
 pub use topology::Done;

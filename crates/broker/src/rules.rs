@@ -10,6 +10,9 @@ use model::table::Value;
 /// The global parameter that tells clusters apart, whatever they are called.
 pub const CLUSTER_ID: &str = "internal_cluster_id";
 
+/// The global parameter with what operators say about a cluster: names and values.
+pub const CLUSTER_TAGS: &str = "cluster_tags";
+
 impl Broker {
     /// What tells this cluster from all others, as RabbitMQ's `internal_cluster_id`; empty before [`Self::make_cluster_id`].
     pub fn cluster_id(&self) -> String {
@@ -30,6 +33,21 @@ impl Broker {
         let id = Value::LongStr(format!("leveret-cluster-id-{digits}").into());
         self.administrator(crate::THE_NODE)
             .set_global(CLUSTER_ID, Some(id))
+    }
+}
+
+impl Broker {
+    /// Sets the cluster's tags to none if they are not set, as RabbitMQ does at every start. They may be changed and deleted.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn make_cluster_tags(&self) -> Result<(), Refusal> {
+        match self.view().global(CLUSTER_TAGS) {
+            Some(_) => Ok(()),
+            None => self
+                .administrator(crate::THE_NODE)
+                .set_global(CLUSTER_TAGS, Some(Value::Array(Vec::new()))),
+        }
     }
 }
 

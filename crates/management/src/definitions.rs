@@ -376,9 +376,8 @@ impl Import<'_> {
             broker::CLUSTER_ID => Ok(()),
             // It tells of an import into another node.
             name if is_mark(name) => Ok(()),
-            // The name that the configuration gives needs no parameter, and neither do tags that are none.
+            // The name that the configuration gives needs no parameter.
             "cluster_name" if *value == *self.broker.cluster_name() => Ok(()),
-            "cluster_tags" if value.as_array().is_some_and(Vec::is_empty) => Ok(()),
             name if view
                 .global(name)
                 .is_some_and(|known| json::value(known) == *value) =>

@@ -2,6 +2,7 @@
 
 use crate::access::Right;
 use crate::call::{Call, Hall};
+use crate::json as tables;
 use crate::listing::object;
 use crate::message_stats::message_stats;
 use crate::range::Kind;
@@ -9,7 +10,8 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::NODE_CHURN;
-use broker::{ExchangeKind, Vhost};
+
+use broker::{CLUSTER_TAGS, ExchangeKind, Vhost, View};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -149,7 +151,7 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         "product_name": "Leveret",
         "rabbitmq_version": version,
         "cluster_name": call.hall.broker.cluster_name(),
-        "cluster_tags": {},
+        "cluster_tags": cluster_tags(&call.view),
         "node_tags": {},
         "erlang_version": "",
         "erlang_full_version": "",
@@ -177,6 +179,12 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         overview["contexts"] = contexts(call.hall, true);
     }
     Ok(object(&call.query, overview))
+}
+
+/// What operators say about the cluster; nothing if that has no names.
+fn cluster_tags(view: &View) -> Value {
+    let tags = view.global(CLUSTER_TAGS).map(tables::value);
+    tags.filter(Value::is_object).unwrap_or_else(|| json!({}))
 }
 
 fn object_totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {

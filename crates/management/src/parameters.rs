@@ -173,7 +173,7 @@ fn needed<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a Value, Ref
         .ok_or_else(|| Refusal::bad_request(missing_keys(&[name])))
 }
 
-/// Global parameters that were set, but for the cluster's id, which is no definition. RabbitMQ always has `cluster_tags`.
+/// Global parameters that were set, but for the cluster's id, which is no definition.
 pub fn set_globals(view: &View) -> Vec<Value> {
     let mut rows = every_global(view);
     rows.retain(|row| row["name"] != CLUSTER_ID);
@@ -181,11 +181,9 @@ pub fn set_globals(view: &View) -> Vec<Value> {
 }
 
 fn every_global(view: &View) -> Vec<Value> {
-    let row = |name: &str, value: Value| json!({"name": name, "value": value});
-    let tags = view.global("cluster_tags").is_none();
-    let mut rows: Vec<Value> = tags.then(|| row("cluster_tags", json!([]))).into_iter().collect();
-    rows.extend(view.globals().map(|(name, value)| row(name, json::value(value))));
-    rows
+    let rows = view.globals();
+    rows.map(|(name, value)| json!({"name": &**name, "value": json::value(value)}))
+        .collect()
 }
 
 /// The same with the cluster's name, wherever that comes from.

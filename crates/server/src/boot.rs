@@ -93,6 +93,7 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
         broker.create_defaults()?;
     }
     broker.make_cluster_id()?;
+    broker.make_cluster_tags()?;
     broker.declare_event_exchange()?;
     log.publish(&broker)?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;

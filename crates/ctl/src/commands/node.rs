@@ -360,6 +360,16 @@ fn status(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Told(text, status))
 }
 
+/// A line for each tag.
+fn tag_lines(tags: &Value) -> Vec<String> {
+    let tags = tags.as_object().into_iter().flatten();
+    let line = |(name, value): (&String, &Value)| match value.as_str() {
+        Some(text) => format!("{name}: {text}"),
+        None => format!("{name}: {value}"),
+    };
+    tags.map(line).collect()
+}
+
 fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Cluster status of node {} ...", ask.node()));
     let overview = ask.get("/overview")?;
@@ -376,8 +386,12 @@ fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
         format!("Cluster name: {}", text(&overview, "cluster_name")),
         format!("Total CPU cores available cluster-wide: {cores}"),
     ];
+    let tags = tag_lines(&overview["cluster_tags"]);
     let told = [
-        part("Basics", &basics),
+        match tags.as_slice() {
+            [] => part("Basics", &basics),
+            tags => format!("{}\n{}", part("Basics", &basics), part("Cluster Tags", tags)),
+        },
         part("Disk Nodes", &one(name.to_owned())),
         part("Running Nodes", &one(name.to_owned())),
         part(
@@ -401,7 +415,7 @@ fn cluster_status(ask: &Ask<'_>) -> Result<Output, Failure> {
         part("Listeners", &lines),
     ];
     let value = json!({
-        "alarms": [], "cluster_tags": [], "cluster_name": overview["cluster_name"], "cpu_cores": {name: cores},
+        "alarms": [], "cluster_tags": if tags.is_empty() { json!([]) } else { overview["cluster_tags"].clone() }, "cluster_name": overview["cluster_name"], "cpu_cores": {name: cores},
         "disk_nodes": [name], "running_nodes": [name], "partitions": {}, "listeners": {name: listeners},
         "versions": {name: {"rabbitmq_name": overview["product_name"], "rabbitmq_version": version, "erlang_version": ""}},
         "maintenance_status": {name: "not under maintenance"}, "feature_flags": [],
