@@ -146,6 +146,11 @@ fn basic(authorization: &str) -> Option<(String, Vec<u8>)> {
     Some((name.to_owned(), bytes[colon + 1..].to_vec()))
 }
 
+/// The user that credentials name; a token names none that could be told without a look.
+pub fn user_of(authorization: &str) -> Option<String> {
+    basic(authorization).map(|(name, _)| name)
+}
+
 /// A token says itself whose it is.
 fn bearer(authorization: &str) -> Option<(String, Vec<u8>)> {
     let (scheme, token) = authorization.split_once(' ')?;

@@ -1,6 +1,7 @@
 //! One request, as the objects see it: who asks, for what, with which parts of the path.
 
 use crate::arguments::text;
+use crate::guesses::Guesses;
 use crate::history::History;
 use crate::options::Options;
 use crate::query::Query;
@@ -8,6 +9,7 @@ use crate::range::{Ranges, Rates};
 use crate::refusal::Refusal;
 use crate::sampler::Sampler;
 use crate::samples::Samples;
+use crate::unread::Unread;
 use broker::{Administrator, Broker, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
 use hyper::body::Bytes;
@@ -28,6 +30,10 @@ pub struct Hall {
     pub listeners: Arc<Semaphore>,
     /// A seat for each who looks at a firehose.
     pub tracers: Arc<Semaphore>,
+    /// Who has been wrong too often.
+    pub guesses: Guesses,
+    /// What waits to be read.
+    pub unread: Arc<Unread>,
 }
 
 /// A request whose asker may make it.

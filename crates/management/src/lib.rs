@@ -4,7 +4,7 @@
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
 //! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that is asked for.
 //!
-//! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), [`call`]
+//! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), `errand`, `guesses` and `unread` (what a request wants, how often passwords are guessed, what waits to be read), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` tells it), [`origins`] (pages of other sites), `gzip`, then the objects:
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions`,
 //! `health`; `desk` (a
@@ -27,10 +27,12 @@ mod connections;
 mod consumers;
 mod definitions;
 mod desk;
+mod errand;
 mod events;
 mod exchanges;
 mod filter;
 mod grants;
+mod guesses;
 mod gzip;
 mod health;
 mod history;
@@ -38,6 +40,7 @@ mod holds;
 mod import_mark;
 mod json;
 mod limits;
+mod listening;
 mod listing;
 mod log_tail;
 mod login;
@@ -83,6 +86,7 @@ mod times_pages;
 mod timing;
 mod topic_permissions;
 mod trace;
+mod unread;
 mod upkeep;
 mod users;
 mod vhosts;

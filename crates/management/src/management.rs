@@ -3,6 +3,7 @@
 use crate::admin_socket;
 use crate::call::Hall;
 use crate::events;
+use crate::guesses::Guesses;
 use crate::options::{Listener as Named, Options};
 use crate::sampler::Sampler;
 use crate::serve::{Doors, serve};
@@ -50,6 +51,8 @@ impl Management {
             sampler,
             listeners: Arc::new(Semaphore::new(events::LISTENERS)),
             tracers: Arc::new(Semaphore::new(trace::LISTENERS)),
+            guesses: Guesses::default(),
+            unread: Arc::default(),
         });
         let served = Served::start("http", runtime, PATIENCE, |stopped| {
             serve(Doors { http, admin }, hall, stopped)

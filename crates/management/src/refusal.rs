@@ -30,6 +30,10 @@ pub enum Refusal {
     Precondition(String),
     /// 400: the body is larger than the API takes (RabbitMQ 4.3: no 413).
     TooLarge,
+    /// 429: too many wrong logins; this one was not looked at.
+    Guesses,
+    /// 503: the asker has not read what it asked for before.
+    Unread,
     /// 503: the node takes no clients for the time being.
     Suspended,
     /// 500: a defect of this broker.
@@ -70,8 +74,9 @@ impl Refusal {
             Self::NotAllowed => 405,
             Self::Gone(_) => 410,
             Self::Precondition(_) => 412,
+            Self::Guesses => 429,
             Self::Internal(_) => 500,
-            Self::Suspended => 503,
+            Self::Suspended | Self::Unread => 503,
         }
     }
 
@@ -93,6 +98,14 @@ impl Refusal {
             Self::Gone(reason) => body("gone", &reason.as_str().into()),
             Self::Precondition(reason) => body("precondition_failed", &reason.as_str().into()),
             Self::TooLarge => body("bad_request", &"Exceeded HTTP request body size limit".into()),
+            Self::Guesses => body(
+                "too_many_requests",
+                &"too many wrong logins of this user or from this address: try again in ten seconds".into(),
+            ),
+            Self::Unread => body(
+                "service_unavailable",
+                &"answers to earlier requests from this address wait to be read".into(),
+            ),
             Self::Suspended => body(
                 "service_unavailable",
                 &"the node is in maintenance or its listeners are suspended".into(),

@@ -1,32 +1,30 @@
 //! From a socket to a route and back. All that is spawned stands here.
 
-use crate::access::{self, Asker, Peer, Right};
-use crate::audit::Change;
-use crate::call::{Call, Hall};
-use crate::events::{Telling, event};
-use crate::login;
+use crate::access::{Peer, Right};
+use crate::call::Hall;
+use crate::errand::{Errand, Visit};
+use crate::events::Telling;
+use crate::guesses::{Login, Turn};
+use crate::listening::Listening;
 use crate::prefix;
 use crate::query::Query;
-use crate::range::Ranges;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
-use crate::tap::Tap;
-use crate::trace::Wanted;
+use crate::unread::{Room, Watched, Whole};
 use crate::web_socket::{self, Ends};
 use crate::{WebClients, web_ui};
-use broker::{Broker, User};
 use http_body_util::channel::Channel;
-use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http_body_util::{BodyExt, Either, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use listener::{Arrival, Guest, Listener, Socket};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long a client may take to send the head of a request.
@@ -39,13 +37,13 @@ const EVENT_PATIENCE: Duration = Duration::from_secs(30);
 const TRACE_PACE: Duration = Duration::from_secs(1);
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 1024;
-/// How often something is tried again because somebody else was asked about rights: each time they are asked about all that was met.
-const ROUNDS: usize = 16;
+/// How long a login waits for its refusal when too many others stand in line.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Tells that the API stops.
 type Stop = watch::Receiver<bool>;
 /// A body that is whole, or one that grows.
-pub type Body = Either<Full<Bytes>, Channel<Bytes>>;
+pub type Body = Either<Whole, Channel<Bytes>>;
 
 /// The doors of one node; all have the same seats.
 #[derive(Debug)]
@@ -155,7 +153,7 @@ async fn connection(
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
-        .serve_connection(TokioIo::new(socket), service)
+        .serve_connection(TokioIo::new(Watched::new(socket)), service)
         .with_upgrades();
     let mut served = std::pin::pin!(served);
     let outcome = tokio::select! {
@@ -252,34 +250,26 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
         Ok(body) => body,
         Err(refusal) => return response(refusal.into(), &allow),
     };
-    let query = Query::parse(head.uri.query().unwrap_or_default());
-    let (inside, headers) = (hall.clone(), head.headers.clone());
-    let work = move || {
-        let form = (route.path == login::PATH).then(|| login::authorization(&body));
-        let authorization = form.as_deref();
-        let authorization = authorization.or_else(|| text_of(&head.headers, header::AUTHORIZATION));
-        let asker = match right {
-            Right::Anyone => Asker::nobody(),
-            _ => access::identify(&inside.broker, authorization, peer)?,
-        };
-        let (name, change) = (asker.user.name.clone(), Change::of(&head, peer));
-        let errand = Errand {
-            right,
-            handler,
-            parts,
-            query,
-            reads: matches!(head.method, Method::GET | Method::HEAD),
-        };
-        let outcome = errand.run(&inside, asker, &head.headers, &body);
-        if let Some(change) = change {
-            change.write(&name, &outcome);
-        }
-        let mut reply = outcome.unwrap_or_else(Reply::from);
-        reply.squeeze(&head.headers);
-        Ok::<_, Refusal>(reply)
+    let errand = Errand {
+        right,
+        handler,
+        parts,
+        query: Query::parse(head.uri.query().unwrap_or_default()),
+        reads: matches!(head.method, Method::GET | Method::HEAD),
     };
-    let reply = match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => outcome.unwrap_or_else(Reply::from),
+    let headers = head.headers.clone();
+    let visit = Visit::of(head, body, peer, route.path, right, &hall);
+    let counted = match admit_login(&hall, visit.login).await {
+        Ok(counted) => counted,
+        Err(refusal) => return response(refusal.into(), &allow),
+    };
+    let room = match room(&hall, peer, right).await {
+        Ok(room) => room,
+        Err(refusal) => return response(refusal.into(), &allow),
+    };
+    let inside = hall.clone();
+    let reply = match tokio::task::spawn_blocking(move || visit.reply(errand, counted, &inside)).await {
+        Ok(reply) => reply,
         Err(error) => {
             tracing::error!(area = "management", "an HTTP request failed: {error}");
             Refusal::Internal("internal error".into()).into()
@@ -297,80 +287,51 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
             stop,
             &allow,
         ),
-        None => response(reply, &allow),
+        None => response_in(reply, &allow, room),
+    }
+}
+
+/// Waits until it is a login's turn; true if it has been counted as a wrong one by then.
+async fn admit_login(hall: &Hall, login: Option<Login>) -> Result<bool, Refusal> {
+    let turn = login.map(|login| hall.guesses.turn(login, Instant::now()));
+    match turn {
+        None => Ok(false),
+        Some(Turn::After(wait, counted)) => {
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+            Ok(counted)
+        }
+        Some(Turn::Never) => {
+            // Whoever asks again at once is no quicker for it.
+            tokio::time::sleep(LATE).await;
+            Err(Refusal::Guesses)
+        }
+    }
+}
+
+/// Room for an answer. What anyone may ask for is small, and probes ask for it.
+async fn room(hall: &Hall, peer: Peer, right: Right) -> Result<Option<Room>, Refusal> {
+    match peer {
+        Peer::Network(address) if right != Right::Anyone => {
+            let room = hall.unread.room(address.ip()).await;
+            room.map(Some).ok_or(Refusal::Unread)
+        }
+        _ => Ok(None),
     }
 }
 
 /// A request's body, of at most `limit` bytes.
 async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
+    // What is announced needs not be waited for; it is not read, so the connection ends with the answer.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Refusal::TooLarge);
+    }
     match tokio::time::timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
         Ok(Err(_)) | Err(_) => Err(Refusal::bad_request("body not read")),
     }
-}
-
-/// What a request wants done, once it is known who asks.
-struct Errand {
-    right: Right,
-    handler: routes::Handler,
-    parts: Vec<(&'static str, String)>,
-    query: Query,
-    /// It changes nothing, so it may be done again.
-    reads: bool,
-}
-
-impl Errand {
-    fn run(self, hall: &Hall, asker: Asker, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Refusal> {
-        let Asker { user, operator } = asker;
-        let Self {
-            right,
-            handler,
-            parts,
-            query,
-            reads,
-        } = self;
-        let view = hall.broker.view();
-        let mut named = parts.iter();
-        let vhost = named
-            .find(|(name, _)| *name == "vhost")
-            .map(|(_, vhost)| vhost.as_str());
-        let vhost = vhost.map(str::to_owned);
-        let call = Call {
-            hall,
-            user,
-            operator,
-            view,
-            ranges: Ranges::of(&query),
-            query,
-            headers,
-            body,
-            parts,
-        };
-        let act = || {
-            access::check(&call.view, &call.user, right, vhost.as_deref())?;
-            handler(&call)
-        };
-        let mut outcome = act();
-        // Whoever had to be asked about rights has answered: it is tried again, unless it has been done.
-        for _ in 0..ROUNDS {
-            if outcome.is_ok() && !reads || !call.user.has_asked() {
-                break;
-            }
-            outcome = act();
-        }
-        outcome
-    }
-}
-
-/// A listener of events.
-struct Listening {
-    telling: Telling,
-    /// Open from the first turn on, if a firehose is looked at.
-    tap: Option<Tap>,
-    hall: Arc<Hall>,
-    headers: HeaderMap,
-    peer: Peer,
 }
 
 /// Begins an answer that goes on until the listener goes, is too slow, may no longer listen, or the API stops.
@@ -423,80 +384,15 @@ fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
     response.map(|_| Either::Right(body))
 }
 
-impl Listening {
-    /// One turn: what is told, or what is told last.
-    fn turn(&mut self) -> Result<String, String> {
-        let authorization = text_of(&self.headers, header::AUTHORIZATION);
-        let asker = access::identify(&self.hall.broker, authorization, self.peer);
-        match &mut self.telling {
-            Telling::Changes(subscription) => {
-                let (hall, headers) = (&self.hall, &self.headers);
-                subscription.turn(|path, query| {
-                    let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
-                    let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
-                    let errand = Errand {
-                        right,
-                        handler,
-                        parts,
-                        query,
-                        reads: true,
-                    };
-                    errand.run(hall, asker.clone()?, headers, &Bytes::new())
-                })
-            }
-            Telling::Trace(wanted) => {
-                let told = Self::look(&self.hall.broker, asker, wanted, &mut self.tap);
-                told.map_err(|refusal| last_word(&refusal))
-            }
-            Telling::Happenings(happenings) => administrator(&self.hall.broker, asker)
-                .map(|_| happenings.turn())
-                .map_err(|refusal| last_word(&refusal)),
-            Telling::Log(following) => administrator(&self.hall.broker, asker)
-                .map(|_| following.turn(&self.hall.options.log_tail))
-                .map_err(|refusal| last_word(&refusal)),
-        }
-    }
-
-    /// What has passed through a virtual host, if whoever asks is an administrator still.
-    fn look(
-        broker: &Arc<Broker>,
-        asker: Result<Asker, Refusal>,
-        wanted: &Wanted,
-        tap: &mut Option<Tap>,
-    ) -> Result<String, Refusal> {
-        let user = administrator(broker, asker)?;
-        let tap = match tap {
-            Some(tap) => tap,
-            None => tap.insert(Tap::open(broker, user, wanted.clone())?),
-        };
-        tap.turn()
-    }
-}
-
-/// Whoever listens, if they are an administrator still.
-fn administrator(broker: &Broker, asker: Result<Asker, Refusal>) -> Result<User, Refusal> {
-    let user = asker?.user;
-    access::check(&broker.view(), &user, Right::Administrator, None)?;
-    Ok(user)
-}
-
-/// What a listener is told before an answer ends that went on.
-fn last_word(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Credentials | Refusal::Anonymous => event("expired", "{}"),
-        other => event("refused", &other.body().unwrap_or_default().to_string()),
-    }
-}
-
-fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name)?.to_str().ok()
-}
-
 fn response(reply: Reply, allow: &str) -> Response<Body> {
+    response_in(reply, allow, None)
+}
+
+/// The same, in the room that it takes until it is read.
+fn response_in(reply: Reply, allow: &str, room: Option<Room>) -> Response<Body> {
     let content_type = reply.body.as_ref().map(|_| reply.content_type);
-    let mut response = Response::new(Either::Left(Full::new(Bytes::from(
-        reply.body.unwrap_or_default(),
-    ))));
+    let body = Whole::new(reply.body.unwrap_or_default(), room);
+    let mut response = Response::new(Either::Left(body));
     *response.status_mut() = hyper::StatusCode::from_u16(reply.status).unwrap_or_default();
     let headers = response.headers_mut();
     let mut set = |name: HeaderName, value: &str| {

@@ -3,9 +3,10 @@
 
 use crate::refusal::Refusal;
 use crate::serve::Body;
+use crate::unread::{Watched, Whole};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http_body_util::{Either, Full};
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::upgrade::{OnUpgrade, Parts};
@@ -61,7 +62,7 @@ pub fn open(request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
             "Sec-WebSocket-Key is to be 16 bytes in base64",
         ));
     };
-    let mut response = Response::new(Either::Left(Full::default()));
+    let mut response = Response::new(Either::Left(Whole::default()));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let answer = response.headers_mut();
     answer.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
@@ -75,9 +76,9 @@ pub fn open(request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
 
 /// The socket, once the answer has gone out. `None` if the client has gone.
 pub async fn guest(upgrade: OnUpgrade, ends: Ends) -> Option<Guest> {
-    let Parts { io, read_buf, .. } = upgrade.await.ok()?.downcast::<TokioIo<Socket>>().ok()?;
+    let Parts { io, read_buf, .. } = upgrade.await.ok()?.downcast::<TokioIo<Watched<Socket>>>().ok()?;
     Some(Guest {
-        socket: Socket::Web(Box::new(Web::new(io.into_inner(), &read_buf))),
+        socket: Socket::Web(Box::new(Web::new(io.into_inner().into_inner(), &read_buf))),
         peer: ends.peer,
         local: ends.local,
         security: ends.security,

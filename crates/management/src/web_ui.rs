@@ -1,6 +1,6 @@
 //! The pages of the web UI: files that are part of the binary, in the forms that browsers accept.
 
-use http_body_util::Full;
+use crate::unread::Whole;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
@@ -27,14 +27,14 @@ const WITHOUT: &str = "This leveret was built without its web UI (`make build` b
                        The HTTP API is at /api, for example /api/overview.\n";
 
 /// Answers a request for a page. `None` if the path belongs to the API.
-pub fn answer(method: &Method, path: &str, asked: &HeaderMap) -> Option<Response<Full<Bytes>>> {
+pub fn answer(method: &Method, path: &str, asked: &HeaderMap) -> Option<Response<Whole>> {
     if path == "/api" || path.starts_with("/api/") {
         return None;
     }
     Some(serve(FILES, method, path, asked))
 }
 
-fn serve(files: &[File], method: &Method, path: &str, asked: &HeaderMap) -> Response<Full<Bytes>> {
+fn serve(files: &[File], method: &Method, path: &str, asked: &HeaderMap) -> Response<Whole> {
     if method != Method::GET && method != Method::HEAD {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "Pages are only read.\n");
         set(&mut response, header::ALLOW, "GET, HEAD");
@@ -55,9 +55,9 @@ fn serve(files: &[File], method: &Method, path: &str, asked: &HeaderMap) -> Resp
         .any(|tag| tag.trim().trim_start_matches("W/") == file.tag);
     let (encoding, body) = file.form(value(asked, header::ACCEPT_ENCODING));
     let mut response = if known {
-        Response::new(Full::default())
+        Response::new(Whole::default())
     } else {
-        Response::new(Full::new(Bytes::from_static(body)))
+        Response::new(Whole::new(Bytes::from_static(body), None))
     };
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -96,15 +96,15 @@ impl File {
     }
 }
 
-fn text(status: StatusCode, words: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(words.as_bytes())));
+fn text(status: StatusCode, words: &'static str) -> Response<Whole> {
+    let mut response = Response::new(Whole::new(Bytes::from_static(words.as_bytes()), None));
     *response.status_mut() = status;
     set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
     set(&mut response, header::CACHE_CONTROL, "no-cache");
     guarded(response)
 }
 
-fn guarded(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+fn guarded(mut response: Response<Whole>) -> Response<Whole> {
     set(&mut response, header::CONTENT_SECURITY_POLICY, POLICY);
     set(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(&mut response, header::X_FRAME_OPTIONS, "DENY");
@@ -112,7 +112,7 @@ fn guarded(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     response
 }
 
-fn set(response: &mut Response<Full<Bytes>>, name: HeaderName, value: &'static str) {
+fn set(response: &mut Response<Whole>, name: HeaderName, value: &'static str) {
     response
         .headers_mut()
         .insert(name, HeaderValue::from_static(value));
@@ -156,7 +156,7 @@ mod tests {
         },
     ];
 
-    fn ask(path: &str, headers: &[(HeaderName, &'static str)]) -> Response<Full<Bytes>> {
+    fn ask(path: &str, headers: &[(HeaderName, &'static str)]) -> Response<Whole> {
         let mut asked = HeaderMap::new();
         for (name, value) in headers {
             asked.insert(name, HeaderValue::from_static(value));

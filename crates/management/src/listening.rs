@@ -1,0 +1,93 @@
+//! A listener of events: what it is told at each turn, as long as it may be told.
+
+use crate::access::{self, Asker, Peer, Right};
+use crate::call::Hall;
+use crate::errand::{Errand, text_of};
+use crate::events::{Telling, event};
+use crate::refusal::Refusal;
+use crate::routes;
+use crate::tap::Tap;
+use crate::trace::Wanted;
+use broker::{Broker, User};
+use hyper::body::Bytes;
+use hyper::header::{self, HeaderMap};
+use std::sync::Arc;
+
+/// A listener of events.
+pub struct Listening {
+    /// What it wants to know.
+    pub telling: Telling,
+    /// Open from the first turn on, if a firehose is looked at.
+    pub tap: Option<Tap>,
+    /// The hall.
+    pub hall: Arc<Hall>,
+    /// What it asked with.
+    pub headers: HeaderMap,
+    /// Where it is.
+    pub peer: Peer,
+}
+
+impl Listening {
+    /// One turn: what is told, or what is told last.
+    pub fn turn(&mut self) -> Result<String, String> {
+        let authorization = text_of(&self.headers, header::AUTHORIZATION);
+        let asker = access::identify(&self.hall.broker, authorization, self.peer);
+        match &mut self.telling {
+            Telling::Changes(subscription) => {
+                let (hall, headers) = (&self.hall, &self.headers);
+                subscription.turn(|path, query| {
+                    let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
+                    let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
+                    let errand = Errand {
+                        right,
+                        handler,
+                        parts,
+                        query,
+                        reads: true,
+                    };
+                    errand.run(hall, asker.clone()?, headers, &Bytes::new())
+                })
+            }
+            Telling::Trace(wanted) => {
+                let told = Self::look(&self.hall.broker, asker, wanted, &mut self.tap);
+                told.map_err(|refusal| last_word(&refusal))
+            }
+            Telling::Happenings(happenings) => administrator(&self.hall.broker, asker)
+                .map(|_| happenings.turn())
+                .map_err(|refusal| last_word(&refusal)),
+            Telling::Log(following) => administrator(&self.hall.broker, asker)
+                .map(|_| following.turn(&self.hall.options.log_tail))
+                .map_err(|refusal| last_word(&refusal)),
+        }
+    }
+
+    /// What has passed through a virtual host, if whoever asks is an administrator still.
+    fn look(
+        broker: &Arc<Broker>,
+        asker: Result<Asker, Refusal>,
+        wanted: &Wanted,
+        tap: &mut Option<Tap>,
+    ) -> Result<String, Refusal> {
+        let user = administrator(broker, asker)?;
+        let tap = match tap {
+            Some(tap) => tap,
+            None => tap.insert(Tap::open(broker, user, wanted.clone())?),
+        };
+        tap.turn()
+    }
+}
+
+/// Whoever listens, if they are an administrator still.
+fn administrator(broker: &Broker, asker: Result<Asker, Refusal>) -> Result<User, Refusal> {
+    let user = asker?.user;
+    access::check(&broker.view(), &user, Right::Administrator, None)?;
+    Ok(user)
+}
+
+/// What a listener is told before an answer ends that went on.
+fn last_word(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Credentials | Refusal::Anonymous => event("expired", "{}"),
+        other => event("refused", &other.body().unwrap_or_default().to_string()),
+    }
+}
