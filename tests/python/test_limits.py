@@ -1,6 +1,8 @@
 """Limits of users and virtual hosts, parameters, topic permissions, what is said about virtual hosts: RabbitMQ's words and codes."""
 
+import os
 import time
+import urllib.request
 
 import pika
 import pytest
@@ -254,6 +256,8 @@ def test_the_cluster_is_renamed(api):
     try:
         assert api.put("/cluster-name", {"name": "another"}).status == 204
         assert api.get("/cluster-name").json == {"name": "another"}
+        with urllib.request.urlopen(f"http://{os.environ['AMQP_HOST']}:{os.environ['METRICS_PORT']}/metrics", timeout=30) as page:
+            assert 'rabbitmq_cluster="another"' in page.read().decode()
         assert {"name": "cluster_name", "value": "another"} in api.get("/global-parameters").json
         assert api.put("/cluster-name", {}).json["reason"] == "[{key_missing,name}]"
     finally:

@@ -31,6 +31,11 @@ pub struct User {
 }
 
 impl User {
+    /// True if the catalog says what they may do, not another authority.
+    pub fn is_internal(&self) -> bool {
+        self.rights.is_none()
+    }
+
     /// A user of the catalog without tags.
     pub fn named(name: impl Into<Arc<str>>) -> Self {
         Self {

@@ -32,7 +32,7 @@ fn log_in(call: &Call<'_>) -> Result<Reply, Refusal> {
     let authorization = authorization(call.body);
     let (_, value) = authorization.split_once(' ').unwrap_or_default();
     Ok(Reply::json(&json!({
-        "user": {"name": &*call.user.name, "tags": call.user.tags, "is_internal_user": true},
+        "user": {"name": &*call.user.name, "tags": call.user.tags, "is_internal_user": call.user.is_internal()},
         "token": {"type": "basic", "value": value},
     })))
 }

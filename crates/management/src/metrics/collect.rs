@@ -25,8 +25,6 @@ pub struct Collector<'a> {
 pub struct Identity {
     /// Such as `rabbit@host`.
     pub node: String,
-    /// The cluster's.
-    pub cluster: String,
     /// The version of RabbitMQ whose behaviour clients may expect.
     pub rabbitmq_version: String,
     /// When it started, in seconds since 1970.
@@ -107,7 +105,7 @@ impl<'a> Collector<'a> {
         self.page.labelled(
             &labels(&[
                 ("rabbitmq_node", &identity.node),
-                ("rabbitmq_cluster", &identity.cluster),
+                ("rabbitmq_cluster", &self.broker.cluster_name()),
                 ("rabbitmq_cluster_permanent_id", &self.broker.cluster_id()),
                 ("rabbitmq_endpoint", self.wanted.endpoint.name()),
             ]),

@@ -73,7 +73,6 @@ impl Metrics {
         let shared = Arc::new(Shared {
             identity: Identity {
                 node: options.node,
-                cluster: broker.cluster_name().to_owned(),
                 rabbitmq_version: options.rabbitmq_version,
                 started: started(broker.status().uptime_ms),
             },
