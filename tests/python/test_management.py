@@ -313,3 +313,21 @@ def test_a_node_says_what_its_memory_is_used_for_if_it_is_asked(api):
     assert not {"memory", "binary"} & set(api.get(f"/nodes/{node}").json)
     asked = api.get(f"/nodes/{node}?memory=true&binary=true").json
     assert asked["memory"]["total"]["rss"] > 0 and "queue_procs" in asked["memory"] and "queue_procs" in asked["binary"]
+
+
+def test_feature_flags_have_rabbitmqs_names(api):
+    flags = {flag["name"]: flag["state"] for flag in api.get("/feature-flags").json}
+    assert {flags[name] for name in ["rabbitmq_4.0.0", "rabbitmq_4.3.0", "khepri_db", "detailed_queues_endpoint"]} == {"enabled"}
+    assert api.put("/feature-flags/khepri_db/enable", {}).status == 204
+    refused = api.put("/feature-flags/zork/enable", {})
+    assert (refused.status, refused.json["reason"]) == (400, "unsupported")
+    phases = {feature["name"]: feature["deprecation_phase"] for feature in api.get("/deprecated-features").json}
+    assert phases["transient_nonexcl_queues"] == "permitted_by_default" and phases["classic_queue_mirroring"] == "removed"
+    assert api.get("/deprecated-features/used").json == []
+
+
+@pytest.mark.leveret_only("RabbitMQ has quorum queues and streams")
+def test_feature_flags_of_what_is_not_built_are_unavailable(api):
+    flags = {flag["name"]: flag["state"] for flag in api.get("/feature-flags").json}
+    assert (flags["quorum_queue"], flags["stream_queue"]) == ("unavailable", "unavailable")
+    assert api.put("/feature-flags/quorum_queue/enable", {}).status == 400

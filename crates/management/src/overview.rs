@@ -33,18 +33,6 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("GET", Right::Management, none)],
     },
     Route {
-        path: "/feature-flags",
-        verbs: &[("GET", Right::Management, none)],
-    },
-    Route {
-        path: "/deprecated-features",
-        verbs: &[("GET", Right::Management, none)],
-    },
-    Route {
-        path: "/deprecated-features/used",
-        verbs: &[("GET", Right::Management, none)],
-    },
-    Route {
         path: "/rebalance/queues",
         verbs: &[("POST", Right::Administrator, rebalance)],
     },
@@ -120,7 +108,7 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
 fn whoami(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (name, tags) = (&*call.user.name, &call.user.tags);
     Ok(Reply::json(
-        &json!({"name": name, "tags": tags, "is_internal_user": true}),
+        &json!({"name": name, "tags": tags, "is_internal_user": call.user.is_internal()}),
     ))
 }
 

@@ -7,8 +7,8 @@ use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
     alarms, bindings, browsing, channels, configuration, connections, consumers, definitions, events,
-    exchanges, health, limits, log_tail, login, messages, moving, network, nodes, openapi, overheard,
-    overview, parameters, permissions, policies, process, queues, quorum, single, times_pages,
+    exchanges, feature_flags, health, limits, log_tail, login, messages, moving, network, nodes, openapi,
+    overheard, overview, parameters, permissions, policies, process, queues, quorum, single, times_pages,
     topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
@@ -27,6 +27,7 @@ pub struct Route {
 /// All paths, by object.
 pub const ROUTES: &[&[Route]] = &[
     overview::ROUTES,
+    feature_flags::ROUTES,
     nodes::ROUTES,
     vhosts::ROUTES,
     users::ROUTES,

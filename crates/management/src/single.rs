@@ -14,10 +14,6 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("POST", Right::Administrator, start)],
     },
     Route {
-        path: "/feature-flags/:name/enable",
-        verbs: &[("PUT", Right::Administrator, enable)],
-    },
-    Route {
         path: "/queues/:vhost/:name/actions",
         verbs: &[("POST", Right::Administrator, act)],
     },
@@ -35,11 +31,6 @@ fn start(call: &Call<'_>) -> Result<Reply, Refusal> {
             "Request to node {node} failed with {{no_such_vhost,<<{vhost:?}>>}}"
         ))),
     }
-}
-
-/// There are no feature flags: each is one that this version does not support, as RabbitMQ says of those it does not know.
-fn enable(_: &Call<'_>) -> Result<Reply, Refusal> {
-    Err(Refusal::bad_request("unsupported"))
 }
 
 /// RabbitMQ 4 knows no action: those of mirrored queues are gone.
