@@ -151,6 +151,11 @@ pub fn user_of(authorization: &str) -> Option<String> {
     basic(authorization).map(|(name, _)| name)
 }
 
+/// True if these credentials are a token.
+pub fn is_token(authorization: &str) -> bool {
+    bearer(authorization).is_some()
+}
+
 /// A token says itself whose it is.
 fn bearer(authorization: &str) -> Option<(String, Vec<u8>)> {
     let (scheme, token) = authorization.split_once(' ')?;

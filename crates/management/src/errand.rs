@@ -54,10 +54,19 @@ impl Visit {
         }
     }
 
+    /// True if no password would be looked at: there is a token, or whoever asks is on the machine and operates the node.
+    fn may_be_believed(&self) -> bool {
+        let text = self.authorization.as_deref();
+        matches!(self.peer, Peer::Operator) || text.is_some_and(access::is_token)
+    }
+
     /// Finds out who asks, and does what they want. `counted` if the login counts as a wrong one already.
     pub fn reply(self, errand: Errand, counted: bool, hall: &Hall) -> Reply {
         let asker = match self.right {
             Right::Anyone => Ok(Asker::nobody()),
+            _ if hall.options.disable_basic_auth && !self.may_be_believed() => {
+                Err(Refusal::not_authorised("HTTP access denied: basic auth disabled"))
+            }
             _ => access::identify(&hall.broker, self.authorization.as_deref(), self.peer),
         };
         if let Some(login) = self.login {

@@ -36,6 +36,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// Where the log goes.
     pub log_files: Vec<String>,
+    /// Nobody comes in by a password on a network; tokens do (`management.disable_basic_auth`).
+    pub disable_basic_auth: bool,
     /// How `/api/overview` should answer when it is asked for nothing special: without counts of messages.
     pub disable_stats: bool,
     /// Lists of queues have their counts even so.
@@ -99,6 +101,7 @@ impl Options {
             config_files: Vec::new(),
             data_dir: PathBuf::new(),
             log_files: Vec::new(),
+            disable_basic_auth: false,
             disable_stats: false,
             enable_queue_totals: false,
             total_memory: u64::MAX,

@@ -370,6 +370,7 @@ fn management_options(
         config_files: config.files.clone(),
         data_dir: std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone()),
         log_files: config.log.files(&config.data_dir),
+        disable_basic_auth: settings.disable_basic_auth,
         disable_stats: settings.disable_stats,
         enable_queue_totals: settings.enable_queue_totals,
         total_memory: total_memory(config),

@@ -133,6 +133,8 @@ pub struct ManagementOptions {
     pub origins: management::Origins,
     /// `management.path_prefix`: empty, or it begins with a slash and doesn't end with one.
     pub path_prefix: String,
+    /// `management.disable_basic_auth`.
+    pub disable_basic_auth: bool,
     /// `management.disable_stats`.
     pub disable_stats: bool,
     /// `management.enable_queue_totals`.
@@ -147,6 +149,7 @@ impl Default for ManagementOptions {
             origins: management::Origins::default(),
             web_socket: true,
             path_prefix: String::new(),
+            disable_basic_auth: false,
             disable_stats: false,
             enable_queue_totals: false,
         }

@@ -81,6 +81,10 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("management.cors.allow_origins.*", Sets(management::allow_origin)),
     ("management.web_socket", Sets(management::web_socket)),
     ("management.cors.max_age", Sets(management::origins_max_age)),
+    (
+        "management.disable_basic_auth",
+        Sets(management::disable_basic_auth),
+    ),
     ("management.disable_stats", Sets(management::disable_stats)),
     ("management.enable_queue_totals", Sets(management::queue_totals)),
     (

@@ -35,6 +35,11 @@ pub fn path_prefix(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+pub fn disable_basic_auth(config: &mut Config, setting: &Setting) -> Checked {
+    config.management.disable_basic_auth = boolean(setting)?;
+    Ok(())
+}
+
 pub fn disable_stats(config: &mut Config, setting: &Setting) -> Checked {
     config.management.disable_stats = boolean(setting)?;
     Ok(())
