@@ -183,7 +183,8 @@ class Matrix:
             self.meet(row, column)
         path = self.path(row, column)
         body = row.body and row.body.replace("{cluster}", self.names["cluster"])
-        asker = {"nobody": None, "wrong": "guest:wrong"}.get(column, f"{self.user(column)}:role")
+        # Somebody else each time: whoever is wrong too often has to wait.
+        asker = {"nobody": None, "wrong": f"wrong{row.path}:wrong".replace("{", "")}.get(column, f"{self.user(column)}:role")
         status, text = self.web.ask(asker, row.verb, path, body)
         if row.changes and status < 300:
             self.settle(row, column)

@@ -3,13 +3,14 @@
 //! Every call returns when the change is durable, so it may take as long as a sync does.
 
 use crate::broker::Broker;
+use crate::draft::Draft;
 use catalog::{
-    DeclareExchange, DeclareQueue, Destination, Name, PasswordHash, PasswordHashing, Refusal, Request,
+    DeclareExchange, DeclareQueue, Destination, Name, PasswordHash, PasswordHashing, Refusal, Request, View,
     WantedBinding,
 };
 use model::ConnectionId;
 use model::table::Table;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a user may do in a virtual host, as regular expressions on names of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Administrator<'a> {
     name: Arc<str>,
     /// Nothing is synced until the asker says so.
     in_bulk: bool,
+    /// Everything is only tried, on this.
+    draft: Option<&'a Mutex<Draft>>,
 }
 
 impl Broker {
@@ -53,6 +56,7 @@ impl Broker {
             broker: self,
             name: name.into(),
             in_bulk: false,
+            draft: None,
         }
     }
 
@@ -100,7 +104,38 @@ impl<'a> Administrator<'a> {
             broker: self.broker,
             name: self.name.clone(),
             in_bulk: true,
+            draft: self.draft,
         }
+    }
+
+    /// The same, who only tries what they do, on a draft.
+    pub(crate) fn on<'d>(&self, draft: &'d Mutex<Draft>) -> Administrator<'d>
+    where
+        'a: 'd,
+    {
+        Administrator {
+            broker: self.broker,
+            name: self.name.clone(),
+            in_bulk: true,
+            draft: Some(draft),
+        }
+    }
+
+    /// What exists for them: with what they have only tried.
+    pub fn view(&self) -> Arc<View> {
+        match self.draft {
+            None => self.broker.view(),
+            Some(draft) => Arc::new(draft.lock().unwrap_or_else(PoisonError::into_inner).view()),
+        }
+    }
+
+    /// True if what they do changes something at once.
+    pub(crate) fn is_real(&self) -> bool {
+        self.draft.is_none()
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// Where they change it.
@@ -124,6 +159,9 @@ impl<'a> Administrator<'a> {
     pub fn delete_vhost(&self, vhost: &str) -> Result<(), Refusal> {
         let name: Name = vhost.into();
         self.change(|reply| Request::DeleteVhost { name, reply })?;
+        if !self.is_real() {
+            return Ok(());
+        }
         self.broker.topology().forget_policies(vhost);
         self.broker
             .close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
@@ -143,11 +181,9 @@ impl<'a> Administrator<'a> {
         password: Option<PasswordHash>,
         tags: Vec<String>,
     ) -> Result<(), Refusal> {
-        if password.as_ref().is_some_and(|hash| hash.algorithm().is_weak()) {
-            tracing::warn!(
-                area = "access",
-                "user '{name}' has a password hash by MD5, which is quickly guessed: set the password anew"
-            );
+        let is_weak = password.as_ref().is_some_and(|hash| hash.algorithm().is_weak());
+        if is_weak && self.is_real() {
+            Self::warn_of_weakness(name);
         }
         let name: Name = name.into();
         self.change(|reply| Request::PutUser {
@@ -165,6 +201,9 @@ impl<'a> Administrator<'a> {
     pub fn delete_user(&self, user: &str) -> Result<(), Refusal> {
         let name: Name = user.into();
         self.change(|reply| Request::DeleteUser { name, reply })?;
+        if !self.is_real() {
+            return Ok(());
+        }
         self.broker
             .close_sessions(&format!("user '{user}' is deleted"), |session| {
                 *session.user().name == *user
@@ -213,7 +252,7 @@ impl<'a> Administrator<'a> {
             declare,
             reply,
         };
-        self.broker.topology().decide_by(&self.name, request).map(|_| ())
+        self.decide(request)
     }
 
     /// Declares a queue without asking for permissions. Durable after [`Broker::make_durable`].
@@ -234,7 +273,7 @@ impl<'a> Administrator<'a> {
             unique: [0; 16],
             reply,
         };
-        self.broker.topology().decide_by(&self.name, request).map(|_| ())
+        self.decide(request)
     }
 
     /// Binds without asking for permissions. Durable after [`Broker::make_durable`].
@@ -262,11 +301,29 @@ impl<'a> Administrator<'a> {
             binding,
             reply,
         };
-        self.broker.topology().decide_by(&self.name, request).map(|_| ())
+        self.decide(request)
+    }
+
+    pub(crate) fn warn_of_weakness(user: &str) {
+        tracing::warn!(
+            area = "access",
+            "user '{user}' has a password hash by MD5, which is quickly guessed: set the password anew"
+        );
+    }
+
+    fn decide(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
+        match self.draft {
+            None => self.broker.topology().decide_by(&self.name, request)?.value,
+            Some(draft) => {
+                let mut draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
+                draft.try_out(request(0))?
+            }
+        };
+        Ok(())
     }
 
     pub(crate) fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
-        self.broker.topology().decide_by(&self.name, request)?;
+        self.decide(request)?;
         match self.in_bulk {
             true => Ok(()),
             false => self.broker.make_durable(),

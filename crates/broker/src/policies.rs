@@ -24,7 +24,9 @@ impl Administrator<'_> {
             policy,
             reply,
         })?;
-        self.broker().topology().follow_policies(vhost);
+        if self.is_real() {
+            self.broker().topology().follow_policies(vhost);
+        }
         Ok(())
     }
 

@@ -79,7 +79,15 @@ impl Administrator<'_> {
     pub fn set_limits(&self, of: QuotaOf, limits: Vec<(String, Option<i64>)>) -> Result<(), Refusal> {
         let whose = of.clone();
         self.change(|reply| Request::SetLimits { of, limits, reply })?;
-        match &whose {
+        if self.is_real() {
+            self.follow_limits(&whose);
+        }
+        Ok(())
+    }
+
+    /// Holds those who are there already to the limits of a user or a virtual host.
+    pub(crate) fn follow_limits(&self, of: &QuotaOf) {
+        match of {
             QuotaOf::User(name) => self
                 .broker()
                 .tallies(true)
@@ -89,7 +97,6 @@ impl Administrator<'_> {
                 view.vhost(name).map(|vhost| *vhost.quota()).unwrap_or_default()
             }),
         }
-        Ok(())
     }
 
     /// Sets a global parameter, or takes it away.

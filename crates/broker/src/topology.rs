@@ -38,6 +38,9 @@ pub use queue_settings::queue_settings;
 /// How many facts a snapshot of the catalog writes at a time: some hundred kilobytes, during which others wait.
 const SNAPSHOT_PART: usize = 1000;
 
+/// How many changes that belong together go to the log as one batch.
+const BATCH: usize = 1000;
+
 /// How many bindings of a queue are taken away at a time.
 const BINDINGS_PART: usize = 64;
 
@@ -205,6 +208,48 @@ impl Topology {
                 reason: "the catalog gave no answer".into(),
             }),
         }
+    }
+
+    /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them without the others,
+    /// and nobody asks in between. False if it was a copy of what exists no more: then nothing has changed.
+    ///
+    /// # Errors
+    /// One is refused although the copy took it, which is a defect; those before it are in force.
+    pub fn enact(
+        &self,
+        actor: &Arc<str>,
+        generation: u64,
+        requests: Vec<Request<u64>>,
+    ) -> Result<bool, Refusal> {
+        let broker = self.node.broker().upgrade().filter(|broker| broker.is_watched());
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        if host.machine.view().generation() != generation {
+            return Ok(false);
+        }
+        let watch = broker
+            .as_ref()
+            .map(|_| Watch::new(self.view(), Some(actor.clone())));
+        host.journal.begin(None, watch);
+        let (mut refused, mut gone, mut left) = (Ok(true), Vec::new(), requests.into_iter().peekable());
+        while left.peek().is_some() && refused.is_ok() {
+            for request in left.by_ref().take(BATCH) {
+                host.handle(self.node.now(), request);
+            }
+            host.commit(|effect, journal| match effect {
+                Effect::Reply(_, Err(refusal)) => refused = Err(refusal),
+                effect => gone.extend(self.carry_out(effect, journal)),
+            });
+        }
+        let (_, watch) = host.journal.end();
+        let old = self.publish(host.machine.view());
+        drop(host);
+        drop(old);
+        if let (Some(broker), Some(watch)) = (broker, watch) {
+            let happenings = watch.into_happenings();
+            happenings.into_iter().for_each(|it| broker.happened(|| it));
+        }
+        gone.into_iter().for_each(|queue| self.drop_queue(&queue));
+        refused
     }
 
     /// Does what the catalog ordered. Returns a queue that ends.

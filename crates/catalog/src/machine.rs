@@ -57,6 +57,22 @@ impl<R> Catalog<R> {
         }
     }
 
+    /// One in which this exists already: a copy, to try requests on.
+    pub fn of(view: View) -> Self {
+        let mut copy = Self::new();
+        for queue in view.vhosts().flat_map(|vhost| vhost.queues()) {
+            copy.queues
+                .insert(queue.id, (queue.vhost.clone(), queue.name.clone()));
+            if let Some(owner) = queue.owner {
+                copy.exclusive.entry(owner).or_default().insert(queue.id);
+            }
+            copy.next_queue = copy.next_queue.max(queue.id.0 + 1);
+        }
+        copy.reserved = copy.next_queue;
+        copy.view = view;
+        copy
+    }
+
     /// What exists now; shares everything with the machine until that changes.
     pub fn view(&self) -> View {
         self.view.clone()

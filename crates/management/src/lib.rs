@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), `errand`, `guesses` and `unread` (what a request wants, how often passwords are guessed, what waits to be read), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` tells it), [`origins`] (pages of other sites), `gzip`, then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions`,
+//! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions` (with `import`, `import_report`, `existing` and `unsupported`),
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
 //! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it, `timing` and `times` keep how long messages took, `why` and `holds` what holds them up; `events` tells what a page looks at as it changes; `alarms` what blocks publishers, `log_tail` has the last lines of the log, `overheard` tells what happens and what is logged as it goes on, `network` where the machine has addresses and by which certificates the doors are known, `configuration` what is in force; `metrics` is
@@ -30,6 +30,8 @@ mod desk;
 mod errand;
 mod events;
 mod exchanges;
+mod existing;
+mod feature_flags;
 mod filter;
 mod grants;
 mod guesses;
@@ -37,7 +39,9 @@ mod gzip;
 mod health;
 mod history;
 mod holds;
+mod import;
 mod import_mark;
+mod import_report;
 mod json;
 mod limits;
 mod listening;
@@ -87,6 +91,7 @@ mod timing;
 mod topic_permissions;
 mod trace;
 mod unread;
+mod unsupported;
 mod upkeep;
 mod users;
 mod vhosts;
@@ -95,7 +100,7 @@ mod web_ui;
 mod why;
 
 pub use configuration::SettingInForce;
-pub use definitions::import;
+pub use import::{Asked, ImportOptions, Unimported, import};
 pub use import_mark::{imported_mark, set_imported_mark};
 pub use listener::StartError;
 pub use log_tail::{Line as LogLine, LogTail};

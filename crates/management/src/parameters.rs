@@ -114,7 +114,7 @@ pub fn make(
 
 /// Replaces the limits of a virtual host.
 fn put_limits(by: &Administrator<'_>, vhost: &str, members: &Map<String, Value>) -> Result<(), Refusal> {
-    let view = by.broker().view();
+    let view = by.view();
     let known = view.vhost(vhost).ok_or(Refusal::NotFound)?;
     limits::replace(by, QuotaOf::Vhost(known.name.clone()), members)
 }

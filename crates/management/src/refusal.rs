@@ -10,6 +10,8 @@ pub enum Refusal {
     BadRequest(Value),
     /// 400 with an error name of its own.
     Invalid(&'static str, String),
+    /// 400: definitions of which nothing is imported, with a report on all that is refused.
+    Unimported(String, Box<Value>),
     /// 401 without a body: nobody said who asks.
     Anonymous,
     /// 401: the credentials are wrong. RabbitMQ writes this one with a z.
@@ -67,7 +69,7 @@ impl Refusal {
     /// HTTP's status code.
     pub fn status(&self) -> u16 {
         match self {
-            Self::BadRequest(_) | Self::Invalid(..) | Self::TooLarge => 400,
+            Self::BadRequest(_) | Self::Invalid(..) | Self::Unimported(..) | Self::TooLarge => 400,
             Self::Anonymous | Self::Credentials | Self::NotAuthorised(_) => 401,
             Self::Foreign => 403,
             Self::NotFound | Self::Missing(_) => 404,
@@ -86,6 +88,9 @@ impl Refusal {
         match self {
             Self::BadRequest(reason) => body("bad_request", reason),
             Self::Invalid(error, reason) => body(error, &reason.as_str().into()),
+            Self::Unimported(reason, report) => {
+                Some(json!({"error": "bad_request", "reason": reason, "report": report}))
+            }
             Self::Anonymous | Self::NotAllowed => None,
             Self::Credentials => body("not_authorized", &"Not_Authorized".into()),
             Self::NotAuthorised(reason) => body("not_authorised", &reason.as_str().into()),

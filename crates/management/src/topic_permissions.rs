@@ -96,7 +96,7 @@ pub fn make(
 ) -> Result<(), Refusal> {
     let [exchange, write, read] = needed_texts(body, ["exchange", "write", "read"])?;
     let exchange = real_name(exchange);
-    if by.broker().view().exchange(vhost, exchange).is_none() {
+    if by.view().exchange(vhost, exchange).is_none() {
         return Err(Refusal::BadRequest(json!(["no_such_exchange", exchange])));
     }
     Ok(by.set_topic_permission(user, vhost, exchange, write, read)?)

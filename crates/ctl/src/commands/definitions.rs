@@ -25,13 +25,22 @@ pub const COMMANDS: &[Command] = &[
         Definitions,
         "import_definitions",
         (0, 1),
-        "<file_path> [--format <json | erlang>] [--skip-if-unchanged] [--timeout <timeout>]",
+        "<file_path> [--format <json | erlang>] [--skip-if-unchanged] [--on-unsupported <refuse | skip>] [--quorum-as <refuse | classic>] [--timeout <timeout>]",
         import,
     )
     .about("Imports definitions from a file or from standard input")
-    .more("Existing objects stay as they are. The first object that the node refuses ends the import and is named \
-     in the error.")
-    .options(&["format=", "skip-if-unchanged"]),
+    .more("Existing objects stay as they are. If the node refuses an object, nothing is imported; check_definitions tells beforehand.")
+    .options(&["format=", "skip-if-unchanged", "on-unsupported=", "quorum-as="]),
+    Command::new(
+        Definitions,
+        "check_definitions",
+        (0, 1),
+        "<file_path> [--on-unsupported <refuse | skip>] [--quorum-as <refuse | classic>] [--timeout <timeout>]",
+        check,
+    )
+    .about("Lists what an import of a file would refuse, convert, leave out or keep; changes nothing")
+    .more("The exit code is 65 if the import would be refused. --formatter json prints the whole report.")
+    .options(&["format=", "on-unsupported=", "quorum-as="]),
 ];
 
 /// What the parts of the document are called when they are counted.
@@ -93,11 +102,12 @@ fn export(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Done)
 }
 
-fn import(ask: &Ask<'_>) -> Result<Output, Failure> {
+/// The document of the file that is named, or of standard input; `doing` says what is done with it.
+fn read(ask: &Ask<'_>, doing: &str) -> Result<Value, Failure> {
     check_format(ask)?;
     let text = match ask.word(0) {
         "" | "-" => {
-            ask.say("Importing definitions in JSON from standard input ...");
+            ask.say(format!("{doing} definitions in JSON from standard input ..."));
             let mut text = Vec::new();
             io::stdin()
                 .read_to_end(&mut text)
@@ -110,14 +120,111 @@ fn import(ask: &Ask<'_>) -> Result<Output, Failure> {
                 return Err(Failure::argument(BAD_VALUE, text));
             }
             ask.say(format!(
-                "Importing definitions in JSON from a file at \"{file}\" ..."
+                "{doing} definitions in JSON from a file at \"{file}\" ..."
             ));
             fs::read(file)
                 .map_err(|error| Failure::argument(BAD_VALUE, format!("Bad argument: {file}: {error}")))?
         }
     };
-    let document: Value = serde_json::from_slice(&text)
-        .map_err(|error| Failure::error(BAD_VALUE, format!("Failed to parse definitions: {error}")))?;
+    serde_json::from_slice(&text)
+        .map_err(|error| Failure::error(BAD_VALUE, format!("Failed to parse definitions: {error}")))
+}
+
+/// What is to be done about what the node does not have, as a query.
+fn options(ask: &Ask<'_>) -> Result<String, Failure> {
+    let mut query = String::new();
+    for (option, name, word) in [
+        ("on-unsupported", "on_unsupported", "skip"),
+        ("quorum-as", "quorum_as", "classic"),
+    ] {
+        match ask.line.value(option) {
+            None => {}
+            Some(given) if given == "refuse" || given == word => {
+                let sign = if query.is_empty() { '?' } else { '&' };
+                query.push_str(&format!("{sign}{name}={given}"));
+            }
+            Some(given) => {
+                let text = format!("Bad argument: --{option} can be refuse or {word}, not {given}");
+                return Err(Failure::argument(BAD_VALUE, text));
+            }
+        }
+    }
+    Ok(query)
+}
+
+fn check(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let query = options(ask)?;
+    let document = read(ask, "Checking")?;
+    let answer = ask.call(
+        "POST",
+        &format!("/leveret/definitions/check{query}"),
+        Some(&document),
+    )?;
+    let report = ask.accepted(&answer)?;
+    let lines = told(&report).join("\n");
+    if report["importable"] == true {
+        return Ok(Output::Told(lines, report));
+    }
+    if ask
+        .line
+        .value("formatter")
+        .is_some_and(|form| form.starts_with("json"))
+    {
+        // Programs read the report where they read it if all is well.
+        println!("{report}");
+        return Err(Failure::plain(BAD_VALUE, "The import would be refused"));
+    }
+    Err(Failure::plain(BAD_VALUE, lines))
+}
+
+/// A report as lines: remarks, counts, and the outcome.
+fn told(report: &Value) -> Vec<String> {
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let mut lines = Vec::new();
+    for row in report["remarks"].as_array().into_iter().flatten() {
+        let part = |name: &str, before: &str, after: &str| match row.get(name).and_then(Value::as_str) {
+            Some(text) => format!("{before}{text}{after}"),
+            None => String::new(),
+        };
+        lines.push(format!(
+            "{}: {} '{}'{}{}: {}{}{}",
+            text(row, "outcome"),
+            text(row, "class"),
+            text(row, "name"),
+            part("destination", " to '", "'"),
+            part("vhost", " in virtual host '", "'"),
+            part("field", "", ": "),
+            text(row, "reason"),
+            part("instead", " (", ")"),
+        ));
+    }
+    if let Some(more) = report["omitted"].as_u64().filter(|more| *more > 0) {
+        lines.push(format!("and {more} more remarks"));
+    }
+    let mut refused = 0;
+    for (class, counts) in report["counts"].as_object().into_iter().flatten() {
+        let parts = ["new", "known", "converted", "skipped", "refused"];
+        let parts = parts.iter().filter_map(|part| {
+            let count = counts[*part].as_u64().filter(|count| *count > 0)?;
+            Some(format!("{count} {part}"))
+        });
+        let parts: Vec<String> = parts.collect();
+        if !parts.is_empty() {
+            lines.push(format!("{class}: {}", parts.join(", ")));
+        }
+        refused += counts["refused"].as_u64().unwrap_or(0);
+    }
+    lines.push(match refused {
+        0 => "The definitions can be imported".into(),
+        1 => "1 object is refused: nothing would be imported".into(),
+        refused => format!("{refused} objects are refused: nothing would be imported"),
+    });
+    lines
+}
+
+fn import(ask: &Ask<'_>) -> Result<Output, Failure> {
+    let query = options(ask)?;
+    let document = read(ask, "Importing")?;
     if ask.line.has("skip-if-unchanged") && is_unchanged(ask, &document)? {
         return Ok(Output::text(
             "The node already has these definitions; nothing was imported",
@@ -129,7 +236,7 @@ fn import(ask: &Ask<'_>) -> Result<Output, Failure> {
         .sum();
     let mut progress = Progress::new("importing; objects", count);
     progress.step();
-    let outcome = ask.call("POST", "/definitions", Some(&document));
+    let outcome = ask.call("POST", &format!("/definitions{query}"), Some(&document));
     progress.end();
     ask.accepted(&outcome?)?;
     Ok(Output::text(format!("Successfully imported {count} definitions")))
@@ -146,4 +253,29 @@ fn is_unchanged(ask: &Ask<'_>, document: &Value) -> Result<bool, Failure> {
         let mut wanted = wanted.as_array().into_iter().flatten();
         wanted.all(|object| known.binary_search(&object.to_string()).is_ok())
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_report_is_told_line_by_line() {
+        let report = json!({
+            "importable": false, "omitted": 2,
+            "counts": {"queues": {"total": 3, "new": 2, "known": 0, "converted": 0, "skipped": 0, "refused": 1}, "users": {"refused": 0}},
+            "remarks": [{"outcome": "refused", "cause": "unsupported", "class": "queues", "index": 0, "vhost": "/", "name": "s",
+                "field": "type", "reason": "streams are not built yet", "instead": "leave it out"}],
+        });
+        assert_eq!(
+            told(&report),
+            [
+                "refused: queues 's' in virtual host '/': type: streams are not built yet (leave it out)",
+                "and 2 more remarks",
+                "queues: 2 new, 1 refused",
+                "1 object is refused: nothing would be imported",
+            ]
+        );
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::config::{Definitions, Hashing};
 use broker::Broker;
+use management::Asked;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use std::fmt::Write;
 use std::fs;
@@ -22,7 +23,7 @@ struct Source {
 /// and looked at first: what was changed or taken away since then stays so.
 ///
 /// # Errors
-/// A file can't be read, or an object in it is refused; the text names both. The node is not to start then.
+/// A file can't be read, or objects in it are refused; the text names them. Nothing was changed, and the node is not to start then.
 pub fn load(broker: &Broker, definitions: &Definitions) -> Result<(), String> {
     let mut texts = Vec::new();
     for source in sources(definitions)? {
@@ -40,9 +41,20 @@ pub fn load(broker: &Broker, definitions: &Definitions) -> Result<(), String> {
         return Ok(());
     }
     let by = broker.administrator(broker::THE_NODE);
-    for (Source { key, path }, text) in &texts {
-        management::import(&by, text, None, None)
-            .map_err(|reason| format!("{key}: {}: {reason}", path.display()))?;
+    let documents: Vec<&[u8]> = texts.iter().map(|(_, text)| text.as_slice()).collect();
+    let asked = Asked {
+        options: definitions.options,
+        ..Asked::default()
+    };
+    let reports = management::import(&by, &documents, asked).map_err(|unimported| {
+        let source = unimported.place().and_then(|place| texts.get(place));
+        let source = source.map(|(Source { key, path }, _)| format!("{key}: {}: ", path.display()));
+        format!("{}{unimported}", source.unwrap_or_default())
+    })?;
+    for ((Source { path, .. }, _), report) in texts.iter().zip(reports) {
+        for note in report.notes() {
+            tracing::warn!(area = "boot", "definitions of {}: {note}", path.display());
+        }
         tracing::info!(area = "boot", "definitions of {} are imported", path.display());
     }
     match mark {
@@ -205,6 +217,39 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_file_leaves_nothing_behind_unless_what_is_not_built_is_to_be_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let defined = dir.path().join("defined");
+        fs::create_dir_all(&defined).unwrap();
+        fs::write(
+            defined.join("1.json"),
+            r#"{"vhosts": [{"name": "shop"}], "users": [{"name": "jane", "password": "x", "tags": ""}]}"#,
+        )
+        .unwrap();
+        fs::write(
+            defined.join("2.json"),
+            r#"{"queues": [{"vhost": "shop", "name": "s", "type": "stream"}, {"vhost": "shop", "name": "q", "type": "quorum"}]}"#,
+        )
+        .unwrap();
+        let broker = open(&dir.path().join("data"));
+        let mut definitions = of(&defined);
+        let error = load(&broker, &definitions).unwrap_err();
+        assert!(
+            error.contains("2.json: ") && error.contains("'s'") && error.contains("'q'"),
+            "{error}"
+        );
+        assert!(broker.view().vhost("shop").is_none() && broker.view().user("jane").is_none());
+        definitions.options.skip_unsupported = true;
+        definitions.options.quorum_as_classic = true;
+        load(&broker, &definitions).unwrap();
+        let view = broker.view();
+        assert!(
+            view.queue("shop", "s").is_none() && view.queue("shop", "q").is_some_and(|queue| queue.durable)
+        );
+        broker.close();
+    }
+
+    #[test]
     fn of_a_local_directory_the_json_files_are_imported() {
         let dir = tempfile::tempdir().unwrap();
         let defined = dir.path().join("defined");
@@ -273,7 +318,7 @@ mod tests {
         .unwrap();
         let error = load(&broker, &of(&defined)).unwrap_err();
         assert!(
-            error.contains("3.json: queues: 'q': ") && error.contains("nope"),
+            error.contains("3.json: queues: 'q' in virtual host 'nope': "),
             "{error}"
         );
         assert!(

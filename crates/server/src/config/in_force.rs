@@ -128,6 +128,16 @@ fn definitions(sheet: &mut Sheet, definitions: &Definitions) {
     sheet.path("definitions.local.path", &definitions.local);
     sheet.put("definitions.skip_if_unchanged", definitions.skip_if_unchanged);
     sheet.put("definitions.hashing.algorithm", definitions.hashing);
+    let word = |is_so: bool, word| if is_so { word } else { "refuse" };
+    let options = definitions.options;
+    sheet.put(
+        "definitions.on_unsupported",
+        word(options.skip_unsupported, "skip"),
+    );
+    sheet.put(
+        "definitions.quorum_as",
+        word(options.quorum_as_classic, "classic"),
+    );
 }
 
 fn shown(config: &Config) -> Vec<(String, String)> {
@@ -449,6 +459,7 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     tls(sheet, "management.ssl", &management.door.tls);
     sheet.put("management.http.max_body_size", management.body_limit);
     sheet.put("management.path_prefix", &management.path_prefix);
+    sheet.put("management.disable_basic_auth", management.disable_basic_auth);
     sheet.put("management.disable_stats", management.disable_stats);
     sheet.put("management.enable_queue_totals", management.enable_queue_totals);
     sheet.list("management.cors.allow_origins", &management.origins.allowed, NONE);

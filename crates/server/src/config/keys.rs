@@ -145,6 +145,23 @@ pub const KEYS: &[(&str, Rule)] = &[
         "definitions.skip_if_unchanged",
         Sets(definitions::skip_if_unchanged),
     ),
+    // Ours: what is done about what this version does not have.
+    (
+        "definitions.on_unsupported",
+        Among(
+            &["refuse", "skip"],
+            definitions::on_unsupported,
+            "what this version does not have is refused, or skipped with what needs it",
+        ),
+    ),
+    (
+        "definitions.quorum_as",
+        Among(
+            &["refuse", "classic"],
+            definitions::quorum_as,
+            "quorum queues are refused, or made as classic ones, in this version",
+        ),
+    ),
     (
         "definitions.hashing.algorithm",
         Among(

@@ -2,6 +2,7 @@
 
 use super::rules::{Checked, boolean};
 use super::{Config, Setting};
+use management::ImportOptions;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ pub struct Definitions {
     pub skip_if_unchanged: bool,
     /// `definitions.hashing.algorithm`: what tells one import from another.
     pub hashing: Hashing,
+    /// `definitions.on_unsupported` and `definitions.quorum_as`: what is done about what this version does not have.
+    pub options: ImportOptions,
 }
 
 /// A digest, of the SHA-2 family.
@@ -86,5 +89,15 @@ pub fn hashing(config: &mut Config, setting: &Setting) -> Checked {
         "sha512" => Hashing::Sha512,
         _ => Hashing::Sha256,
     };
+    Ok(())
+}
+
+pub fn on_unsupported(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.options.skip_unsupported = setting.value == "skip";
+    Ok(())
+}
+
+pub fn quorum_as(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.options.quorum_as_classic = setting.value == "classic";
     Ok(())
 }
