@@ -191,7 +191,7 @@ impl Directory {
             if settings.secured == Secured::OnceAgreed {
                 talk.start_tls()?;
             }
-            talk = talk.secure(server, tls)?;
+            talk = talk.secure(settings.trust.name_of(server), tls)?;
         }
         Ok(talk)
     }

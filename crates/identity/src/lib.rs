@@ -12,6 +12,7 @@ mod asked_rights;
 mod cache;
 mod chain;
 mod denied;
+mod depth;
 mod http;
 mod ldap;
 pub mod oauth2;
@@ -25,4 +26,4 @@ pub use ldap::{
     AsWhom, Asked, Case, Directory, DirectorySettings, Lookup, Queries, Query, Secured, Template, Text,
     Variable,
 };
-pub use web::Trust;
+pub use web::{Trust, Versions, fetch};
