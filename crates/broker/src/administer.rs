@@ -63,15 +63,16 @@ impl Broker {
     /// A password's hash with a salt of its own.
     ///
     /// # Errors
-    /// The system has no randomness.
+    /// It is not what passwords must be like, or the system has no randomness.
     pub fn hash_password(&self, password: &[u8]) -> Result<PasswordHash, Refusal> {
+        self.options().credentials.check(password)?;
         Self::hash_password_by(self.options().password_hashing, password)
     }
 
     /// Hashes a password, with a salt of its own, by this algorithm.
     ///
     /// # Errors
-    /// As [`Broker::hash_password`].
+    /// The system has no randomness.
     pub fn hash_password_by(algorithm: PasswordHashing, password: &[u8]) -> Result<PasswordHash, Refusal> {
         let internal = |reason: String| Refusal::Internal { reason };
         let mut random = [0; 16];
@@ -148,8 +149,13 @@ impl<'a> Administrator<'a> {
     /// # Errors
     /// The name is impossible, or the log failed.
     pub fn create_vhost(&self, name: &str) -> Result<(), Refusal> {
-        let name: Name = name.into();
-        self.change(|reply| Request::CreateVhost { name, reply })
+        let is_new = self.broker.view().vhost(name).is_none();
+        let vhost: Name = name.into();
+        self.change(|reply| Request::CreateVhost { name: vhost, reply })?;
+        match is_new {
+            true => self.broker.options().vhost_defaults.apply(self, name),
+            false => Ok(()),
+        }
     }
 
     /// Deletes a virtual host with everything in it and closes its connections; done if there is none.

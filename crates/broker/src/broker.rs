@@ -1,11 +1,13 @@
 //! The broker: what holds everything together, opens it and closes it.
 
 use crate::access::Authority;
+use crate::administer::THE_NODE;
 use crate::alarms::{AlarmReason, Alarms, Monitor, resident_memory};
 use crate::caches::{cache_of, journal_of};
 use crate::events::Happening;
 use crate::firehose::Firehose;
 use crate::node::Node;
+use crate::node_limits::Occupancy;
 use crate::options::{OpenError, Options};
 use crate::outbox::Event;
 use crate::passwords::Passwords;
@@ -44,6 +46,7 @@ pub struct Broker {
     sessions: RwLock<HashMap<u64, Weak<Session>>>,
     sight: crate::sight::Registry,
     firehose: Firehose,
+    occupancy: Occupancy,
     user_tallies: Tallies,
     vhost_tallies: Tallies,
     queue_memory: Mutex<usize>,
@@ -72,6 +75,7 @@ impl Broker {
             sessions: RwLock::default(),
             sight: crate::sight::Registry::default(),
             firehose: Firehose::default(),
+            occupancy: Occupancy::default(),
             user_tallies: Tallies::default(),
             vhost_tallies: Tallies::default(),
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
@@ -113,6 +117,12 @@ impl Broker {
         let password = self.hash_password(self.options.default_password.as_bytes());
         password
             .and_then(|password| self.topology.seed(&self.options, password))
+            .and_then(|()| {
+                let by = self.administrator(THE_NODE);
+                self.options
+                    .vhost_defaults
+                    .apply(&by, &self.options.default_vhost)
+            })
             .map_err(OpenError::Defaults)
     }
 
@@ -157,6 +167,11 @@ impl Broker {
             true => &self.user_tallies,
             false => &self.vhost_tallies,
         }
+    }
+
+    /// What is open on this node.
+    pub(crate) fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
     }
 
     pub(crate) fn service(&self) -> &Service {

@@ -64,6 +64,7 @@ mod interceptors;
 mod journal;
 mod log_exchange;
 mod node;
+mod node_limits;
 mod notices;
 mod options;
 pub mod outbox;
@@ -85,6 +86,7 @@ pub mod sight;
 mod survey;
 mod tally;
 mod topology;
+mod vhost_defaults;
 mod watchers;
 mod worker;
 
@@ -98,6 +100,7 @@ pub use declare::{Binding, QueueDeclared, QueueDeleted};
 pub use draft::{Draft, Mark};
 pub use events::LoginAttempt;
 pub use interceptors::Interceptors;
+pub use node_limits::{CredentialValidator, NodeLimits};
 pub use options::{OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
 pub use pressure::{Pressure, Reason};
@@ -109,14 +112,15 @@ pub use rules::{CLUSTER_ID, CLUSTER_TAGS};
 pub use session::{OpenRefusal, Session, User};
 pub use survey::{NodeStatus, QueueTotals};
 pub use topology::Done;
+pub use vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use watchers::{Occurrence, Watcher};
 
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
     Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, Overflow,
-    PasswordHash, PasswordHashing, Permission, Policy, PolicyKind, Queue as QueueView, QueueSettings, Quota,
-    QuotaOf, TopicPermission, User as UserView, Vhost, View,
+    PasswordHash, PasswordHashing, Pattern, Permission, Policy, PolicyKind, Queue as QueueView,
+    QueueSettings, Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Standing};

@@ -1,6 +1,8 @@
 //! What a broker is opened with, and why it may not open.
 
 use crate::interceptors::Interceptors;
+use crate::node_limits::{CredentialValidator, NodeLimits};
+use crate::vhost_defaults::VhostDefaults;
 use catalog::PasswordHashing;
 use model::Limits;
 use std::path::PathBuf;
@@ -46,6 +48,12 @@ pub struct Options {
     pub password_hashing: PasswordHashing,
     /// Opens a data directory that has lost something, without it; what is removed is kept in this folder. See [`crate::repair()`].
     pub set_aside: Option<PathBuf>,
+    /// How much this node takes.
+    pub node_limits: NodeLimits,
+    /// What new passwords must be like.
+    pub credentials: CredentialValidator,
+    /// What new virtual hosts get.
+    pub vhost_defaults: VhostDefaults,
     /// Bodies in memory of all queues above which queues page out earlier, in bytes.
     pub message_memory: u64,
 }
@@ -72,6 +80,9 @@ impl Options {
             event_vhost: None,
             password_hashing: PasswordHashing::default(),
             set_aside: None,
+            node_limits: NodeLimits::default(),
+            credentials: CredentialValidator::default(),
+            vhost_defaults: VhostDefaults::default(),
             message_memory: 256 * 1024 * 1024,
         }
     }

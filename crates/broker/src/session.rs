@@ -4,6 +4,7 @@ use crate::access::{Attempt, Rights};
 use crate::broker::Broker;
 use crate::declare::random_bytes;
 use crate::firehose::Traced;
+use crate::node_limits::NodeLimits;
 use crate::outbox::{ChannelId, Event, Outbox, Ticket};
 use crate::pressure::Pressure;
 use crate::publish::Publisher;
@@ -57,6 +58,8 @@ pub enum OpenRefusal {
     VhostLimit { vhost: String, user: String, limit: i64 },
     /// The user has as many connections as it may have.
     UserLimit { user: String, limit: i64 },
+    /// The node has as many connections as it may have.
+    NodeLimit { limit: u64 },
 }
 
 impl std::fmt::Display for OpenRefusal {
@@ -70,6 +73,12 @@ impl std::fmt::Display for OpenRefusal {
                 f,
                 "access to vhost '{vhost}' refused for user '{user}': connection limit ({limit}) is reached"
             ),
+            Self::NodeLimit { limit } => {
+                write!(
+                    f,
+                    "connection refused: node connection limit ({limit}) is reached"
+                )
+            }
             Self::UserLimit { user, limit } => write!(
                 f,
                 "connection refused for user '{user}': user connection limit ({limit}) is reached"
@@ -147,7 +156,14 @@ impl Broker {
         let Some(at) = view.vhost(vhost) else {
             return Err(OpenRefusal::NoVhost { vhost: vhost.into() });
         };
-        let tallies = self.enter(&user.name, &at.name, !operator)?;
+        let limits = match operator {
+            true => NodeLimits::default(),
+            false => self.options().node_limits.clone(),
+        };
+        let entered = self.occupancy().enter(&limits);
+        entered.map_err(|limit| OpenRefusal::NodeLimit { limit })?;
+        let tallies = self.enter(&user.name, &at.name, !operator);
+        let tallies = tallies.inspect_err(|_| self.occupancy().leave())?;
         let id = ConnectionId(self.node().number());
         let closed = AtomicBool::new(false);
         let session = Session {
@@ -214,6 +230,12 @@ impl Session {
                 limit,
             });
         }
+        let limits = &self.broker.options().node_limits;
+        if let Err(limit) = self.broker.occupancy().open_channel(limits) {
+            of_user.channels.fetch_sub(1, Ordering::AcqRel);
+            let node = self.broker.options().node_name.clone();
+            return Err(Refusal::NodeChannelLimit { node, limit });
+        }
         self.channels.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -222,6 +244,7 @@ impl Session {
     pub fn close_channel(&self) {
         self.channels.fetch_sub(1, Ordering::AcqRel);
         self.tallies[0].channels.fetch_sub(1, Ordering::AcqRel);
+        self.broker.occupancy().close_channels(1);
     }
 
     /// True if there is a limit on the rate of what the user publishes, or of all in the virtual host.
@@ -301,9 +324,10 @@ impl Session {
         }
         self.broker.session_closed(self);
         let [of_user, of_vhost] = &self.tallies;
-        of_user
-            .channels
-            .fetch_sub(self.channels.swap(0, Ordering::AcqRel), Ordering::AcqRel);
+        let channels = self.channels.swap(0, Ordering::AcqRel);
+        of_user.channels.fetch_sub(channels, Ordering::AcqRel);
+        self.broker.occupancy().close_channels(channels);
+        self.broker.occupancy().leave();
         self.broker.tallies(true).leave(&self.user.name, of_user);
         self.broker.tallies(false).leave(&self.vhost, of_vhost);
         self.delete_exclusive_queues();

@@ -130,6 +130,10 @@ pub enum Refusal {
     },
     /// The user has as many channels as it may have.
     ChannelLimit { user: String, limit: i64 },
+    /// The node has as many channels as it may have.
+    NodeChannelLimit { node: String, limit: u64 },
+    /// A new password is not what passwords must be like.
+    WeakPassword { reason: String },
     /// The virtual host is protected from deletion.
     ProtectedVhost { vhost: String },
     /// The user lacks a permission on a routing key.
@@ -180,7 +184,8 @@ impl Refusal {
             | Self::ProtectedVhost { .. }
             | Self::InvalidPattern { .. }
             | Self::InvalidName { .. } => RefusalKind::PreconditionFailed,
-            Self::ChannelLimit { .. } => RefusalKind::NotAllowed,
+            Self::WeakPassword { .. } => RefusalKind::PreconditionFailed,
+            Self::ChannelLimit { .. } | Self::NodeChannelLimit { .. } => RefusalKind::NotAllowed,
             Self::Internal { .. } => RefusalKind::Internal,
         }
     }
@@ -245,6 +250,8 @@ impl fmt::Display for Refusal {
             | Self::NoTopicPermission { .. }
             | Self::QueueLimit { .. }
             | Self::ChannelLimit { .. }
+            | Self::NodeChannelLimit { .. }
+            | Self::WeakPassword { .. }
             | Self::ProtectedVhost { .. } => self.fmt_rule(f),
         }
     }
@@ -280,6 +287,11 @@ impl Refusal {
                 f,
                 "number of channels opened for user '{user}' has reached the maximum allowed user limit of {limit}"
             ),
+            Self::NodeChannelLimit { node, limit } => write!(
+                f,
+                "number of channels opened on node '{node}' has reached the maximum allowed limit of {limit}"
+            ),
+            Self::WeakPassword { reason } => f.write_str(reason),
             Self::ProtectedVhost { vhost } => write!(
                 f,
                 "Refusing to delete virtual host '{vhost}' because it is protected from deletion"

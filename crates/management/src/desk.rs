@@ -51,9 +51,9 @@ impl Desk {
         };
         let session = connected.map_err(|refusal| match refusal {
             OpenRefusal::NoVhost { .. } => Refusal::Missing(NO_VHOST.into()),
-            OpenRefusal::VhostLimit { .. } | OpenRefusal::UserLimit { .. } => {
-                Refusal::bad_request(refusal.to_string())
-            }
+            OpenRefusal::VhostLimit { .. }
+            | OpenRefusal::UserLimit { .. }
+            | OpenRefusal::NodeLimit { .. } => Refusal::bad_request(refusal.to_string()),
             OpenRefusal::NoAccess { .. } => Refusal::not_authorised("Access refused."),
         })?;
         Ok(Self {
