@@ -76,7 +76,7 @@ pub const ROUTES: &[Route] = &[
     },
     Route {
         path: "/health/checks/reached-target-cluster-size",
-        verbs: &[("GET", Right::Anyone, well)],
+        verbs: &[("GET", Right::Anyone, has_target_size)],
     },
     Route {
         path: "/aliveness-test/:vhost",
@@ -103,6 +103,18 @@ fn failed(mut body: Value) -> Reply {
 
 fn well(_: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(ok())
+}
+
+fn has_target_size(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let target = call.hall.options.target_cluster_size;
+    Ok(match target {
+        0 | 1 => ok(),
+        _ => failed(json!({
+            "reason": format!("target cluster size not reached: 1 of {target} nodes are online"),
+            "target": target,
+            "online": 1,
+        })),
+    })
 }
 
 fn this_node(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -4,6 +4,7 @@ use crate::configuration::SettingInForce;
 use crate::log_tail::LogTail;
 use crate::origins::Origins;
 use listener::{Door, Guest, Opened, Parked, Place, Tls};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,6 +27,10 @@ pub struct Options {
     pub mechanisms: Vec<&'static str>,
     /// The node's name, as `rabbit@host`.
     pub node: String,
+    /// The plugins that are shown as enabled, of those that are built in; `None` is all of them.
+    pub plugins: Option<BTreeSet<String>>,
+    /// So many nodes the cluster should have; this one is alone.
+    pub target_cluster_size: u32,
     /// The version of RabbitMQ whose behaviour clients may expect.
     pub rabbitmq_version: String,
     /// The other doors that are open.
@@ -96,6 +101,8 @@ impl Options {
             path_prefix: String::new(),
             mechanisms: vec!["PLAIN", "AMQPLAIN", "ANONYMOUS"],
             node: "rabbit@localhost".into(),
+            plugins: None,
+            target_cluster_size: 1,
             rabbitmq_version: "4.2.0".into(),
             listeners: Vec::new(),
             config_files: Vec::new(),

@@ -45,14 +45,18 @@ pub const BUILT_IN: [(&str, &str); 12] = [
 const EVENTS: &str = "rabbitmq_event_exchange";
 const METRICS: &str = "rabbitmq_prometheus";
 
-/// Those that this node's configuration has not left out.
+/// Those that this node's configuration and its list of plugins have not left out.
 pub fn enabled(hall: &Hall) -> Vec<&'static str> {
     let has_events = hall.broker.has_event_exchange();
     let mut doors = hall.options.listeners.iter();
     let has_metrics = doors.any(|door| door.protocol.ends_with("/prometheus"));
+    let listed = hall.options.plugins.as_ref();
+    let is_listed = |name: &str| listed.is_none_or(|names| names.contains(name));
     BUILT_IN
         .iter()
         .map(|(name, _)| *name)
-        .filter(|name| (has_events || *name != EVENTS) && (has_metrics || *name != METRICS))
+        .filter(|name| {
+            is_listed(name) && (has_events || *name != EVENTS) && (has_metrics || *name != METRICS)
+        })
         .collect()
 }

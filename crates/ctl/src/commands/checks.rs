@@ -154,7 +154,7 @@ fn told(text: String) -> Output {
 }
 
 /// Asks for a check of the API. It answers 200 or 503, both with a document.
-fn check(ask: &Ask<'_>, path: &str) -> Result<Result<Value, Value>, Failure> {
+pub(super) fn check(ask: &Ask<'_>, path: &str) -> Result<Result<Value, Value>, Failure> {
     let answer = ask.call("GET", &format!("/health/checks/{path}"), None)?;
     if answer.status == 503 {
         return Ok(Err(serde_json::from_slice(&answer.body).unwrap_or_default()));

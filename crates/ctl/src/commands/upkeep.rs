@@ -106,7 +106,7 @@ pub const COMMANDS: &[Command] = &[
         "",
         target_size,
     )
-    .about("Fails until the cluster has its target size; a single node always has it")
+    .about("Fails until the cluster has as many nodes as its configuration says")
     .of(&[Tool::Upgrade, Tool::Ctl, Tool::Diagnostics]),
     Command::new(Operations, "reset_stats_db", (0, 0), "[--all]", reset_statistics)
         .about("Deletes the samples of the HTTP API, so that rates start again; totals stay")
@@ -309,10 +309,18 @@ fn target_size(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!(
         "Checking if target cluster size has been reached on node {node} ..."
     ));
-    alive(ask)?;
-    Ok(Output::text(format!(
-        "Target cluster size has been reached on node {node}"
-    )))
+    match super::checks::check(ask, "reached-target-cluster-size")? {
+        Ok(_) => Ok(Output::text(format!(
+            "Target cluster size has been reached on node {node}"
+        ))),
+        Err(reason) => Err(Failure::error(
+            UNAVAILABLE,
+            format!(
+                "Target cluster size has not been reached on node {node}: {}",
+                super::text(&reason, "reason")
+            ),
+        )),
+    }
 }
 
 fn reset_statistics(ask: &Ask<'_>) -> Result<Output, Failure> {
