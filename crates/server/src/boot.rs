@@ -47,7 +47,7 @@ pub fn server(args: &ServerArgs) -> ExitCode {
             return ExitCode::from(EXIT_CONFIG);
         }
     };
-    let log = match logs::start(&config.log, &config.data_dir) {
+    let log = match logs::start(&config.log, &config.data_dir, &config.node_name.host) {
         Ok(log) => log,
         Err(error) => {
             eprintln!("leveret: {error}");
@@ -60,7 +60,8 @@ pub fn server(args: &ServerArgs) -> ExitCode {
     if args.repair {
         return repair::repair(&config, args.accept_loss);
     }
-    match run(&config, &settings, &log) {
+    let ended = run(&config, &settings, &log);
+    let code = match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(area = "boot", "{error}");
@@ -69,7 +70,9 @@ pub fn server(args: &ServerArgs) -> ExitCode {
             }
             ExitCode::FAILURE
         }
-    }
+    };
+    log.finish();
+    code
 }
 
 /// Opens the broker, then its doors; waits for a signal; closes the doors, then the broker.
@@ -164,6 +167,10 @@ fn broker_options(config: &Config) -> broker::Options {
         interceptors: config.interceptors.clone(),
         event_vhost: config.event_vhost.clone(),
         password_hashing: config.password_hashing,
+        node_limits: config.node_limits.clone(),
+        // What is missing has ended the start before.
+        credentials: config.credentials.validator().unwrap_or_default(),
+        vhost_defaults: config.vhost_defaults.all(),
         ..broker::Options::new(&config.data_dir)
     }
 }
@@ -365,6 +372,8 @@ fn management_options(
         origins: settings.origins.clone(),
         path_prefix: settings.path_prefix.clone(),
         node: config.node_name.to_string(),
+        plugins: config.plugins.as_ref().map(|listed| listed.names.clone()),
+        target_cluster_size: config.cluster.target_size,
         rabbitmq_version: compatible_version(),
         listeners: others.flat_map(named).collect(),
         config_files: config.files.clone(),

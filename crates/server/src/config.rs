@@ -14,15 +14,21 @@ mod keys_pages;
 mod load;
 mod log_options;
 pub mod node_name;
+mod plugins;
 mod queries;
 mod rules;
 mod rules_backends;
+mod rules_cluster;
 mod rules_definitions;
+mod rules_guards;
 mod rules_identity;
 mod rules_ldap;
 mod rules_management;
 mod rules_prometheus;
+mod rules_syslog;
 mod rules_tls;
+mod rules_trust;
+mod rules_vhost_defaults;
 pub mod sources;
 pub mod syntax;
 pub mod terms;
@@ -41,8 +47,13 @@ pub use in_force::in_force;
 pub use load::{Loaded, load};
 pub use log_options::{ConsoleStream, Level, LogFormat, LogOptions};
 pub use node_name::NodeName;
+pub use plugins::Plugins;
+pub use rules_cluster::ClusterOptions;
 pub use rules_definitions::{Definitions, Hashing};
+pub use rules_guards::Credentials;
 pub use rules_identity::IdentityOptions;
+pub use rules_syslog::SyslogOptions;
+pub use rules_vhost_defaults::VhostDefaults;
 pub use sources::Setting;
 
 /// All settings of a node.
@@ -96,12 +107,22 @@ pub struct Config {
     pub event_vhost: Option<String>,
     /// `password_hashing_module`.
     pub password_hashing: broker::PasswordHashing,
+    /// `credential_validator.*`.
+    pub credentials: Credentials,
+    /// `connection_max` and `channel_max_per_node`.
+    pub node_limits: broker::NodeLimits,
+    /// `default_limits.*`, `default_policies.*` and `default_users.*`.
+    pub vhost_defaults: VhostDefaults,
     /// `message_interceptors.incoming.*`.
     pub interceptors: broker::Interceptors,
     /// `consumer_timeout`: how long deliveries may stay unacknowledged, in milliseconds; 0 is no end.
     pub consumer_timeout_ms: u64,
     /// `cluster_name`, announced to clients.
     pub cluster_name: String,
+    /// `cluster_formation.*`.
+    pub cluster: ClusterOptions,
+    /// What `enabled_plugins` lists; `None` is everything.
+    pub plugins: Option<Plugins>,
     /// `vm_memory_high_watermark`: from when on publishers are blocked for lack of memory.
     pub memory_watermark: Watermark,
     /// `total_memory_available_override_value`, in bytes; `None` asks the system.
@@ -307,9 +328,14 @@ impl Default for Config {
             anonymous_password: Secret("guest".to_owned()),
             event_vhost: None,
             password_hashing: broker::PasswordHashing::default(),
+            credentials: Credentials::default(),
+            node_limits: broker::NodeLimits::default(),
+            vhost_defaults: VhostDefaults::default(),
             interceptors: broker::Interceptors::default(),
             consumer_timeout_ms: 0,
             cluster_name: "leveret".to_owned(),
+            cluster: ClusterOptions::default(),
+            plugins: None,
             memory_watermark: Watermark::Relative(0.6),
             total_memory: None,
             disk_free_limit: Watermark::Absolute(50_000_000),

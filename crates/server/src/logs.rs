@@ -10,8 +10,10 @@ mod log_file;
 mod published;
 mod recent;
 mod rotation;
+mod syslog;
 
 pub use rotation::{Moment, Rotation};
+pub use syslog::{Facility, Protocol, Transport};
 
 use crate::config::{ConsoleStream, Level, LogOptions};
 use broker::{Broker, OpenError};
@@ -30,6 +32,7 @@ use line::LineFormat;
 use log_file::LogFile;
 use published::Published;
 use recent::{Recent, RecentLevels};
+use syslog::Syslog;
 
 /// Where and why logging can't start.
 #[derive(Debug)]
@@ -60,6 +63,7 @@ impl std::error::Error for LogError {
 pub struct Log {
     file: Option<Arc<Mutex<LogFile>>>,
     published: Option<Published>,
+    syslog: Option<Syslog>,
     tail: Arc<LogTail>,
 }
 
@@ -82,6 +86,13 @@ impl Log {
         Arc::clone(&self.tail)
     }
 
+    /// Waits a little for what is on its way to a collector.
+    pub fn finish(&self) {
+        if let Some(syslog) = &self.syslog {
+            syslog.finish();
+        }
+    }
+
     /// Goes on in a new file if somebody has put the log file aside.
     pub fn reopen(&self) {
         if let Some(file) = &self.file {
@@ -90,11 +101,11 @@ impl Log {
     }
 }
 
-/// Starts logging for the whole process. A second call changes nothing.
+/// Starts logging for the whole process, on a machine of this name. A second call changes nothing.
 ///
 /// # Errors
-/// The log file or its directory can't be made or written.
-pub fn start(options: &LogOptions, data_dir: &Path) -> Result<Log, LogError> {
+/// The log file or its directory can't be made or written, or the certificates of a collector can't be read.
+pub fn start(options: &LogOptions, data_dir: &Path, host: &str) -> Result<Log, LogError> {
     let mut log = Log::default();
     let mut layers: Vec<Box<dyn Layer<Registry> + Send + Sync>> = Vec::new();
     if options.console {
@@ -135,6 +146,16 @@ pub fn start(options: &LogOptions, data_dir: &Path) -> Result<Log, LogError> {
                 .with_filter(filter)
                 .boxed(),
         );
+    }
+    if options.syslog.enabled {
+        let failed = |source| LogError {
+            path: "log.syslog.ssl_options".into(),
+            source,
+        };
+        let syslog = Syslog::start(&options.syslog, host).map_err(failed)?;
+        log.syslog = Some(syslog.clone());
+        let filter = AreaLevels::new(options, options.syslog.level);
+        layers.push(syslog.with_filter(filter).boxed());
     }
     let recent = AreaLevels::new(options, options.most_talkative());
     layers.push(

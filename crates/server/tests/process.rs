@@ -144,6 +144,46 @@ fn the_environment_says_who_the_node_is_and_where_it_listens() {
 }
 
 #[test]
+fn a_collector_hears_the_whole_log() {
+    let scratch = TempDir::new().unwrap();
+    let path = scratch.path().join("log");
+    let collector = UnixDatagram::bind(&path).unwrap();
+    let host = format!("log.syslog.host={}", path.display());
+    let settings = [
+        "log.console=false",
+        "log.syslog=true",
+        "log.syslog.protocol=rfc5424",
+        &host,
+    ];
+    let mut line = vec!["server", "--listen", "127.0.0.1:0", "-s", "management.tcp.port=0"];
+    for setting in settings {
+        line.extend(["-s", setting]);
+    }
+    let child = leveret(&scratch, &line).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = child;
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let mut node = Node { child, out };
+    let hear = |wanted: &str| {
+        let mut buffer = [0; 10_000];
+        loop {
+            let count = collector.recv(&mut buffer).unwrap();
+            let message = String::from_utf8(buffer[..count].to_vec()).unwrap();
+            assert!(
+                message.starts_with('<') && message.contains(" rabbitmq "),
+                "{message}"
+            );
+            if message.contains(wanted) {
+                return;
+            }
+        }
+    };
+    hear(" is ready");
+    node.signal("TERM");
+    hear("boot: stopped");
+    assert_eq!(node.exit_code(), Some(0));
+}
+
+#[test]
 fn the_data_directory_belongs_to_one_node() {
     let scratch = TempDir::new().unwrap();
     let (_node, _) = Node::start(&scratch, &["--data-dir", "d"]);
@@ -278,7 +318,7 @@ fn keys_of_parts_to_come_warn_and_the_node_starts() {
     let scratch = TempDir::new().unwrap();
     let args = [
         "-s",
-        "log.syslog=true",
+        "log.journald=true",
         "-s",
         "log.console.formatter=json",
         "--data-dir",
@@ -289,7 +329,7 @@ fn keys_of_parts_to_come_warn_and_the_node_starts() {
     let mut child = leveret(&scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
     let mut node = Node { child, out };
-    let warning = node.read_until("log.syslog");
+    let warning = node.read_until("log.journald");
     assert!(
         warning.starts_with("{\"time\":\"") && warning.contains("\"level\":\"warning\""),
         "{warning}"

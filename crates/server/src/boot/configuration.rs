@@ -3,7 +3,7 @@
 use crate::cli::ServerArgs;
 use crate::config::error::Origin;
 use crate::config::syntax::Key;
-use crate::config::{self, ConfigError, Environment, Listener, Loaded, Setting, advanced, sources};
+use crate::config::{self, ConfigError, Environment, Listener, Loaded, Plugins, Setting, advanced, sources};
 use std::path::{Path, PathBuf};
 
 /// Puts together what is said.
@@ -28,6 +28,9 @@ pub fn configuration(args: &ServerArgs, environment: Environment) -> Result<Load
     let named = sources::configurations(args.config.as_deref(), &environment, usual);
     let places = with_etc(&named, args);
     let advanced = sources::advanced_file(args.advanced_config.as_deref(), &places, &environment);
+    let beside = sources::beside(&places, "enabled_plugins");
+    let (plugins, warning) = Plugins::find(&environment, beside).map_err(one)?;
+    warnings.extend(warning);
     let mut settings = Vec::new();
     let mut files = Vec::new();
     for path in named {
@@ -51,10 +54,21 @@ pub fn configuration(args: &ServerArgs, environment: Environment) -> Result<Load
     }
     let mut loaded = config::load(settings)?;
     loaded.config.files = files;
-    loaded.warnings.extend(warnings);
     override_from_options(&mut loaded, args).map_err(one)?;
     loaded.config.node_name.find_host();
     name_the_log(&mut loaded, &environment);
+    loaded.warnings.extend(warnings);
+    if let Some(what) = loaded.config.cluster.other_nodes(&loaded.config.node_name) {
+        let nodes = "cluster_formation.classic_config.nodes.";
+        let is_node = |setting: &&Setting| setting.key.to_string().starts_with(nodes);
+        let origin = loaded.settings.iter().find(is_node).map(|it| it.origin.clone());
+        let origin = origin.unwrap_or(Origin::CommandLine(nodes.to_owned()));
+        return Err(one(ConfigError::Query { origin, what }));
+    }
+    if let Some(listed) = plugins {
+        let more = listed.apply(&mut loaded.config);
+        loaded.warnings.extend(more);
+    }
     Ok(loaded)
 }
 
@@ -64,16 +78,22 @@ fn with_etc(named: &[PathBuf], args: &ServerArgs) -> Vec<PathBuf> {
     named.iter().cloned().chain(etc).collect()
 }
 
-/// RabbitMQ: a directory for the log that the environment names gets a file that is called like the node.
+/// RabbitMQ logs to a file that is called like the node unless it is told otherwise. Here that file is there if the environment names its
+/// directory, or if the console is turned off: no node is without a log because nobody named a file.
 fn name_the_log(loaded: &mut Loaded, environment: &Environment) {
     let Loaded { config, settings, .. } = loaded;
     let is_said = settings.iter().any(|it| it.key.to_string() == "log.file");
-    if environment.get("RABBITMQ_LOG_BASE").is_none() || is_said {
+    let has_directory = environment.get("RABBITMQ_LOG_BASE").is_some();
+    let has_other = config.log.console || config.log.syslog.enabled;
+    if is_said || (has_other && !has_directory) {
         return;
     }
     let value = format!("{}.log", config.node_name);
     config.log.file = Some(value.clone().into());
-    let origin = Origin::Environment("RABBITMQ_LOG_BASE".to_owned());
+    let cause = |it: &&Setting| ["log.dir", "log.console"].contains(&it.key.to_string().as_str());
+    let Some(origin) = settings.iter().find(cause).map(|it| it.origin.clone()) else {
+        return;
+    };
     settings.extend(Key::parse("log.file").map(|key| Setting { key, value, origin }));
 }
 
@@ -138,6 +158,39 @@ mod tests {
             ("cli", "env")
         );
         assert_eq!(config.defaults.password, "guest");
+    }
+
+    #[test]
+    fn no_node_is_without_a_log_because_nobody_named_a_file() {
+        let file = |set: &[&str]| {
+            let args = ServerArgs {
+                set: set.iter().map(|it| (*it).to_owned()).collect(),
+                ..ServerArgs::default()
+            };
+            let file = loaded(&args, &[("RABBITMQ_NODENAME", "hare@burrow")])
+                .unwrap()
+                .log
+                .file;
+            file.map(|path| path.display().to_string())
+        };
+        assert_eq!(file(&[]), None);
+        assert_eq!(file(&["log.console=false"]).as_deref(), Some("hare@burrow.log"));
+        assert_eq!(file(&["log.console=false", "log.file=false"]), None);
+        assert_eq!(file(&["log.console=false", "log.syslog=true"]), None);
+    }
+
+    #[test]
+    fn a_node_that_should_join_others_does_not_start_alone() {
+        let args = ServerArgs {
+            set: vec!["cluster_formation.classic_config.nodes.1=rabbit@mq2".to_owned()],
+            ..ServerArgs::default()
+        };
+        let errors = loaded(&args, &[("RABBITMQ_NODENAME", "rabbit@mq1")]).unwrap_err();
+        assert!(
+            errors[0].contains("names other nodes than this one, rabbit@mq1: rabbit@mq2"),
+            "{errors:?}"
+        );
+        loaded(&args, &[("RABBITMQ_NODENAME", "rabbit@mq2")]).unwrap();
     }
 
     #[test]

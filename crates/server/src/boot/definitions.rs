@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// The keys that name a source.
 const FILE: &str = "load_definitions";
 const LOCAL: &str = "definitions.local.path";
+const URL: &str = "definitions.https.url";
+/// A document of a server is no longer than this, in bytes.
+const FETCHED_MOST: u64 = 256 * 1024 * 1024;
 
 /// A file, and the key that led to it.
 struct Source {
@@ -27,7 +30,11 @@ struct Source {
 pub fn load(broker: &Broker, definitions: &Definitions) -> Result<(), String> {
     let mut texts = Vec::new();
     for source in sources(definitions)? {
-        let text = fs::read(&source.path).map_err(|error| unreadable(source.key, &source.path, &error))?;
+        let text = match &definitions.url {
+            Some(url) if source.key == URL => identity::fetch(&definitions.trust, url, FETCHED_MOST)
+                .map_err(|error| format!("{URL}: {error}"))?,
+            _ => fs::read(&source.path).map_err(|error| unreadable(source.key, &source.path, &error))?,
+        };
         texts.push((source, text));
     }
     let mark = definitions
@@ -69,7 +76,8 @@ pub fn load(broker: &Broker, definitions: &Definitions) -> Result<(), String> {
 /// # Errors
 /// One is not, or can't be read; or a backend is named, but no path.
 pub fn readable(definitions: &Definitions) -> Result<(), String> {
-    for Source { key, path } in sources(definitions)? {
+    let on_disk = |source: &Source| source.key != URL;
+    for Source { key, path } in sources(definitions)?.into_iter().filter(on_disk) {
         fs::metadata(&path).map_err(|error| unreadable(key, &path, &error))?;
     }
     Ok(())
@@ -81,7 +89,15 @@ fn sources(definitions: &Definitions) -> Result<Vec<Source>, String> {
             "definitions.import_backend = local_filesystem needs {LOCAL}: a file, or a directory of files *.json"
         ));
     }
+    if definitions.is_remote && definitions.url.is_none() {
+        return Err(format!("definitions.import_backend = https needs {URL}"));
+    }
     let mut sources = Vec::new();
+    if definitions.url.is_some() {
+        // The address may hold a password, and its name is shown.
+        let path = PathBuf::from("the server's document");
+        sources.push(Source { key: URL, path });
+    }
     if let Some(path) = &definitions.file {
         sources.extend(files(FILE, path, |_| true)?);
     }

@@ -7,8 +7,9 @@ use super::rules_backends::BackendOptions;
 use super::rules_ldap::LdapOptions;
 use super::{
     Config, ConsoleStream, Definitions, HttpDoor, IdentityOptions, Level, Listener, LogFormat, Setting,
-    Watermark,
+    VhostDefaults, Watermark,
 };
+use ::identity::Trust;
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use management::SettingInForce;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -48,7 +49,7 @@ pub fn in_force(config: &Config, settings: &[Setting]) -> Vec<SettingInForce> {
 
 fn without_effect(setting: &Setting) -> Option<SettingInForce> {
     let why = match keys::rule(&setting.key)? {
-        Rule::Part(part) => format!("{part} is not part of this version"),
+        Rule::Part(part) => format!("this version doesn't have {part}"),
         Rule::NoEffect(why) => (*why).to_owned(),
         Rule::Sets(_) | Rule::Among(..) | Rule::Only(..) => return None,
     };
@@ -78,9 +79,11 @@ fn row_of(setting: &Setting, shown: &HashSet<&str>) -> Option<String> {
 /// The name that is shown of several of RabbitMQ's for the same thing.
 fn canonical(key: String) -> String {
     let name = match key.as_str() {
+        "max_connections" => "connection_max",
         "max_channels_per_connection" => "channel_max",
         "management.load_definitions" => "load_definitions",
         "auth_oauth2.jwks_url" => "auth_oauth2.jwks_uri",
+        "log.syslog.ip" => "log.syslog.host",
         "management.listener.port" => "management.tcp.port",
         "management.listener.ip" => "management.tcp.ip",
         _ => match key.strip_prefix("management.listener.ssl_opts.") {
@@ -121,10 +124,15 @@ impl Sheet {
 
 fn definitions(sheet: &mut Sheet, definitions: &Definitions) {
     sheet.path("load_definitions", &definitions.file);
-    sheet.maybe(
-        "definitions.import_backend",
-        definitions.is_local.then_some("local_filesystem"),
-    );
+    let backend = match (definitions.is_local, definitions.is_remote) {
+        (true, _) => Some("local_filesystem"),
+        (false, true) => Some("https"),
+        (false, false) => None,
+    };
+    sheet.maybe("definitions.import_backend", backend);
+    let url = definitions.url.as_deref().map(without_password);
+    sheet.maybe("definitions.https.url", url);
+    trust(sheet, "definitions.tls", &definitions.trust);
     sheet.path("definitions.local.path", &definitions.local);
     sheet.put("definitions.skip_if_unchanged", definitions.skip_if_unchanged);
     sheet.put("definitions.hashing.algorithm", definitions.hashing);
@@ -149,6 +157,12 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     sheet.put("keep_pid_file_on_exit", config.keeps_pid_file);
     definitions(&mut sheet, &config.definitions);
     sheet.put("cluster_name", &config.cluster_name);
+    let nodes = config.cluster.nodes.values();
+    sheet.list("cluster_formation.classic_config.nodes", nodes, NONE);
+    sheet.put(
+        "cluster_formation.target_cluster_size_hint",
+        config.cluster.target_size,
+    );
     doors(&mut sheet, config);
     amqp(&mut sheet, config);
     users(&mut sheet, config);
@@ -215,6 +229,9 @@ fn amqp(sheet: &mut Sheet, config: &Config) {
     sheet.put("channel_max", config.limits.channel_max);
     sheet.put("max_message_size", config.limits.message_bytes);
     sheet.put("max_unfinished_size", config.limits.unfinished_most());
+    let limit = |limit: Option<u64>| limit.map_or("infinity".to_owned(), |it| it.to_string());
+    sheet.put("connection_max", limit(config.node_limits.connections));
+    sheet.put("channel_max_per_node", limit(config.node_limits.channels));
     sheet.put("consumer_timeout", config.consumer_timeout_ms);
     let incoming = "message_interceptors.incoming";
     sheet.maybe(
@@ -245,7 +262,43 @@ fn users(sheet: &mut Sheet, config: &Config) {
     );
     sheet.maybe("anonymous_login_user", config.anonymous_user.as_ref());
     sheet.put("anonymous_login_pass", MASK);
+    let credentials = &config.credentials;
+    sheet.put(
+        "credential_validator.validation_backend",
+        credentials.backend.name(),
+    );
+    sheet.maybe("credential_validator.min_length", credentials.min_length);
+    sheet.maybe("credential_validator.regexp", credentials.regexp.as_ref());
+    vhost_defaults(sheet, &config.vhost_defaults);
     sheet.put("password_hashing_module", config.password_hashing.name());
+}
+
+fn vhost_defaults(sheet: &mut Sheet, defaults: &VhostDefaults) {
+    for (id, it) in &defaults.limits {
+        let key = |name: &str| format!("default_limits.vhosts.{id}.{name}");
+        sheet.put(key("pattern"), &it.pattern);
+        for (name, limit) in &it.limits {
+            sheet.put(key(&name.replace('-', "_")), limit);
+        }
+    }
+    for (id, it) in &defaults.policies {
+        let key = |name: &str| format!("default_policies.operator.{id}.{name}");
+        sheet.put(key("vhost_pattern"), &it.vhost_pattern);
+        sheet.put(key("queue_pattern"), &it.queue_pattern);
+        sheet.put(key("apply_to"), &it.apply_to);
+        for (name, value) in &it.definition {
+            sheet.put(key(&name.replace('-', "_")), value);
+        }
+    }
+    for (id, it) in &defaults.users {
+        let key = |name: &str| format!("default_users.{id}.{name}");
+        sheet.put(key("vhost_pattern"), &it.vhost_pattern);
+        sheet.put(key("password"), MASK);
+        sheet.list(key("tags"), &it.tags, NONE);
+        sheet.put(key("configure"), &it.permissions.configure);
+        sheet.put(key("write"), &it.permissions.write);
+        sheet.put(key("read"), &it.permissions.read);
+    }
 }
 
 fn identity(sheet: &mut Sheet, identity: &IdentityOptions) {
@@ -296,7 +349,7 @@ fn backends(sheet: &mut Sheet, backends: &BackendOptions) {
     }
     sheet.put(key("request_timeout"), http.request_timeout.as_millis());
     sheet.put(key("connection_timeout"), http.connection_timeout.as_millis());
-    sheet.path(key("ssl_options.cacertfile"), &http.trust.authorities);
+    trust(sheet, "auth_http.ssl_options", &http.trust);
     directory(sheet, &backends.ldap);
     let cache = &backends.cache;
     let key = |name: &str| format!("auth_cache.{name}");
@@ -346,7 +399,23 @@ fn directory(sheet: &mut Sheet, ldap: &LdapOptions) {
         sheet.maybe(key(&format!("{name}.user_dn")), bind.name.as_ref());
         sheet.put(key(&format!("{name}.password")), MASK);
     }
-    sheet.path(key("ssl_options.cacertfile"), &settings.trust.authorities);
+    trust(sheet, "auth_ldap.ssl_options", &settings.trust);
+}
+
+/// TLS where the node is the client.
+fn trust(sheet: &mut Sheet, section: &str, trust: &Trust) {
+    let key = |name: &str| format!("{section}.{name}");
+    sheet.path(key("cacertfile"), &trust.authorities);
+    sheet.path(key("certfile"), &trust.certificate);
+    sheet.path(key("keyfile"), &trust.key);
+    sheet.maybe(key("depth"), trust.depth);
+    sheet.maybe(key("sni"), trust.server_name.as_ref());
+    let versions = [
+        (trust.versions.tls12, "tlsv1.2"),
+        (trust.versions.tls13, "tlsv1.3"),
+    ];
+    let versions = versions.into_iter().filter(|(spoken, _)| *spoken);
+    sheet.list(key("versions"), versions.map(|(_, name)| name), "all");
 }
 
 /// An address without the name and password that may stand before its host.
@@ -440,6 +509,17 @@ fn logs(sheet: &mut Sheet, config: &Config) {
     sheet.put("log.file.rotation.size", log.rotation.size.unwrap_or(0));
     sheet.put("log.file.rotation.count", log.rotation.count);
     sheet.path("log.dir", &log.dir);
+    let syslog = &log.syslog;
+    sheet.put("log.syslog", syslog.enabled);
+    sheet.put("log.syslog.level", level(syslog.level));
+    sheet.put("log.syslog.formatter", format(syslog.format));
+    sheet.put("log.syslog.identity", &syslog.identity);
+    sheet.put("log.syslog.facility", syslog.facility.name());
+    sheet.put("log.syslog.host", &syslog.host);
+    sheet.put("log.syslog.port", syslog.port);
+    sheet.put("log.syslog.transport", syslog.transport.name());
+    sheet.put("log.syslog.protocol", debug_lower(syslog.protocol()));
+    trust(sheet, "log.syslog.ssl_options", &syslog.trust);
     sheet.put("log.exchange", log.exchange);
     sheet.put("log.exchange.level", level(log.exchange_level));
     sheet.put("log.exchange.formatter", format(log.exchange_format));

@@ -4,12 +4,17 @@
 //! starts a node. Where ignoring it would leave the node less guarded than its operator believes (TLS,
 //! authentication backends, limits), it is refused.
 
-use super::keys_identity::IDENTITY;
+use super::keys_identity::{ALWAYS_SHOWN, ANY_DEPTH, IDENTITY, VERIFIED};
 use super::keys_pages::PAGES;
 use super::node_name;
 use super::rules::{self, Checked};
+use super::rules_cluster;
 use super::rules_definitions as definitions;
+use super::rules_guards as guards;
+use super::rules_syslog as syslog;
 use super::rules_tls as tls;
+use super::rules_trust as trust;
+use super::rules_vhost_defaults as vhosts;
 use super::syntax::Key;
 use super::{Config, Setting};
 
@@ -96,8 +101,8 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("proxy_protocol", Sets(rules::proxy_protocol)),
     ("proxy_protocol_trusted_sources.*", Sets(rules::proxy_trusted)),
     ("ranch_connection_max", Only(&["infinity"], UNLIMITED)),
-    ("max_connections", Only(&["infinity"], UNLIMITED)),
-    ("connection_max", Only(&["infinity"], UNLIMITED)),
+    ("max_connections", Sets(guards::connection_max)),
+    ("connection_max", Sets(guards::connection_max)),
     ("socket_writer.gc_threshold", NoEffect(ERLANG)),
     // AMQP 0-9-1
     ("heartbeat", Sets(rules::heartbeat)),
@@ -107,7 +112,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("max_channels_per_connection", Sets(rules::channel_max)),
     ("max_message_size", Sets(rules::max_message_size)),
     ("max_unfinished_size", Sets(rules::max_unfinished_size)),
-    ("channel_max_per_node", Only(&["infinity"], UNLIMITED)),
+    ("channel_max_per_node", Sets(guards::channel_max_per_node)),
     ("consumer_max_per_channel", Only(&["infinity"], UNLIMITED)),
     ("channel_tx_message_max", Part("transactions")),
     ("session_max_per_connection", Part("AMQP 1.0")),
@@ -130,14 +135,55 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("default_permissions.configure", Sets(rules::default_configure)),
     ("default_permissions.write", Sets(rules::default_write)),
     ("default_permissions.read", Sets(rules::default_read)),
+    ("default_users.*.vhost_pattern", Sets(vhosts::user_vhosts)),
+    ("default_users.*.password", Sets(vhosts::user_password)),
+    ("default_users.*.tags", Sets(vhosts::user_tags)),
+    ("default_users.*.configure", Sets(vhosts::user_configure)),
+    ("default_users.*.write", Sets(vhosts::user_write)),
+    ("default_users.*.read", Sets(vhosts::user_read)),
+    ("default_limits.vhosts.*.pattern", Sets(vhosts::limits_pattern)),
+    ("default_limits.vhosts.*.max_connections", Sets(vhosts::limit)),
+    ("default_limits.vhosts.*.max_queues", Sets(vhosts::limit)),
     (
-        "default_users.**",
-        Only(
-            &[],
-            "use a file of load_definitions to create users besides the default one",
-        ),
+        "default_policies.operator.*.vhost_pattern",
+        Sets(vhosts::policy_vhosts),
     ),
-    ("default_limits.vhosts.**", Only(&[], GUARD)),
+    (
+        "default_policies.operator.*.queue_pattern",
+        Sets(vhosts::policy_queues),
+    ),
+    (
+        "default_policies.operator.*.apply_to",
+        Sets(vhosts::policy_applies),
+    ),
+    (
+        "default_policies.operator.*.expires",
+        Sets(vhosts::policy_duration),
+    ),
+    (
+        "default_policies.operator.*.message_ttl",
+        Sets(vhosts::policy_duration),
+    ),
+    (
+        "default_policies.operator.*.max_length",
+        Sets(vhosts::policy_number),
+    ),
+    (
+        "default_policies.operator.*.max_length_bytes",
+        Sets(vhosts::policy_bytes),
+    ),
+    (
+        "default_policies.operator.*.delivery_limit",
+        Sets(vhosts::policy_number),
+    ),
+    (
+        "default_policies.operator.*.classic_queues.queue_version",
+        Only(&["2"], "version 2 is the only one, as in RabbitMQ 4.3"),
+    ),
+    (
+        "default_policies.operator.*.classic_queues.*",
+        NoEffect("mirrored queues do not exist, as in RabbitMQ 4"),
+    ),
     ("default_policies.operator.**", Only(&[], GUARD)),
     ("load_definitions", Sets(definitions::file)),
     ("management.load_definitions", Sets(definitions::file)),
@@ -173,12 +219,22 @@ pub const KEYS: &[(&str, Rule)] = &[
     (
         "definitions.import_backend",
         Among(
-            &["local_filesystem"],
+            &["local_filesystem", "https", "rabbit_definitions_import_https"],
             definitions::backend,
-            "definitions are imported from local_filesystem alone in this version, and a node must not start without what it was told to import",
+            "definitions are imported from local_filesystem and https in this version, and a node must not start without what it was told to import",
         ),
     ),
     ("definitions.local.path", Sets(definitions::local)),
+    ("definitions.https.url", Sets(definitions::url)),
+    ("definitions.tls.cacertfile", Sets(trust::authorities)),
+    ("definitions.tls.certfile", Sets(trust::certificate)),
+    ("definitions.tls.keyfile", Sets(trust::key)),
+    ("definitions.tls.versions.*", Sets(trust::version)),
+    ("definitions.tls.verify", Only(&["verify_peer"], VERIFIED)),
+    ("definitions.tls.depth", NoEffect(ANY_DEPTH)),
+    ("definitions.tls.fail_if_no_peer_cert", NoEffect(ALWAYS_SHOWN)),
+    ("definitions.tls.log_level", NoEffect(TLS_LOG)),
+    ("definitions.tls.log_alert", NoEffect(TLS_LOG)),
     (
         "definitions.**",
         Only(
@@ -211,10 +267,9 @@ pub const KEYS: &[(&str, Rule)] = &[
             "passwords are hashed with salted SHA-256 or SHA-512 or with Argon2id in this version",
         ),
     ),
-    (
-        "credential_validator.*",
-        Only(&["rabbit_credential_validator_accept_everything"], GUARD),
-    ),
+    ("credential_validator.validation_backend", Sets(guards::validator)),
+    ("credential_validator.min_length", Sets(guards::min_length)),
+    ("credential_validator.regexp", Sets(guards::regexp)),
     ("credentials_obfuscation.*", NoEffect(ERLANG)),
     ("ssl_options", Only(&["none"], "`none` is its only value")),
     ("ssl_options.certfile", Sets(tls::certificate)),
@@ -350,8 +405,35 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("log.exchange.level", Sets(rules::log_exchange_level)),
     ("log.exchange.formatter", Sets(rules::log_exchange_formatter)),
     ("log.exchange.**", NoEffect("the form of a log line is fixed")),
-    ("log.syslog", Part("syslog")),
-    ("log.syslog.**", Part("syslog")),
+    ("log.syslog", Sets(syslog::enabled)),
+    ("log.syslog.level", Sets(syslog::set_level)),
+    ("log.syslog.formatter", Sets(syslog::set_formatter)),
+    (
+        "log.syslog.formatter.**",
+        NoEffect("the form of a log line is fixed"),
+    ),
+    ("log.syslog.identity", Sets(syslog::identity)),
+    ("log.syslog.facility", Sets(syslog::facility)),
+    ("log.syslog.host", Sets(syslog::host)),
+    ("log.syslog.ip", Sets(syslog::host)),
+    ("log.syslog.port", Sets(syslog::port)),
+    ("log.syslog.transport", Sets(syslog::transport)),
+    ("log.syslog.protocol", Sets(syslog::protocol)),
+    (
+        "log.syslog.multiline_mode",
+        NoEffect("a message of the log is one line"),
+    ),
+    ("log.syslog.ssl_options.cacertfile", Sets(trust::authorities)),
+    ("log.syslog.ssl_options.certfile", Sets(trust::certificate)),
+    ("log.syslog.ssl_options.keyfile", Sets(trust::key)),
+    ("log.syslog.ssl_options.depth", Sets(trust::depth)),
+    ("log.syslog.ssl_options.versions.*", Sets(trust::version)),
+    ("log.syslog.ssl_options.verify", Only(&["verify_peer"], VERIFIED)),
+    (
+        "log.syslog.ssl_options.fail_if_no_peer_cert",
+        NoEffect(ALWAYS_SHOWN),
+    ),
+    ("log.syslog.ssl_options.**", Only(&[], TLS)),
     ("log.journald", Part("the journal of systemd")),
     ("log.journald.**", Part("the journal of systemd")),
     ("log.default.**", NoEffect(ONE_FILE)),
@@ -372,6 +454,14 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("cluster_partition_handling", Part("clusters")),
     ("cluster_partition_handling.**", Part("clusters")),
     ("cluster_keepalive_interval", Part("clusters")),
+    (
+        "cluster_formation.classic_config.nodes.*",
+        Sets(rules_cluster::node),
+    ),
+    (
+        "cluster_formation.target_cluster_size_hint",
+        Sets(rules_cluster::target_size),
+    ),
     ("cluster_formation.**", Part("clusters")),
     ("distribution.listener.**", Part("clusters")),
     ("net_ticktime", Part("clusters")),

@@ -1,7 +1,9 @@
 //! The keys about who decides about logins beside the catalog.
 
 use super::keys::Rule::{self, Among, NoEffect, Only, Sets};
-use super::{rules_backends as backends, rules_identity as identity, rules_ldap as ldap};
+use super::{
+    rules_backends as backends, rules_identity as identity, rules_ldap as ldap, rules_trust as trust,
+};
 
 const AUTH: &str = "internal, oauth2, http, ldap and cache are the authentication backends of this version, and they would let in other users than the one named";
 const BACKENDS: &[&str] = &[
@@ -21,7 +23,11 @@ const BACKENDS: &[&str] = &[
 const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
 const OPTION: &str =
     "this option is not part of this version, and logins must not be less guarded than they were told to be";
-const VERIFIED: &str = "the server that checks passwords must be authenticated";
+pub(super) const ANY_DEPTH: &str =
+    "any number of authorities may stand between a server and the one that is trusted";
+const THE_HOST: &str = "a server is asked by the host of its address, which its certificate must name";
+pub(super) const ALWAYS_SHOWN: &str = "a server without a certificate is never trusted";
+pub(super) const VERIFIED: &str = "the server that is asked must be authenticated";
 const OUR_LOG: &str = "what was asked and answered is never logged; why a login was refused is";
 const CACHES: &[&str] = &[
     "http",
@@ -53,7 +59,7 @@ pub const IDENTITY: &[(&str, Rule)] = &[
     ("auth_oauth2.jwks_url", Sets(identity::key_set)),
     ("auth_oauth2.issuer", Sets(identity::issuer)),
     ("auth_oauth2.algorithms.*", Sets(identity::algorithm)),
-    ("auth_oauth2.https.cacertfile", Sets(identity::authorities)),
+    ("auth_oauth2.https.cacertfile", Sets(trust::authorities)),
     (
         "auth_oauth2.https.peer_verification",
         Only(
@@ -70,9 +76,15 @@ pub const IDENTITY: &[(&str, Rule)] = &[
     ("auth_http.topic_path", Sets(backends::topic_path)),
     ("auth_http.request_timeout", Sets(backends::request_timeout)),
     ("auth_http.connection_timeout", Sets(backends::connection_timeout)),
+    ("auth_http.ssl_options.cacertfile", Sets(trust::authorities)),
+    ("auth_http.ssl_options.certfile", Sets(trust::certificate)),
+    ("auth_http.ssl_options.keyfile", Sets(trust::key)),
+    ("auth_http.ssl_options.versions.*", Sets(trust::version)),
+    ("auth_http.ssl_options.depth", NoEffect(ANY_DEPTH)),
+    ("auth_http.ssl_options.sni", NoEffect(THE_HOST)),
     (
-        "auth_http.ssl_options.cacertfile",
-        Sets(backends::http_authorities),
+        "auth_http.ssl_options.fail_if_no_peer_cert",
+        NoEffect(ALWAYS_SHOWN),
     ),
     ("auth_http.ssl_options.verify", Only(&["verify_peer"], VERIFIED)),
     (
@@ -101,7 +113,16 @@ pub const IDENTITY: &[(&str, Rule)] = &[
     ("auth_ldap.queries.resource_access", Sets(ldap::query)),
     ("auth_ldap.queries.topic_access", Sets(ldap::query)),
     ("auth_ldap.queries.tags", Sets(ldap::query)),
-    ("auth_ldap.ssl_options.cacertfile", Sets(ldap::authorities)),
+    ("auth_ldap.ssl_options.cacertfile", Sets(trust::authorities)),
+    ("auth_ldap.ssl_options.certfile", Sets(trust::certificate)),
+    ("auth_ldap.ssl_options.keyfile", Sets(trust::key)),
+    ("auth_ldap.ssl_options.versions.*", Sets(trust::version)),
+    ("auth_ldap.ssl_options.depth", Sets(trust::depth)),
+    ("auth_ldap.ssl_options.sni", Sets(trust::server_name)),
+    (
+        "auth_ldap.ssl_options.fail_if_no_peer_cert",
+        NoEffect(ALWAYS_SHOWN),
+    ),
     ("auth_ldap.ssl_options.verify", Only(&["verify_peer"], VERIFIED)),
     (
         "auth_ldap.ssl_options.hostname_verification",

@@ -3,6 +3,7 @@
 
 use super::error::ConfigError;
 use super::keys::{self, Rule};
+use super::rules_guards::Validator;
 use super::{Config, Setting, Watermark};
 use gateway::Mechanism;
 use identity::{Backend, Link};
@@ -32,10 +33,11 @@ pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
     let mut warnings = Vec::new();
     let mut errors = Vec::new();
     drop_replaced_defaults(&mut config, &settings);
+    let mut without_effect = WithoutEffect::default();
     for setting in &settings {
         match apply(&mut config, setting) {
             Ok(None) => {}
-            Ok(Some(warning)) => warnings.push(warning),
+            Ok(Some(why)) => without_effect.add(setting.key.to_string(), why),
             Err(error) if errors.len() < ERRORS_MOST => errors.push(error),
             Err(_) => break,
         }
@@ -46,6 +48,14 @@ pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
             .into_iter()
             .map(|(origin, what)| ConfigError::Query { origin, what }),
     );
+    if let Err(missing) = config.credentials.validator() {
+        let named = |it: &&Setting| it.key.to_string() == "credential_validator.validation_backend";
+        errors.extend(settings.iter().find(named).map(|it| ConfigError::Query {
+            origin: it.origin.clone(),
+            what: format!("{} needs {missing}", it.value),
+        }));
+    }
+    warnings.extend(without_effect.lines());
     warnings.extend(contradictions(&config, &settings));
     if errors.is_empty() {
         Ok(Loaded {
@@ -101,7 +111,27 @@ fn drop_replaced_defaults(config: &mut Config, settings: &[Setting]) {
     }
 }
 
-/// Applies one setting; answers with a warning where it has no effect.
+/// The keys that have no effect, by the reason why: an operator reads one line a reason.
+#[derive(Default)]
+struct WithoutEffect(Vec<(String, Vec<String>)>);
+
+impl WithoutEffect {
+    fn add(&mut self, key: String, why: String) {
+        match self.0.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, keys)) => keys.push(key),
+            None => self.0.push((why, vec![key])),
+        }
+    }
+
+    fn lines(self) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(|(why, keys)| match keys.as_slice() {
+            [key] => format!("key {key} has no effect: {why}"),
+            keys => format!("keys {} have no effect: {why}", keys.join(", ")),
+        })
+    }
+}
+
+/// Applies one setting; answers with the reason where it has no effect.
 fn apply(config: &mut Config, setting: &Setting) -> Result<Option<String>, ConfigError> {
     let key = setting.key.to_string();
     let origin = || setting.origin.clone();
@@ -136,10 +166,8 @@ fn apply(config: &mut Config, setting: &Setting) -> Result<Option<String>, Confi
                 }
             })
         }
-        Some(Rule::Part(part)) => Ok(Some(format!(
-            "key {key}: {part} is not part of this version; the setting has no effect"
-        ))),
-        Some(Rule::NoEffect(why)) => Ok(Some(format!("key {key}: the setting has no effect: {why}"))),
+        Some(Rule::Part(part)) => Ok(Some(format!("this version doesn't have {part}"))),
+        Some(Rule::NoEffect(why)) => Ok(Some((*why).to_owned())),
     }
 }
 
@@ -155,6 +183,13 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
         }
     }
     warnings.extend(contradictions_of_tls(config));
+    if config.cluster.target_size > 1 {
+        warnings.push(format!(
+            "cluster_formation.target_cluster_size_hint is {}, but nodes do not join to clusters in this version: this node is alone, and \
+             the check of the cluster's size fails",
+            config.cluster.target_size
+        ));
+    }
     let links = config.identity.links().unwrap_or_default();
     let asks = |link: &Link| config.identity.asks(link.authorizes, Backend::Ldap);
     if links.iter().any(asks) && config.identity.backends.ldap.permits_everything() {
@@ -163,6 +198,18 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
              auth_ldap.queries.resource_access is set"
                 .to_owned(),
         );
+    }
+    let credentials = &config.credentials;
+    for (key, is_said, backend) in [
+        ("min_length", credentials.min_length.is_some(), Validator::Length),
+        ("regexp", credentials.regexp.is_some(), Validator::Expression),
+    ] {
+        if is_said && credentials.backend != backend {
+            warnings.push(format!(
+                "credential_validator.{key} has no effect without credential_validator.validation_backend = {}",
+                backend.name()
+            ));
+        }
     }
     if !config.proxy_protocol && !config.proxies.trusted.is_empty() {
         warnings

@@ -1,5 +1,6 @@
 //! `log.*`: what is logged, how, and where to.
 
+use super::SyslogOptions;
 use crate::logs::Rotation;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub struct LogOptions {
     pub file_format: LogFormat,
     /// `log.file.rotation.*`.
     pub rotation: Rotation,
+    /// `log.syslog.*`.
+    pub syslog: SyslogOptions,
     /// `log.dir`; `None` is `logs` in the data directory.
     pub dir: Option<PathBuf>,
     /// `log.CATEGORY.level`: categories with a level of their own.
@@ -42,6 +45,7 @@ impl LogOptions {
             (self.console, self.console_level),
             (self.file.is_some(), self.file_level),
             (self.exchange, self.exchange_level),
+            (self.syslog.enabled, self.syslog.level),
         ];
         let open = outputs.into_iter().filter(|(open, _)| *open);
         open.map(|(_, level)| level).min().unwrap_or(Level::None)
@@ -76,6 +80,7 @@ impl Default for LogOptions {
             file_level: Level::Info,
             file_format: LogFormat::Text,
             rotation: Rotation::default(),
+            syslog: SyslogOptions::default(),
             dir: None,
             categories: BTreeMap::new(),
         }

@@ -391,7 +391,7 @@ pub fn log_category_level(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-fn level(setting: &Setting) -> Checked<Level> {
+pub fn level(setting: &Setting) -> Checked<Level> {
     Ok(match setting.value.as_str() {
         "debug" => Level::Debug,
         "info" => Level::Info,
@@ -402,7 +402,7 @@ fn level(setting: &Setting) -> Checked<Level> {
     })
 }
 
-fn formatter(setting: &Setting) -> Checked<LogFormat> {
+pub fn formatter(setting: &Setting) -> Checked<LogFormat> {
     match setting.value.as_str() {
         "plaintext" | "text" => Ok(LogFormat::Text),
         "json" => Ok(LogFormat::Json),

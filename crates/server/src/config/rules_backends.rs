@@ -2,7 +2,7 @@
 //! `rules_ldap`.
 
 use super::rules::{Checked, boolean, number};
-use super::rules_identity::{given, known};
+use super::rules_identity::known;
 use super::rules_ldap::LdapOptions;
 use super::{Config, Setting};
 use identity::{CacheSettings, HttpSettings};
@@ -36,7 +36,7 @@ pub fn method(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-fn address(setting: &Setting) -> Checked<String> {
+pub fn address(setting: &Setting) -> Checked<String> {
     let address = &setting.value;
     if !address.starts_with("https://") && !address.starts_with("http://") {
         return Err("an address that begins with https:// (or http://, which trusts the network)");
@@ -71,11 +71,6 @@ pub fn request_timeout(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn connection_timeout(config: &mut Config, setting: &Setting) -> Checked {
     config.identity.backends.http.connection_timeout = patience(setting)?;
-    Ok(())
-}
-
-pub fn http_authorities(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.backends.http.trust.authorities = Some(given(setting)?.into());
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! `definitions.*`: what is imported at the start besides `load_definitions`, and when it is not.
 
 use super::rules::{Checked, boolean};
+use super::rules_backends::address;
 use super::{Config, Setting};
 use management::ImportOptions;
 use std::fmt::{self, Display};
@@ -13,6 +14,12 @@ pub struct Definitions {
     pub file: Option<PathBuf>,
     /// `definitions.import_backend = local_filesystem`: there is to be a [`Definitions::local`].
     pub is_local: bool,
+    /// `definitions.import_backend = https`: there is to be a [`Definitions::url`].
+    pub is_remote: bool,
+    /// `definitions.https.url`: a document of a server.
+    pub url: Option<String>,
+    /// `definitions.tls.*`: which server that is.
+    pub trust: identity::Trust,
     /// `definitions.local.path`: a file of definitions, or a directory whose files `*.json` are imported.
     pub local: Option<PathBuf>,
     /// `definitions.skip_if_unchanged`: nothing is imported if it is what was imported last.
@@ -51,7 +58,7 @@ impl Display for Hashing {
 impl Definitions {
     /// True if nothing is imported at the start.
     pub fn is_empty(&self) -> bool {
-        self.file.is_none() && self.local.is_none()
+        self.file.is_none() && self.local.is_none() && self.url.is_none()
     }
 }
 
@@ -72,8 +79,15 @@ pub fn local(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-pub fn backend(config: &mut Config, _: &Setting) -> Checked {
-    config.definitions.is_local = true;
+pub fn backend(config: &mut Config, setting: &Setting) -> Checked {
+    let is_remote = ["https", "rabbit_definitions_import_https"].contains(&setting.value.as_str());
+    config.definitions.is_remote = is_remote;
+    config.definitions.is_local = !is_remote;
+    Ok(())
+}
+
+pub fn url(config: &mut Config, setting: &Setting) -> Checked {
+    config.definitions.url = Some(address(setting)?);
     Ok(())
 }
 

@@ -172,8 +172,3 @@ pub fn algorithm(config: &mut Config, setting: &Setting) -> Checked {
     config.identity.oauth2.algorithms.push(found);
     Ok(())
 }
-
-pub fn authorities(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.oauth2.trust.authorities = Some(given(setting)?.into());
-    Ok(())
-}

@@ -96,6 +96,11 @@ impl LdapOptions {
         })
     }
 
+    /// Which servers are believed.
+    pub(super) fn trust(&mut self) -> &mut identity::Trust {
+        &mut self.settings.trust
+    }
+
     /// True if everybody who logs in may do everything, because nothing else is said.
     pub fn permits_everything(&self) -> bool {
         let queries = &self.settings.queries;
@@ -206,11 +211,6 @@ pub fn bind(config: &mut Config, setting: &Setting) -> Checked {
         (None, "anon") => bind.word = Some(AsWhom::Nobody),
         (None, _) => return Err("as_user, anon (or set .user_dn and .password)"),
     }
-    Ok(())
-}
-
-pub fn authorities(config: &mut Config, setting: &Setting) -> Checked {
-    options(config).settings.trust.authorities = Some(given(setting)?.into());
     Ok(())
 }
 

@@ -39,6 +39,36 @@ pub fn byte_size(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
+/// A duration in Cuttlefish's form, in milliseconds: `1500`, `30s`, `1h30m`; weeks (`w`) are the longest unit, `f` (a fortnight) aside.
+pub fn duration_ms(text: &str) -> Option<u64> {
+    if let Some(ms) = digits_only(text) {
+        return Some(ms);
+    }
+    let mut total = 0_u64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, tail) = rest.split_at(digits);
+        let unit = tail
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit);
+        let factor = match unit {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            "w" => 604_800_000,
+            "f" => 1_209_600_000,
+            _ => return None,
+        };
+        total = total.checked_add(digits_only(number)?.checked_mul(factor)?)?;
+        rest = tail;
+    }
+    (!text.is_empty()).then_some(total)
+}
+
 /// A share, such as `0.6`, between `least` and `most` (both allowed).
 pub fn share(text: &str, least: f64, most: f64) -> Option<f64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
@@ -114,6 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn durations_are_those_of_cuttlefish() {
+        for (text, ms) in [
+            ("1500", 1_500),
+            ("30s", 30_000),
+            ("1h30m", 5_400_000),
+            ("7d", 604_800_000),
+            ("5ms", 5),
+        ] {
+            assert_eq!(duration_ms(text), Some(ms), "{text}");
+        }
+        for text in ["", "s", "5x", "-1s", "1 h", "5s5", "99999999999999999w"] {
+            assert_eq!(duration_ms(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
     fn shares_and_whole_numbers_keep_their_bounds() {
         assert_eq!(share("0.6", 0.0, 1.0), Some(0.6));
         assert_eq!(share("1", 0.0, 1.0), Some(1.0));
@@ -134,7 +180,7 @@ mod tests {
 
         #[test]
         fn any_text_is_answered(text in "\\PC{0,40}") {
-            let _ = (information_units(&text), byte_size(&text), share(&text, 0.0, 1.0));
+            let _ = (information_units(&text), byte_size(&text), share(&text, 0.0, 1.0), duration_ms(&text));
         }
     }
 }

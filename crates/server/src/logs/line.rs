@@ -54,6 +54,23 @@ pub fn area_and_text(event: &Event<'_>) -> (Option<String>, String) {
     (fields.area, text)
 }
 
+/// An event as a line of JSON, without the end of the line.
+pub fn json(event: &Event<'_>) -> String {
+    let mut fields = Fields::default();
+    event.record(&mut fields);
+    let meta = event.metadata();
+    let head = Head {
+        time: WallTime::now(),
+        level: level_name(*meta.level()),
+        area: fields.area.as_deref().unwrap_or(area::room(meta)),
+    };
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_json(&mut text, &head, &fields);
+    text.truncate(text.trim_end().len());
+    text
+}
+
 struct Head<'a> {
     time: WallTime,
     level: &'static str,

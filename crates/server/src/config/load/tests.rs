@@ -215,7 +215,7 @@ fn no_limit_on_channels_is_what_the_protocol_can_number() {
 fn keys_of_parts_that_are_not_built_warn() {
     assert_eq!(
         warnings("mqtt.vhost = /"),
-        ["key mqtt.vhost: MQTT is not part of this version; the setting has no effect"]
+        ["key mqtt.vhost has no effect: this version doesn't have MQTT"]
     );
     for key in [
         "vm_memory_high_watermark_paging_ratio = 0.5",
@@ -232,6 +232,141 @@ fn keys_of_parts_that_are_not_built_warn() {
 }
 
 #[test]
+fn a_collector_gets_the_log_as_it_was_told() {
+    use crate::logs::{Protocol, Transport};
+    let said = config(
+        "log.syslog = true\nlog.syslog.ip = 10.0.0.9\nlog.syslog.port = 6514\nlog.syslog.transport = tls\nlog.syslog.facility = local3\n\
+         log.syslog.identity = mq\nlog.syslog.level = error\nlog.syslog.formatter = json\nlog.syslog.ssl_options.cacertfile = ca.pem\n\
+         log.syslog.ssl_options.depth = 2\nlog.syslog.ssl_options.versions.1 = tlsv1.3",
+    );
+    let syslog = &said.log.syslog;
+    assert_eq!(
+        (syslog.host.as_str(), syslog.port, syslog.facility.name()),
+        ("10.0.0.9", 6514, "local3")
+    );
+    assert_eq!(
+        (syslog.transport, syslog.protocol()),
+        (Transport::Tls, Protocol::Rfc5424)
+    );
+    assert_eq!((syslog.trust.depth, syslog.trust.versions.tls13), (Some(2), true));
+    assert_eq!(
+        config("log.syslog = true").log.syslog.protocol(),
+        Protocol::Rfc3164
+    );
+}
+
+#[test]
+fn servers_that_are_asked_are_known_by_their_own_options() {
+    let said = config(
+        "auth_ldap.ssl_options.sni = ldap.example\nauth_ldap.ssl_options.depth = 3\nauth_http.ssl_options.certfile = c.pem\n\
+         auth_http.ssl_options.keyfile = k.pem\nauth_http.ssl_options.versions.1 = tlsv1.2\ndefinitions.import_backend = https\n\
+         definitions.https.url = https://defs.example/x.json\ndefinitions.tls.cacertfile = ca.pem",
+    );
+    let rows = crate::config::in_force(&said, &[]);
+    let shown = |key: &str| rows.iter().find(|row| row.key == key).unwrap().value.clone();
+    for (key, value) in [
+        ("auth_ldap.ssl_options.sni", "ldap.example"),
+        ("auth_ldap.ssl_options.depth", "3"),
+        ("auth_http.ssl_options.certfile", "c.pem"),
+        ("auth_http.ssl_options.versions", "tlsv1.2"),
+        ("definitions.import_backend", "https"),
+        ("definitions.tls.cacertfile", "ca.pem"),
+    ] {
+        assert_eq!(shown(key), value, "{key}");
+    }
+    assert_eq!(
+        warnings("auth_ldap.ssl_options.fail_if_no_peer_cert = true").len(),
+        1
+    );
+}
+
+#[test]
+fn limits_of_the_node_and_rules_for_passwords_are_taken() {
+    let said = config(
+        "max_connections = 5000\nchannel_max_per_node = 20000\ncredential_validator.min_length = 12\n\
+         credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
+    );
+    assert_eq!(
+        (said.node_limits.connections, said.node_limits.channels),
+        (Some(5_000), Some(20_000))
+    );
+    assert_eq!(
+        said.credentials.validator(),
+        Ok(broker::CredentialValidator::MinimumLength(12))
+    );
+    assert_eq!(config("connection_max = infinity").node_limits.connections, None);
+    assert_eq!(warnings("credential_validator.min_length = 12").len(), 1);
+    let backend = "credential_validator.validation_backend = rabbit_credential_validator_password_regexp";
+    assert!(error(backend).contains("needs credential_validator.regexp"));
+    assert!(error("credential_validator.regexp = (").contains("a regular expression"));
+}
+
+#[test]
+fn what_new_virtual_hosts_get_is_put_together_by_its_id() {
+    let said = config(
+        "default_limits.vhosts.1.pattern = ^qa\ndefault_limits.vhosts.1.max_queues = 50\n\
+         default_policies.operator.cap.vhost_pattern = ^qa\ndefault_policies.operator.cap.expires = 1h\n\
+         default_policies.operator.cap.max_length_bytes = 1GB\ndefault_users.tester.password = s3cret\n\
+         default_users.tester.tags = monitoring, policymaker\ndefault_users.tester.configure = ^t",
+    );
+    assert!(!format!("{said:?}").contains("s3cret"));
+    let all = said.vhost_defaults.all();
+    assert_eq!(all.limits[0].limits, [("max-queues".to_owned(), 50)]);
+    let policy = &all.policies[0];
+    assert_eq!(
+        (policy.name.as_str(), policy.queue_pattern.as_str()),
+        ("cap", ".*")
+    );
+    let expected = [
+        ("expires".to_owned(), 3_600_000),
+        ("max-length-bytes".to_owned(), 1 << 30),
+    ];
+    assert_eq!(policy.definition, expected);
+    assert_eq!(
+        (all.users[0].name.as_str(), all.users[0].tags.len()),
+        ("tester", 2)
+    );
+    assert_eq!(
+        warnings("default_policies.operator.a.classic_queues.ha_mode = all").len(),
+        1
+    );
+}
+
+#[test]
+fn keys_without_effect_are_one_line_a_reason() {
+    let text = "mqtt.vhost = /\nheartbeat = 5\nnet_ticktime = 60\nweb_mqtt.tcp.port = 1\ncluster_partition_handling = autoheal\n";
+    assert_eq!(
+        warnings(text),
+        [
+            "keys mqtt.vhost, web_mqtt.tcp.port have no effect: this version doesn't have MQTT",
+            "keys net_ticktime, cluster_partition_handling have no effect: this version doesn't have clusters",
+        ]
+    );
+}
+
+#[test]
+fn a_node_that_should_be_one_of_several_says_so() {
+    let said = config("cluster_formation.classic_config.nodes.1 = rabbit@localhost");
+    assert_eq!(said.cluster.other_nodes(&said.node_name), None);
+    let said = config(
+        "cluster_formation.classic_config.nodes.1 = rabbit@localhost\ncluster_formation.classic_config.nodes.2 = rabbit@mq2",
+    );
+    let why = said.cluster.other_nodes(&said.node_name).unwrap();
+    assert!(why.contains("this one, rabbit@localhost: rabbit@mq2;"), "{why}");
+    assert_eq!(
+        warnings("cluster_formation.target_cluster_size_hint = 3").len(),
+        1
+    );
+    assert_eq!(
+        config("cluster_formation.target_cluster_size_hint = 1")
+            .cluster
+            .target_size,
+        1
+    );
+    assert!(error("cluster_formation.classic_config.nodes.1 = mq1").contains("rabbit@mq1"));
+}
+
+#[test]
 fn what_would_leave_the_node_less_guarded_is_refused() {
     for text in [
         "ssl_options.crl_sources.1.timeout = 5",
@@ -245,20 +380,16 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "auth_cache.cached_backend = internal",
         "default_queue_type = quorum",
         "password_hashing_module = rabbit_password_hashing_md5",
-        "connection_max = 1000",
         "vhost_max = 10",
         "runtime_parameters.limits.shovel = 10",
-        "credential_validator.validation_backend = rabbit_credential_validator_min_password_length",
-        "credential_validator.min_length = 12",
-        "default_limits.vhosts.1.max_connections = 10",
-        "default_policies.operator.a.queue_pattern = .*",
+        "default_policies.operator.a.max_in_memory_length = 10",
         "prometheus.authentication.enabled = true",
         "http_dispatch.auth_backends.1 = http",
         "management.restrictions.operator_policy_changes.disabled = true",
         "management.hsts.policy = max-age=31536000",
-        "definitions.import_backend = https",
-        "definitions.https.url = https://example.com/defs.json",
-        "definitions.tls.versions.1 = tlsv1.2",
+        "definitions.import_backend = s3",
+        "definitions.tls.verify = verify_none",
+        "log.syslog.ssl_options.verify = verify_none",
         "definitions.hashing.algorithm = sha",
     ] {
         assert!(error(text).contains(" is refused: "), "{text}");
