@@ -4,6 +4,7 @@ mod access;
 mod checks;
 mod connections;
 mod definitions;
+mod encode;
 mod erlang;
 mod facts;
 mod first;

@@ -15,6 +15,7 @@ mod columns;
 mod command;
 mod commands;
 mod completions;
+pub mod encoded;
 mod endpoint;
 mod failure;
 mod help;

@@ -19,6 +19,8 @@ pub struct Options {
     pub body_limit: usize,
     /// The sites whose pages may use the API.
     pub origins: Origins,
+    /// Headers that every answer has, in place of those of the same name that it would have: what an operator tells browsers.
+    pub headers: Vec<(&'static str, String)>,
     /// Who takes in the clients that come for messages, by a WebSocket, if anybody does.
     pub web_clients: Option<WebClients>,
     /// What stands before every path on the network, as `/mq`; nothing, if nothing does.
@@ -97,6 +99,7 @@ impl Options {
             admin_socket: None,
             body_limit: 10_485_760,
             origins: Origins::default(),
+            headers: Vec::new(),
             web_clients: None,
             path_prefix: String::new(),
             mechanisms: vec!["PLAIN", "AMQPLAIN", "ANONYMOUS"],

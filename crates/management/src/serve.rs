@@ -212,7 +212,13 @@ async fn below_prefix(
         }
         prefix::Found::Outside => return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS"),
     }
-    answer(request, peer, hall, stop).await
+    let mut answer = answer(request, peer, hall.clone(), stop).await;
+    for (name, value) in &hall.options.headers {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            answer.headers_mut().insert(*name, value);
+        }
+    }
+    answer
 }
 
 /// Answers one request, and tells a browser which pages may see the answer.

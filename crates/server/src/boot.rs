@@ -370,6 +370,11 @@ fn management_options(
     management::Options {
         body_limit: settings.body_limit,
         origins: settings.origins.clone(),
+        headers: settings
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.clone()))
+            .collect(),
         path_prefix: settings.path_prefix.clone(),
         node: config.node_name.to_string(),
         plugins: config.plugins.as_ref().map(|listed| listed.names.clone()),

@@ -4,6 +4,7 @@
 //! [`keys`] and end as a warning or a refusal, never as a silent nothing.
 
 pub mod advanced;
+mod encrypted;
 pub mod environment;
 pub mod error;
 mod http_door;
@@ -40,6 +41,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+pub use encrypted::Decoder;
 pub use environment::Environment;
 pub use error::{ConfigError, Origin};
 pub use http_door::HttpDoor;
@@ -137,6 +139,8 @@ pub struct Config {
     pub prometheus: PrometheusOptions,
     /// `load_definitions` and `definitions.*`: what is imported at the start.
     pub definitions: Definitions,
+    /// `config_entry_decoder.*`.
+    pub decoder: Decoder,
     /// The configuration files that were read.
     pub files: Vec<PathBuf>,
 }
@@ -152,6 +156,8 @@ pub struct ManagementOptions {
     pub web_socket: bool,
     /// `management.cors.*`.
     pub origins: management::Origins,
+    /// `management.csp.policy`, `management.hsts.policy` and `management.headers.*`, by the headers that they are.
+    pub headers: BTreeMap<&'static str, String>,
     /// `management.path_prefix`: empty, or it begins with a slash and doesn't end with one.
     pub path_prefix: String,
     /// `management.disable_basic_auth`.
@@ -168,6 +174,7 @@ impl Default for ManagementOptions {
             door: HttpDoor::new(15672, "management.ssl"),
             body_limit: 10_485_760,
             origins: management::Origins::default(),
+            headers: BTreeMap::new(),
             web_socket: true,
             path_prefix: String::new(),
             disable_basic_auth: false,
@@ -343,6 +350,7 @@ impl Default for Config {
             management: ManagementOptions::default(),
             prometheus: PrometheusOptions::default(),
             definitions: Definitions::default(),
+            decoder: Decoder::default(),
             files: Vec::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! Commands that make sense only for RabbitMQ's runtime, its plugins or its clusters. Each says so in a sentence.
 
+use super::encode;
 use crate::ask::Ask;
 use crate::command::{Command, Run, Section};
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
@@ -45,7 +46,7 @@ pub const COMMANDS: &[Command] = &[
         "encode",
         "<value> <passphrase>",
         "Encrypts a value of advanced.config",
-        advanced_config,
+        encode::encode,
     )
     .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
@@ -53,7 +54,7 @@ pub const COMMANDS: &[Command] = &[
         "decode",
         "<value> <passphrase>",
         "Decrypts a value of advanced.config",
-        advanced_config,
+        encode::decode,
     )
     .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
@@ -61,7 +62,7 @@ pub const COMMANDS: &[Command] = &[
         "encrypt_conf_value",
         "<value> <passphrase>",
         "Encrypts a value of rabbitmq.conf",
-        advanced_config,
+        encode::encrypt,
     )
     .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
@@ -69,7 +70,7 @@ pub const COMMANDS: &[Command] = &[
         "decrypt_conf_value",
         "<value> <passphrase>",
         "Decrypts a value of rabbitmq.conf",
-        advanced_config,
+        encode::decrypt,
     )
     .options(&["cipher=", "hash=", "iterations=#"]),
     refused(
@@ -77,14 +78,14 @@ pub const COMMANDS: &[Command] = &[
         "list_ciphers",
         "",
         "Lists ciphers of encode",
-        advanced_config,
+        encode::ciphers,
     ),
     refused(
         CTL_OR_DIAGNOSTICS,
         "list_hashes",
         "",
         "Lists hashes of encode",
-        advanced_config,
+        encode::hashes,
     ),
     refused(
         CTL,
@@ -215,14 +216,6 @@ fn runtime(ask: &Ask<'_>) -> Result<Output, Failure> {
     Err(Failure::error(
         UNAVAILABLE,
         format!("{name} needs Erlang's runtime, which this broker does not have"),
-    ))
-}
-
-fn advanced_config(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let name = name(ask);
-    Err(Failure::error(
-        UNAVAILABLE,
-        format!("{name} is for Erlang's encrypted configuration values, which this broker does not read"),
     ))
 }
 

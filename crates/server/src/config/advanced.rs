@@ -4,6 +4,7 @@
 //! counterpart is refused by name: a node must not pass over what it was told.
 
 mod known;
+mod trees;
 
 use super::error::{ConfigError, Origin};
 use super::sources::{Setting, read};
@@ -100,9 +101,9 @@ impl Reader<'_> {
             let (application, settings) = pair(term, expected)?;
             for term in settings.list().ok_or_else(|| settings.mistake(expected))? {
                 let (key, value) = pair(term, expected)?;
-                let known = KNOWN
-                    .iter()
-                    .find(|(of, names, _)| *of == application && names.split(' ').any(|name| name == key));
+                let known = KNOWN.iter().find(|(of, names, _)| {
+                    *of == application && names.split(' ').any(|name| name == key || name == "*")
+                });
                 let Some((_, _, becomes)) = known else {
                     return Err(term.mistake(format!(
                         "the key {key} of the application {application} is not part of this version in advanced.config; \
@@ -142,6 +143,11 @@ impl Reader<'_> {
             Becomes::Permissions => self.permissions(value),
             Becomes::Amount(name) => self.amount(name, value),
             Becomes::Listeners(name) => self.listeners(name, value),
+            Becomes::Sockets(name) => self.sockets(name, value),
+            Becomes::Log => self.log(value),
+            Becomes::LogLevels => self.log_levels(value),
+            Becomes::Nodes => self.nodes(value),
+            Becomes::Decoder => self.decoder(value),
             Becomes::Nothing(why) => {
                 let line = value.place.line;
                 self.found.warnings.push(format!(
@@ -184,6 +190,7 @@ impl Reader<'_> {
             let (name, value) = pair(term, "expected {KEY, VALUE}")?;
             let key = format!("{key}.{name}");
             match value.list() {
+                Some([first, ..]) if first.tuple().is_some() => self.section(&key, value)?,
                 Some(_) => self.list(&key, value)?,
                 None => self.put(&key, simple(value)?, value)?,
             }
@@ -301,6 +308,12 @@ fn simple(term: &Term) -> Result<String, Mistake> {
         Shape::Atom(text) | Shape::Text(text) => Ok(text.clone()),
         Shape::Number(number) => Ok(number.to_string()),
         Shape::Fraction(number) => Ok(number.to_string()),
+        Shape::Tuple(terms) if matches!(terms.as_slice(), [tag, _] if tag.atom() == Some("encrypted")) => {
+            match terms.last() {
+                Some(value) => Ok(format!("encrypted:{}", simple(value)?)),
+                None => Ok(String::new()),
+            }
+        }
         Shape::Tuple(_) | Shape::List(_) => {
             Err(term.mistake("expected one value: an atom, a text or a number"))
         }
@@ -391,8 +404,8 @@ mod tests {
                 "a.config:2: column 2: the key some_key of the application rabbit is not part of this version",
             ),
             (
-                "[{kernel, [{a, 1}]}].",
-                "a.config:1: column 12: the key a of the application kernel",
+                "[{zork, [{a, 1}]}].",
+                "a.config:1: column 10: the key a of the application zork",
             ),
             (
                 "[{rabbit, [{heartbeat, {a}}]}].",

@@ -57,6 +57,23 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// The same without the value, which is a secret.
+    pub fn without_value(self) -> Self {
+        match self {
+            Self::BadValue {
+                origin, key, allowed, ..
+            } => Self::BadValue {
+                origin,
+                key,
+                value: None,
+                allowed,
+            },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

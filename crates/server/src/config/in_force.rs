@@ -2,6 +2,7 @@
 //!
 //! Values are read out of the [`Config`] that the node runs with, so what is shown is what holds, not what was written.
 
+use super::encrypted;
 use super::keys::{self, Rule};
 use super::rules_backends::BackendOptions;
 use super::rules_ldap::LdapOptions;
@@ -29,6 +30,10 @@ pub fn in_force(config: &Config, settings: &[Setting]) -> Vec<SettingInForce> {
     let set = settings.iter().filter_map(|it| Some((row_of(it, &keys)?, it)));
     let set: HashMap<String, &Setting> = set.collect();
     let effective = shown.into_iter().map(|(key, value)| {
+        let is_guarded = set
+            .get(&key)
+            .is_some_and(|setting| encrypted::is_guarded(setting));
+        let value = if is_guarded { MASK.to_owned() } else { value };
         let source = match set.get(&key) {
             Some(setting) => setting.origin.to_string(),
             None => "default".to_owned(),
@@ -79,6 +84,7 @@ fn row_of(setting: &Setting, shown: &HashSet<&str>) -> Option<String> {
 /// The name that is shown of several of RabbitMQ's for the same thing.
 fn canonical(key: String) -> String {
     let name = match key.as_str() {
+        "config_entry_decoder.passphrase_file" => "config_entry_decoder.passphrase",
         "max_connections" => "connection_max",
         "max_channels_per_connection" => "channel_max",
         "management.load_definitions" => "load_definitions",
@@ -155,6 +161,16 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     sheet.put("use_longname", config.node_name.is_long);
     sheet.path("pid_file", &config.pid_file);
     sheet.put("keep_pid_file_on_exit", config.keeps_pid_file);
+    sheet.maybe(
+        "config_entry_decoder.passphrase",
+        config.decoder.passphrase.as_ref().map(|_| MASK),
+    );
+    sheet.put("config_entry_decoder.cipher", &config.decoder.scheme.cipher);
+    sheet.put("config_entry_decoder.hash", &config.decoder.scheme.hash);
+    sheet.put(
+        "config_entry_decoder.iterations",
+        config.decoder.scheme.iterations,
+    );
     definitions(&mut sheet, &config.definitions);
     sheet.put("cluster_name", &config.cluster_name);
     let nodes = config.cluster.nodes.values();
@@ -540,6 +556,9 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     sheet.put("management.http.max_body_size", management.body_limit);
     sheet.put("management.path_prefix", &management.path_prefix);
     sheet.put("management.disable_basic_auth", management.disable_basic_auth);
+    for (key, name) in super::rules_management::HEADERS {
+        sheet.maybe(key, management.headers.get(name));
+    }
     sheet.put("management.disable_stats", management.disable_stats);
     sheet.put("management.enable_queue_totals", management.enable_queue_totals);
     sheet.list("management.cors.allow_origins", &management.origins.allowed, NONE);

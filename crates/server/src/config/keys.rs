@@ -4,6 +4,7 @@
 //! starts a node. Where ignoring it would leave the node less guarded than its operator believes (TLS,
 //! authentication backends, limits), it is refused.
 
+use super::encrypted;
 use super::keys_identity::{ALWAYS_SHOWN, ANY_DEPTH, IDENTITY, VERIFIED};
 use super::keys_pages::PAGES;
 use super::node_name;
@@ -59,6 +60,14 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("use_longname", Sets(node_name::is_long)),
     ("pid_file", Sets(rules::pid_file)),
     ("keep_pid_file_on_exit", Sets(rules::keeps_pid_file)),
+    ("config_entry_decoder.passphrase", Sets(encrypted::passphrase)),
+    (
+        "config_entry_decoder.passphrase_file",
+        Sets(encrypted::passphrase_file),
+    ),
+    ("config_entry_decoder.cipher", Sets(encrypted::cipher)),
+    ("config_entry_decoder.hash", Sets(encrypted::hash)),
+    ("config_entry_decoder.iterations", Sets(encrypted::iterations)),
     // Listeners and sockets
     ("listeners.tcp", Sets(rules::no_listeners)),
     ("listeners.tcp.*", Sets(rules::listener)),

@@ -1,6 +1,7 @@
 //! From settings to a [`Config`]: the later setting of a key counts, and mistakes are reported together, not one a
 //! start.
 
+use super::encrypted::{self, Decoder};
 use super::error::ConfigError;
 use super::keys::{self, Rule};
 use super::rules_guards::Validator;
@@ -34,8 +35,13 @@ pub fn load(settings: Vec<Setting>) -> Result<Loaded, Vec<ConfigError>> {
     let mut errors = Vec::new();
     drop_replaced_defaults(&mut config, &settings);
     let mut without_effect = WithoutEffect::default();
+    let decoder = Decoder::of(&settings);
     for setting in &settings {
-        match apply(&mut config, setting) {
+        let applied = decoder.plain(setting).and_then(|plain| {
+            let is_secret = encrypted::is_guarded(setting);
+            apply(&mut config, &plain).map_err(|error| if is_secret { error.without_value() } else { error })
+        });
+        match applied {
             Ok(None) => {}
             Ok(Some(why)) => without_effect.add(setting.key.to_string(), why),
             Err(error) if errors.len() < ERRORS_MOST => errors.push(error),
@@ -156,7 +162,12 @@ fn apply(config: &mut Config, setting: &Setting) -> Result<Option<String>, Confi
         Some(Rule::Only(..)) => Ok(None),
         Some(Rule::Sets(set) | Rule::Among(_, set, _)) => {
             set(config, setting).map(|()| None).map_err(|allowed| {
-                let secret = key == "default_pass" || key == "anonymous_login_pass";
+                let secret = [
+                    "default_pass",
+                    "anonymous_login_pass",
+                    "config_entry_decoder.passphrase",
+                ]
+                .contains(&key.as_str());
                 let value = (!secret).then(|| setting.value.clone());
                 ConfigError::BadValue {
                     origin: origin(),

@@ -170,9 +170,6 @@ pub fn default_user(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn default_pass(config: &mut Config, setting: &Setting) -> Checked {
-    if setting.value.starts_with("encrypted:") {
-        return Err("a plain password (encrypted values are not supported)");
-    }
     if setting.value.is_empty() {
         return Err("a password that is not empty");
     }

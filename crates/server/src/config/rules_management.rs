@@ -40,6 +40,31 @@ pub fn disable_basic_auth(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+/// The keys of headers, and the headers.
+pub const HEADERS: [(&str, &str); 6] = [
+    ("management.csp.policy", "content-security-policy"),
+    ("management.hsts.policy", "strict-transport-security"),
+    (
+        "management.headers.content_type_options",
+        "x-content-type-options",
+    ),
+    ("management.headers.xss_protection", "x-xss-protection"),
+    ("management.headers.frame_options", "x-frame-options"),
+    ("management.headers.referrer_policy", "referrer-policy"),
+];
+
+pub fn header(config: &mut Config, setting: &Setting) -> Checked {
+    let key = setting.key.to_string();
+    let printable = setting.value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    match HEADERS.iter().find(|(known, _)| *known == key) {
+        Some((_, name)) if printable && !setting.value.is_empty() => {
+            config.management.headers.insert(name, setting.value.clone());
+            Ok(())
+        }
+        _ => Err("the value of a header, in printable ASCII"),
+    }
+}
+
 pub fn disable_stats(config: &mut Config, setting: &Setting) -> Checked {
     config.management.disable_stats = boolean(setting)?;
     Ok(())

@@ -104,9 +104,6 @@ pub fn reuse_sessions(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn password(config: &mut Config, setting: &Setting) -> Checked {
-    if setting.value.starts_with("encrypted:") {
-        return Err("the passphrase itself: those that RabbitMQ has encrypted are not understood");
-    }
     options(config, setting).passphrase = Some(Passphrase::new(setting.value.clone()));
     Ok(())
 }

@@ -24,14 +24,26 @@ pub enum Becomes {
     Amount(&'static str),
     /// Ports and addresses.
     Listeners(&'static str),
+    /// Options of sockets, some of them without a value.
+    Sockets(&'static str),
+    /// `log`, a tree of outputs and categories.
+    Log,
+    /// Levels by category.
+    LogLevels,
+    /// The nodes of a cluster, with their kind.
+    Nodes,
+    /// What decrypts values.
+    Decoder,
     /// Nothing, for this reason: a warning.
     Nothing(&'static str),
 }
 
 use Becomes::{
-    Amount, Bind, Chain, Flags, List, Listeners, Nothing, Permissions, Query, Same, Section, Value,
+    Amount, Bind, Chain, Decoder, Flags, List, Listeners, Log, LogLevels, Nodes, Nothing, Permissions, Query,
+    Same, Section, Sockets, Value,
 };
 
+const ERLANG: &str = "it tunes the Erlang runtime, which Leveret doesn't have";
 const LDAP: &str = "rabbitmq_auth_backend_ldap";
 
 /// The first match counts.
@@ -42,8 +54,43 @@ pub const KNOWN: &[(&str, &str, Becomes)] = &[
          default_vhost consumer_timeout ssl_handshake_timeout ssl_cert_login_from ssl_cert_login_san_type \
          ssl_cert_login_san_index proxy_protocol anonymous_login_user anonymous_login_pass reverse_dns_lookups \
          total_memory_available_override_value password_hashing_module cluster_name cluster_partition_handling \
-         default_queue_type",
+         default_queue_type collect_statistics collect_statistics_interval vm_memory_high_watermark_paging_ratio \
+         vm_memory_calculation_strategy memory_monitor_interval queue_index_embed_msgs_below hipe_compile \
+         mirroring_sync_batch_size mirroring_sync_max_throughput queue_master_locator queue_leader_locator \
+         background_gc_enabled background_gc_target_interval cluster_keepalive_interval mnesia_table_loading_retry_limit \
+         mnesia_table_loading_retry_timeout connection_max channel_max_per_node consumer_max_per_channel \
+         ranch_connection_max vhost_max delegate_count vhost_restart_strategy load_definitions ssl_allow_poodle_attack",
         Same(""),
+    ),
+    ("rabbit", "tcp_listen_options", Sockets("tcp_listen_options")),
+    ("rabbit", "log", Log),
+    ("rabbit", "log_levels", LogLevels),
+    ("rabbit", "cluster_nodes", Nodes),
+    ("rabbit", "config_entry_decoder", Decoder),
+    ("rabbit", "credential_validator", Section("credential_validator")),
+    (
+        "rabbit",
+        "server_properties",
+        Nothing("clients are told this node's own properties"),
+    ),
+    (
+        "rabbit",
+        "default_consumer_prefetch",
+        Nothing("consumers without a prefetch have no limit"),
+    ),
+    (
+        "rabbit",
+        "msg_store_credit_disc_bound msg_store_file_size_limit msg_store_index_module backing_queue_module \
+         queue_index_max_journal_entries lazy_queue_explicit_gc_run_operation_threshold \
+         queue_explicit_gc_run_operation_threshold fhc_read_buffering fhc_write_buffering",
+        Nothing("Leveret's own storage decides this"),
+    ),
+    (
+        "rabbit",
+        "channel_operation_timeout permission_cache_can_expire tracking_execution_timeout halt_on_upgrade_failure \
+         quorum_commands_soft_limit quorum_cluster_size stream_messages_soft_limit \
+         dead_letter_worker_consumer_prefetch dead_letter_worker_publisher_confirm_timeout",
+        Nothing("it tunes parts of RabbitMQ that are built otherwise here"),
     ),
     ("rabbit", "tcp_listeners", Listeners("listeners.tcp")),
     ("rabbit", "ssl_listeners", Listeners("listeners.ssl")),
@@ -115,5 +162,95 @@ pub const KNOWN: &[(&str, &str, Becomes)] = &[
         "rabbitmq_management",
         "load_definitions",
         Value("load_definitions"),
+    ),
+    ("rabbitmq_management", "listener", Section("management.listener")),
+    ("rabbitmq_management", "tcp_config", Section("management.tcp")),
+    ("rabbitmq_management", "ssl_config", Section("management.ssl")),
+    (
+        "rabbitmq_management",
+        "cors_allow_origins",
+        List("management.cors.allow_origins"),
+    ),
+    (
+        "rabbitmq_management",
+        "cors_max_age",
+        Value("management.cors.max_age"),
+    ),
+    (
+        "rabbitmq_management",
+        "path_prefix rates_mode http_log_dir disable_stats enable_queue_totals disable_basic_auth",
+        Same("management."),
+    ),
+    (
+        "rabbitmq_management",
+        "sample_retention_policies process_stats_gc_timeout",
+        Nothing("samples of a day are kept"),
+    ),
+    (
+        "rabbitmq_management_agent",
+        "rates_mode disable_metrics_collector",
+        Same("management_agent."),
+    ),
+    (
+        "rabbitmq_management_agent",
+        "sample_retention_policies",
+        Nothing("samples of a day are kept"),
+    ),
+    ("rabbitmq_prometheus", "tcp_config", Section("prometheus.tcp")),
+    ("rabbitmq_prometheus", "ssl_config", Section("prometheus.ssl")),
+    (
+        "rabbitmq_prometheus",
+        "return_per_object_metrics path",
+        Same("prometheus."),
+    ),
+    (
+        "rabbitmq_auth_backend_oauth2",
+        "resource_server_id scope_prefix additional_scopes_key verify_aud issuer",
+        Same("auth_oauth2."),
+    ),
+    ("kernel", "net_ticktime", Value("net_ticktime")),
+    ("kernel", "*", Nothing(ERLANG)),
+    ("sasl", "*", Nothing(ERLANG)),
+    ("mnesia", "*", Nothing(ERLANG)),
+    ("os_mon", "*", Nothing(ERLANG)),
+    ("ssl", "*", Nothing(ERLANG)),
+    ("inets", "*", Nothing(ERLANG)),
+    ("lager", "*", Nothing(ERLANG)),
+    ("ra", "*", Nothing(ERLANG)),
+    ("osiris", "*", Nothing(ERLANG)),
+    ("aten", "*", Nothing(ERLANG)),
+    ("khepri", "*", Nothing(ERLANG)),
+    ("sysmon_handler", "*", Nothing(ERLANG)),
+    (
+        "rabbitmq_shovel",
+        "*",
+        Nothing("this version doesn't have shovels"),
+    ),
+    (
+        "rabbitmq_federation",
+        "*",
+        Nothing("this version doesn't have federation"),
+    ),
+    ("rabbitmq_mqtt", "*", Nothing("this version doesn't have MQTT")),
+    (
+        "rabbitmq_web_mqtt",
+        "*",
+        Nothing("this version doesn't have MQTT"),
+    ),
+    ("rabbitmq_stomp", "*", Nothing("this version doesn't have STOMP")),
+    (
+        "rabbitmq_web_stomp",
+        "*",
+        Nothing("this version doesn't have STOMP"),
+    ),
+    (
+        "rabbitmq_stream",
+        "*",
+        Nothing("this version doesn't have streams"),
+    ),
+    (
+        "rabbitmq_amqp1_0",
+        "*",
+        Nothing("this version doesn't have AMQP 1.0"),
     ),
 ];
