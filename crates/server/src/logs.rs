@@ -228,7 +228,7 @@ mod tests {
         options.dir = Some("/proc/nowhere".into());
         let error = log_file(&options, Path::new("var")).unwrap_err().to_string();
         assert!(
-            error.starts_with("can't write the log file /proc/nowhere/leveret.log: "),
+            error.starts_with("cannot write the log file /proc/nowhere/leveret.log: "),
             "{error}"
         );
     }

@@ -340,7 +340,7 @@ mod tests {
         assert!(
             load(&broker, &of(&dir.path().join("none")))
                 .unwrap_err()
-                .contains("can't be read")
+                .contains("cannot be read")
         );
         broker.close();
     }

@@ -208,7 +208,7 @@ fn a_file_stands_in_for_the_environment() {
     both.join_file(&path).unwrap();
     let said = both.said().unwrap();
     assert_eq!(said.warnings.len(), 2, "{:?}", said.warnings);
-    assert!(said.warnings[0].contains("rabbitmq-env.conf:4: HELPER is no variable"));
+    assert!(said.warnings[0].contains("rabbitmq-env.conf:4: HELPER is not a variable"));
     let mut found = Vec::new();
     said.put_behind(&mut found);
     let shown: Vec<String> = found

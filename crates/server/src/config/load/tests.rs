@@ -517,7 +517,7 @@ fn whoever_decides_about_logins_is_asked_in_order() {
     }
     for text in ["ldap", "cache\nauth_cache.cached_backend = ldap"] {
         let text = format!("auth_backends.1 = {text}");
-        assert!(warnings(&text)[0].contains("may do everything"), "{text}");
+        assert!(warnings(&text)[0].contains("have all permissions"), "{text}");
         config(&format!(
             "{text}\nauth_ldap.queries.vhost_access = {{constant, false}}"
         ));
