@@ -135,7 +135,7 @@ impl Broker {
         self.node.caches.write(&self.node, true);
         self.node.pager.stop();
         if let Err(error) = self.node.log.close() {
-            tracing::error!(area = "log", "the log could not be closed in good order: {error}");
+            tracing::error!(area = "log", "the log could not be closed cleanly: {error}");
         }
         let (syncs, confirmed) = (self.node.log.syncs(), self.node.confirmed());
         tracing::info!(
@@ -381,7 +381,7 @@ impl Broker {
         let reason = self.alarms.reason();
         match reason {
             Some(reason) => tracing::warn!(area = "alarm", "publishers are blocked: {reason}"),
-            None => tracing::warn!(area = "alarm", "all alarms are cleared, publishers go on"),
+            None => tracing::warn!(area = "alarm", "all alarms are cleared, publishers continue"),
         }
         for session in self
             .sessions

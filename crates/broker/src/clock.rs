@@ -75,7 +75,7 @@ impl Clock {
             && thread.thread().id() != std::thread::current().id()
             && thread.join().is_err()
         {
-            tracing::error!(area = "queue", "the clock's thread ended by a defect");
+            tracing::error!(area = "queue", "the clock's thread ended unexpectedly (a bug)");
         }
     }
 }

@@ -229,7 +229,8 @@ impl Callbacks<Promise> for LogEvents {
     fn failed(&self, error: &StorageError) {
         tracing::error!(
             area = "log",
-            "the write-ahead log failed: {error}; nothing is confirmed from now on, publishers are blocked; mend the disk and restart the node"
+            "the write-ahead log failed: {error}; nothing is confirmed from now on, publishers are blocked; repair \
+             the disk and restart the node"
         );
         let _ = self.failed.set(error.to_string());
         if let Some(broker) = self

@@ -291,7 +291,7 @@ impl Shelves {
             match self.fetch(queue.id, at) {
                 Err(error) if error.passes() && !queue.is_retired() => {
                     if !std::mem::replace(&mut told, true) {
-                        tracing::warn!(area = "storage", "{queue:?}: reading is tried again: {error}");
+                        tracing::warn!(area = "storage", "{queue:?}: reading is retried: {error}");
                     }
                     thread::park_timeout(READ_AGAIN);
                 }

@@ -93,7 +93,7 @@ impl Passwords {
 }
 
 fn late() -> LoginRefusal {
-    LoginRefusal::Authority("too many logins wait for their passwords to be looked at; try again".into())
+    LoginRefusal::Authority("too many logins are waiting for password verification; try again".into())
 }
 
 /// All that is spawned here. The threads end when the line is dropped.

@@ -65,7 +65,7 @@ impl Broker {
             }
         }
         Err(StorageError::Gone {
-            what: "the log could not be written anew; nothing more is lost, try again".to_owned(),
+            what: "the log could not be rewritten; nothing more is lost, try again".to_owned(),
         })
     }
 }

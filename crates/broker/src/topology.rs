@@ -285,7 +285,10 @@ impl Topology {
     /// does; others may ask the catalog meanwhile.
     pub fn checkpoint(&self) {
         if let Err(reason) = self.write_snapshot() {
-            tracing::error!(area = "catalog", "no checkpoint of the catalog: {reason}");
+            tracing::error!(
+                area = "catalog",
+                "the catalog could not be checkpointed: {reason}"
+            );
         }
     }
 

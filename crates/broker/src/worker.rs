@@ -93,7 +93,7 @@ impl<J: Send + 'static> Worker<J> {
         let Some(thread) = thread else { return };
         let name = thread.thread().name().unwrap_or_default().to_owned();
         if thread.join().is_err() {
-            tracing::error!("the thread '{name}' ended by a defect");
+            tracing::error!("the thread '{name}' ended unexpectedly (a bug)");
         }
     }
 }

@@ -144,7 +144,7 @@ impl std::fmt::Display for StorageError {
                 file.display()
             ),
             Self::Gone { what } | Self::Refused { what } => write!(f, "{what}"),
-            Self::Misuse { what } => write!(f, "a fault in the program: {what}"),
+            Self::Misuse { what } => write!(f, "a bug: {what}"),
             Self::TooLarge { bytes, limit } => {
                 write!(
                     f,

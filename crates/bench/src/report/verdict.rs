@@ -24,20 +24,28 @@ pub fn of_row(scenario: &ScenarioResult, target: usize) -> Vec<String> {
 
 /// Whether a run can be trusted, in a sentence for its head.
 pub fn of_run(results: &Results) -> String {
-    let doubts = doubts(results);
+    let mut doubts = of_all(results);
+    let rows = of_rows(results);
+    let head = if doubts.is_empty() {
+        "do not rely on the marked rows"
+    } else {
+        "do not rely on these figures"
+    };
+    doubts.extend(rows);
     if doubts.is_empty() {
         "nothing was noticed that disturbed this run".to_owned()
     } else {
-        format!("do not rely on these figures: {}", doubts.join("; "))
+        format!("{head}: {}", doubts.join("; "))
     }
 }
 
 /// Whether something speaks against the run.
 pub fn is_doubtful(results: &Results) -> bool {
-    !doubts(results).is_empty()
+    !of_all(results).is_empty() || of_rows(results).is_some()
 }
 
-fn doubts(results: &Results) -> Vec<String> {
+/// What speaks against all of its figures.
+fn of_all(results: &Results) -> Vec<String> {
     let mut doubts = Vec::new();
     let machine = &results.machine;
     if let Some(pauses) = machine.pauses.filter(|pauses| pauses.percent > MOST_PAUSES) {
@@ -51,20 +59,6 @@ fn doubts(results: &Results) -> Vec<String> {
             "the load average was {load:.1} before the first visit, so other programs were running"
         ));
     }
-    let rows = results.scenarios.iter().flat_map(|scenario| {
-        let targets = 0..results.targets.len();
-        targets.filter_map(move |target| scenario.runs_of(target).next().map(|_| of_row(scenario, target)))
-    });
-    let (mut all, mut disturbed) = (0_usize, 0_usize);
-    for doubts in rows {
-        all += 1;
-        disturbed += usize::from(!doubts.is_empty());
-    }
-    if disturbed > 0 {
-        doubts.push(format!(
-            "{disturbed} of {all} rows were disturbed (marked in the tables)"
-        ));
-    }
     if results.rounds < FEWEST_ROUNDS {
         let rounds = if results.rounds == 1 { "round" } else { "rounds" };
         doubts.push(format!(
@@ -73,6 +67,21 @@ fn doubts(results: &Results) -> Vec<String> {
         ));
     }
     doubts
+}
+
+/// How many rows were disturbed, if any was.
+fn of_rows(results: &Results) -> Option<String> {
+    let (mut all, mut disturbed) = (0_usize, 0_usize);
+    for scenario in &results.scenarios {
+        for target in 0..results.targets.len() {
+            if scenario.runs_of(target).next().is_some() {
+                all += 1;
+                disturbed += usize::from(!of_row(scenario, target).is_empty());
+            }
+        }
+    }
+    let were = if disturbed == 1 { "was" } else { "were" };
+    (disturbed > 0).then(|| format!("{disturbed} of {all} {were} disturbed, as the tables say"))
 }
 
 #[cfg(test)]
@@ -127,7 +136,11 @@ mod tests {
             doubts.contains("stolen by the host") && doubts.contains("other programs"),
             "{doubts}"
         );
-        assert!(of_run(&results).contains("1 of "), "{}", of_run(&results));
+        let verdict = of_run(&results);
+        assert!(
+            verdict.starts_with("do not rely on the marked rows: 1 of "),
+            "{verdict}"
+        );
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Open {
                     channel.forget_rights();
                 }
                 encode::method(out.bytes(), 0, &ConnectionUpdateSecretOk {});
-                tracing::info!(area = "connection", "user '{name}' has shown new credentials");
+                tracing::info!(area = "connection", "user '{name}' sent new credentials");
                 return;
             }
             Ok(user) => format!("they are those of '{}'", user.name),
