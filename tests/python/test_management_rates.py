@@ -5,6 +5,7 @@ import time
 import pytest
 
 from conftest import connect
+from test_metrics import page, value
 from waiting import until
 
 
@@ -25,6 +26,35 @@ def test_a_queue_counts_what_came_and_what_went(api, channel, queue):
     channel.basic_get(queue)
     wanted = {"publish": 10, "deliver": 0, "deliver_no_ack": 0, "get": 2, "get_no_ack": 1, "get_empty": 1, "ack": 1, "redeliver": 1, "deliver_get": 3}
     assert until(lambda: counts(api.get(f"/queues/%2F/{queue}").json, *wanted), lambda found: found == wanted) == wanted
+
+
+@pytest.mark.leveret_only("RabbitMQ does not count what leaves a queue other than to consumers")
+def test_what_a_full_queue_drops_has_a_count_and_a_rate(api, channel, name):
+    channel.queue_declare(name, exclusive=True, arguments={"x-max-length": 10})
+    for _ in range(50):
+        channel.basic_publish("", name, b"hello")
+    found = until(lambda: api.get(f"/queues/%2F/{name}").json.get("message_stats", {}), lambda stats: stats.get("dropped_maxlen") == 40)
+    assert found["dropped"] == 40 and "dead_lettered" not in found and "dropped_expired" not in found
+    rate = lambda: api.get(f"/queues/%2F/{name}").json["message_stats"]["dropped_maxlen_details"]["rate"]
+    assert until(rate, patience=20) == 8.0
+    row = api.get("/queues/%2F?sort=message_stats.dropped_details.rate&sort_reverse=true").json[0]
+    assert row["name"] == name
+    stats = api.get("/overview").json["message_stats"]
+    assert stats["dropped_maxlen"] >= 40 and stats["dropped_details"]["rate"] >= 8.0
+    pages = page("/metrics/per-object")
+    assert value(pages, "leveret_queue_messages_lost_total", queue=name, reason="dropped_maxlen") == 40
+    assert value(pages, "rabbitmq_global_messages_dead_lettered_maxlen_total", dead_letter_strategy="disabled") >= 40
+
+
+@pytest.mark.leveret_only("RabbitMQ does not count what leaves a queue other than to consumers")
+def test_what_a_consumer_rejects_is_counted_by_where_it_went(api, channel, name):
+    for queue, arguments in ((name, {}), (f"{name}.kept", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "nowhere"})):
+        channel.queue_declare(queue, exclusive=True, arguments=arguments)
+        channel.basic_publish("", queue, b"hello")
+        channel.basic_reject(channel.basic_get(queue)[0].delivery_tag, requeue=False)
+    look = lambda queue: api.get(f"/queues/%2F/{queue}").json.get("message_stats", {})
+    assert until(lambda: look(name), lambda stats: "dropped" in stats)["dropped_rejected"] == 1
+    assert until(lambda: look(f"{name}.kept"), lambda stats: "dead_lettered" in stats)["dead_lettered_rejected"] == 1
 
 
 def test_a_queue_that_was_never_used_has_no_message_stats(api, queue):
@@ -158,6 +188,7 @@ def test_nodes_have_samples_of_what_they_use_and_of_what_came_and_went(api, chan
 
 @pytest.mark.leveret_only("RabbitMQ's figures come late and in parts")
 def test_a_reset_ends_rates_and_keeps_counts(api, channel, queue):
+    channel.confirm_delivery()
     for _ in range(20):
         channel.basic_publish("", queue, b"hello")
     path = f"/queues/%2F/{queue}?msg_rates_age=60&msg_rates_incr=5"

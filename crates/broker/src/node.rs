@@ -8,7 +8,7 @@ use crate::notices::Notices;
 use crate::pager::Pager;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, fulfil};
-use crate::sight::{Touched, Work};
+use crate::sight::{LossCounts, Touched, Work};
 use crate::watchers::Watchers;
 use model::{QueueId, Timestamp};
 use std::sync::{
@@ -61,6 +61,8 @@ pub struct Node {
     waiting_for_cut: Mutex<Vec<Arc<Relief>>>,
     /// How long the node's own work takes.
     pub work: Work,
+    /// What all queues lost, also those that are gone.
+    pub losses: LossCounts,
     broker: OnceLock<Weak<Broker>>,
 }
 
@@ -84,6 +86,7 @@ impl Node {
             confirmed: AtomicU64::new(0),
             waiting_for_cut: Mutex::default(),
             work: Work::default(),
+            losses: LossCounts::default(),
             broker: OnceLock::new(),
         })
     }

@@ -4,6 +4,7 @@ use crate::alarms::resident_memory;
 use crate::broker::Broker;
 use crate::pressure::Reason;
 use crate::recovery::free_space;
+use crate::sight::LossCounts;
 
 /// A node's state at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +55,11 @@ impl Broker {
             totals.consumers += status.consumers;
         });
         totals
+    }
+
+    /// What all queues lost since the start.
+    pub fn losses(&self) -> &LossCounts {
+        &self.node().losses
     }
 
     /// Why those wait who publish persistent messages to durable queues, if they do.

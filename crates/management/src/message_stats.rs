@@ -1,6 +1,7 @@
 //! RabbitMQ's `message_stats`: how many messages there were of each kind, and how many a second.
 
 use crate::range::{Kind, Rates};
+use broker::sight::LossCounts;
 use serde_json::{Map, Value};
 
 /// What is told of publishers, and of consumers: if there was something of a sort, all of it is told.
@@ -43,11 +44,66 @@ pub fn message_stats(rates: &Rates<'_>, counts: &[(&str, u64)], base: usize) -> 
     (!map.is_empty()).then_some(Value::Object(map))
 }
 
+/// What kinds of losses are told together, by what their names begin with.
+const SUMS: [&str; 2] = ["dropped", "dead_lettered"];
+
+/// The places of a kind of loss, or of those that are told together.
+pub fn loss_places(name: &str) -> Vec<usize> {
+    let is_sum = SUMS.contains(&name);
+    let names = LossCounts::NAMES.iter().enumerate();
+    let named = names.filter(|(_, known)| **known == name || (is_sum && known.starts_with(name)));
+    named.map(|(at, _)| at).collect()
+}
+
+/// Adds what was lost to an object's `message_stats`, where RabbitMQ has no names for it: each kind of which there was something, and
+/// sums.
+pub fn add_losses(stats: &mut Option<Value>, rates: &Rates<'_>, counts: [u64; LossCounts::KINDS]) {
+    if counts.iter().all(|count| *count == 0) {
+        return;
+    }
+    let stats = stats.get_or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(map) = stats else { return };
+    for name in SUMS.iter().chain(&LossCounts::NAMES) {
+        let places = loss_places(name);
+        let sum: u64 = places.iter().map(|at| counts[*at]).sum();
+        if sum > 0 {
+            rates.put(map, Kind::Messages, name, sum, &places);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::range::Ranges;
     use serde_json::json;
+
+    #[test]
+    fn losses_are_told_by_kind_and_summed_up_and_only_where_there_are_some() {
+        let rates = Rates {
+            history: None,
+            now: 1,
+            ranges: Ranges::default(),
+        };
+        let mut counts = [0; LossCounts::KINDS];
+        let mut stats = None;
+        add_losses(&mut stats, &rates, counts);
+        assert_eq!(stats, None);
+        for (name, count) in [
+            ("dropped_maxlen", 7),
+            ("dropped_purged", 2),
+            ("refused_duplicate", 1),
+        ] {
+            counts[loss_places(name)[0]] = count;
+        }
+        add_losses(&mut stats, &rates, counts);
+        let none = json!({"rate": 0.0});
+        assert_eq!(
+            stats.unwrap(),
+            json!({"dropped": 9, "dropped_details": none, "dropped_maxlen": 7, "dropped_maxlen_details": none,
+                "dropped_purged": 2, "dropped_purged_details": none, "refused_duplicate": 1, "refused_duplicate_details": none})
+        );
+    }
 
     #[test]
     fn a_sort_of_which_nothing_happened_is_left_out() {

@@ -4,7 +4,7 @@ use crate::access::Right;
 use crate::call::{Call, Hall};
 use crate::json as tables;
 use crate::listing::object;
-use crate::message_stats::message_stats;
+use crate::message_stats::{add_losses, message_stats};
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -241,7 +241,10 @@ fn node_stats(call: &Call<'_>) -> Value {
     let samples = call.hall.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
     let total = call.hall.broker.sight().total();
-    message_stats(&rates, &total.named(), 2).unwrap_or_else(|| json!({}))
+    let mut stats = message_stats(&rates, &total.named(), 2);
+    let rates = call.rates(&samples, samples.node_losses.as_ref());
+    add_losses(&mut stats, &rates, call.hall.broker.losses().numbers());
+    stats.unwrap_or_else(|| json!({}))
 }
 
 /// As in RabbitMQ its samples are those that `lengths_age` asks for.

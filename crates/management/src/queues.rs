@@ -6,7 +6,7 @@ use crate::call::{BAD_RANGE, Call, queues_of};
 use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
 use crate::listing::{List, object};
-use crate::message_stats::message_stats;
+use crate::message_stats::{add_losses, loss_places, message_stats};
 use crate::policies;
 use crate::range::Kind;
 use crate::refusal::Refusal;
@@ -137,6 +137,26 @@ fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> 
         None => (path, false),
     };
     let queue = call.hall.broker.queues().get(view.id)?;
+    let losses = name
+        .strip_prefix("message_stats.")
+        .map(loss_places)
+        .unwrap_or_default();
+    if !losses.is_empty() {
+        let samples = call.hall.sampler.samples();
+        let rate = || Some(samples.losses.get(&view.id)?.rate(samples.now, &losses));
+        let sum = || {
+            Some(
+                losses
+                    .iter()
+                    .map(|at| queue.losses().map_or(0, |it| it.numbers()[*at]))
+                    .sum::<u64>(),
+            )
+        };
+        return match is_rate {
+            true => Some(rate().unwrap_or(0.0).into()),
+            false => sum().map(Value::from),
+        };
+    }
     let counts = queue.counts().named();
     let places: Vec<usize> = match name.strip_prefix("message_stats.") {
         None if is_rate && name == "messages" => vec![0, 1],
@@ -344,7 +364,12 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     map.insert("consumer_capacity".into(), capacity.into());
     map.insert("consumer_utilisation".into(), capacity.into());
     map.insert("storage_version".into(), 2.into());
-    if let Some(stats) = message_stats(&rates, &queue.counts().named(), QUEUE_COUNTS) {
+    let mut stats = message_stats(&rates, &queue.counts().named(), QUEUE_COUNTS);
+    if let Some(losses) = queue.losses() {
+        let rates = call.rates(&samples, samples.losses.get(&view.id));
+        add_losses(&mut stats, &rates, losses.numbers());
+    }
+    if let Some(stats) = stats {
         map.insert("message_stats".into(), stats);
     }
 }

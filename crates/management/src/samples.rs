@@ -3,7 +3,7 @@
 use crate::history::{History, OLDEST, Slot};
 use crate::timing::Timing;
 use broker::Broker;
-use broker::sight::{Channel, Connection, ExchangeCounts, KINDS, Turned};
+use broker::sight::{Channel, Connection, ExchangeCounts, KINDS, LossCounts, Turned};
 use model::QueueId;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -35,6 +35,10 @@ pub struct Samples {
     pub now: Slot,
     /// Of those queues that changed in the last day.
     pub queues: HashMap<QueueId, History>,
+    /// What they lost, of those that lost something then.
+    pub losses: HashMap<QueueId, History>,
+    /// What all queues lost.
+    pub node_losses: Option<History>,
     /// Of those exchanges that were published to in the last day.
     pub exchanges: HashMap<(Arc<str>, Box<str>), History>,
     /// Of connections, by id.
@@ -53,6 +57,8 @@ pub struct Samples {
     sums: HashMap<Arc<str>, [u64; 2]>,
     /// Exchanges that were seen before.
     known_exchanges: HashSet<(Arc<str>, Box<str>)>,
+    /// Queues that were seen to have lost something.
+    known_losses: HashSet<QueueId>,
     held: usize,
 }
 
@@ -68,6 +74,7 @@ impl Samples {
         let all = self.queues.values().chain(self.exchanges.values());
         let all = all.chain(self.connections.values()).chain(self.channels.values());
         let all = all.chain(self.vhosts.values()).chain(&self.node);
+        let all = all.chain(self.losses.values()).chain(&self.node_losses);
         all.map(numbers).sum()
     }
 
@@ -86,6 +93,8 @@ impl Samples {
         for Turned { id, queue, known } in turned {
             let Some(queue) = queue else {
                 self.queues.remove(&id);
+                self.losses.remove(&id);
+                self.known_losses.remove(&id);
                 self.set_depth(id, None);
                 self.times.forget(id);
                 continue;
@@ -99,7 +108,16 @@ impl Samples {
             self.times.queue(id, &queue, known, self.now);
             let before = if known { row } else { [0; 10] };
             record(&mut self.queues, id, self.now, &row, &before, self.held);
+            if let Some(losses) = queue.losses() {
+                self.sample_losses(id, losses.numbers());
+            }
         }
+    }
+
+    fn sample_losses(&mut self, id: QueueId, row: [u64; LossCounts::KINDS]) {
+        let known = !self.known_losses.insert(id);
+        let before = if known { row } else { [0; LossCounts::KINDS] };
+        record(&mut self.losses, id, self.now, &row, &before, self.held);
     }
 
     fn set_depth(&mut self, id: QueueId, depth: Option<(&Arc<str>, [u64; 2])>) {
@@ -202,13 +220,17 @@ impl Samples {
             History::new(self.now, &before)
         });
         history.push(self.now, &node, NODE_KEPT);
+        let losses = self
+            .node_losses
+            .get_or_insert_with(|| History::new(self.now, &[0; LossCounts::KINDS]));
+        losses.push(self.now, &broker.losses().numbers(), NODE_KEPT);
     }
 
     /// Forgets what was: rates begin anew. What is counted since the start of the node stays.
     pub fn restart(&mut self) {
         self.each_history(History::restart);
         let totals = self.vhosts.values_mut().chain(&mut self.node);
-        totals.for_each(History::restart);
+        totals.chain(&mut self.node_losses).for_each(History::restart);
     }
 
     /// Forgets queues and exchanges that rest, and long histories if there are too many.
@@ -221,6 +243,7 @@ impl Samples {
         };
         self.each_history(|history| history.age(now, KEPT));
         self.queues.retain(|_, history| is_kept(history));
+        self.losses.retain(|_, history| is_kept(history));
         self.exchanges.retain(|_, history| is_kept(history));
         self.count_held();
         if self.held > SAMPLES {
@@ -236,6 +259,7 @@ impl Samples {
     fn each_history(&mut self, act: impl FnMut(&mut History)) {
         let all = self.queues.values_mut().chain(self.exchanges.values_mut());
         let all = all
+            .chain(self.losses.values_mut())
             .chain(self.connections.values_mut())
             .chain(self.channels.values_mut());
         all.for_each(act);
@@ -243,6 +267,7 @@ impl Samples {
 
     fn count_held(&mut self) {
         let all = self.queues.values().chain(self.exchanges.values());
+        let all = all.chain(self.losses.values());
         let all = all.chain(self.connections.values()).chain(self.channels.values());
         self.held = all.map(History::len).sum();
     }

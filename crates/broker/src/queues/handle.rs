@@ -15,11 +15,11 @@ use crate::node::Node;
 use crate::outbox::{ChannelId, Outbox};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Reason};
-use crate::sight::{Consumer, Latencies, MessageCounts, Pending, Probe};
+use crate::sight::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use model::{ConsumerId, Index, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 use storage::Position;
@@ -44,6 +44,10 @@ pub struct Queue {
     mail: AtomicBool,
     status: Published,
     counts: MessageCounts,
+    /// What it lost, once it has lost something.
+    losses: OnceLock<Box<LossCounts>>,
+    /// The sum of that.
+    lost: AtomicU64,
     probe: Probe,
     /// Nobody who watches queues has to be told of the next turn.
     touched: AtomicBool,
@@ -76,6 +80,8 @@ impl Queue {
             mail: AtomicBool::new(false),
             status: Published::default(),
             counts: MessageCounts::default(),
+            losses: OnceLock::new(),
+            lost: AtomicU64::new(0),
             probe: Probe::default(),
             touched: AtomicBool::new(!node.touched.is_watched()),
             looked_at: AtomicU64::new(0),
@@ -129,6 +135,11 @@ impl Queue {
     /// What happened in it since the start.
     pub fn counts(&self) -> &MessageCounts {
         &self.counts
+    }
+
+    /// What it lost since the start; `None` if nothing.
+    pub fn losses(&self) -> Option<&LossCounts> {
+        self.losses.get().map(|losses| &**losses)
     }
 
     /// From now on the next turn is told to whoever watches queues. Returns whether this was called before.

@@ -4,6 +4,7 @@ use super::collect::{Collector, Rows};
 use super::family::{ALARMS, CHURN, DEAD_LETTERED, LOG, LOGIN_ATTEMPTS, NODE, NODE_COARSE, PEERS};
 use super::page::{Number, Type, labels};
 use super::pages::Endpoint;
+use crate::message_stats::loss_places;
 use crate::nodes::{file_limit, open_files};
 use broker::sight::{SIZE_BOUNDS, SizeCounts};
 
@@ -67,7 +68,7 @@ impl Collector<'_> {
         self.many(LOGIN_ATTEMPTS, &rows);
     }
 
-    /// What died and has a dead-letter exchange. Dead letters of classic queues arrive at least once here.
+    /// What died, with a dead-letter exchange and without. Dead letters of classic queues arrive at least once here.
     pub(super) fn dead_letters(&mut self) {
         let buried = self.broker.sight().buried();
         let dead = labels(&[
@@ -76,7 +77,24 @@ impl Collector<'_> {
         ]);
         let [maxlen, rejected, expired, limit] = buried.named().map(|(_, count)| count);
         let values = [buried.confirmed(), limit, expired, maxlen, rejected];
-        self.single(DEAD_LETTERED, values.map(Number::Whole), &dead);
+        let gone = labels(&[
+            ("queue_type", "rabbit_classic_queue"),
+            ("dead_letter_strategy", "disabled"),
+        ]);
+        let losses = self.broker.losses().numbers();
+        let dropped = |name| loss_places(name).into_iter().map(|at| losses[at]).sum::<u64>();
+        let without = [
+            0,
+            dropped("dropped_delivery_limit"),
+            dropped("dropped_expired"),
+            dropped("dropped_maxlen"),
+            dropped("dropped_rejected"),
+        ];
+        let rows = vec![
+            (dead, values.map(Number::Whole)),
+            (gone, without.map(Number::Whole)),
+        ];
+        self.many(DEAD_LETTERED, &rows);
     }
 
     /// How large published messages were.

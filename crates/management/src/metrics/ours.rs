@@ -5,8 +5,12 @@ use super::page::{Type, labels};
 use super::pages::Endpoint;
 use broker::Reason;
 use broker::queues::Queue;
-use broker::sight::{Change, Connection, Histogram, Latencies};
+use broker::sight::{Change, Connection, Histogram, Latencies, LossCounts};
 use std::sync::Arc;
+
+/// What losses are.
+const LOST: &str =
+    "Messages that left queues other than to consumers, or that queues did not take, by what became of them";
 
 /// Which parts of all times are told.
 const PARTS: [(f64, &str); 4] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99"), (1.0, "1")];
@@ -38,6 +42,12 @@ impl Collector<'_> {
             self.summary(&labels(&[("change", change.name())]), work.changes(change));
         }
         self.held_sum();
+        self.page
+            .family("leveret_messages_lost_total", Type::Counter, LOST);
+        let losses = self.broker.losses().numbers();
+        for (name, count) in LossCounts::NAMES.into_iter().zip(losses) {
+            self.page.labelled(&labels(&[("reason", name)]), count);
+        }
     }
 
     /// How long all connections were not read from.
@@ -72,6 +82,15 @@ impl Collector<'_> {
             if oldest_ms > 0 {
                 let age = now_ms.saturating_sub(oldest_ms) as f64 / 1000.0;
                 self.page.labelled(labels, age);
+            }
+        }
+        self.page
+            .family("leveret_queue_messages_lost_total", Type::Counter, LOST);
+        for (labels, queue) in queues {
+            let Some(losses) = queue.losses() else { continue };
+            let some = LossCounts::NAMES.into_iter().zip(losses.numbers());
+            for (name, count) in some.filter(|(_, count)| *count > 0) {
+                self.page.labelled(&format!("{labels},reason=\"{name}\""), count);
             }
         }
         type Which = fn(&Latencies) -> &Histogram;

@@ -1,6 +1,6 @@
 //! The door of a queue: what is published comes in, unless the queue is full and refuses (`x-overflow: reject-publish`).
 
-use super::{Effect, Ends, Fifo, FifoOutcome, Overflow};
+use super::{Effect, Ends, Fifo, FifoOutcome, Loss, Overflow};
 use model::{Block, Ranges, Timestamp};
 use std::sync::Arc;
 
@@ -94,6 +94,7 @@ impl<E: Ends> Fifo<E> {
             }
             at += count;
         }
+        self.lost(Loss::Refused, refused.count());
         if self.settings.overflow == Overflow::RejectAndDeadLetter {
             self.dead_letter_refused(block, &refused, outcome);
         }

@@ -5,7 +5,7 @@
 //! snapshots treat it like any other.
 
 use super::paging::Pieces;
-use super::{DeadLetterTo, DropReason, Effect, Ends, Fifo, FifoOutcome, Part, Piece};
+use super::{DeadLetterTo, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Part, Piece};
 use model::{Block, Ranges, Seq};
 use smallvec::smallvec;
 use std::collections::BTreeMap;
@@ -86,6 +86,7 @@ impl<E: Ends> Fifo<E> {
                 for (first, last) in &spans {
                     let bytes = self.contents.bytes_of(*first, *last);
                     self.dispatch.leave(*first, *last, bytes);
+                    self.lost(Loss::DeadLettered(reason), last + 1 - first);
                     if reason == DropReason::Expired {
                         // A snapshot must know: after a crash they expire once more.
                         self.contents.expiries.set_late(*first, *last);
@@ -95,9 +96,11 @@ impl<E: Ends> Fifo<E> {
             }
             _ => {
                 let mut journaled = Ranges::new();
+                let mut count = 0;
                 for (first, last) in spans {
-                    self.contents.remove(first, last, &mut journaled);
+                    count += self.contents.remove(first, last, &mut journaled);
                 }
+                self.lost(Loss::Dropped(reason), count);
                 self.record_dropped(journaled, reason, outcome);
             }
         }
@@ -161,6 +164,7 @@ impl<E: Ends> Fifo<E> {
         let Some(to) = self.dead_letters_to(DropReason::MaxLength) else {
             return;
         };
+        self.lost(Loss::DeadLettered(DropReason::MaxLength), refused.count());
         let piece = |(first, last): (u64, u64)| {
             let count = (last + 1 - first) as u32;
             let part = Part {

@@ -1,7 +1,7 @@
 //! Publishing: straight through to consumers if nothing stands in the way, into the contents otherwise.
 
 use super::dispatch::Span;
-use super::{DropReason, Ends, Fifo, FifoOutcome, Overflow, Record};
+use super::{DropReason, Ends, Fifo, FifoOutcome, Loss, Overflow, Record};
 use model::{Block, Ranges, Timestamp};
 use std::sync::Arc;
 
@@ -104,6 +104,7 @@ impl<E: Ends> Fifo<E> {
         }
         let excess = self.dispatch.ready + incoming - limit;
         let dropped = self.drop_ready(excess, u64::MAX, DropReason::MaxLength, outcome);
+        self.lost(Loss::Dropped(DropReason::MaxLength), excess - dropped);
         excess - dropped
     }
 }

@@ -22,6 +22,7 @@ mod expire;
 mod lanes;
 mod loading;
 mod look;
+mod losses;
 mod once;
 mod overflow;
 mod paging;
@@ -34,6 +35,7 @@ mod take;
 pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
 pub use lanes::{Classic, Lanes, Sorting};
 pub use look::{Glance, Glimpse, Standing};
+pub use losses::{LOSSES, Loss, Losses};
 pub use record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
 pub use request::{
     ConsumerSettings, DeadLetterTo, DeliveryLimit, Disposal, Overflow, QueueSettings, Request,
@@ -114,6 +116,7 @@ pub struct Fifo<E: Ends> {
     dispatch: Dispatch<E>,
     paging: Paging,
     leaving: Leaving,
+    losses: Losses,
     /// When the queue ends if nobody uses it, in milliseconds since the Unix epoch; `u64::MAX` for never.
     unused_at_ms: u64,
     /// The number of the next record.
@@ -133,6 +136,7 @@ impl<E: Ends> Fifo<E> {
             contents: Contents::default(),
             paging: Paging::default(),
             leaving: Leaving::default(),
+            losses: Losses::default(),
             unused_at_ms: u64::MAX,
             next_index: 1,
             unsaid: false,

@@ -4,7 +4,7 @@
 //! the dead-letter exchange it is not, or it could not come back to its queue. Whoever publishes a duplicate is told that the
 //! queue has it, once the message that is there is as safe as the duplicate would have been.
 
-use super::{Effect, Ends, Fifo, FifoOutcome, Record};
+use super::{Effect, Ends, Fifo, FifoOutcome, Loss, Record};
 use model::properties::Properties;
 use model::{Block, DeduplicationKey, Ranges, Seq, Timestamp};
 use std::collections::BTreeSet;
@@ -79,7 +79,10 @@ impl<E: Ends> Fifo<E> {
             let (piece, part) = cut::<E>(block, stretch, &mut receipt);
             match piece {
                 Some(piece) => self.publish_new(piece, part, now, outcome),
-                None => self.confirm_duplicates(block, part, outcome),
+                None => {
+                    self.lost(Loss::Duplicate, stretch.count as u64);
+                    self.confirm_duplicates(block, part, outcome);
+                }
             }
             at += stretch.count;
         }

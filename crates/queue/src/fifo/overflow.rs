@@ -1,6 +1,6 @@
 //! Dropping what is ready: too much of it, purged, or unreadable.
 
-use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Overflow, QueueSettings};
+use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Overflow, QueueSettings};
 use model::{Ranges, Seq, Timestamp};
 
 impl<E: Ends> Fifo<E> {
@@ -94,8 +94,9 @@ impl<E: Ends> Fifo<E> {
             won += size;
         }
         self.record_dropped(journaled, reason, outcome);
-        if leaving {
-            self.let_leave(going, reason, outcome);
+        match leaving {
+            true => self.let_leave(going, reason, outcome),
+            false => self.lost(Loss::Dropped(reason), dropped),
         }
         self.end_waiting(outcome);
         dropped
@@ -112,7 +113,9 @@ impl<E: Ends> Fifo<E> {
         for (from, to) in spans {
             let bytes = self.contents.bytes_of(from, to);
             self.dispatch.returned.remove(from, to);
-            self.dispatch.ready -= self.contents.remove(from, to, &mut journaled);
+            let count = self.contents.remove(from, to, &mut journaled);
+            self.lost(Loss::Dropped(DropReason::Unreadable), count);
+            self.dispatch.ready -= count;
             self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
         }
         self.record_dropped(journaled, DropReason::Unreadable, outcome);

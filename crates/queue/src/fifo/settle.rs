@@ -1,6 +1,6 @@
 //! What comes back from consumers: settled messages, and messages to deliver again.
 
-use super::{Disposal, DropReason, Ends, Fifo, FifoOutcome, Record};
+use super::{Disposal, DropReason, Ends, Fifo, FifoOutcome, Loss, Record};
 use model::{ConsumerId, Ranges, Seq, Timestamp};
 
 impl<E: Ends> Fifo<E> {
@@ -33,7 +33,10 @@ impl<E: Ends> Fifo<E> {
         self.overdue_are_settled(seqs);
         match disposal {
             Disposal::Accepted => self.record_settled(journaled, outcome),
-            Disposal::Rejected => self.record_dropped(journaled, DropReason::Rejected, outcome),
+            Disposal::Rejected => {
+                self.lost(Loss::Dropped(DropReason::Rejected), count);
+                self.record_dropped(journaled, DropReason::Rejected, outcome);
+            }
         }
         self.let_go(consumer, count, outcome);
     }

@@ -4,7 +4,7 @@
 //! the operator says that it is to be removed, so a crash brings it back rather than losing it; put back, it stands where it stood,
 //! and nothing tells that it was away.
 
-use super::{DropReason, Ends, Fifo, FifoOutcome};
+use super::{DropReason, Ends, Fifo, FifoOutcome, Loss};
 use model::{Ranges, Seq};
 
 impl<E: Ends> Fifo<E> {
@@ -48,7 +48,8 @@ impl<E: Ends> Fifo<E> {
         let mut journaled = Ranges::new();
         for (first, last) in self.untake(seqs) {
             self.left(first, last);
-            self.contents.remove(first, last, &mut journaled);
+            let count = self.contents.remove(first, last, &mut journaled);
+            self.lost(Loss::Dropped(DropReason::Purged), count);
         }
         self.record_dropped(journaled, DropReason::Purged, outcome);
     }

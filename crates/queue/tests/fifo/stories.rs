@@ -6,7 +6,7 @@
 //! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [confirm NAME]            (one block, as one read from a socket brings it)
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
-//! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status
+//! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
 //! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
 //! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT
 //! take NUMBERS (an operator)      put back NUMBERS      remove NUMBERS
@@ -21,7 +21,7 @@ use crate::world::{Event, World, expiring_block, keyed_block};
 use model::{ConsumerId, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
     Answer, Bytes, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse,
-    Overflow, QueueSettings, Record, Request, Sorting, Source, Standing,
+    Loss, Overflow, QueueSettings, Record, Request, Sorting, Source, Standing,
 };
 use std::fmt::Write;
 use std::path::Path;
@@ -126,6 +126,7 @@ impl Story {
                 return self.describe(events);
             }
             "status" => return vec![self.status()],
+            "losses" => return vec![self.losses()],
             "look" => {
                 let from = words.get(1).and_then(|from| from.parse().ok());
                 return self.look(from, after(words, "skip").unwrap_or(0), after(words, "count"));
@@ -317,6 +318,17 @@ impl Story {
         let mut lines: Vec<String> = glance.spans.iter().map(line).collect();
         lines.extend(glance.next.map(|next| format!("more from {next}")));
         lines
+    }
+
+    fn losses(&self) -> String {
+        let losses = self.world.fifo.losses();
+        let each = Loss::ALL.into_iter().zip(losses.numbers());
+        let told: Vec<String> = each
+            .filter(|(_, count)| *count > 0)
+            .map(|(loss, count)| format!("{loss:?} {count}"))
+            .collect();
+        assert_eq!(losses.sum(), losses.numbers().iter().sum::<u64>());
+        format!("lost: {}", told.join(", "))
     }
 
     fn status(&self) -> String {

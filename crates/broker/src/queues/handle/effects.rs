@@ -175,10 +175,24 @@ impl Queue {
         }
     }
 
+    /// Tells operators what the queue lost, if it is one of theirs.
+    #[cold]
+    fn note_losses(&self, host: &QueueHost) {
+        let losses = host.machine.losses();
+        self.lost.store(losses.sum(), Ordering::Relaxed);
+        if !catalog::is_hidden(&self.name) {
+            let gained = self.losses.get_or_init(Box::default).set(losses.numbers());
+            self.node.losses.add(gained);
+        }
+    }
+
     pub(super) fn publish_status(&self, host: &QueueHost, relieved: &mut Vec<Arc<Relief>>) {
         let status = host.machine.status();
         self.holding.look(&status, || self.node.micros(), relieved);
         let before = self.status.store(&status);
+        if self.lost.load(Ordering::Relaxed) != host.machine.lost() {
+            self.note_losses(host);
+        }
         self.probe.look(status.ready, status.unacked);
         self.node.memory_changed(before, status.memory);
         if !self.touched.load(Ordering::Relaxed) {

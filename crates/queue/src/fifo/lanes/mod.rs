@@ -14,7 +14,7 @@ mod turns;
 
 pub use sorting::Sorting;
 
-use super::{Fifo, FifoOutcome, Place, QueueSettings, Record, Request, Status};
+use super::{Fifo, FifoOutcome, Losses, Place, QueueSettings, Record, Request, Status};
 use crate::fifo::discard::Leaving;
 use crate::fifo::{Effect, Ends};
 use checkpoints::Forgetting;
@@ -165,6 +165,8 @@ pub struct Lanes<E: Ends> {
     came: u64,
     /// How many messages of lanes that are gone went to consumers, less those that came back.
     handed: u64,
+    /// What those of them lost, and what was refused before it had a lane.
+    losses: Losses,
     /// Ready messages of all lanes.
     ready: u64,
     /// The sum of the lengths of their bodies.
@@ -194,6 +196,7 @@ impl<E: Ends> Lanes<E> {
             turns: Turns::default(),
             came: fifo.contents.next() - 1,
             handed: 0,
+            losses: Losses::default(),
             ready: 0,
             ready_bytes: 0,
             floor: 0,
@@ -249,6 +252,17 @@ impl<E: Ends> Lanes<E> {
         sum.handed += self.handed;
         sum.next_seq = self.came + 1;
         sum
+    }
+
+    pub(super) fn losses(&self) -> Losses {
+        let mut sum = self.losses;
+        self.lanes.values().for_each(|lane| sum.add_all(&lane.losses));
+        sum
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        let lanes = self.lanes.values().map(|lane| lane.losses.sum());
+        self.losses.sum() + lanes.sum::<u64>()
     }
 
     fn recovered(&mut self, closed: bool) {
@@ -312,6 +326,7 @@ impl<E: Ends> Lanes<E> {
         {
             self.note_alarm(id);
             self.handed += lane.dispatch.handed;
+            self.losses.add_all(&lane.losses);
             self.floor = self.floor.max(lane.contents.next() - first_of(id));
         }
     }

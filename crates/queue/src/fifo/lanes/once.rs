@@ -2,7 +2,7 @@
 
 use super::Lanes;
 use crate::fifo::once::{cut, key_of, stretch};
-use crate::fifo::{Ends, FifoOutcome};
+use crate::fifo::{Ends, FifoOutcome, Loss};
 use model::{Block, DeduplicationKey, Timestamp};
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ impl<E: Ends> Lanes<E> {
                     self.serve(outcome);
                 }
                 None => self.in_lane(self.hand, outcome, |lane, outcome| {
+                    lane.lost(Loss::Duplicate, stretch.count as u64);
                     lane.confirm_duplicates(block, part, outcome);
                 }),
             }

@@ -3,7 +3,7 @@
 
 use super::{LaneId, Lanes, Sorting, lane_of};
 use crate::fifo::deliver::OVERHEAD;
-use crate::fifo::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Overflow, Request};
+use crate::fifo::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Losses, Overflow, Request};
 use model::{Block, BlockBuilder, Machine, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
@@ -191,6 +191,7 @@ impl<E: Ends> Lanes<E> {
         receipt: &mut Option<E::Receipt>,
         outcome: &mut FifoOutcome<E>,
     ) -> Arc<Block> {
+        self.losses.add(Loss::Refused, refused.count());
         if self.settings.overflow == Overflow::RejectAndDeadLetter {
             self.in_lane(self.hand, outcome, |lane, outcome| {
                 lane.dead_letter_refused(block, refused, outcome);
@@ -299,7 +300,11 @@ impl<E: Ends> Lanes<E> {
 
     /// The lane with the hand has retired and said so; the others go without a word.
     fn end(&mut self) {
+        self.losses = self.losses();
         self.lanes.retain(|id, _| *id == self.hand);
+        for lane in self.lanes.values_mut() {
+            lane.losses = Losses::default();
+        }
         self.backlog.clear();
         (self.ready, self.ready_bytes) = (0, 0);
         self.forgetting = None;
