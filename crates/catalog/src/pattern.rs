@@ -2,12 +2,23 @@
 //!
 //! RabbitMQ matches with PCRE, unanchored. Most patterns need nothing that the `regex` crate does not have, and that
 //! one is linear in the name's length; look-around and back references fall back to `fancy-regex` with a limit on
-//! backtracking. A match that exceeds the limit counts as none: access is refused, never granted by mistake.
+//! backtracking. A match that exceeds the limit counts as none: access is refused, never granted by mistake. What a pattern
+//! may cost altogether is limited too: what it said of a name is remembered, and one that exceeded the limit often is not
+//! tried on other names any more.
 
 use crate::Refusal;
+use std::collections::BTreeMap;
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
 
-/// How many steps a match may backtrack before it counts as no match.
-const BACKTRACK_LIMIT: usize = 100_000;
+/// How many steps a match may backtrack before it counts as no match: a fraction of a millisecond.
+const BACKTRACK_LIMIT: usize = 10_000;
+/// So many matches of a pattern may exceed the limit.
+const EXCESSES: u32 = 50;
+/// Of so many names it is remembered whether they match.
+const REMEMBERED: usize = 10_000;
 /// How large a compiled pattern may become, in bytes.
 const COMPILED_BYTES: usize = 1 << 20;
 
@@ -25,7 +36,45 @@ enum Compiled {
     /// `.*` and `^.*$`, what nearly all users have.
     Everything,
     Plain(regex::Regex),
-    Backtracking(Box<fancy_regex::Regex>),
+    Backtracking(Arc<Backtracking>),
+}
+
+/// A pattern that may take long, and what it cost.
+#[derive(Debug)]
+struct Backtracking {
+    compiled: fancy_regex::Regex,
+    known: Mutex<BTreeMap<Box<str>, bool>>,
+    /// How many matches exceeded the limit.
+    excesses: AtomicU32,
+}
+
+impl Backtracking {
+    fn new(compiled: fancy_regex::Regex) -> Self {
+        Self {
+            compiled,
+            known: Mutex::default(),
+            excesses: AtomicU32::new(0),
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = known.get(name) {
+            return *answer;
+        }
+        if self.excesses.load(Ordering::Relaxed) >= EXCESSES {
+            return false;
+        }
+        let answer = self.compiled.is_match(name).unwrap_or_else(|_| {
+            self.excesses.fetch_add(1, Ordering::Relaxed);
+            false
+        });
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(name.into(), answer);
+        answer
+    }
 }
 
 impl Pattern {
@@ -47,7 +96,7 @@ impl Pattern {
                     .backtrack_limit(BACKTRACK_LIMIT)
                     .delegate_size_limit(COMPILED_BYTES)
                     .build()
-                    .map(|compiled| Compiled::Backtracking(Box::new(compiled)))
+                    .map(|compiled| Compiled::Backtracking(Arc::new(Backtracking::new(compiled))))
                     .map_err(|error| refusal(source, &error))?,
             },
         };
@@ -77,7 +126,15 @@ impl Pattern {
             Compiled::Nothing => name.is_empty(),
             Compiled::Everything => true,
             Compiled::Plain(compiled) => compiled.is_match(name),
-            Compiled::Backtracking(compiled) => compiled.is_match(name).unwrap_or(false),
+            Compiled::Backtracking(pattern) => pattern.matches(name),
+        }
+    }
+
+    /// How many matches took more steps than they may.
+    pub fn excesses(&self) -> u32 {
+        match &self.compiled {
+            Compiled::Backtracking(pattern) => pattern.excesses.load(Ordering::Relaxed),
+            _ => 0,
         }
     }
 
@@ -144,6 +201,18 @@ mod tests {
     #[test]
     fn endless_backtracking_is_no_match() {
         assert!(!matches(r"^(?=a)(?:(a|aa)+)+\1b$", &"a".repeat(200)));
+    }
+
+    #[test]
+    fn a_pattern_that_takes_too_long_again_and_again_is_not_tried_any_more() {
+        let pattern = Pattern::new(r"^(?=a)(?:(a|aa)+)+\1b$").unwrap();
+        assert!(pattern.matches("aab"));
+        for name in 0..3_000 {
+            let name = format!("{}{name}", "a".repeat(200));
+            assert!(!pattern.matches(&name) && !pattern.matches(&name));
+        }
+        assert_eq!(pattern.excesses(), EXCESSES);
+        assert!(pattern.matches("aab"), "what is known stays known");
     }
 
     #[test]

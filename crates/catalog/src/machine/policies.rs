@@ -47,7 +47,24 @@ impl<R> Catalog<R> {
         {
             return Ok(Answer::Done);
         }
+        self.check_patience(&policy)?;
         self.fact(Record::PolicyPut(Arc::new(policy)), turn)
+    }
+
+    /// A policy is refused whose pattern takes too many steps with a name that there is: it would be tried on all of them.
+    fn check_patience(&self, policy: &Policy) -> Result<(), Refusal> {
+        let vhost = self.vhost(&policy.vhost)?;
+        let queues = vhost.queues().map(|queue| &*queue.name);
+        let exchanges = vhost.exchanges().map(|exchange| &*exchange.name);
+        for name in queues.chain(exchanges) {
+            policy.pattern.matches(name);
+            if policy.pattern.excesses() > 0 {
+                return Err(Refusal::InvalidPolicy {
+                    text: format!("pattern takes too many steps to be matched with the name '{name}'"),
+                });
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn delete_policy(
