@@ -4,6 +4,7 @@
 //! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up next). [`output`] is what has to be written, [`heartbeat`]
 //! the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
 
+mod accepted;
 mod channels;
 mod closing;
 mod credentials;
@@ -112,7 +113,7 @@ const EVENTS_KEPT: usize = 256;
 impl Core {
     /// A connection that was just accepted.
     pub fn new(hall: Arc<Hall>, name: Name, security: Option<Security>, now: Millis) -> Self {
-        tracing::info!(area = "connection", "accepting AMQP connection {name}");
+        accepted::log(&name, now);
         let greeting = Greeting::new(&hall, security, now);
         let outbox = Arc::new(Outbox::new());
         Self {
