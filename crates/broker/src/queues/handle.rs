@@ -18,6 +18,7 @@ use crate::pressure::{Pressure, Reason};
 use crate::sight::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use model::{ConsumerId, Index, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
+use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -53,8 +54,8 @@ pub struct Queue {
     touched: AtomicBool,
     /// When somebody who watches looked at it last, in milliseconds since the Unix epoch; 0 if nobody did.
     looked_at: AtomicU64,
-    /// For operators; in the order in which they came.
-    consumers: Mutex<Vec<Arc<Consumer>>>,
+    /// For operators; by id, which is the order in which they came.
+    consumers: Mutex<BTreeMap<ConsumerId, Arc<Consumer>>>,
     /// The number of the first message that came after the start.
     first_seq: u64,
     holding: Holding,
@@ -174,22 +175,18 @@ impl Queue {
 
     /// Its consumers, in the order in which they came; not those of connections that operators don't see.
     pub fn consumers(&self) -> Vec<Arc<Consumer>> {
-        self.shown().clone()
+        self.shown().values().cloned().collect()
     }
 
     pub(crate) fn consumer_came(&self, consumer: Arc<Consumer>) {
-        self.shown().push(consumer);
+        self.shown().insert(consumer.id, consumer);
     }
 
     pub(crate) fn consumer_went(&self, consumer: &Arc<Consumer>) {
-        let mut shown = self.shown();
-        shown.retain(|known| !Arc::ptr_eq(known, consumer));
-        if shown.is_empty() {
-            *shown = Vec::new();
-        }
+        self.shown().remove(&consumer.id);
     }
 
-    fn shown(&self) -> MutexGuard<'_, Vec<Arc<Consumer>>> {
+    fn shown(&self) -> MutexGuard<'_, BTreeMap<ConsumerId, Arc<Consumer>>> {
         self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

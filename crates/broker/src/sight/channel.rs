@@ -1,6 +1,8 @@
 //! A channel, as operators see it.
 
 use super::{ChannelCounts, Connection, Consumer, Count};
+use model::ConsumerId;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A channel of a connection.
@@ -28,7 +30,8 @@ pub struct Channel {
     pub to_confirm: Count,
     /// Publishes that were confirmed or refused.
     pub told: Count,
-    consumers: Mutex<Vec<Arc<Consumer>>>,
+    /// By id, which is the order in which they started.
+    consumers: Mutex<BTreeMap<ConsumerId, Arc<Consumer>>>,
 }
 
 impl Channel {
@@ -63,7 +66,7 @@ impl Channel {
 
     /// Its consumers, in the order in which they started.
     pub fn consumers(&self) -> Vec<Arc<Consumer>> {
-        self.lock().clone()
+        self.lock().values().cloned().collect()
     }
 
     /// How many consumers it has.
@@ -72,14 +75,14 @@ impl Channel {
     }
 
     pub(super) fn add(&self, consumer: Arc<Consumer>) {
-        self.lock().push(consumer);
+        self.lock().insert(consumer.id, consumer);
     }
 
     pub(super) fn remove(&self, consumer: &Arc<Consumer>) {
-        self.lock().retain(|known| !Arc::ptr_eq(known, consumer));
+        self.lock().remove(&consumer.id);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Consumer>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ConsumerId, Arc<Consumer>>> {
         self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

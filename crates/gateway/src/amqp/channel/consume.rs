@@ -64,6 +64,7 @@ impl Channel {
         );
         let template = DeliverTemplate::new(self.id.number, &tag, cx.ground.tuning.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
+        self.tags.insert(tag.clone(), subscription.consumer());
         self.consumers.push(Consumer {
             tag,
             subscription,
@@ -80,16 +81,13 @@ impl Channel {
 
     fn has_consumer(&self, tag: &str) -> bool {
         let replies = self.replies.as_ref().is_some_and(|replies| replies.tag == tag);
-        replies || self.consumers.iter().any(|consumer| consumer.tag == tag)
+        replies || self.tags.contains_key(tag)
     }
 
     /// Cancelling a tag that nobody has is answered all the same, as in RabbitMQ.
     pub(super) fn basic_cancel(&mut self, it: &BasicCancel<'_>, cx: &mut Context<'_>) -> Answer {
-        if let Some(at) = self
-            .consumers
-            .iter()
-            .position(|consumer| consumer.tag == it.consumer_tag)
-        {
+        let known = self.tags.get(it.consumer_tag).copied();
+        if let Some(at) = known.and_then(|id| self.consumer_at(id)) {
             let consumer = self.remove_consumer(at, cx.out);
             debug_assert_eq!(consumer.tag, it.consumer_tag);
             self.prefetch.resume(&self.consumers);
@@ -119,7 +117,7 @@ impl Channel {
     /// Ends the consumer of this tag in its queue, before [`Channel::basic_cancel`] answers: what was delivered until then
     /// can be taken from the outbox in between.
     pub fn cancel_subscription(&self, tag: &str) -> Option<super::Departed> {
-        let consumer = self.consumers.iter().find(|consumer| consumer.tag == tag)?;
+        let consumer = &self.consumers[self.consumer_at(*self.tags.get(tag)?)?];
         consumer.subscription.cancel();
         Some((consumer.id(), consumer.subscription.queue().clone()))
     }

@@ -153,6 +153,7 @@ impl Channel {
             }
         }
         let consumer = self.consumers.remove(at);
+        self.tags.remove(&consumer.tag);
         self.holders.cancelled(consumer.holder);
         consumer
     }

@@ -21,6 +21,8 @@ pub struct Holder {
 #[derive(Debug, Default)]
 pub struct Holders {
     entries: Vec<Option<Holder>>,
+    /// Numbers that may be used again.
+    vacant: Vec<HolderId>,
 }
 
 impl Holders {
@@ -53,10 +55,10 @@ impl Holders {
     }
 
     fn insert(&mut self, holder: Holder) -> HolderId {
-        match self.entries.iter().position(Option::is_none) {
-            Some(at) => {
-                self.entries[at] = Some(holder);
-                at as HolderId
+        match self.vacant.pop() {
+            Some(id) => {
+                self.entries[id as usize] = Some(holder);
+                id
             }
             None => {
                 self.entries.push(Some(holder));
@@ -82,6 +84,7 @@ impl Holders {
         then(holder);
         if holder.held == 0 && !holder.consuming {
             *entry = None;
+            self.vacant.push(id);
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Next {
     Close,
     /// Takes another frame when there is relief.
     Pause(Pressure),
+    /// It was done in part: others have their turn, then the same method is to be taken again.
+    Again,
     /// Waits for the answer to a `basic.get` from this queue before it takes another frame.
     WaitForGet {
         /// The queue that was asked.
@@ -114,7 +116,9 @@ impl Channel {
         if !requeue {
             return not_implemented("requeue=false", id);
         }
-        self.recover();
+        if !self.recover() {
+            return Ok(Next::Again);
+        }
         reply(self);
         Ok(Next::Go)
     }

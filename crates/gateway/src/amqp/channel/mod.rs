@@ -41,7 +41,7 @@ use prefetch::Prefetch;
 use protocol::amqp::handshake::Tuning;
 use protocol::amqp::{Arguments, Assembler, Exception, encode};
 use reply::ReplyConsumer;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tx::Transaction;
 use unacked::{Batch, Unacked};
@@ -108,12 +108,16 @@ pub struct Channel {
     prefetch: Prefetch,
     /// In the order of their ids, which rise.
     consumers: Vec<Consumer>,
+    /// The same by their tags.
+    tags: HashMap<String, ConsumerId>,
     /// Consumers and getters of what is unsettled.
     holders: Holders,
     unacked: Unacked,
     /// Of deliveries that may not stay unsettled for ever.
     deadlines: Option<Box<Deadlines>>,
     next_tag: u64,
+    /// A `basic.recover` is under way: up to which tag messages go back.
+    recovering: Option<u64>,
     /// Deliveries that were not written yet.
     pending: VecDeque<Pending>,
     /// Acknowledged since the last flush.
@@ -157,10 +161,12 @@ impl Channel {
             last_queue: String::new(),
             prefetch: Prefetch::default(),
             consumers: Vec::new(),
+            tags: HashMap::new(),
             holders: Holders::default(),
             unacked: Unacked::default(),
             deadlines: None,
             next_tag: 1,
+            recovering: None,
             pending: VecDeque::new(),
             accepted: Batch::new(),
             rejected: Batch::new(),
@@ -317,6 +323,7 @@ impl Channel {
             self.returned.add(taken);
         }
         let consumers = std::mem::take(&mut self.consumers);
+        self.tags = HashMap::new();
         self.flush_settled();
         for consumer in consumers {
             consumer.subscription.cancel();
@@ -329,6 +336,7 @@ impl Channel {
             self.tx = None;
         }
         self.replies = None;
+        self.recovering = None;
         self.holders = Holders::default();
         self.deadlines = None;
         self.assembler = Assembler::new();

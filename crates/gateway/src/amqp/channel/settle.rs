@@ -1,7 +1,6 @@
 //! Acknowledgements: from delivery tags to messages of queues, collected and handed on once per read.
 
 use super::Channel;
-use super::unacked::Taken;
 use broker::Disposal;
 use protocol::amqp::{Exception, MethodId, ReplyCode};
 
@@ -15,6 +14,9 @@ pub enum Verdict {
     /// Back to where it stood.
     Requeue,
 }
+
+/// So many messages go back in one turn of the connection: they take some milliseconds, and others are waiting.
+const RECOVERED: u64 = 4_096;
 
 impl Channel {
     /// `basic.ack`, `basic.nack` and `basic.reject`. Tag 0 with `multiple` is everything.
@@ -87,13 +89,20 @@ impl Channel {
         }
     }
 
-    /// `basic.recover`: everything unsettled goes back.
-    pub(super) fn recover(&mut self) {
-        let all: Vec<Taken> = self.unacked.take_all().collect();
-        for taken in all {
+    /// `basic.recover`: everything unsettled goes back, in pieces. True if that was the last one; until then it must be called again.
+    /// What is delivered meanwhile, some of it for another time, is none of it.
+    pub(super) fn recover(&mut self) -> bool {
+        let last = *self.recovering.get_or_insert(self.next_tag - 1);
+        let mut room = RECOVERED;
+        while let Some(taken) = self.unacked.take_first(last, room) {
+            room -= taken.count;
             self.returned.add(taken);
         }
         self.flush_settled();
+        if room > 0 {
+            self.recovering = None;
+        }
+        room > 0
     }
 
     /// Hands on what was settled since the last flush.

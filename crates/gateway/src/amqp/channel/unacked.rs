@@ -175,6 +175,28 @@ impl Unacked {
         }
     }
 
+    /// Takes out the oldest that lie together, no more than `count`, if their tags are not above `last`.
+    pub fn take_first(&mut self, last: u64, count: u64) -> Option<Taken> {
+        let mut entry = self.runs.first_entry()?;
+        let run = entry.get_mut();
+        if run.tag > last || count == 0 {
+            return None;
+        }
+        let taken = Taken {
+            tag: run.tag,
+            holder: run.holder,
+            seq: run.seq,
+            count: run.count.min(count).min(last + 1 - run.tag),
+        };
+        run.tag += taken.count;
+        run.seq += taken.count;
+        run.count -= taken.count;
+        if run.count == 0 {
+            entry.remove();
+        }
+        Some(taken)
+    }
+
     /// Takes out everything, oldest first.
     pub fn take_all(&mut self) -> impl Iterator<Item = Taken> + use<> {
         std::mem::take(&mut self.runs).into_values().map(|run| Taken {
@@ -203,10 +225,15 @@ impl Unacked {
     }
 }
 
+/// So many holders are looked through one by one.
+const FEW_HOLDERS: usize = 16;
+
 /// Messages that leave the channel's hands, by holder. Most batches have one holder.
 #[derive(Debug)]
 pub struct Batch {
     by_holder: Vec<(HolderId, Ranges)>,
+    /// Where the holders stand, once there are more than a few.
+    places: BTreeMap<HolderId, usize>,
 }
 
 impl Default for Batch {
@@ -220,6 +247,7 @@ impl Batch {
     pub const fn new() -> Self {
         Self {
             by_holder: Vec::new(),
+            places: BTreeMap::new(),
         }
     }
 
@@ -231,19 +259,31 @@ impl Batch {
     /// Adds messages.
     pub fn add(&mut self, taken: Taken) {
         let last = taken.seq + taken.count - 1;
-        let known = self
-            .by_holder
-            .iter_mut()
-            .rev()
-            .find(|(holder, _)| *holder == taken.holder);
-        match known {
-            Some((_, seqs)) => seqs.push_span(taken.seq, last),
-            None => self.by_holder.push((taken.holder, Ranges::span(taken.seq, last))),
+        match self.place_of(taken.holder) {
+            Some(at) => self.by_holder[at].1.push_span(taken.seq, last),
+            None => {
+                if !self.places.is_empty() {
+                    self.places.insert(taken.holder, self.by_holder.len());
+                }
+                self.by_holder.push((taken.holder, Ranges::span(taken.seq, last)));
+            }
         }
+    }
+
+    fn place_of(&mut self, holder: HolderId) -> Option<usize> {
+        if self.by_holder.len() < FEW_HOLDERS {
+            return self.by_holder.iter().rposition(|(known, _)| *known == holder);
+        }
+        if self.places.is_empty() {
+            let places = self.by_holder.iter().enumerate();
+            self.places = places.map(|(at, (known, _))| (*known, at)).collect();
+        }
+        self.places.get(&holder).copied()
     }
 
     /// Takes everything out and keeps the memory.
     pub fn drain(&mut self) -> impl Iterator<Item = (HolderId, Ranges)> + '_ {
+        self.places.clear();
         self.by_holder.drain(..)
     }
 }
@@ -252,6 +292,53 @@ impl Batch {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_oldest_come_in_pieces_and_what_came_later_stays() {
+        let mut unacked = Unacked::default();
+        unacked.push(1, 0, 100, 10);
+        unacked.push(11, 1, 500, 10);
+        let mut pieces = Vec::new();
+        while let Some(taken) = unacked.take_first(15, 4) {
+            pieces.push((taken.tag, taken.seq, taken.count));
+        }
+        assert_eq!(
+            pieces,
+            [(1, 100, 4), (5, 104, 4), (9, 108, 2), (11, 500, 4), (15, 504, 1)]
+        );
+        assert_eq!(count(&unacked), 5);
+    }
+
+    #[test]
+    fn a_batch_of_many_holders_keeps_their_order_and_each_ones_messages_together() {
+        let mut batch = Batch::new();
+        for round in 0..3 {
+            for holder in 0..1_000 {
+                let seq = u64::from(holder) * 10 + round;
+                batch.add(Taken {
+                    tag: 1,
+                    holder,
+                    seq,
+                    count: 1,
+                });
+            }
+        }
+        let all: Vec<_> = batch.drain().collect();
+        let meant = (0..1_000).map(|holder| {
+            (
+                holder,
+                Ranges::span(u64::from(holder) * 10, u64::from(holder) * 10 + 2),
+            )
+        });
+        assert_eq!(all, meant.collect::<Vec<_>>());
+        batch.add(Taken {
+            tag: 1,
+            holder: 7,
+            seq: 1,
+            count: 1,
+        });
+        assert_eq!(batch.drain().count(), 1);
+    }
 
     fn count(unacked: &Unacked) -> u64 {
         unacked.runs.values().map(|run| run.count).sum()

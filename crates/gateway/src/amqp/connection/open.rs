@@ -22,7 +22,7 @@ use std::sync::Arc;
 const HELD_REPLIES: usize = 512;
 
 /// How many methods besides publishes and acknowledgements are taken in one turn. Each takes 5 to 10 µs.
-const EFFORT: u32 = 32;
+pub(super) const EFFORT: u32 = 32;
 
 /// A connection that finished its handshake.
 pub struct Open {
@@ -69,6 +69,8 @@ pub struct Open {
     pub(super) held_replies: usize,
     /// Methods since the last turn that took more than a moment.
     pub(super) effort: u32,
+    /// The last frame was taken in part: it is to be fed again.
+    pub(super) again: bool,
     /// The client closed, and since when; the answer waits behind held replies.
     pub(super) finishing: Option<Millis>,
     /// Somebody in the hall wants the connection closed, for this reason.
@@ -142,6 +144,7 @@ impl Open {
             late_at: Millis::MAX,
             held_replies: 0,
             effort: 0,
+            again: false,
             finishing: None,
             close_request: None,
             ends_at: Millis::MAX,
@@ -230,7 +233,7 @@ impl Open {
                 Ok(None) => break,
                 Ok(Some((frame, length))) => {
                     let failed = self.frame(&frame, out).err();
-                    if failed.is_some() && self.must_ask() {
+                    if failed.is_some() && self.must_ask() || std::mem::take(&mut self.again) {
                         return (at, None);
                     }
                     at += length;

@@ -56,15 +56,17 @@ impl Lines {
         }
     }
 
-    /// Takes a slot out of its priority's line, wherever it stands.
-    pub(crate) fn remove(&mut self, priority: i64, slot: u32) {
-        let at = self.lines.partition_point(|line| line.priority > priority);
-        if let Some(line) = self.lines.get_mut(at).filter(|line| line.priority == priority) {
-            line.slots.retain(|other| *other != slot);
+    /// Keeps those slots only that `stays` says. Costs time in the number of all that stand in line; returns how many those were.
+    pub(crate) fn retain(&mut self, mut stays: impl FnMut(u32) -> bool) -> usize {
+        let mut looked = 0;
+        for line in &mut self.lines {
+            looked += line.slots.len();
+            line.slots.retain(|slot| stays(*slot));
         }
         if self.lines.len() > KEPT {
             self.lines.retain(|line| !line.slots.is_empty());
         }
+        looked
     }
 }
 
@@ -83,9 +85,9 @@ mod tests {
         lines.rotate(0);
         assert_eq!((lines.front(), lines.length(0)), (Some((0, 4)), 2));
         lines.leave(0);
-        lines.remove(5, 2);
+        lines.retain(|slot| slot != 2);
         assert_eq!(lines.front(), Some((1, 1)));
-        lines.remove(0, 1);
+        lines.retain(|slot| slot != 1);
         assert_eq!(lines.front(), Some((2, 3)));
         lines.leave(2);
         assert_eq!(lines.front(), None);
@@ -96,7 +98,7 @@ mod tests {
         let mut lines = Lines::default();
         for priority in 0..1000 {
             lines.join(priority, 7);
-            lines.remove(priority, 7);
+            lines.retain(|_| false);
         }
         assert!(lines.lines.len() <= KEPT + 1);
     }

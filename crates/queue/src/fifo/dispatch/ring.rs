@@ -4,11 +4,14 @@ use super::{Consumer, Lines};
 use crate::fifo::{ConsumerSettings, Delivery, Effect, Ends};
 use model::{Block, ConsumerId, Ranges, Seq};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All consumers of a queue. Those who may get a message stand in line, one line for each priority; who got one goes to the
 /// end of it, as does who may get some again.
+///
+/// Who is gone stays in line until its turn comes, or until there are as many of those as others: to look for one in a line of
+/// thousands, each time that one of thousands goes, would take too long.
 ///
 /// In a queue with a single active consumer only that one ever stands in line.
 pub(crate) struct Ring<E: Ends> {
@@ -17,14 +20,23 @@ pub(crate) struct Ring<E: Ends> {
     index: BTreeMap<ConsumerId, u32>,
     /// Slots in line. Who may not get anything any more leaves when its turn comes.
     lines: Lines,
+    /// How many stand in line who are gone. Their slots are not vacant yet.
+    gone: usize,
+    /// How many places in lines were looked at to find those who are gone.
+    looked: usize,
     /// How many in line acknowledge.
     acking: usize,
     /// Only one consumer is active, and this one; the others wait for it to go.
     single: bool,
     active: Option<u32>,
+    /// Who is the next active one: the highest priority first, then who came first.
+    ranks: BTreeSet<(Reverse<i64>, ConsumerId)>,
     /// Slots with a batch, in order of their first message.
     dealt: Vec<u32>,
 }
+
+/// So many who are gone may stand in line in any case.
+const FEW: usize = 16;
 
 /// A span of a block that is to be dealt out.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +56,12 @@ impl<E: Ends> Default for Ring<E> {
             vacant: Vec::new(),
             index: BTreeMap::new(),
             lines: Lines::default(),
+            gone: 0,
+            looked: 0,
             acking: 0,
             single: false,
             active: None,
+            ranks: BTreeSet::new(),
             dealt: Vec::new(),
         }
     }
@@ -100,6 +115,7 @@ impl<E: Ends> Ring<E> {
             }
         };
         self.index.insert(id, slot);
+        self.ranks.insert((Reverse(settings.priority), id));
         if self.single && self.active.is_none() {
             self.active = Some(slot);
         }
@@ -110,23 +126,39 @@ impl<E: Ends> Ring<E> {
     pub(crate) fn remove(&mut self, id: ConsumerId) -> Option<Consumer<E>> {
         let slot = self.index.remove(&id)?;
         let consumer = self.slots[slot as usize].take()?;
+        self.ranks.remove(&(Reverse(consumer.settings.priority), id));
         if consumer.in_turn {
-            self.lines.remove(consumer.settings.priority, slot);
             self.acking -= usize::from(!consumer.settings.no_ack);
+            self.gone += 1;
+            self.forget_the_gone();
+        } else {
+            self.vacant.push(slot);
         }
-        self.vacant.push(slot);
         if self.active == Some(slot) {
             self.take_over();
         }
         Some(consumer)
     }
 
+    /// Takes those out of their lines who are gone, once they are as many as those who are not.
+    fn forget_the_gone(&mut self) {
+        if self.gone < FEW || self.gone < self.index.len() {
+            return;
+        }
+        let (slots, vacant) = (&self.slots, &mut self.vacant);
+        self.looked += self.lines.retain(|slot| {
+            let stays = slots[slot as usize].is_some();
+            if !stays {
+                vacant.push(slot);
+            }
+            stays
+        });
+        self.gone = 0;
+    }
+
     /// The active consumer is gone: of the others the one of the highest priority that came first is the next.
     fn take_over(&mut self) {
-        let next = self.index.values().min_by_key(|slot| {
-            let consumer = self.slots[**slot as usize].as_ref();
-            Reverse(consumer.map(|consumer| consumer.settings.priority))
-        });
+        let next = self.ranks.first().and_then(|(_, id)| self.index.get(id));
         self.active = next.copied();
         if let Some(slot) = self.active {
             self.line_up(slot);
@@ -215,6 +247,8 @@ impl<E: Ends> Ring<E> {
             let (line, slot) = self.lines.front()?;
             let Some(consumer) = &mut self.slots[slot as usize] else {
                 self.lines.leave(line);
+                self.vacant.push(slot);
+                self.gone -= 1;
                 continue;
             };
             if consumer.is_eligible() {
@@ -238,5 +272,86 @@ impl<E: Ends> Ring<E> {
             self.acking += usize::from(!consumer.settings.no_ack);
             self.lines.join(consumer.settings.priority, slot);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    enum Numbers {}
+
+    impl Ends for Numbers {
+        type Receipt = u32;
+        type Reply = u32;
+        type Outlet = ();
+
+        fn split(receipt: &mut u32, _: &Ranges, _: usize) -> u32 {
+            *receipt
+        }
+    }
+
+    fn settings(priority: i64) -> ConsumerSettings {
+        ConsumerSettings {
+            no_ack: false,
+            paused: false,
+            exclusive: false,
+            prefetch: 1,
+            priority,
+            window: 1_000,
+        }
+    }
+
+    #[test]
+    fn many_consumers_go_at_a_cost_that_grows_with_their_number_only() {
+        let mut ring = Ring::<Numbers>::default();
+        let many = 10_000;
+        (1..=many).for_each(|id| ring.add(ConsumerId(id), (), settings(0)));
+        for id in 1..=many {
+            assert!(ring.remove(ConsumerId(id)).is_some());
+        }
+        assert!(
+            ring.looked <= 3 * many as usize,
+            "{} places were looked at",
+            ring.looked
+        );
+        assert!(!ring.is_hungry() && ring.len() == 0 && ring.acking == 0);
+        // Slots are used again, and a queue to which consumers come and go without an end does not grow.
+        let slots = ring.slots.len();
+        for id in 1..=many {
+            ring.add(ConsumerId(many + id), (), settings(id as i64 % 3));
+            ring.remove(ConsumerId(many + id));
+        }
+        assert_eq!(ring.slots.len(), slots);
+    }
+
+    #[test]
+    fn who_stays_among_many_who_go_keeps_its_turn() {
+        let mut ring = Ring::<Numbers>::default();
+        (1..=100).for_each(|id| ring.add(ConsumerId(id), (), settings(0)));
+        for id in (1..=100).filter(|id| id % 10 != 0) {
+            ring.remove(ConsumerId(id));
+        }
+        let mut turns = Vec::new();
+        while let Some((line, slot)) = ring.front() {
+            turns.extend(ring.slots[slot as usize].as_ref().map(|it| it.id.0));
+            ring.lines.leave(line);
+        }
+        assert_eq!(turns, (1..=10).map(|ten| ten * 10).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn the_next_active_one_is_the_first_of_the_highest_priority() {
+        let mut ring = Ring::<Numbers>::default();
+        ring.set_single(true);
+        for (id, priority) in [(1, 0), (2, 0), (3, 5), (4, 5)] {
+            ring.add(ConsumerId(id), (), settings(priority));
+        }
+        let mut order = Vec::new();
+        while let Some(active) = ring.active() {
+            order.push(active.0);
+            ring.remove(active);
+        }
+        assert_eq!(order, [1, 3, 4, 2]);
     }
 }

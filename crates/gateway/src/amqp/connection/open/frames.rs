@@ -1,6 +1,6 @@
 //! Frame by frame: what concerns the connection, channels that open and close, and methods on them.
 
-use super::{Open, Waiting};
+use super::{EFFORT, Open, Waiting};
 use crate::amqp::channel::{Channel, Next, State};
 use crate::amqp::connection::output::Output;
 use crate::amqp::refusal;
@@ -234,6 +234,10 @@ impl Open {
         }
         match next {
             Next::Go => {}
+            Next::Again => {
+                self.again = true;
+                self.effort = EFFORT;
+            }
             Next::Close => self.finish_channel(number, out),
             Next::Pause(pause) => {
                 self.pressure = Some(pause);
