@@ -263,18 +263,19 @@ impl Greeting {
         }
     }
 
-    /// Its time is up. True if that was all.
-    pub fn time_is_up(&mut self, now: Millis, name: &Name, out: &mut Output) -> bool {
-        if !std::mem::take(&mut self.refusing) {
-            self.overdue(name);
-            return true;
-        }
+    /// True if the login is refused and the client has not been told.
+    pub fn is_refusing(&self) -> bool {
+        self.refusing
+    }
+
+    /// Tells the client that its login is refused, now that it has waited.
+    pub fn refuse(&mut self, now: Millis, out: &mut Output) {
+        self.refusing = false;
         if let Some(handshake) = &mut self.handshake
             && let Event::Failed { told, .. } = handshake.refuse(out.bytes())
         {
             self.await_end(told, now - DELAY);
         }
-        false
     }
 
     /// True if somebody else must say first whether the user may enter the virtual host. Then [`Event::Permitted`] comes.
@@ -403,7 +404,7 @@ impl Greeting {
     }
 
     /// It has lasted too long.
-    fn overdue(&self, name: &Name) {
+    pub fn overdue(&self, name: &Name) {
         if !self.refused {
             tracing::error!(
                 area = "connection",

@@ -321,10 +321,12 @@ impl Core {
             self.remains = None;
         }
         match &mut self.stage {
+            Stage::Greeting(greeting) if now >= greeting.until() && greeting.is_refusing() => {
+                greeting.refuse(now, out);
+            }
             Stage::Greeting(greeting) if now >= greeting.until() => {
-                if greeting.time_is_up(now, &self.name, out) {
-                    self.stage = Stage::Finished;
-                }
+                greeting.overdue(&self.name);
+                self.stage = Stage::Finished;
             }
             Stage::Open(open) if open.finish_by().is_some_and(|until| now >= until) => {
                 self.hung_up(
