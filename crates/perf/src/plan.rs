@@ -109,7 +109,7 @@ pub struct Queues {
     pub auto_delete: bool,
     pub exclusive: bool,
     pub arguments: Table,
-    /// `--predeclared`: use what exists and declare nothing.
+    /// `--predeclared`: what exists is used as it is, and only what is missing is declared.
     pub predeclared: bool,
     /// `--skip-binding-queues`.
     pub skip_binding: bool,

@@ -104,6 +104,18 @@ fn read(
         )));
     }
     let plan = build::build(&settings, arguments)?;
+    let names_a_queue = settings.text("queue").is_some();
+    let has_a_key = settings.text("routing-key").is_some() || settings.has("random-routing-key");
+    if plan.exchange.name.is_empty()
+        && names_a_queue
+        && !has_a_key
+        && settings.text("producers").as_deref() != Some("0")
+    {
+        // PerfTest fails here, too, as it tries to bind the queue.
+        return Err(Failure::Usage(
+            "the default exchange delivers to the queue that the routing key names: give --routing-key with the name of the queue.".into(),
+        ));
+    }
     Ok((Asked::Run(Box::new(plan)), notes(&given, &settings)))
 }
 
@@ -147,6 +159,27 @@ fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
                 "{} has no effect without --{needed}.",
                 settings.name(long)
             ));
+        }
+    }
+    let is_given = |long: &str| settings.has(long) || settings.text(long).is_some();
+    if settings
+        .text("expected-instances")
+        .is_none_or(|count| count == "0")
+    {
+        for long in ["instance-sync-namespace", "instance-sync-timeout"] {
+            if is_given(long) {
+                notes.push(format!("--{long} has no effect without --expected-instances."));
+            }
+        }
+    }
+    let uris = ["uri", "uris"].map(|long| settings.text(long).unwrap_or_default());
+    if !uris.iter().any(|uris| uris.contains("amqps://")) {
+        for long in ["use-default-ssl-context", "server-name-indication"] {
+            if is_given(long) {
+                notes.push(format!(
+                    "--{long} has no effect without TLS: give an amqps:// URI."
+                ));
+            }
         }
     }
     let beside = [

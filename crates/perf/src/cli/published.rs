@@ -1,6 +1,7 @@
 //! Command lines that people have published, and what is refused.
 
 use super::{Asked, plan, read};
+use crate::failure::Failure;
 use crate::plan::{BodyPlan, ExitWhen, Format, LatencyFrom, Plan, QueueNames, Schedule, Verbose};
 use model::table::{Table, Value};
 use std::time::Duration;
@@ -439,6 +440,34 @@ fn flags_of_the_jvm_and_strays_are_told_once() {
         "--oauth2-client-id has no effect without --oauth2-token-endpoint."
     );
     assert_eq!(notes[1], "--rate has no effect beside --publishing-interval.");
+    let (_, notes) = read(&words("-isn ns -ist 5 -udsc -sni a"), &none).unwrap();
+    for (note, long) in notes.iter().zip([
+        "--instance-sync-namespace",
+        "--instance-sync-timeout",
+        "--use-default-ssl-context",
+        "--server-name-indication",
+    ]) {
+        assert!(
+            note.starts_with(&format!("{long} has no effect without ")),
+            "{note}"
+        );
+    }
+    assert_eq!(notes.len(), 4, "{notes:?}");
+    let (_, notes) = read(&words("-isn ns -ei 2 -udsc -h amqps://a"), &none).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn a_queue_is_not_reached_through_the_default_exchange_by_a_random_key() {
+    let refused = read(&words("-e amq.default -u q"), &none);
+    assert!(matches!(refused, Err(Failure::Usage(text)) if text.contains("--routing-key")));
+    for line in [
+        "-e amq.default -u q -k q",
+        "-e amq.default -u q -x 0 -y 1",
+        "-u q",
+    ] {
+        assert!(read(&words(line), &none).is_ok(), "{line}");
+    }
 }
 
 /// Arguments as people and accidents make them: known flags with values of every kind.

@@ -103,7 +103,7 @@ const TOPOLOGY: &[Flag] = {
         row(G, "K", "random-routing-key", Nothing, "", "a random routing key for each message"),
         row(G, "rkcs", "routing-key-cache-size", One("N"), "0", "make this many random routing keys in advance and use them in turn; 0: a new one each message"),
         row(G, "sb", "skip-binding-queues", Nothing, "", "bind nothing"),
-        row(G, "p", "predeclared", Nothing, "", "use an exchange and queues that exist; declare nothing"),
+        row(G, "p", "predeclared", Nothing, "", "use the exchange and the queues that exist, as they are; declare only what is missing"),
         row(G, "ad", "auto-delete", One("BOOL"), "true", "whether queues go away with their last consumer"),
         row(G, "E", "exclusive", Nothing, "", "exclusive queues: only the connection that declared one can use it; mostly named by the broker"),
         row(G, "qa", "queue-args", Many("KEY=VALUE,..."), "", "queue arguments; true and false become booleans, whole numbers become longs; may come several times"),
