@@ -44,6 +44,8 @@ const LOG: u8 = 4;
 #[derive(Debug, Default)]
 pub struct Alarms {
     on: AtomicU8,
+    /// Those that an operator wants to be on, whatever memory and disk say.
+    wanted: AtomicU8,
 }
 
 impl Alarms {
@@ -68,6 +70,23 @@ impl Alarms {
     /// The log failed; only a restart ends this alarm. True if the reason changed.
     pub fn log_failed(&self) -> bool {
         self.on.fetch_or(LOG, Ordering::Relaxed) & LOG == 0
+    }
+
+    /// Keeps the memory or the disk alarm on from the next look on, or keeps it no more; `None` leaves one as it is.
+    pub fn want(&self, memory: Option<bool>, disk: Option<bool>) {
+        for (bit, wanted) in [(MEMORY, memory), (DISK, disk)] {
+            match wanted {
+                Some(true) => self.wanted.fetch_or(bit, Ordering::Relaxed),
+                Some(false) => self.wanted.fetch_and(!bit, Ordering::Relaxed),
+                None => continue,
+            };
+        }
+    }
+
+    /// Which alarms an operator wants to be on: memory, disk.
+    pub fn wanted(&self) -> (bool, bool) {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        (wanted & MEMORY != 0, wanted & DISK != 0)
     }
 
     /// Sets the memory and disk alarms. True if the reason changed.

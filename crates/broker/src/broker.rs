@@ -324,9 +324,22 @@ impl Broker {
         }
     }
 
+    /// Keeps the memory or the disk alarm on, whatever there is of both, or keeps it no more; `None` leaves one as it is. Takes hold at once.
+    pub fn want_alarms(&self, memory: Option<bool>, disk: Option<bool>) {
+        self.alarms.want(memory, disk);
+        // Nobody looks at free space then, so nothing else would end the alarm.
+        let ends = disk == Some(false) && !self.service.is_disk_watched();
+        if ends && self.alarms.set(self.alarms.on().0, false) {
+            self.announce_alarm();
+        }
+        self.look_at_resources();
+    }
+
     /// Looks at memory, disk and what queues hold; called by the monitor.
     pub(crate) fn look_at_resources(&self) {
-        let memory = resident_memory() > self.service.memory_high_watermark();
+        let is_short = resident_memory() > self.service.memory_high_watermark();
+        let (memory_wanted, disk_wanted) = self.alarms.wanted();
+        let memory = is_short || memory_wanted;
         if self.log_events.failure().is_some() {
             self.log_failed();
         }
@@ -337,7 +350,7 @@ impl Broker {
                 free < self.service.disk_free_limit()
             }
             false => disk_before,
-        };
+        } || disk_wanted;
         if self.alarms.set(memory, disk) {
             self.announce_alarm();
         }
@@ -353,7 +366,7 @@ impl Broker {
         }
         self.node.relieve_publishers();
         self.node.caches.write(&self.node, false);
-        self.share_memory(memory);
+        self.share_memory(is_short);
     }
 
     /// Gives each queue its share of the memory for bodies, smaller when all of them together hold too much.

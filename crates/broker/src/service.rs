@@ -3,7 +3,7 @@
 
 use crate::broker::Broker;
 use crate::options::Options;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Who opens and shuts a door: told whether clients may come in.
@@ -14,6 +14,7 @@ pub struct Service {
     memory_high_watermark: AtomicU64,
     disk_free_limit: AtomicU64,
     disk_unwatched: AtomicBool,
+    channel_max: AtomicU16,
     suspended: AtomicBool,
     drained: AtomicBool,
     porters: Mutex<Vec<Porter>>,
@@ -35,6 +36,7 @@ impl Service {
             memory_high_watermark: options.memory_high_watermark.into(),
             disk_free_limit: options.disk_free_limit.into(),
             disk_unwatched: false.into(),
+            channel_max: options.limits.channel_max.into(),
             suspended: false.into(),
             drained: false.into(),
             porters: Mutex::default(),
@@ -77,6 +79,16 @@ impl Broker {
     pub fn watch_disk(&self, watched: bool) {
         self.service().disk_unwatched.store(!watched, Ordering::Relaxed);
         self.look_at_resources();
+    }
+
+    /// How many channels a connection is offered; 0 is as many as the protocol has.
+    pub fn channel_max(&self) -> u16 {
+        self.service().channel_max.load(Ordering::Relaxed)
+    }
+
+    /// Offers later connections so many channels, as RabbitMQ's `application:set_env(rabbit, channel_max, N)` does.
+    pub fn set_channel_max(&self, channels: u16) {
+        self.service().channel_max.store(channels, Ordering::Relaxed);
     }
 
     /// From now on nobody is let in, or everybody is again. Connections that are open go on.
@@ -144,6 +156,23 @@ mod tests {
         broker.drain(false);
         assert!(broker.takes_clients() && !broker.is_drained());
         broker.close();
+    }
+
+    #[test]
+    fn an_alarm_that_is_wanted_stays_on_until_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        broker.want_alarms(Some(true), None);
+        broker.look_at_resources();
+        let on = |broker: &Broker| (broker.status().memory_alarm, broker.status().disk_alarm);
+        assert_eq!(on(&broker), (true, false));
+        broker.want_alarms(None, Some(true));
+        assert_eq!(on(&broker), (true, true));
+        broker.want_alarms(Some(false), None);
+        assert_eq!(on(&broker), (false, true));
+        broker.watch_disk(false);
+        broker.want_alarms(None, Some(false));
+        assert_eq!(on(&broker), (false, false));
     }
 
     #[test]

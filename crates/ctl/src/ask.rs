@@ -1,7 +1,7 @@
 //! What a running command sees: its words and options, and the node.
 
 use crate::endpoint::{Endpoint, host_name};
-use crate::failure::{BAD_VALUE, Failure, TIMED_OUT, UNAVAILABLE};
+use crate::failure::{BAD_VALUE, Failure, TIMED_OUT, UNAVAILABLE, USAGE};
 use crate::http::{self, Answer, Request};
 use crate::line::Line;
 use crate::tool::Tool;
@@ -78,6 +78,13 @@ impl<'a> Ask<'a> {
         }
         // Nobody may be reading; the command is carried out all the same.
         let _ = writeln!(io::stdout(), "{}", text.as_ref());
+    }
+
+    /// Tells on standard error what scripts need not read, unless the user wants less.
+    pub fn note(&self, text: impl AsRef<str>) {
+        if !self.line.has("quiet") && !self.line.has("silent") {
+            let _ = writeln!(io::stderr(), "{}", text.as_ref());
+        }
     }
 
     /// Makes a request.
@@ -196,6 +203,10 @@ impl<'a> Ask<'a> {
         if (200..300).contains(&answer.status) {
             return Ok(json);
         }
+        if is_stopped(answer) {
+            let text = "Error: this command requires the 'rabbit' app to be running on the target node. Start it with 'rabbitmqctl start_app'.";
+            return Err(Failure::plain(USAGE, text));
+        }
         let reason = reason(&json);
         Err(match answer.status {
             401 => Failure::error(
@@ -256,6 +267,12 @@ impl<'a> Ask<'a> {
             ),
         )
     }
+}
+
+/// True if a process answers whose broker is stopped (`stop_app`).
+pub fn is_stopped(answer: &Answer) -> bool {
+    let json: Value = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
+    answer.status == 503 && json.get("error").and_then(Value::as_str) == Some("application_stopped")
 }
 
 /// The failure of a command whose virtual host is missing.

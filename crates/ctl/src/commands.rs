@@ -1,14 +1,17 @@
 //! All commands, by what they are about.
 
 mod access;
+mod application;
 mod checks;
 mod connections;
 mod definitions;
 mod encode;
 mod erlang;
+mod eval;
 mod facts;
 mod first;
 mod flags;
+mod former;
 mod inspect;
 mod interceptors;
 mod limits;
@@ -42,6 +45,7 @@ use serde_json::Value;
 pub const ALL: &[&[Command]] = &[
     first::COMMANDS,
     node::COMMANDS,
+    application::COMMANDS,
     users::COMMANDS,
     access::COMMANDS,
     topics::COMMANDS,
@@ -67,6 +71,8 @@ pub const ALL: &[&[Command]] = &[
     messages::COMMANDS,
     connections::COMMANDS,
     plugins::COMMANDS,
+    eval::COMMANDS,
+    former::COMMANDS,
     erlang::COMMANDS,
 ];
 

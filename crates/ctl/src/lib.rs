@@ -107,7 +107,11 @@ fn run_command(
     if line.has("help") {
         return Ok(format!("{}\n", help::of_command(tool, command)));
     }
-    let outcome = answer(tool, product, command, &line);
+    // Before anything is done.
+    let outcome = file(&line).and_then(|file| {
+        let text = answer(tool, product, command, &line)?;
+        printed(text, file)
+    });
     outcome.map_err(|failure| match failure.with_usage {
         true => {
             let usage = help::usage(tool, command, given);
@@ -115,6 +119,32 @@ fn run_command(
         }
         false => failure,
     })
+}
+
+/// The file that the answer goes to, if it does (`--printer file --file F`).
+fn file(line: &line::Line) -> Result<Option<&str>, Failure> {
+    match (line.value("printer"), line.value("file")) {
+        (None | Some("std_io" | "std_io_raw"), _) => Ok(None),
+        (Some("file"), Some(file)) => Ok(Some(file)),
+        (Some("file"), None) => Err(Failure::usage("--printer file needs --file <path>")),
+        (Some(other), _) => Err(Failure::usage(format!(
+            "unknown printer '{other}'. Supported printers: std_io, std_io_raw, file"
+        ))),
+    }
+}
+
+/// The text for standard output: nothing if it was written to a file.
+fn printed(text: String, file: Option<&str>) -> Result<String, Failure> {
+    let Some(file) = file else {
+        return Ok(text);
+    };
+    match std::fs::write(file, text) {
+        Ok(()) => Ok(String::new()),
+        Err(error) => {
+            let text = format!("Error: {file} can't be written: {error}");
+            Err(Failure::plain(failure::CANNOT_WRITE, text))
+        }
+    }
 }
 
 /// A script may say that it is another tool than it was called.

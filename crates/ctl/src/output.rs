@@ -1,6 +1,7 @@
 //! What a command answers, in the form that its user asked for.
 
 mod csv;
+mod inspect;
 mod json;
 mod pretty;
 pub mod table;
@@ -58,10 +59,12 @@ pub enum Form {
     Csv,
     /// Erlang's terms.
     Erlang,
+    /// Elixir's terms.
+    Inspect,
 }
 
 /// The names of all forms, for completion.
-pub const FORMS: [(&str, Form); 7] = [
+pub const FORMS: [(&str, Form); 9] = [
     ("table", Form::Table),
     ("pretty_table", Form::Pretty),
     ("json", Form::Json),
@@ -69,6 +72,8 @@ pub const FORMS: [(&str, Form); 7] = [
     ("csv", Form::Csv),
     ("erlang", Form::Erlang),
     ("string", Form::Table),
+    ("report", Form::Table),
+    ("inspect", Form::Inspect),
 ];
 
 /// The form that was asked for, if one was.
@@ -103,6 +108,7 @@ pub fn render(output: &Output, form: Option<Form>, line: &Line) -> String {
         Output::Told(text, value) => match form {
             Some(Form::Json | Form::JsonStream) => format!("{value}\n"),
             Some(Form::Erlang) => format!("{}\n", term(value)),
+            Some(Form::Inspect) => format!("{}\n", inspect::value(value)),
             _ if text.is_empty() => String::new(),
             _ => format!("{}\n", text.trim_end_matches('\n')),
         },
@@ -113,6 +119,7 @@ pub fn render(output: &Output, form: Option<Form>, line: &Line) -> String {
             Form::JsonStream => json::stream(rows),
             Form::Csv => csv::render(rows, headers),
             Form::Erlang => term::rows(rows),
+            Form::Inspect => inspect::rows(rows),
         },
     }
 }

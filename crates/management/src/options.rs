@@ -57,6 +57,18 @@ pub struct Options {
     pub log_tail: Arc<LogTail>,
     /// The configuration in force.
     pub settings: Arc<[SettingInForce]>,
+    /// Stops the broker and leaves the process answering, if that can be done.
+    pub stop_application: Option<StopApplication>,
+}
+
+/// Asks the process to stop the broker; it does so when it has answered.
+#[derive(Clone)]
+pub struct StopApplication(pub Arc<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for StopApplication {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StopApplication")
+    }
 }
 
 /// Takes in clients for messages, whose WebSocket is open.
@@ -118,6 +130,7 @@ impl Options {
             set_log_level: |_| false,
             log_tail: Arc::default(),
             settings: Arc::default(),
+            stop_application: None,
         }
     }
 }

@@ -123,7 +123,24 @@ pub fn make(
         priority,
         definition: arguments::table(body, "definition", by.broker().limits())?,
     };
-    Ok(by.put_policy(vhost, kind, name, policy)?)
+    by.put_policy(vhost, kind, name, policy)?;
+    let keys = body
+        .get("definition")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let idle: Vec<&str> = keys
+        .map(|(key, _)| key.as_str())
+        .filter(|key| is_for_clusters(key.as_bytes()))
+        .collect();
+    if !idle.is_empty() {
+        let idle = idle.join(", ");
+        tracing::warn!(
+            area = "management",
+            "policy '{name}' in virtual host '{vhost}': no effect on a single node: {idle}"
+        );
+    }
+    Ok(())
 }
 
 /// A policy as definitions have it.

@@ -5,12 +5,15 @@ use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
     Route {
         path: "/leveret/limits",
-        verbs: &[("PUT", Right::Administrator, limits)],
+        verbs: &[
+            ("GET", Right::Administrator, show_limits),
+            ("PUT", Right::Administrator, limits),
+        ],
     },
     Route {
         path: "/leveret/log-level",
@@ -49,8 +52,16 @@ fn body(call: &Call<'_>, known: &[&str]) -> Result<Map<String, Value>, Refusal> 
 fn limits(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = body(
         call,
-        &["memory_high_watermark", "disk_free_limit", "disk_monitoring"],
+        &[
+            "memory_high_watermark",
+            "disk_free_limit",
+            "disk_monitoring",
+            "memory_alarm",
+            "disk_alarm",
+            "channel_max",
+        ],
     )?;
+    set_by_hand(call, &body)?;
     let memory = body
         .get("memory_high_watermark")
         .map(|limit| bytes(call, limit, "relative"));
@@ -86,6 +97,45 @@ fn limits(call: &Call<'_>) -> Result<Reply, Refusal> {
         );
     }
     Ok(Reply::empty(204))
+}
+
+/// Alarms that are on whatever there is of memory and disk, and the channels that a connection is offered.
+fn set_by_hand(call: &Call<'_>, body: &Map<String, Value>) -> Result<(), Refusal> {
+    let (memory, disk) = (flag(body, "memory_alarm")?, flag(body, "disk_alarm")?);
+    let channels = match body.get("channel_max") {
+        None => None,
+        Some(number) => match number.as_u64().and_then(|number| u16::try_from(number).ok()) {
+            Some(number) => Some(number),
+            None => return Err(Refusal::bad_request("channel_max is a number, 0 to 65535")),
+        },
+    };
+    let broker = &call.hall.broker;
+    for (name, wanted) in [("memory", memory), ("disk", disk)] {
+        if let Some(wanted) = wanted {
+            let verb = if wanted { "raised" } else { "cleared" };
+            let by = &call.user.name;
+            tracing::warn!(area = "management", "{name} alarm {verb} by hand, by {by}");
+        }
+    }
+    if memory.is_some() || disk.is_some() {
+        broker.want_alarms(memory, disk);
+    }
+    if let Some(channels) = channels {
+        broker.set_channel_max(channels);
+    }
+    Ok(())
+}
+
+fn show_limits(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let broker = &call.hall.broker;
+    let status = broker.status();
+    Ok(Reply::json(&json!({
+        "memory_high_watermark": status.memory_limit,
+        "disk_free_limit": status.disk_free_limit,
+        "memory_alarm": status.memory_alarm,
+        "disk_alarm": status.disk_alarm,
+        "channel_max": broker.channel_max(),
+    })))
 }
 
 /// A member that is true or false, if it is there.

@@ -7,6 +7,7 @@ mod definitions;
 mod pid_file;
 mod repair;
 mod service;
+mod standby;
 mod stop;
 
 use crate::cli::ServerArgs;
@@ -18,13 +19,15 @@ use gateway::Gateway;
 use identity::oauth2::OAuth2;
 use identity::{Backend, Cache, Chain, Directory, HttpService, Link, Servers};
 use listener::{Door, Opened, StartError, Tls, TlsOptions};
-use management::{Management, Metrics, MetricsOptions, WebClients, admin_socket};
+use management::{Management, Metrics, MetricsOptions, StopApplication, WebClients, admin_socket};
 use pid_file::PidFile;
 use service::Service;
+use standby::Next;
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
+use stop::Ended;
 
 /// The exit code for a configuration that can't be used: `EX_CONFIG` of BSD's sysexits.
 const EXIT_CONFIG: u8 = 78;
@@ -62,7 +65,11 @@ pub fn server(args: &ServerArgs) -> ExitCode {
     }
     let ended = run(&config, &settings, &log);
     let code = match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Next::End) => ExitCode::SUCCESS,
+        Ok(Next::Again) => {
+            log.finish();
+            standby::begin_anew()
+        }
         Err(error) => {
             tracing::error!(area = "boot", "{error}");
             if !config.log.console {
@@ -75,10 +82,28 @@ pub fn server(args: &ServerArgs) -> ExitCode {
     code
 }
 
-/// Opens the broker, then its doors; waits for a signal; closes the doors, then the broker.
-fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box<dyn Error>> {
+/// Serves; if an operator stops the broker only, the process stays until it is to run again.
+fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<Next, Box<dyn Error>> {
     // Before anything that takes time, so that a signal during recovery is not lost.
     let stop = stop::Signals::listen()?;
+    let service = Service::find();
+    match serve(config, settings, log, &stop, &service)? {
+        Ended::Stopped => {
+            let _pulse = service.pulse(|| true)?;
+            Ok(standby::hold(config, &stop, || log.reopen())?)
+        }
+        _ => Ok(Next::End),
+    }
+}
+
+/// Opens the broker, then its doors; waits for what ends that; closes the doors, then the broker.
+fn serve(
+    config: &Config,
+    settings: &[Setting],
+    log: &logs::Log,
+    stop: &stop::Signals,
+    service: &Service,
+) -> Result<Ended, Box<dyn Error>> {
     let doors = doors(config)?;
     let authority = authority(config)?;
     let broker = Broker::open(broker_options(config))?;
@@ -112,6 +137,8 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
         WebClients(Arc::new(move |guest| side_door.admit(guest)))
     });
     options.web_clients = web_clients;
+    let caller = stop.caller();
+    options.stop_application = Some(StopApplication(Arc::new(move || caller.call(Ended::Stopped))));
     let management = open_management(config, &broker, options)?;
     banner::show(
         config,
@@ -119,23 +146,27 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<(), Box
         management.as_ref().map(Management::doors).unwrap_or_default(),
         scraped,
     );
-    let service = Service::find();
     service.ready();
     let watched = Arc::clone(&broker);
     let pulse = service.pulse(move || !watched.status().log_failed)?;
-    let signal = stop.wait(|| {
+    let ended = stop.wait(|| {
         log.reopen();
         doors.tls.iter().for_each(|tls| tls.reload());
     });
     drop(pulse);
-    service.stopping();
-    tracing::info!(area = "boot", "{signal}: stopping");
+    match ended {
+        Ended::Signal(signal) => {
+            service.stopping();
+            tracing::info!(area = "boot", "{signal}: stopping");
+        }
+        _ => tracing::info!(area = "boot", "stop_app: stopping the broker"),
+    }
     drop(metrics);
     drop(management);
     gateway.stop();
     broker.close();
     tracing::info!(area = "boot", "stopped");
-    Ok(())
+    Ok(ended)
 }
 
 /// The memory that limits are parts of, in bytes.

@@ -25,7 +25,6 @@ const fn refused(
 }
 
 pub const COMMANDS: &[Command] = &[
-    refused(CTL, "eval", "<expression>", "Evaluates Erlang", runtime),
     refused(
         CTL,
         "eval_file",
@@ -87,22 +86,6 @@ pub const COMMANDS: &[Command] = &[
         "Lists hashes of encode",
         encode::hashes,
     ),
-    refused(
-        CTL,
-        "stop_app",
-        "",
-        "Stops the broker inside its runtime",
-        application,
-    ),
-    refused(
-        CTL,
-        "start_app",
-        "",
-        "Starts the broker inside its runtime",
-        application,
-    ),
-    refused(CTL, "reset", "", "Forgets everything", reset),
-    refused(CTL, "force_reset", "", "Forgets everything", reset),
     refused(CTL, "force_boot", "", "Starts a node of a cluster alone", cluster),
     refused(
         CTL,
@@ -216,20 +199,6 @@ fn runtime(ask: &Ask<'_>) -> Result<Output, Failure> {
     Err(Failure::error(
         UNAVAILABLE,
         format!("{name} needs Erlang's runtime, which this broker does not have"),
-    ))
-}
-
-fn application(_: &Ask<'_>) -> Result<Output, Failure> {
-    Err(Failure::error(
-        UNAVAILABLE,
-        "There is no runtime in which this broker could be stopped and started: use stop, and start the process again",
-    ))
-}
-
-fn reset(_: &Ask<'_>) -> Result<Output, Failure> {
-    Err(Failure::plain(
-        USAGE,
-        "Error: a node is reset while it is down: stop it and remove its data directory",
     ))
 }
 

@@ -3,7 +3,7 @@
 mod wait;
 
 use super::{number, text, this_node};
-use crate::ask::{Ask, encode};
+use crate::ask::{Ask, encode, is_stopped};
 use crate::command::{
     Command, Section::Cluster, Section::Configuration, Section::Monitoring, Section::Nodes,
 };
@@ -109,13 +109,28 @@ pub const COMMANDS: &[Command] = &[
     .of(DIAGNOSTICS),
 ];
 
+/// As [`wait::until`], for as long as the user has patience, or five minutes.
+pub fn until<T>(
+    ask: &Ask<'_>,
+    what: &'static str,
+    look: impl FnMut() -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
+    wait::until(ask, what, ask.patience.unwrap_or(wait::PATIENCE), look)
+}
+
+pub use wait::{is_alive, pid_of};
+
 fn ping(ask: &Ask<'_>) -> Result<Output, Failure> {
     let limit = ask.patience.map_or(60_000, |patience| patience.as_millis());
     ask.say(format!(
         "Will ping {}. This only checks that its process responds. Timeout: {limit} ms.",
         ask.node()
     ));
-    ask.get("/overview?columns=node")?;
+    // A process whose broker is stopped answers, too.
+    let answer = ask.call("GET", "/overview?columns=node", None)?;
+    if !is_stopped(&answer) {
+        ask.accepted(&answer)?;
+    }
     Ok(Output::text("Ping succeeded"))
 }
 

@@ -1,6 +1,6 @@
 //! Policies, and the operator's that limit them.
 
-use super::{json_of, member_of, pick};
+use super::{json_of, member_of, pick, text};
 use crate::ask::{Ask, encode, no_vhost};
 use crate::command::{Command, Section::Policies};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
@@ -72,7 +72,31 @@ fn store(ask: &Ask<'_>, kind: &str, noun: &str) -> Result<Output, Failure> {
     });
     ask.vhost_exists()?;
     ask.put(&path(ask, kind), &body)?;
+    let list = stored(ask, kind)?;
+    let made = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|policy| text(policy, "name") == name);
+    tell_idle(ask, made);
     Ok(Output::Done)
+}
+
+/// Names the keys of policies that do nothing, so that nobody relies on them: those of mirrored queues, on a single node.
+fn tell_idle<'a>(ask: &Ask<'_>, policies: impl Iterator<Item = &'a Value>) {
+    for policy in policies {
+        let keys = policy["takes_effect_in_a_cluster"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let keys: Vec<&str> = keys.filter_map(Value::as_str).collect();
+        if !keys.is_empty() {
+            let (name, keys) = (text(policy, "name"), keys.join(", "));
+            ask.note(format!(
+                "Note: policy '{name}': no effect on a single node: {keys}"
+            ));
+        }
+    }
 }
 
 fn set(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -128,7 +152,13 @@ pub fn rows(list: &Value) -> Rows {
 
 fn list(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Listing policies for vhost \"{}\" ...", ask.vhost()));
-    Ok(Output::Rows(rows(&stored(ask, PLAIN)?)))
+    listed(ask, PLAIN)
+}
+
+fn listed(ask: &Ask<'_>, kind: &str) -> Result<Output, Failure> {
+    let list = stored(ask, kind)?;
+    tell_idle(ask, list.as_array().into_iter().flatten());
+    Ok(Output::Rows(rows(&list)))
 }
 
 fn list_operator(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -136,7 +166,7 @@ fn list_operator(ask: &Ask<'_>) -> Result<Output, Failure> {
         "Listing operator policy overrides for vhost \"{}\" ...",
         ask.vhost()
     ));
-    Ok(Output::Rows(rows(&stored(ask, OPERATOR)?)))
+    listed(ask, OPERATOR)
 }
 
 fn list_that_match(ask: &Ask<'_>) -> Result<Output, Failure> {

@@ -1,21 +1,53 @@
-//! SIGINT and SIGTERM: the first one asks the node to stop, the second one ends it where it is. SIGHUP: files are read again.
+//! What ends a run: SIGINT and SIGTERM, of which the first asks the node to stop and the second ends it where it is; or an operator, who
+//! stops the broker and starts it again. SIGHUP: files are read again.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
 
-/// The signals that have not been looked at yet.
+/// What ends a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The process is to end; the signal's name.
+    Signal(&'static str),
+    /// The broker is to stop, and the process to stay (`stop_app`).
+    Stopped,
+    /// The broker is to run again (`start_app`).
+    Started,
+}
+
+/// What has arrived and was not looked at yet.
+enum Arrived {
+    Signal(i32),
+    Order(Ended),
+}
+
+/// The signals and orders that have not been looked at yet.
 pub struct Signals {
-    arrived: iterator::Signals,
+    arrived: Receiver<Arrived>,
+    caller: Sender<Arrived>,
+}
+
+/// Ends a wait from another thread.
+#[derive(Clone)]
+pub struct Caller(Sender<Arrived>);
+
+impl Caller {
+    /// Does it.
+    pub fn call(&self, order: Ended) {
+        // Nobody waits any more where the process ends anyhow.
+        let _ = self.0.send(Arrived::Order(order));
+    }
 }
 
 impl Signals {
     /// From now on signals wait here instead of ending the process.
     ///
     /// # Errors
-    /// The system takes no handler.
+    /// The system takes no handler, or no thread can be started.
     pub fn listen() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -24,20 +56,37 @@ impl Signals {
             flag::register_conditional_shutdown(signal, 1, Arc::clone(&asked))?;
             flag::register(signal, Arc::clone(&asked))?;
         }
-        Ok(Self {
-            arrived: iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?,
-        })
+        let mut signals = iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let (caller, arrived) = mpsc::channel();
+        let heard = caller.clone();
+        let forward = move || {
+            for signal in signals.forever() {
+                if heard.send(Arrived::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(forward)?;
+        Ok(Self { arrived, caller })
     }
 
-    /// Waits for a signal that ends the node, and names it. Each SIGHUP before it is answered by `again`.
-    pub fn wait(mut self, again: impl Fn()) -> &'static str {
-        for signal in self.arrived.forever() {
-            match signal {
-                SIGHUP => again(),
-                SIGINT => return "SIGINT",
-                _ => break,
+    /// Something by which other threads end a wait.
+    pub fn caller(&self) -> Caller {
+        Caller(self.caller.clone())
+    }
+
+    /// Waits for what ends a wait. Each SIGHUP before it is answered by `again`.
+    pub fn wait(&self, again: impl Fn()) -> Ended {
+        loop {
+            // A channel that this side has a sender of does not end.
+            match self.arrived.recv() {
+                Ok(Arrived::Signal(SIGHUP)) => again(),
+                Ok(Arrived::Signal(SIGINT)) => return Ended::Signal("SIGINT"),
+                Ok(Arrived::Signal(_)) | Err(_) => return Ended::Signal("SIGTERM"),
+                Ok(Arrived::Order(order)) => return order,
             }
         }
-        "SIGTERM"
     }
 }

@@ -1,7 +1,7 @@
 //! Waiting for the node, and for its end.
 
 use crate::ask::Ask;
-use crate::commands::{text, this_node};
+use crate::commands::application;
 use crate::endpoint::Endpoint;
 use crate::failure::{BAD_VALUE, Failure, SOFTWARE, TIMED_OUT, UNAVAILABLE};
 use crate::output::Output;
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long is waited for a node that starts, and for one that ends: it may have much to write.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks. A node that is not there yet tells nobody when it will be.
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -21,7 +21,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// It took too long.
-fn until<T>(
+pub fn until<T>(
     ask: &Ask<'_>,
     what: &'static str,
     patience: Duration,
@@ -86,12 +86,12 @@ pub fn await_online_nodes(ask: &Ask<'_>) -> Result<Output, Failure> {
     }
 }
 
-fn pid_of(text: &str) -> Result<Pid, Failure> {
+pub fn pid_of(text: &str) -> Result<Pid, Failure> {
     let pid = text.trim().parse().ok().and_then(Pid::from_raw);
     pid.ok_or_else(|| Failure::argument(BAD_VALUE, format!("Bad argument: {text:?} is not a process id")))
 }
 
-fn is_alive(pid: Pid) -> bool {
+pub fn is_alive(pid: Pid) -> bool {
     if test_kill_process(pid) == Err(Errno::SRCH) {
         return false;
     }
@@ -168,7 +168,8 @@ fn local_process(ask: &Ask<'_>) -> Result<Pid, Failure> {
             "a node can be stopped from its own machine only",
         ));
     }
-    pid_of(text(&this_node(ask)?, "os_pid"))
+    let state = application::state(ask)?;
+    pid_of(&state["os_pid"].to_string())
 }
 
 pub fn stop(ask: &Ask<'_>) -> Result<Output, Failure> {

@@ -99,7 +99,7 @@ impl Greeting {
             server_properties: server_properties(hall),
             mechanisms: mechanisms(&hall.options, security.is_some()),
             tuning: Tuning {
-                channel_max: limits.channel_max,
+                channel_max: hall.broker.channel_max(),
                 frame_max: limits.frame_max,
                 heartbeat_s: hall.options.heartbeat,
             },

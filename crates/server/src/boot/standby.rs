@@ -1,0 +1,63 @@
+//! A process whose broker is stopped (`stop_app`): it answers on its admin socket until the broker is to run again, which begins with a
+//! new image of the process, so that nothing of the old broker is left; or until the process is to end.
+
+use super::stop::{Ended, Signals};
+use crate::config::Config;
+use management::{Order, Standby, StartError, admin_socket};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+/// What comes after a run of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The process ends.
+    End,
+    /// The broker runs again.
+    Again,
+}
+
+/// Waits until the broker is to run again, or the process to end.
+///
+/// # Errors
+/// Nobody could be answered, as the admin socket can't be made.
+pub fn hold(config: &Config, signals: &Signals, again: impl Fn()) -> Result<Next, StartError> {
+    let caller = signals.caller();
+    let data_dir = config.data_dir.clone();
+    let carry = move |order| match order {
+        Order::Start => {
+            caller.call(Ended::Started);
+            Ok(())
+        }
+        Order::Reset => {
+            tracing::warn!(area = "boot", "reset: everything durable is deleted");
+            broker::erase(&data_dir).map_err(|error| error.to_string())
+        }
+    };
+    let socket = admin_socket::path(&config.data_dir);
+    let _standby = Standby::start(&socket, &config.node_name.to_string(), Arc::new(carry))?;
+    tracing::info!(
+        area = "boot",
+        "the broker is stopped; rabbitmqctl start_app starts it again"
+    );
+    loop {
+        match signals.wait(&again) {
+            Ended::Signal(signal) => {
+                tracing::info!(area = "boot", "{signal}: stopping");
+                return Ok(Next::End);
+            }
+            Ended::Started => return Ok(Next::Again),
+            Ended::Stopped => {}
+        }
+    }
+}
+
+/// Begins anew with the same command line, in the same process. Comes back only if that fails.
+pub fn begin_anew() -> ExitCode {
+    let mut line = std::env::args_os();
+    let name = line.next().unwrap_or_default();
+    let program = std::env::current_exe().unwrap_or_else(|_| (&name).into());
+    let error = Command::new(program).arg0(name).args(line).exec();
+    tracing::error!(area = "boot", "the broker can't be started again: {error}");
+    ExitCode::FAILURE
+}
