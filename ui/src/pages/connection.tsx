@@ -27,6 +27,9 @@ interface ConnectionDetail extends ConnectionBody {
   peer_cert_subject?: string;
 }
 
+/** What all channels of a connection have in common stands above. */
+const OF_CONNECTION = CHANNEL_COLUMNS.filter(({ title, from }) => from !== 5 && !["Client", "Virtual host", "User"].includes(title));
+
 export function Connection({ name }: { name: string }) {
   const path = `/connections/${enc(name)}`;
   const [range] = useRange();
@@ -94,7 +97,7 @@ export function Connection({ name }: { name: string }) {
           <Arguments table={connection.client_properties} />
         </Card>
       </div>
-      <Card title="Channels">{channels.value ? <Rows columns={CHANNEL_COLUMNS} rows={channels.value} id={(channel) => channel.name} what="channels of this connection" /> : <Waiting answer={channels} what="channels" />}</Card>
+      <Card title="Channels">{channels.value ? <Rows columns={OF_CONNECTION} rows={channels.value} id={(channel) => channel.name} what="channels of this connection" /> : <Waiting answer={channels} what="channels" />}</Card>
     </>
   );
 }

@@ -53,11 +53,11 @@ export function Why({ path }: { path: string }) {
             rows={rows}
             id={(row) => row.words}
             columns={[
-              { title: "From, to", cell: (row) => row.words },
+              { title: "From, to", cell: (row) => <span class="whole">{row.words}</span> },
               { title: "median", number: true, cell: (row) => milliseconds(at(row.times, "p50_ms")) },
               { title: "p95", number: true, cell: (row) => milliseconds(at(row.times, "p95_ms")), from: 2 },
               { title: "p99", number: true, cell: (row) => milliseconds(at(row.times, "p99_ms")) },
-              { title: "max", number: true, cell: (row) => milliseconds(at(row.times, "max_ms")), from: 2 },
+              { title: "max", number: true, cell: (row) => milliseconds(at(row.times, "max_ms")), from: 4 },
             ]}
           />
         </Card>
