@@ -108,31 +108,30 @@ test("definitions go out, and in after a look at what is different", async ({ in
   await api("DELETE", `/queues/%2F/${name}`);
 });
 
-test("what a file of definitions has that is not supported is shown with the reason, and what can be done with it", async ({ inside: page, context }) => {
-  const document = { queues: [{ name: "orders", vhost: "/", durable: true, auto_delete: false, arguments: { "x-queue-type": "quorum" } }, { name: "plain", vhost: "/", durable: true, auto_delete: false, arguments: {} }] };
-  const remark = { class: "queues", index: 0, vhost: "/", name: "orders", cause: "unsupported", field: "arguments.x-queue-type", reason: "quorum queues are not built yet", instead: "import it as a durable classic queue" };
-  await context.route("**/api/leveret/definitions/check?*", (route) => {
-    const query = new URL(route.request().url()).searchParams;
-    const outcome = query.get("quorum_as") === "classic" ? "converted" : query.get("on_unsupported") === "skip" ? "skipped" : "refused";
-    return route.fulfill({ json: { importable: outcome !== "refused", counts: {}, remarks: [{ ...remark, outcome }], omitted: 0 } });
-  });
+test("what a file of definitions has that is not supported is shown with the reason, and what can be done with it", async ({ inside: page }) => {
+  const name = fresh("import");
+  const queue = (end: string, type: string) => ({ name: `${name}.${end}`, vhost: "/", durable: true, auto_delete: false, arguments: { "x-queue-type": type } });
+  const document = { queues: [queue("quorum", "quorum"), queue("plain", "classic"), queue("events", "stream")] };
   await visit(page, "definitions");
   await page.getByLabel("File with definitions").setInputFiles({ name: "definitions.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(document)) });
-  const row = page.getByRole("row", { name: /orders/ });
-  await expect(row).toContainText("refused");
-  await expect(row).toContainText("quorum queues are not built yet");
-  await expect(row).toContainText("import it as a durable classic queue");
-  await expect(page.getByRole("row", { name: /plain/ })).toContainText("new");
+  const row = (end: string) => page.getByRole("row", { name: new RegExp(`${name}\\.${end}`) });
+  await expect(row("quorum")).toContainText("refused");
+  await expect(row("quorum")).toContainText("quorum queues are not built yet");
+  await expect(row("quorum")).toContainText("import it as a durable classic queue");
+  await expect(row("events")).toContainText("streams are not built yet");
+  await expect(row("plain")).toContainText("new");
   await expect(page.getByRole("button", { name: "Import" })).toHaveCount(0);
   await expect(page.getByRole("alert")).toContainText("cannot be imported as it is");
   await page.getByLabel(/Leave it out/).check();
-  await expect(row).toContainText("left out");
+  await expect(row("quorum")).toContainText("left out");
   await page.getByLabel(/as durable classic queues/).check();
-  await expect(row).toContainText("converted");
-  const asked = page.waitForRequest((request) => request.method() === "POST" && new URL(request.url()).pathname === "/api/definitions");
-  await context.route("**/api/definitions?*", (route) => route.fulfill({ status: 204 }));
+  await expect(row("quorum")).toContainText("converted");
+  await expect(row("events")).toContainText("left out");
   await page.getByRole("button", { name: "Import" }).click();
-  expect(new URL((await asked).url()).search).toBe("?on_unsupported=skip&quorum_as=classic");
+  await expect(page.getByText("The definitions were imported")).toBeVisible();
+  const made = await api<{ name: string; type: string }[]>("GET", "/queues/%2F?columns=name,type");
+  expect(made.filter((it) => it.name.startsWith(name)).map((it) => `${it.name.slice(name.length + 1)} ${it.type}`).sort()).toEqual(["plain classic", "quorum classic"]);
+  for (const end of ["quorum", "plain"]) await api("DELETE", `/queues/%2F/${name}.${end}`);
 });
 
 test("the node shows its budgets and its health", async ({ inside: page }) => {

@@ -1,7 +1,7 @@
 // Everything that was declared as one document: exported, and imported after a look at what that would change.
 
 import { useState } from "preact/hooks";
-import { ApiError, call, enc, get } from "../api";
+import { call, enc, get } from "../api";
 import { count } from "../format";
 import { Badge, Card, Head } from "../parts/bits";
 import { Check, Choice, Form } from "../parts/form";
@@ -86,11 +86,7 @@ function Import({ path, scope }: { path: string; scope: string }) {
   const [found, setFound] = useState<Difference[]>([]);
   const [report, setReport] = useState<Report | null>(null);
   const [choices, setChoices] = useState<Choices>({ skip: false, classic: false });
-  const check = (document: Document, wanted: Choices) =>
-    call<Report>("POST", `/leveret/definitions/check${scope === "" ? "" : `/${enc(scope)}`}?${asQuery(wanted)}`, document).catch((error): Report => {
-      if (error instanceof ApiError && error.status === 404) return { importable: true, remarks: [], omitted: 0 };
-      throw error;
-    });
+  const check = (document: Document, wanted: Choices) => call<Report>("POST", `/leveret/definitions/check${scope === "" ? "" : `/${enc(scope)}`}?${asQuery(wanted)}`, document);
   const look = (event: Event) =>
     attempt("", async () => {
       setChosen(null);
@@ -189,7 +185,7 @@ function Preview({ found, report }: { found: Difference[]; report: Report }) {
                 row.remark && (
                   <>
                     {row.remark.reason}
-                    {row.remark.instead && <small class="under">{row.remark.instead}</small>}
+                    {row.remark.instead && row.outcome === "refused" && <small class="under">{row.remark.instead}</small>}
                   </>
                 ),
             },
