@@ -31,6 +31,9 @@ export function channelTitle(channel: { name?: string; number?: number; user_pro
   return given && last !== undefined ? `${given} (${last})` : name;
 }
 
+/** How many letters of a channel's name are its number. */
+export const NUMBER = 4;
+
 export const titleOf = (channel: ChannelBody): string => channelTitle({ ...channel, user_provided_name: channel.connection_details?.user_provided_name ?? "" });
 
 export function Mode({ channel }: { channel: ChannelBody }) {
@@ -46,7 +49,7 @@ export function Mode({ channel }: { channel: ChannelBody }) {
 export const heldBack = (milliseconds: unknown): string => (milliseconds === 0 ? "never" : duration(milliseconds));
 
 export const CHANNEL_COLUMNS: Column<ChannelBody>[] = [
-  { title: "Channel", sort: "name", cell: (channel) => <NameLink to={href("channels", channel.name)} name={titleOf(channel)} /> },
+  { title: "Channel", sort: "name", cell: (channel) => <NameLink to={href("channels", channel.name)} name={titleOf(channel)} end={NUMBER} /> },
   { title: "Client", cell: (channel) => channel.connection_details?.peer_host && `${channel.connection_details.peer_host}:${channel.connection_details.peer_port}`, from: 4 },
   { title: "Virtual host", sort: "vhost", cell: (channel) => channel.vhost, from: 4 },
   { title: "User", sort: "user", cell: (channel) => channel.user, from: 3 },

@@ -5,7 +5,7 @@ import { Arguments, Badge, Head, NameLink, Vhost } from "../parts/bits";
 import { Listing, type Column } from "../parts/listing";
 import { href } from "../router";
 import { inVhost, vhost } from "../vhost";
-import { channelTitle } from "./channels";
+import { NUMBER, channelTitle } from "./channels";
 
 export interface ConsumerBody {
   consumer_tag: string;
@@ -32,7 +32,7 @@ const COLUMNS: Column<ConsumerBody>[] = [
   { title: "Consumer tag", sort: "consumer_tag", cell: (consumer) => <span class="cut" title={consumer.consumer_tag}>{consumer.consumer_tag || "(no tag)"}</span> },
   { title: "Queue", sort: "queue.name", cell: (consumer) => consumer.queue && <NameLink to={href("queues", consumer.queue.vhost, consumer.queue.name)} name={consumer.queue.name} /> },
   { title: "Virtual host", sort: "queue.vhost", cell: (consumer) => consumer.queue && <Vhost name={consumer.queue.vhost} />, from: 4 },
-  { title: "Channel", sort: "channel_details.name", cell: (consumer) => consumer.channel_details?.name && <NameLink to={href("channels", consumer.channel_details.name)} name={channelTitle(consumer.channel_details)} />, from: 2 },
+  { title: "Channel", sort: "channel_details.name", cell: (consumer) => consumer.channel_details?.name && <NameLink to={href("channels", consumer.channel_details.name)} name={channelTitle(consumer.channel_details)} end={NUMBER} />, from: 2 },
   { title: "User", sort: "channel_details.user", cell: (consumer) => consumer.channel_details?.user, from: 3 },
   { title: "State", sort: "activity_status", cell: activity, from: 2 },
   { title: "Ack mode", sort: "ack_required", cell: ACKS, from: 4 },

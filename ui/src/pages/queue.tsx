@@ -13,7 +13,7 @@ import { isPolicymaker } from "../session";
 import { samples, useRange, useTrail } from "../trail";
 import { QueueBindings } from "./bindings";
 import { QueueMessages } from "./browsing";
-import { channelTitle } from "./channels";
+import { NUMBER, channelTitle } from "./channels";
 import { ACKS, activity, type ConsumerBody } from "./consumers";
 import { Losses } from "./losses";
 import { GetMessages, PublishMessage } from "./messages";
@@ -36,7 +36,7 @@ interface QueueDetail extends QueueBody {
 
 const CONSUMERS: Column<ConsumerBody>[] = [
   { title: "Consumer tag", cell: (consumer) => consumer.consumer_tag || "(no tag)" },
-  { title: "Channel", cell: (consumer) => consumer.channel_details?.name && <NameLink to={href("channels", consumer.channel_details.name)} name={channelTitle(consumer.channel_details)} />, from: 2 },
+  { title: "Channel", cell: (consumer) => consumer.channel_details?.name && <NameLink to={href("channels", consumer.channel_details.name)} name={channelTitle(consumer.channel_details)} end={NUMBER} />, from: 2 },
   { title: "State", cell: activity },
   { title: "Ack mode", cell: ACKS, from: 2 },
   { title: "Prefetch", number: true, cell: (consumer) => (consumer.prefetch_count === 0 ? "no limit" : count(consumer.prefetch_count)) },

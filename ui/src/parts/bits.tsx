@@ -106,8 +106,8 @@ export function Arguments({ table }: { table: unknown }) {
 const END = 10;
 
 /** A link by a name, in one line: of a long one the middle is left out where there is no room, or its end if that says little; its title has all of it. */
-export function NameLink({ to, name, endless }: { to: string; name: string; endless?: boolean }) {
-  if (name.length <= END + 4) return <a href={to}>{name}</a>;
+export function NameLink({ to, name, endless, end = END }: { to: string; name: string; endless?: boolean; end?: number }) {
+  if (name.length <= end + 4) return <a href={to}>{name}</a>;
   if (endless) {
     return (
       <a class="cut" href={to} title={name}>
@@ -116,9 +116,9 @@ export function NameLink({ to, name, endless }: { to: string; name: string; endl
     );
   }
   return (
-    <a class="long" href={to} title={name} aria-label={name}>
-      <span>{name.slice(0, -END)}</span>
-      <span>{name.slice(-END)}</span>
+    <a class="long" href={to} title={name} aria-label={name} style={`--end: ${end * 0.54}rem`}>
+      <span>{name.slice(0, -end)}</span>
+      <span>{name.slice(-end)}</span>
     </a>
   );
 }
