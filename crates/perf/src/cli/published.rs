@@ -453,7 +453,7 @@ fn flags_of_the_jvm_and_strays_are_told_once() {
         );
     }
     assert_eq!(notes.len(), 4, "{notes:?}");
-    let (_, notes) = read(&words("-isn ns -ei 2 -udsc -h amqps://a"), &none).unwrap();
+    let (_, notes) = read(&words("-d t -isn ns -ei 2 -udsc -h amqps://a"), &none).unwrap();
     assert!(notes.is_empty(), "{notes:?}");
 }
 
