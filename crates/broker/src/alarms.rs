@@ -21,6 +21,8 @@ pub enum AlarmReason {
     Disk,
     /// Both.
     MemoryAndDisk,
+    /// The write-ahead log has no file to go on in, for want of space or descriptors; it tries again.
+    LogStalled,
     /// The write-ahead log failed: nothing can be confirmed until a restart.
     LogFailed,
 }
@@ -31,6 +33,7 @@ impl std::fmt::Display for AlarmReason {
             Self::Memory => "low on memory",
             Self::Disk => "low on disk",
             Self::MemoryAndDisk => "low on memory & disk",
+            Self::LogStalled => "the log has no room for its next file",
             Self::LogFailed => "log failed, nothing can be made durable until the node is restarted",
         })
     }
@@ -39,6 +42,7 @@ impl std::fmt::Display for AlarmReason {
 const MEMORY: u8 = 1;
 const DISK: u8 = 2;
 const LOG: u8 = 4;
+const STALLED: u8 = 8;
 
 /// Which alarms are on.
 #[derive(Debug, Default)]
@@ -57,6 +61,7 @@ impl Alarms {
             (_, true, true) => Some(AlarmReason::MemoryAndDisk),
             (_, true, false) => Some(AlarmReason::Memory),
             (_, false, true) => Some(AlarmReason::Disk),
+            (_, false, false) if on & STALLED != 0 => Some(AlarmReason::LogStalled),
             (_, false, false) => None,
         }
     }
@@ -89,11 +94,21 @@ impl Alarms {
         (wanted & MEMORY != 0, wanted & DISK != 0)
     }
 
+    /// The log has no next file, or has one again. True if the reason changed.
+    pub fn log_stalled(&self, stalled: bool) -> bool {
+        let before = self.reason();
+        match stalled {
+            true => self.on.fetch_or(STALLED, Ordering::Relaxed),
+            false => self.on.fetch_and(!STALLED, Ordering::Relaxed),
+        };
+        self.reason() != before
+    }
+
     /// Sets the memory and disk alarms. True if the reason changed.
     pub fn set(&self, memory: bool, disk: bool) -> bool {
         let before = self.reason();
         let bits = (u8::from(memory) * MEMORY) | (u8::from(disk) * DISK);
-        self.on.fetch_and(LOG | bits, Ordering::Relaxed);
+        self.on.fetch_and(LOG | STALLED | bits, Ordering::Relaxed);
         self.on.fetch_or(bits, Ordering::Relaxed);
         self.reason() != before
     }
@@ -179,6 +194,19 @@ mod tests {
         assert!(alarms.log_failed());
         alarms.set(false, false);
         assert_eq!(alarms.reason(), Some(AlarmReason::LogFailed));
+    }
+
+    #[test]
+    fn a_log_without_a_next_file_blocks_until_it_has_one() {
+        let alarms = Alarms::default();
+        assert!(alarms.log_stalled(true));
+        assert!(!alarms.set(false, false));
+        assert_eq!(alarms.reason(), Some(AlarmReason::LogStalled));
+        assert!(alarms.set(false, true));
+        assert_eq!(alarms.reason(), Some(AlarmReason::Disk));
+        assert!(!alarms.log_stalled(false));
+        assert!(alarms.set(false, false));
+        assert_eq!(alarms.reason(), None);
     }
 
     #[test]

@@ -85,6 +85,15 @@ impl Broker {
             options,
             _lock: recovered.lock,
         });
+        let limit = broker.options.disk_free_limit;
+        if limit < crate::options::DISK_FREE_LIMIT {
+            tracing::warn!(
+                area = "alarm",
+                "disk_free_limit is {limit} bytes: that is less than the {} that the log may take before publishers are blocked, so it may have to wait \
+                 for space",
+                crate::options::DISK_FREE_LIMIT
+            );
+        }
         broker.node.belongs_to(&broker);
         broker.topology.finish_deletions();
         if broker.options.create_defaults {
@@ -212,6 +221,10 @@ impl Broker {
         self.alarms.on()
     }
 
+    pub(crate) fn is_log_stalled(&self) -> bool {
+        self.log_events.is_stalled()
+    }
+
     /// Ends the connections of which `which` is true: 320 with this text.
     pub(crate) fn close_sessions(&self, reason: &str, which: impl Fn(&Session) -> bool) {
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
@@ -335,6 +348,12 @@ impl Broker {
         self.look_at_resources();
     }
 
+    pub(crate) fn log_stalled(&self, stalled: bool) {
+        if self.alarms.log_stalled(stalled) {
+            self.announce_alarm();
+        }
+    }
+
     /// Looks at memory, disk and what queues hold; called by the monitor.
     pub(crate) fn look_at_resources(&self) {
         let is_short = resident_memory() > self.service.memory_high_watermark();
@@ -343,6 +362,7 @@ impl Broker {
         if self.log_events.failure().is_some() {
             self.log_failed();
         }
+        self.log_stalled(self.log_events.is_stalled());
         let (memory_before, disk_before, _) = self.alarms.on();
         let disk = match self.service.is_disk_watched() {
             true => {

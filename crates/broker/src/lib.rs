@@ -103,7 +103,7 @@ pub use erase::erase;
 pub use events::LoginAttempt;
 pub use interceptors::Interceptors;
 pub use node_limits::{CredentialValidator, NodeLimits};
-pub use options::{OpenError, Options};
+pub use options::{DISK_FREE_LIMIT, OpenError, Options};
 pub use outbox::{ChannelId, Event, Outbox, Ticket};
 pub use pressure::{Pressure, Reason};
 pub use publish::{Prepared, Publisher, Taken};

@@ -13,7 +13,7 @@ use crate::watchers::Watchers;
 use model::{QueueId, Timestamp};
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
-    atomic::{AtomicI64, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use storage::{Callbacks, JournalId, Log, Position, Segments, StorageError};
@@ -192,6 +192,7 @@ impl Node {
 pub struct LogEvents {
     node: Arc<OnceLock<Weak<Node>>>,
     failed: Arc<OnceLock<String>>,
+    stalled: Arc<AtomicBool>,
 }
 
 impl LogEvents {
@@ -203,6 +204,15 @@ impl LogEvents {
     /// Why the log failed, if it did.
     pub fn failure(&self) -> Option<&str> {
         self.failed.get().map(String::as_str)
+    }
+
+    /// Whether the log lacks a next file at the moment.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
+    }
+
+    fn broker(&self) -> Option<Arc<Broker>> {
+        self.node()?.broker.get().and_then(Weak::upgrade)
     }
 
     fn node(&self) -> Option<Arc<Node>> {
@@ -236,19 +246,27 @@ impl Callbacks<Promise> for LogEvents {
              the disk and restart the node"
         );
         let _ = self.failed.set(error.to_string());
-        if let Some(broker) = self
-            .node()
-            .and_then(|node| node.broker.get().and_then(Weak::upgrade))
-        {
+        if let Some(broker) = self.broker() {
             broker.log_failed();
         }
     }
 
+    fn stalled(&self, error: Option<&StorageError>) {
+        match error {
+            Some(error) => tracing::error!(
+                area = "log",
+                "the write-ahead log has no next file: {error}; publishers are blocked until it has one, nothing is lost"
+            ),
+            None => tracing::warn!(area = "log", "the write-ahead log has its next file"),
+        }
+        self.stalled.store(error.is_some(), Ordering::Relaxed);
+        if let Some(broker) = self.broker() {
+            broker.log_stalled(error.is_some());
+        }
+    }
+
     fn reclaim(&self, journals: Vec<JournalId>, before: Position) {
-        if let Some(broker) = self
-            .node()
-            .and_then(|node| node.broker.get().and_then(Weak::upgrade))
-        {
+        if let Some(broker) = self.broker() {
             broker.checkpoint(journals, before);
         }
     }

@@ -8,6 +8,10 @@ use model::Limits;
 use std::path::PathBuf;
 use storage::StorageError;
 
+/// Free space below which publishers are blocked unless the configuration says otherwise, in bytes. Above what the node itself may need before
+/// anybody reads again: the log's next file and the one made ahead (64 MiB each), and what a checkpoint moves out of the oldest.
+pub const DISK_FREE_LIMIT: u64 = 256_000_000;
+
 /// How a broker is set up.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -72,7 +76,7 @@ impl Options {
             default_permissions: [".*".into(), ".*".into(), ".*".into()],
             loopback_users: vec!["guest".into()],
             memory_high_watermark: u64::MAX,
-            disk_free_limit: 50_000_000,
+            disk_free_limit: DISK_FREE_LIMIT,
             cluster_name: "leveret".into(),
             node_name: "rabbit@localhost".into(),
             interceptors: Interceptors::default(),

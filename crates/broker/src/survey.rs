@@ -23,6 +23,8 @@ pub struct NodeStatus {
     pub disk_alarm: bool,
     /// The log failed: nothing can be confirmed until a restart.
     pub log_failed: bool,
+    /// The log has no next file: publishers are blocked until it has one.
+    pub log_stalled: bool,
     /// Time since the start, in milliseconds.
     pub uptime_ms: u64,
     /// Open sessions.
@@ -79,6 +81,7 @@ impl Broker {
             disk_free_limit: self.service().disk_free_limit(),
             disk_alarm,
             log_failed,
+            log_stalled: self.is_log_stalled(),
             uptime_ms: self.node().micros() / 1000,
             sessions: self.session_count(),
             log_syncs: self.node().log.syncs(),

@@ -6,11 +6,12 @@
 //!
 //! Reading order: [`Door`] (where to listen), [`Listener`] (accepting), [`Arrival`] and [`Guest`] (from a connection to a socket),
 //! `proxy` (for whom a load balancer connects), [`Socket`], [`Stream`], `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node
-//! runs), `passphrase` (keys that one guards), `revocation` (certificates that count no more), [`expiry`] (how long they last), [`interfaces`] (where the machine has addresses), `ciphers`, [`certificate`] (who a client's certificate says it is).
+//! runs), [`descriptors`] (what clients must leave), `passphrase` (keys that one guards), `revocation` (certificates that count no more), [`expiry`] (how long they last), [`interfaces`] (where the machine has addresses), `ciphers`, [`certificate`] (who a client's certificate says it is).
 
 mod arrival;
 pub mod certificate;
 pub mod ciphers;
+pub mod descriptors;
 mod door;
 pub mod expiry;
 pub mod interfaces;

@@ -1,16 +1,18 @@
 //! Binding and accepting.
 
 use crate::arrival::{Arrival, Entrance};
+use crate::descriptors::{self, NowAndThen};
 use crate::door::{Door, Opened, Place};
 use crate::stream::Stream;
 use crate::{StartError, local_socket};
 use std::future::pending;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
 /// How long nothing is accepted after the system refused (mostly: too many open files).
@@ -49,6 +51,10 @@ pub struct Listener {
     place: Place,
     options: SocketOptions,
     entrance: Arc<Entrance>,
+    /// A connection whose descriptor has this number or a higher one is refused.
+    ceiling: u64,
+    refused: NowAndThen,
+    failed: NowAndThen,
 }
 
 #[derive(Debug)]
@@ -91,6 +97,9 @@ impl Listener {
             place,
             options: options.clone(),
             entrance: Arc::new(entrance),
+            ceiling: descriptors::for_clients(),
+            refused: NowAndThen::default(),
+            failed: NowAndThen::default(),
         })
     }
 
@@ -127,7 +136,8 @@ impl Listener {
         }
     }
 
-    /// The next connection; none while the door is shut. What the system refuses is logged and waited out.
+    /// The next connection; none while the door is shut. Those that would take the descriptors that the log needs are closed at once.
+    /// What the system refuses is waited out. Both are logged now and then.
     pub async fn next(&self) -> Arrival {
         loop {
             let accepted = match &self.socket {
@@ -135,13 +145,27 @@ impl Listener {
                 Some(socket) => socket.accept(self.options.nodelay).await,
             };
             match accepted {
+                Ok((stream, ..)) if number(&stream) >= self.ceiling => {
+                    drop(stream);
+                    if let Some(times) = self.refused.again(Instant::now()) {
+                        tracing::error!(
+                            area = "connection",
+                            "{times} connections to {} were closed at once: all file descriptors but those that the node itself needs are in use ({} for clients); \
+                             raise the limit (LimitNOFILE, ulimit -n)",
+                            self.place,
+                            self.ceiling
+                        );
+                    }
+                }
                 Ok((stream, peer, local)) => return Arrival::new(stream, peer, local, self.entrance.clone()),
                 Err(error) => {
                     let place = &self.place;
-                    tracing::error!(
-                        area = "connection",
-                        "a connection to {place} could not be accepted: {error}"
-                    );
+                    if let Some(times) = self.failed.again(Instant::now()) {
+                        tracing::error!(
+                            area = "connection",
+                            "a connection to {place} could not be accepted: {error} ({times} times)"
+                        );
+                    }
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -178,6 +202,15 @@ impl Bound {
             }
         }
     }
+}
+
+/// The number of a connection's descriptor.
+fn number(stream: &Stream) -> u64 {
+    let number: RawFd = match stream {
+        Stream::Tcp(stream) => stream.as_raw_fd(),
+        Stream::Local(stream) => stream.as_raw_fd(),
+    };
+    u64::try_from(number).unwrap_or(0)
 }
 
 /// A socket that takes IPv4 and IPv6 has IPv4 addresses in the form `::ffff:192.0.2.1`. They become plain IPv4 here, before anybody
@@ -237,6 +270,30 @@ mod tests {
             text.contains(&address.to_string()) && text.contains("listens there already"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn who_would_take_what_the_log_needs_is_shut_out() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let door = Door::plain("127.0.0.1:0".parse().unwrap());
+            let mut listener = Listener::open(door, &SocketOptions::default()).unwrap();
+            let Place::Network(address) = listener.opened().place else {
+                panic!("a port was asked for");
+            };
+            listener.ceiling = 0;
+            let mut shut_out = std::net::TcpStream::connect(address).unwrap();
+            tokio::select! {
+                biased;
+                _ = listener.next() => panic!("it was let in"),
+                closed = tokio::task::spawn_blocking(move || shut_out.read(&mut [0])) => {
+                    assert_eq!(closed.unwrap().unwrap_or(0), 0);
+                }
+            }
+            listener.ceiling = u64::MAX;
+            let client = std::net::TcpStream::connect(address).unwrap();
+            assert_eq!(listener.next().await.peer(), client.local_addr().unwrap());
+        });
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn alarms(call: &Call<'_>) -> Result<Reply, Refusal> {
     let raised: Vec<Value> = [
         (status.memory_alarm, "memory"),
         (status.disk_alarm, "disk"),
-        (status.log_failed, "log"),
+        (status.log_failed || status.log_stalled, "log"),
     ]
     .into_iter()
     .filter(|(on, _)| *on)

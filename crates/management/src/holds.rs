@@ -77,9 +77,16 @@ pub fn of_node(node: &NodeStatus) -> Vec<Hold> {
              from",
         )
     };
+    let stalled = || {
+        publishers(
+            "log_stalled",
+            "the write-ahead log has no next file, for want of disk space or file descriptors (the node's log says which), and tries again: connections that publish are not read from",
+        )
+    };
     let alarms = [
         node.memory_alarm.then(memory),
         node.disk_alarm.then(disk),
+        node.log_stalled.then(stalled),
         node.log_failed.then(log),
     ];
     alarms.into_iter().flatten().collect()

@@ -84,6 +84,19 @@ pub fn server(args: &ServerArgs) -> ExitCode {
 
 /// Serves; if an operator stops the broker only, the process stays until it is to run again.
 fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<Next, Box<dyn Error>> {
+    match listener::descriptors::raise() {
+        Ok((before, now)) if before < now => {
+            tracing::info!(
+                area = "boot",
+                "the limit of file descriptors was raised from {before} to {now}"
+            );
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(
+            area = "boot",
+            "the limit of file descriptors cannot be raised: {error}"
+        ),
+    }
     // Before anything that takes time, so that a signal during recovery is not lost.
     let stop = stop::Signals::listen()?;
     let service = Service::find();

@@ -345,7 +345,7 @@ impl Default for Config {
             plugins: None,
             memory_watermark: Watermark::Relative(0.6),
             total_memory: None,
-            disk_free_limit: Watermark::Absolute(50_000_000),
+            disk_free_limit: Watermark::Absolute(broker::DISK_FREE_LIMIT),
             log: LogOptions::default(),
             management: ManagementOptions::default(),
             prometheus: PrometheusOptions::default(),

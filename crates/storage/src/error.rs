@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Everything this room reports. Cheap to clone, because one failure of the log is told to many.
 #[derive(Debug, Clone)]
 pub enum StorageError {
-    /// The disk (or the quota) is full. Nothing that was promised is lost; free space, then restart.
+    /// The disk (or the quota) is full. Nothing that was promised is lost; free space.
     Full { action: &'static str, path: PathBuf },
     /// The directory or file may not be written: a read-only mount or missing rights. Mend the rights.
     NotWritable {
@@ -101,7 +101,7 @@ impl std::fmt::Display for StorageError {
             Self::Full { action, path } => {
                 write!(
                     f,
-                    "the disk is full: cannot {action} {}; free some space and restart",
+                    "the disk is full: cannot {action} {}; free some space",
                     path.display()
                 )
             }

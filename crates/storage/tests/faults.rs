@@ -18,6 +18,7 @@ fn tiny() -> LogOptions {
         spare_files: 1,
         make_ahead: false,
         lazy_sync_ms: 60_000,
+        retry_ms: 1,
         quarantine: false,
         must_exist: false,
     }
@@ -94,7 +95,12 @@ fn one_fault(k: u64, fault: Fault, seed: u64) -> bool {
     let before = fs.calls();
     fs.fail_at(k, fault);
     let mut hit = true;
-    let fs = match open(fs.clone(), tiny()) {
+    let options = LogOptions {
+        // Nobody waits for a machine that is off.
+        retry_ms: u64::from(fault != Fault::PowerCut),
+        ..tiny()
+    };
+    let fs = match open(fs.clone(), options) {
         Ok(opened) => {
             story.run(&opened);
             if opened.log.close().is_ok() {
@@ -145,6 +151,60 @@ fn a_full_disk_at_any_call_breaks_no_promise() {
 #[test]
 fn a_short_write_or_read_at_any_call_goes_unnoticed() {
     sweep(Fault::Short, 1);
+}
+
+#[test]
+fn a_process_without_descriptors_at_any_call_breaks_no_promise() {
+    sweep(Fault::NoDescriptor, 1);
+}
+
+#[test]
+fn a_log_without_a_descriptor_for_its_next_file_waits_for_one() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), tiny()).unwrap();
+    assert!(opened.keep(1, b"good", 1));
+    fs.set_no_descriptor(true);
+    opened.log.append(|batch| {
+        batch.record(JournalId(1), |out| out.resize(out.len() + 9000, 7));
+        batch.promise(2);
+    });
+    opened.await_stall(true);
+    assert!(!opened.log.failed());
+    fs.set_no_descriptor(false);
+    assert!(opened.await_promise(2));
+    opened.await_stall(false);
+    opened.log.close().unwrap();
+    assert_eq!(open(fs, tiny()).unwrap().payloads(1).len(), 2);
+}
+
+#[test]
+fn a_log_that_is_to_be_closed_does_not_wait_for_a_next_file() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), tiny()).unwrap();
+    fs.set_no_descriptor(true);
+    opened.put(1, &[7; 9000]);
+    assert!(opened.log.close().is_err());
+}
+
+#[test]
+fn a_full_disk_gets_a_smaller_file_and_a_warning_at_start_and_later() {
+    let fs = FaultyFs::new();
+    let options = LogOptions {
+        file_bytes: 1 << 20,
+        make_ahead: true,
+        ..tiny()
+    };
+    fs.set_free_space(20_000);
+    let opened = open(fs.clone(), options.clone()).unwrap();
+    opened.await_stall(true);
+    for number in 1..10 {
+        assert!(opened.keep(1, &[1; 9000], number));
+    }
+    fs.set_free_space(1 << 30);
+    opened.await_stall(false);
+    assert!(opened.keep(1, b"as usual", 10));
+    opened.log.close().unwrap();
+    assert_eq!(open(fs, options).unwrap().payloads(1).len(), 10);
 }
 
 #[test]
@@ -360,6 +420,7 @@ fn open_shared(fs: &FaultyFs) -> Opened {
         LogOptions {
             file_bytes: 64 << 10,
             size_limit: 1 << 30,
+            retry_ms: 0,
             ..LogOptions::default()
         },
     )

@@ -16,6 +16,7 @@ fn tiny() -> LogOptions {
         spare_files: 0,
         make_ahead: false,
         lazy_sync_ms: 60_000,
+        retry_ms: 1,
         quarantine: false,
         must_exist: false,
     }

@@ -26,7 +26,7 @@ pub enum Fault {
     NoDescriptor,
     /// A write or read handles only half of its bytes, and reports that; other calls work.
     Short,
-    /// A write handles half of its bytes, and every later call fails with ENOSPC.
+    /// A write handles half of its bytes, and for a while every later call fails with ENOSPC.
     ShortThenFull,
     /// The power fails: this and every later call does nothing and fails. Then [`FaultyFs::crash`] tells what is left.
     PowerCut,
@@ -91,6 +91,11 @@ impl FaultyFs {
     pub fn open_files(&self) -> usize {
         let world = self.lock_world();
         Arc::strong_count(&world.descriptors) - 1
+    }
+
+    /// From now on nothing can be opened, or again: the process has no descriptor left.
+    pub fn set_no_descriptor(&self, none: bool) {
+        self.lock_world().no_descriptor = none;
     }
 
     /// From now on every write, creation, rename and removal is refused, as on a read-only mount.
@@ -195,6 +200,7 @@ impl FileSystem for FaultyFs {
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let mut world = self.lock_world();
         world.call(access == Access::Create)?;
+        world.descriptor()?;
         let (dir, name) = split(path);
         let inode = match (world.find(path), access) {
             (Some(inode), Access::Create) => {
@@ -296,6 +302,7 @@ impl FileSystem for FaultyFs {
             }
             return Err(error);
         }
+        world.descriptor()?;
         for (inner, directory) in &mut world.directories {
             directory.linked |= inner.parent() == Some(dir);
         }

@@ -16,6 +16,7 @@ pub(super) struct World {
     pub(super) full_from: Option<u64>,
     pub(super) off: bool,
     pub(super) read_only: bool,
+    pub(super) no_descriptor: bool,
     pub(super) free_space: u64,
     /// One reference more than files are open.
     pub(super) descriptors: Arc<()>,
@@ -69,7 +70,18 @@ pub(super) fn missing() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
+/// How many calls a disk stays full.
+const FULL_CALLS: u64 = 24;
+
 impl World {
+    /// Fails if the process may open nothing more.
+    pub(super) fn descriptor(&self) -> io::Result<()> {
+        match self.no_descriptor {
+            true => Err(rustix::io::Errno::MFILE.into()),
+            false => Ok(()),
+        }
+    }
+
     /// Counts a call. `Ok(true)`: handle only half.
     pub(super) fn call(&mut self, changes: bool) -> io::Result<bool> {
         self.calls += 1;
@@ -79,7 +91,10 @@ impl World {
         if changes && self.read_only {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
-        if self.full_from.is_some_and(|from| self.calls >= from) {
+        if self
+            .full_from
+            .is_some_and(|from| (from..from + FULL_CALLS).contains(&self.calls))
+        {
             return Err(io::ErrorKind::StorageFull.into());
         }
         match self.plan.remove(&self.calls) {
@@ -121,6 +136,7 @@ impl World {
 
     pub(super) fn calm(&mut self) {
         self.off = false;
+        self.no_descriptor = false;
         self.plan.clear();
         self.full_from = None;
         self.locks.clear();

@@ -2,7 +2,7 @@
 //!
 //! A file system remembers of reserved space that it was never written. The first write there changes its books, and the sync
 //! has to make those durable too: it takes twice the time and twice the processor. Files that were in use before have that
-//! behind them; a log that is young, or grows, has none. Whatever goes wrong here is no failure: the writer then makes the file itself.
+//! behind them; a log that is young, or grows, has none. What goes wrong here is no failure, but it tells early that there will be no next file.
 
 use crate::error::StorageError;
 use crate::file_system::{Access, FileSystem, write_all_at};
@@ -18,7 +18,7 @@ const PIECE: usize = 256 << 10;
 /// A file under way, on a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    thread: Option<JoinHandle<bool>>,
+    thread: Option<JoinHandle<Result<(), StorageError>>>,
     unwanted: Arc<AtomicBool>,
     path: PathBuf,
     size: u64,
@@ -49,10 +49,16 @@ impl Ahead {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// The file and its size, after waiting for it; `None` if it could not be made.
-    pub(crate) fn finish(mut self) -> Option<(PathBuf, u64)> {
-        let made = self.thread.take()?.join().unwrap_or(false);
-        made.then(|| (std::mem::take(&mut self.path), self.size))
+    /// The file and its size, after waiting for it.
+    ///
+    /// # Errors
+    /// Why it could not be made.
+    pub(crate) fn finish(mut self) -> Result<(PathBuf, u64), StorageError> {
+        let made = self.thread.take().map(JoinHandle::join);
+        made.and_then(Result::ok).unwrap_or(Err(StorageError::Misuse {
+            what: "the thread that makes the log's next file died",
+        }))?;
+        Ok((std::mem::take(&mut self.path), self.size))
     }
 }
 
@@ -65,13 +71,13 @@ impl Drop for Ahead {
     }
 }
 
-/// True if the file is there, whole and synced; else it is gone, as far as the file system lets it.
-fn make(fs: &dyn FileSystem, path: &Path, size: u64, unwanted: &AtomicBool) -> bool {
-    let made = fill(fs, path, size, unwanted).is_ok();
-    if !made {
+/// After this the file is there, whole and synced; or it is gone, as far as the file system lets it.
+fn make(fs: &dyn FileSystem, path: &Path, size: u64, unwanted: &AtomicBool) -> Result<(), StorageError> {
+    let made = fill(fs, path, size, unwanted);
+    if made.is_err() {
         let _ = fs.remove(path);
     }
-    made
+    made.map_err(|e| StorageError::from_io("make", path, e))
 }
 
 fn fill(fs: &dyn FileSystem, path: &Path, size: u64, unwanted: &AtomicBool) -> io::Result<()> {
@@ -110,7 +116,7 @@ mod tests {
         let made = Ahead::begin(Arc::new(fs.clone()), path.clone(), SIZE)
             .unwrap()
             .finish();
-        assert_eq!(made, Some((path.clone(), SIZE)));
+        assert_eq!(made.unwrap(), (path.clone(), SIZE));
         assert_eq!(fs.bytes(&path).unwrap(), vec![0; SIZE as usize]);
     }
 
@@ -122,7 +128,8 @@ mod tests {
             let made = Ahead::begin(Arc::new(fs.clone()), path.clone(), SIZE)
                 .unwrap()
                 .finish();
-            assert_eq!((made, fs.bytes(&path)), (None, None), "call {call}");
+            assert!(matches!(made, Err(StorageError::Full { .. })), "call {call}");
+            assert_eq!(fs.bytes(&path), None, "call {call}");
         }
     }
 
@@ -130,7 +137,7 @@ mod tests {
     fn one_that_is_not_wanted_any_more_ends_early() {
         let (fs, path) = disk();
         let unwanted = AtomicBool::new(true);
-        assert!(!make(&fs, &path, SIZE, &unwanted));
+        assert!(make(&fs, &path, SIZE, &unwanted).is_err());
         assert_eq!(fs.bytes(&path), None);
     }
 }

@@ -19,6 +19,9 @@ const SPARE: &str = "spare-";
 const AHEAD: &str = "spare-ahead.wal";
 /// The next file is made ahead once this part of the last one is full: a log that is hardly used keeps to one file.
 const AHEAD_FROM: u64 = 4;
+/// A full disk has room for a smaller file, perhaps: so much smaller each time, and at the smallest this part of the usual size.
+const SMALLER: u64 = 4;
+const SMALLEST_PART: u64 = 64;
 /// How much a read fetches before it knows the record's length.
 const FIRST_READ: usize = 4096;
 
@@ -52,6 +55,8 @@ pub(crate) struct Chain {
     files: Arc<Files>,
     spares: Vec<(PathBuf, u64)>,
     ahead: Option<Ahead>,
+    /// The last attempt to make one failed.
+    refused: bool,
     /// Says durably which files are part of the log.
     ends: EndsFile,
     /// What it says of the oldest one.
@@ -119,6 +124,7 @@ impl Chain {
             files: Arc::new(RwLock::new(found.files)),
             spares: Vec::new(),
             ahead: None,
+            refused: false,
             ends: ends.0,
             oldest: ends.1.oldest,
             sequence: found.sequence,
@@ -131,49 +137,51 @@ impl Chain {
         self.files.clone()
     }
 
-    /// Begins a new file at `base`, with room for a block of `room` bytes at least. The last one must be synced before.
-    pub(crate) fn roll(&mut self, base: u64, room: u64) -> Result<(), StorageError> {
-        let size = self.options.file_bytes.max(FILE_HEADER as u64 + room);
-        let draft = self.dir.join(DRAFT);
-        let failed = |action, path: &Path| {
-            let path = path.to_owned();
-            move |e| StorageError::from_io(action, &path, e)
-        };
-        self.take_ahead();
-        let file = match self.spares.pop_if(|(_, spare)| *spare == size) {
-            Some((spare, _)) => {
-                self.fs.rename(&spare, &draft).map_err(failed("rename", &spare))?;
-                self.fs
-                    .open(&draft, Access::Write)
-                    .map_err(failed("open", &draft))?
+    /// Begins a new file at `base`, with room for a block of `room` bytes at least. The last one must be synced before. If the disk
+    /// is full, the file is smaller than usual, and what was missing is returned.
+    ///
+    /// # Errors
+    /// Nothing has changed: it may be called again.
+    pub(crate) fn roll(&mut self, base: u64, room: u64) -> Result<Option<StorageError>, StorageError> {
+        let least = FILE_HEADER as u64 + room;
+        let mut size = self.options.file_bytes.max(least);
+        let mut scarce = None;
+        loop {
+            match self.try_roll(base, size) {
+                Err(full @ StorageError::Full { .. })
+                    if size > least && size > self.options.file_bytes / SMALLEST_PART =>
+                {
+                    size = (size / SMALLER).max(least);
+                    scarce = Some(full);
+                }
+                rolled => return rolled.map(|()| scarce),
             }
-            None => {
-                let file = self
-                    .fs
-                    .open(&draft, Access::Create)
-                    .map_err(failed("create", &draft))?;
-                file.allocate(size).map_err(failed("reserve space for", &draft))?;
-                file
-            }
-        };
+        }
+    }
+
+    fn try_roll(&mut self, base: u64, size: u64) -> Result<(), StorageError> {
         let header = FileHeader {
             sequence: self.sequence + 1,
             base,
             salt: salt(),
             size,
         };
-        write_all_at(file.as_ref(), &header.encode(), 0).map_err(failed("write", &draft))?;
-        file.sync_data().map_err(failed("sync", &draft))?;
+        let draft = self.dir.join(DRAFT);
         let path = self.dir.join(file_name(header.sequence));
-        self.fs.rename(&draft, &path).map_err(failed("rename", &draft))?;
-        self.fs
-            .sync_dir(&self.dir)
-            .map_err(failed("sync the directory", &self.dir))?;
-        self.ends.write(Ends {
-            oldest: self.oldest,
-            newest: header.sequence,
-            end: base,
-            clean: false,
+        let made = self.make_file(&draft, &path, header);
+        let made = made.and_then(|file| {
+            self.ends.write(Ends {
+                oldest: self.oldest,
+                newest: header.sequence,
+                end: base,
+                clean: false,
+            })?;
+            Ok(file)
+        });
+        let file = made.inspect_err(|_| {
+            // Whatever there is of it holds nothing. What cannot be removed is written over by the next attempt.
+            let _ = self.fs.remove(&draft);
+            let _ = self.fs.remove(&path);
         })?;
         self.sequence = header.sequence;
         self.offset = FILE_HEADER as u64;
@@ -184,6 +192,48 @@ impl Chain {
             size,
         });
         Ok(())
+    }
+
+    /// Makes an empty file of the log, with its name, durably.
+    fn make_file(
+        &mut self,
+        draft: &Path,
+        path: &Path,
+        header: FileHeader,
+    ) -> Result<Arc<dyn File>, StorageError> {
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |e| StorageError::from_io(action, &path, e)
+        };
+        let spare = self.spares.iter().position(|(_, size)| *size == header.size);
+        let file = match spare.map(|at| self.spares.remove(at)) {
+            Some((spare, size)) => {
+                if let Err(error) = self.fs.rename(&spare, draft) {
+                    let error = StorageError::from_io("rename", &spare, error);
+                    self.spares.push((spare, size));
+                    return Err(error);
+                }
+                self.fs
+                    .open(draft, Access::Write)
+                    .map_err(failed("open", draft))?
+            }
+            None => {
+                let file = self
+                    .fs
+                    .open(draft, Access::Create)
+                    .map_err(failed("create", draft))?;
+                file.allocate(header.size)
+                    .map_err(failed("reserve space for", draft))?;
+                file
+            }
+        };
+        write_all_at(file.as_ref(), &header.encode(), 0).map_err(failed("write", draft))?;
+        file.sync_data().map_err(failed("sync", draft))?;
+        self.fs.rename(draft, path).map_err(failed("rename", draft))?;
+        self.fs
+            .sync_dir(&self.dir)
+            .map_err(failed("sync the directory", &self.dir))?;
+        Ok(file)
     }
 
     /// Cuts the file before the last one down to what is in it, which ends at position `end`. Only recovery leaves more
@@ -218,31 +268,47 @@ impl Chain {
         (self.offset + length <= last.size).then_some(self.offset)
     }
 
-    /// A block of `length` bytes was written.
-    pub(crate) fn advance(&mut self, length: u64) {
+    /// A block of `length` bytes was written to a file of `size` bytes.
+    pub(crate) fn advance(&mut self, length: u64, size: u64) {
         self.offset += length;
-        if self.offset > self.options.file_bytes / AHEAD_FROM
-            && self.spares.is_empty()
-            && self.ahead.is_none()
+        if self.offset > size / AHEAD_FROM && self.spares.is_empty() && self.ahead.is_none() && !self.refused
         {
             self.make_ahead();
         }
     }
 
-    /// Begins to make a spare file. If that fails, a new file is made when it is needed, and what is wrong comes to light.
+    /// Begins to make a spare file.
     #[cold]
-    fn make_ahead(&mut self) {
-        if self.options.make_ahead {
+    pub(crate) fn make_ahead(&mut self) {
+        if self.options.make_ahead && self.ahead.is_none() {
             let path = self.dir.join(AHEAD);
             self.ahead = Ahead::begin(self.fs.clone(), path, self.options.file_bytes).ok();
         }
     }
 
-    /// Takes the file that was made ahead among the spares, if it is ready.
-    fn take_ahead(&mut self) {
-        if let Some(ahead) = self.ahead.take_if(|ahead| ahead.is_over()) {
-            self.spares.extend(ahead.finish());
-        }
+    /// True while a spare file is being made.
+    pub(crate) fn is_making(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    /// Takes the file that was made ahead among the spares, if it is ready; `None` if nothing has come to an end.
+    ///
+    /// # Errors
+    /// Why it could not be made. It is not begun again unless somebody asks for that.
+    pub(crate) fn take_ahead(&mut self) -> Option<Result<(), StorageError>> {
+        let ahead = self.ahead.take_if(|ahead| ahead.is_over())?;
+        let made = ahead.finish().map(|spare| self.spares.push(spare));
+        self.refused = made.is_err();
+        Some(made)
+    }
+
+    /// True if there is a file to follow the present one, or it is not time for that.
+    pub(crate) fn has_spare(&self) -> bool {
+        !self.options.make_ahead
+            || self
+                .spares
+                .iter()
+                .any(|(_, size)| *size == self.options.file_bytes)
     }
 
     /// Sequence of the oldest file, and the position behind it, if it is not the one being written.

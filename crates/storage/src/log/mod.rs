@@ -46,7 +46,10 @@ pub trait Callbacks<P>: Send + 'static {
     fn durable(&self, promises: &mut Vec<P>);
     /// A sync took so long. Told before what became durable with it.
     fn synced(&self, _took: Duration) {}
-    /// A write or sync failed. Once; nothing is ever fulfilled afterwards.
+    /// There is no file to go on in, or none to follow the present one, for want of space or descriptors; it is tried again. Nothing is
+    /// lost, but publishers should be held back. `None`: there is one again.
+    fn stalled(&self, _error: Option<&StorageError>) {}
+    /// A write or sync of data failed. Once; nothing is ever fulfilled afterwards.
     fn failed(&self, error: &StorageError);
     /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it
     /// still needs, and then to release what is before. Asked after a sync; again when the log has grown by another file.
@@ -125,13 +128,16 @@ impl<P: Send + 'static> Log<P> {
             }
         };
         let mut chain = Chain::new(fs, dir, options.clone(), found, ends);
-        chain.roll(end, 0)?;
+        let scarce = chain.roll(end, 0)?;
         ledger.add_file(Position(end));
         chain.trim_previous(end)?;
         let shared = Arc::new(Shared::new(end));
         shared.size.store(chain.size(), Ordering::Relaxed);
         let files = chain.files();
-        let writer = Writer::new(shared.clone(), callbacks, chain, ledger, end, &options);
+        let mut writer = Writer::new(shared.clone(), callbacks, chain, ledger, end, &options);
+        if let Some(error) = scarce {
+            writer.stall(&error);
+        }
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || writer.run())

@@ -15,6 +15,9 @@ pub struct LogOptions {
     pub make_ahead: bool,
     /// How long an append without a promise may stay unsynced, in milliseconds.
     pub lazy_sync_ms: u64,
+    /// How long a step that lost nothing, and failed, waits at first before it is tried again, in milliseconds. Each time it waits
+    /// twice as long, up to 64 times as long. 0: it is not tried again, the log fails.
+    pub retry_ms: u64,
     /// Opens a log with damage that cannot be attributed to a journal, or with files missing, leaving out what cannot be read. Damage is
     /// reported in any case; see [`Recovery`](super::Recovery).
     pub quarantine: bool,
@@ -30,6 +33,7 @@ impl Default for LogOptions {
             spare_files: 4,
             make_ahead: true,
             lazy_sync_ms: 100,
+            retry_ms: 100,
             quarantine: false,
             must_exist: false,
         }

@@ -14,6 +14,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// The longest wait before something is tried again, as a multiple of the shortest one.
+const LONGEST: u32 = 64;
+
 pub(crate) struct Writer<P, C> {
     pub shared: Arc<Shared<P>>,
     pub callbacks: C,
@@ -29,6 +32,14 @@ pub(crate) struct Writer<P, C> {
     unsynced_since: Option<Instant>,
     /// The newest file when journals were last asked to free the oldest one, and that one.
     asked: Option<(u64, u64)>,
+    /// How long a step that lost nothing waits at first before it is tried again.
+    retry: Duration,
+    /// There was no next file when it was looked for last, and that was told.
+    stalled: bool,
+    /// How long the next wait is.
+    patience: Duration,
+    /// When the next file is looked after again, whatever comes.
+    look_at: Option<Instant>,
 }
 
 /// What one turn carries from the lock to the disk. Its memory is reused.
@@ -66,6 +77,10 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
             durable: written,
             unsynced_since: None,
             asked: None,
+            retry: Duration::from_millis(options.retry_ms),
+            stalled: false,
+            patience: Duration::from_millis(options.retry_ms),
+            look_at: None,
         }
     }
 
@@ -75,7 +90,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
             shared: self.shared.clone(),
             armed: true,
         };
-        let outcome = self.free_files().and_then(|()| self.serve());
+        self.free_files();
+        let outcome = self.serve();
         alarm.armed = false;
         match outcome {
             Ok(()) => stop(
@@ -105,12 +121,13 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                     self.callbacks.durable(&mut self.turn.promises);
                     self.turn.promises.clear();
                 }
-                self.free_files()?;
+                self.free_files();
                 self.ask_for_space();
             }
             if self.turn.closing {
                 return self.finish();
             }
+            self.look_ahead();
         }
     }
 
@@ -132,7 +149,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                     Some(now + self.lazy_sync)
                 }
             };
-            let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+            let from_now = |at: Instant| at.saturating_duration_since(Instant::now());
+            let left = due.map(from_now);
             let sync = pending.urgent() || left == Some(Duration::ZERO);
             if sync || pending.bytes >= WRITE_SOON {
                 self.turn.sync = sync;
@@ -143,6 +161,13 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                 }
                 return Ok(());
             }
+            let look = self.look_at.map(from_now);
+            if look == Some(Duration::ZERO) {
+                self.turn.sync = false;
+                self.turn.closing = false;
+                return Ok(());
+            }
+            let left = left.into_iter().chain(look).min();
             pending.sleep = if left.is_some() {
                 Sleep::UntilDeadline
             } else {
@@ -169,7 +194,7 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         );
         write_all_at(last.file.as_ref(), &block, offset)
             .map_err(|e| StorageError::from_io("write", &last.path, e))?;
-        self.chain.advance(length);
+        self.chain.advance(length, last.size);
         self.written += length;
         let mut pending = self.shared.lock();
         pending.written = self.written;
@@ -199,8 +224,25 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
         }
     }
 
+    /// Begins a new file. What goes wrong here loses nothing, so it is tried until it works or the log is to be closed.
     fn roll(&mut self, room: u64) -> Result<(), StorageError> {
-        self.chain.roll(self.written, room)?;
+        loop {
+            // A file that was made ahead is taken if it is ready; if it is not, this one does not wait for it.
+            self.note_ahead();
+            match self.chain.roll(self.written, room) {
+                Ok(None) => break,
+                Ok(Some(scarce)) => {
+                    self.stall(&scarce);
+                    break;
+                }
+                Err(error) => {
+                    self.stall(&error);
+                    if self.retry.is_zero() || self.rest() {
+                        return Err(error);
+                    }
+                }
+            }
+        }
         self.ledger.add_file(Position(self.written));
         self.shared.size.store(self.chain.size(), Ordering::Relaxed);
         Ok(())
@@ -226,16 +268,66 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
     }
 
     /// Frees the oldest files that nobody needs. Only after a sync: the ledger knows of releases as soon as they are
-    /// written, and the snapshots they rely on must be durable before anything goes.
-    fn free_files(&mut self) -> Result<(), StorageError> {
+    /// written, and the snapshots they rely on must be durable before anything goes. If it fails, the next sync tries again.
+    fn free_files(&mut self) {
         let free = self.ledger.free_files();
-        if free == 0 {
-            return Ok(());
+        if free > 0 && self.chain.free_oldest(free).is_ok() {
+            (0..free).for_each(|_| self.ledger.drop_oldest());
+            self.shared.size.store(self.chain.size(), Ordering::Relaxed);
         }
-        self.chain.free_oldest(free)?;
-        (0..free).for_each(|_| self.ledger.drop_oldest());
-        self.shared.size.store(self.chain.size(), Ordering::Relaxed);
-        Ok(())
+    }
+
+    /// Tells that there is no next file. Told once until there is one.
+    pub(crate) fn stall(&mut self, error: &StorageError) {
+        if !std::mem::replace(&mut self.stalled, true) {
+            self.patience = self.retry;
+            self.callbacks.stalled(Some(error));
+        }
+        self.look_at = Some(Instant::now() + self.patience);
+    }
+
+    /// Looks what became of the file that is being made ahead.
+    fn note_ahead(&mut self) {
+        if let Some(Err(error)) = self.chain.take_ahead() {
+            self.stall(&error);
+        }
+    }
+
+    /// Looks after the next file. One that could not be made is tried again now and then, whether anything is written or not.
+    fn look_ahead(&mut self) {
+        self.note_ahead();
+        if self.stalled && self.chain.has_spare() {
+            self.stalled = false;
+            self.callbacks.stalled(None);
+        }
+        let now = Instant::now();
+        if self.stalled && self.look_at.is_none_or(|at| at <= now) && !self.chain.is_making() {
+            self.be_patient();
+            self.chain.make_ahead();
+        }
+        self.look_at = match self.stalled || self.chain.is_making() {
+            true => Some(now + self.patience),
+            false => None,
+        };
+    }
+
+    fn be_patient(&mut self) {
+        self.patience = (self.patience * 2).min(self.retry * LONGEST);
+    }
+
+    /// Waits before something is tried again. True if the log is to be closed.
+    fn rest(&mut self) -> bool {
+        let until = Instant::now() + self.patience;
+        self.be_patient();
+        let shared = self.shared.clone();
+        let mut pending = shared.lock();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if pending.closing || left.is_zero() {
+                return pending.closing;
+            }
+            pending = sleep(&shared, pending, Some(left));
+        }
     }
 
     /// If the log is too large, asks those who need the oldest file to let go of it.

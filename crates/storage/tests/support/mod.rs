@@ -17,6 +17,7 @@ pub enum Told {
     Durable(Vec<u64>),
     Failed(LogError),
     Reclaim(Vec<JournalId>, Position),
+    Stalled(bool),
 }
 
 /// Passes everything on.
@@ -35,6 +36,10 @@ impl Callbacks<u64> for Ear {
 
     fn failed(&self, error: &LogError) {
         self.tell(Told::Failed(error.clone()));
+    }
+
+    fn stalled(&self, error: Option<&LogError>) {
+        self.tell(Told::Stalled(error.is_some()));
     }
 
     fn reclaim(&self, journals: Vec<JournalId>, before: Position) {
@@ -124,6 +129,18 @@ impl Opened {
             }
         }
         false
+    }
+
+    /// Waits until the log tells that it stalls, or goes on.
+    pub fn await_stall(&self, stalled: bool) {
+        while let Ok(told) = self.told.recv() {
+            match told {
+                Told::Stalled(now) if now == stalled => return,
+                Told::Failed(error) => panic!("{error}"),
+                _ => {}
+            }
+        }
+        panic!("the log is gone");
     }
 
     pub fn payloads(&self, journal: u64) -> Vec<Vec<u8>> {
