@@ -8,6 +8,7 @@ mod journal;
 mod policies;
 mod queue_settings;
 
+use crate::alarms::AlarmReason;
 use crate::caches::{self, CacheJournal, journal_of};
 use crate::ends::Ends;
 use crate::host::Host;
@@ -202,6 +203,12 @@ impl Topology {
         gone.into_iter().for_each(|queue| self.drop_queue(&queue));
         let took = self.node.micros().saturating_sub(began);
         self.node.work.changes(change).record(took);
+        if durable.is_some() && self.node.log.failed() {
+            // What was promised with this ticket never comes.
+            return Err(Refusal::Internal {
+                reason: AlarmReason::LogFailed.to_string(),
+            });
+        }
         match answer {
             Some(answer) => answer.map(|value| Done { value, durable }),
             None => Err(Refusal::Internal {

@@ -4,7 +4,7 @@
 use crate::access::Asker;
 use crate::call::{Call, NO_VHOST};
 use crate::refusal::Refusal;
-use broker::{Broker, ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
+use broker::{AlarmReason, Broker, ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,9 +77,12 @@ impl Desk {
             return Ok(());
         };
         self.wait(|event| match event {
-            Event::Durable { ticket, .. } if ticket == awaited => Some(()),
+            Event::Durable { ticket, .. } if ticket == awaited => Some(Ok(())),
+            Event::Alarm(Some(failed @ AlarmReason::LogFailed)) => {
+                Some(Err(Refusal::Internal(failed.to_string())))
+            }
             _ => None,
-        })
+        })?
     }
 
     /// Waits for an event of which `wanted` makes something. Others are passed over.

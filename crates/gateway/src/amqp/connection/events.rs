@@ -225,6 +225,13 @@ impl Open {
 
     fn alarm(&mut self, reason: Option<AlarmReason>, out: &mut Output) {
         self.alarm = reason;
+        if let Some(failed @ AlarmReason::LogFailed) = reason
+            && self.held_replies > 0
+        {
+            // What they wait for never becomes durable: an answer that says so is better than none.
+            let exception = Exception::new(ReplyCode::InternalError, failed.to_string(), MethodId::NONE);
+            self.close_request = Some(exception);
+        }
         if reason.is_none() && std::mem::take(&mut self.blocked) && self.capabilities.connection_blocked {
             encode::method(out.bytes(), 0, &ConnectionUnblocked {});
         }
