@@ -356,6 +356,7 @@ impl Broker {
 
     /// Looks at memory, disk and what queues hold; called by the monitor.
     pub(crate) fn look_at_resources(&self) {
+        self.node.look_at_wall_clock();
         let is_short = resident_memory() > self.service.memory_high_watermark();
         let (memory_wanted, disk_wanted) = self.alarms.wanted();
         let memory = is_short || memory_wanted;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The wall clock may be set while the thread waits: it looks at it at least this often while something is due later.
+/// The node's clock may be made to run a little faster while the thread waits: it looks at it at least this often while something is due later.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The thread and what it waits for.

@@ -151,7 +151,7 @@ impl Broker {
     }
 
     fn tell(&self, vhost: &str, happening: Happening) {
-        let Timestamp(now) = self.node().now();
+        let Timestamp(now) = self.node().wall();
         let ms = i64::try_from(now).unwrap_or(i64::MAX);
         let headers = happening.headers.with("timestamp_in_ms", ms);
         let properties = PropertiesBuilder::new()

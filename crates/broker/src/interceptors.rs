@@ -54,7 +54,7 @@ impl Session {
     /// A message's properties with what the node adds to them.
     pub fn intercepted(&self, properties: &[u8]) -> Vec<u8> {
         let options = self.broker().options();
-        let now = self.broker().node().now();
+        let now = self.broker().node().wall();
         options
             .interceptors
             .applied(properties, &options.node_name, now, &options.limits)

@@ -84,6 +84,7 @@ mod rules;
 mod service;
 pub mod session;
 pub mod sight;
+mod steady;
 mod survey;
 mod tally;
 mod topology;

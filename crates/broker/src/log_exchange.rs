@@ -27,7 +27,7 @@ impl Broker {
         if exchange.is_none_or(|exchange| exchange.binding_count() == 0) {
             return;
         }
-        let Timestamp(now) = self.node().now();
+        let Timestamp(now) = self.node().wall();
         let properties = PropertiesBuilder::new()
             .content_type(content_type)
             .timestamp(now / 1000)

@@ -9,13 +9,14 @@ use crate::pager::Pager;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, fulfil};
 use crate::sight::{LossCounts, Touched, Work};
+use crate::steady::{Steady, wall_clock};
 use crate::watchers::Watchers;
 use model::{QueueId, Timestamp};
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use storage::{Callbacks, JournalId, Log, Position, Segments, StorageError};
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
@@ -24,11 +25,6 @@ const LOG_PRESSURE_BYTES: usize = 8 * 1024 * 1024;
 /// Size of the log's files above which publishers of persistent messages wait for checkpoints to catch up, in bytes. It bounds
 /// the disk that a flood takes beyond its own size, and the time that replay takes.
 const LOG_SIZE_PRESSURE: u64 = 640 * 1024 * 1024;
-
-fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(since.as_millis() as u64)
-}
 
 /// Shared by all queues of a node.
 pub struct Node {
@@ -51,6 +47,7 @@ pub struct Node {
     /// For whoever watches queues: those that were turned.
     pub touched: Touched,
     started: Instant,
+    time: Steady,
     /// The run of the process: when it began, in milliseconds since the Unix epoch.
     pub run: u64,
     memory: AtomicI64,
@@ -74,6 +71,7 @@ impl Node {
             segments,
             pager,
             started: Instant::now(),
+            time: Steady::start(),
             run: wall_clock().0,
             dead_letters: DeadLetters::default(),
             notices: Notices::default(),
@@ -101,9 +99,28 @@ impl Node {
         self.broker.get().cloned().unwrap_or_default()
     }
 
-    /// The wall clock.
+    /// The time that deadlines follow: the wall clock's at the start, and from then on what has passed.
     pub fn now(&self) -> Timestamp {
+        self.time.now()
+    }
+
+    /// The wall clock, for what is shown to people and other programs.
+    pub fn wall(&self) -> Timestamp {
         wall_clock()
+    }
+
+    /// Looks whether somebody set the wall clock; called by the monitor.
+    pub fn look_at_wall_clock(&self) {
+        if let Some(jump_ms) = self.time.look() {
+            let (seconds, way) = (
+                jump_ms.unsigned_abs() / 1000,
+                if jump_ms > 0 { "forward" } else { "back" },
+            );
+            tracing::warn!(
+                area = "alarm",
+                "the system's clock was set {way} by {seconds} s: times to live, delays and timeouts go on as if it had not been, until the node is restarted"
+            );
+        }
     }
 
     /// A clock that only goes forward, in microseconds since the start.

@@ -96,7 +96,7 @@ impl Broker {
 
     /// Tells the watchers.
     pub(crate) fn tell_watchers(&self, happening: &Happening) {
-        let Timestamp(at_ms) = self.node().now();
+        let Timestamp(at_ms) = self.node().wall();
         self.node().watchers.tell(&Occurrence {
             key: happening.key,
             at_ms,
