@@ -368,7 +368,7 @@ mod tests {
         drop(first);
         let file = dir.path().join("file");
         std::fs::write(&file, "precious").unwrap();
-        assert!(open(&file).unwrap_err().to_string().contains("is no socket"));
+        assert!(open(&file).unwrap_err().to_string().contains("is not a socket"));
         assert_eq!(std::fs::read(&file).unwrap(), b"precious");
     }
 }
