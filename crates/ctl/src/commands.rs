@@ -57,6 +57,7 @@ pub const ALL: &[&[Command]] = &[
     limits::COMMANDS,
     definitions::COMMANDS,
     upkeep::COMMANDS,
+    encode::COMMANDS,
     flags::COMMANDS,
     inspect::COMMANDS,
     facts::COMMANDS,

@@ -1,15 +1,44 @@
 //! Values of configurations that a passphrase guards: `encode`, `decode`, and the same for `rabbitmq.conf`. No node is asked.
 
 use crate::ask::Ask;
+use crate::command::{Command, Run, Section};
 use crate::encoded::{CIPHERS, HASHES, Scheme, Secret};
 use crate::failure::{BAD_VALUE, Failure, USAGE};
 use crate::output::Output;
+use crate::tool::Tool;
 use serde_json::json;
+
+/// A command that takes a value, a passphrase and the choice of algorithms.
+const fn guarded(name: &'static str, about: &'static str, run: Run) -> Command {
+    Command::new(Section::Configuration, name, (0, 64), "<value> <passphrase>", run)
+        .about(about)
+        .options(&["cipher=", "hash=", "iterations=#"])
+}
+
+/// A command that lists algorithms.
+const fn list(name: &'static str, about: &'static str, run: Run) -> Command {
+    Command::new(Section::Configuration, name, (0, 64), "", run)
+        .about(about)
+        .of(&[Tool::Ctl, Tool::Diagnostics])
+}
+
+pub const COMMANDS: &[Command] = &[
+    guarded("encode", "Encrypts a value of advanced.config", encode),
+    guarded("decode", "Decrypts a value of advanced.config", decode),
+    guarded("encrypt_conf_value", "Encrypts a value of rabbitmq.conf", encrypt),
+    guarded("decrypt_conf_value", "Decrypts a value of rabbitmq.conf", decrypt),
+    list("list_ciphers", "Lists the ciphers that encode can use", ciphers),
+    list(
+        "list_hashes",
+        "Lists the hash functions that encode can use",
+        hashes,
+    ),
+];
 
 /// RabbitMQ's words.
 const WRONG: &str = "Failed to decrypt the value. Things to check: is the passphrase correct? Are the cipher and hash algorithms the same as those used for encryption?";
 
-pub fn encode(ask: &Ask<'_>) -> Result<Output, Failure> {
+fn encode(ask: &Ask<'_>) -> Result<Output, Failure> {
     let (value, passphrase) = words(ask)?;
     ask.say("Encrypting value to be used in advanced.config...");
     let encoded = encoded(ask, &term(value), passphrase)?;
@@ -17,7 +46,7 @@ pub fn encode(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Told(text, json!(encoded)))
 }
 
-pub fn encrypt(ask: &Ask<'_>) -> Result<Output, Failure> {
+fn encrypt(ask: &Ask<'_>) -> Result<Output, Failure> {
     let (value, passphrase) = words(ask)?;
     ask.say("Encrypting value to be used in rabbitmq.conf...");
     let encoded = encoded(ask, &Secret::Binary(value.as_bytes().to_vec()), passphrase)?;
@@ -25,7 +54,7 @@ pub fn encrypt(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Told(text.clone(), json!(text)))
 }
 
-pub fn decode(ask: &Ask<'_>) -> Result<Output, Failure> {
+fn decode(ask: &Ask<'_>) -> Result<Output, Failure> {
     let (value, passphrase) = words(ask)?;
     ask.say("Decrypting an advanced.config (Erlang term) value...");
     let value = value.trim().trim_end_matches('.');
@@ -52,7 +81,7 @@ pub fn decode(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Told(shown, json!(text)))
 }
 
-pub fn decrypt(ask: &Ask<'_>) -> Result<Output, Failure> {
+fn decrypt(ask: &Ask<'_>) -> Result<Output, Failure> {
     let (value, passphrase) = words(ask)?;
     ask.say("Decrypting a rabbitmq.conf string value...");
     let text = value.strip_prefix("encrypted:").unwrap_or(value);
@@ -62,12 +91,12 @@ pub fn decrypt(ask: &Ask<'_>) -> Result<Output, Failure> {
     Ok(Output::Told(text.clone(), json!(text)))
 }
 
-pub fn ciphers(ask: &Ask<'_>) -> Result<Output, Failure> {
+fn ciphers(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say("Listing supported ciphers ...");
     Ok(Output::Told(format!("[{}]", CIPHERS.join(",")), json!(CIPHERS)))
 }
 
-pub fn hashes(ask: &Ask<'_>) -> Result<Output, Failure> {
+fn hashes(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say("Listing supported hash algorithms ...");
     Ok(Output::Told(format!("[{}]", HASHES.join(",")), json!(HASHES)))
 }

@@ -1,6 +1,5 @@
 //! Commands that make sense only for RabbitMQ's runtime, its plugins or its clusters. Each says so in a sentence.
 
-use super::encode;
 use crate::ask::Ask;
 use crate::command::{Command, Run, Section};
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
@@ -9,7 +8,6 @@ use crate::tool::Tool;
 
 const CTL: &[Tool] = &[Tool::Ctl];
 const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
-const CTL_OR_DIAGNOSTICS: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
 
 /// A command that is refused.
 const fn refused(
@@ -40,52 +38,6 @@ pub const COMMANDS: &[Command] = &[
         runtime,
     )
     .options(&["offline"]),
-    refused(
-        CTL,
-        "encode",
-        "<value> <passphrase>",
-        "Encrypts a value of advanced.config",
-        encode::encode,
-    )
-    .options(&["cipher=", "hash=", "iterations=#"]),
-    refused(
-        CTL,
-        "decode",
-        "<value> <passphrase>",
-        "Decrypts a value of advanced.config",
-        encode::decode,
-    )
-    .options(&["cipher=", "hash=", "iterations=#"]),
-    refused(
-        CTL,
-        "encrypt_conf_value",
-        "<value> <passphrase>",
-        "Encrypts a value of rabbitmq.conf",
-        encode::encrypt,
-    )
-    .options(&["cipher=", "hash=", "iterations=#"]),
-    refused(
-        CTL,
-        "decrypt_conf_value",
-        "<value> <passphrase>",
-        "Decrypts a value of rabbitmq.conf",
-        encode::decrypt,
-    )
-    .options(&["cipher=", "hash=", "iterations=#"]),
-    refused(
-        CTL_OR_DIAGNOSTICS,
-        "list_ciphers",
-        "",
-        "Lists ciphers of encode",
-        encode::ciphers,
-    ),
-    refused(
-        CTL_OR_DIAGNOSTICS,
-        "list_hashes",
-        "",
-        "Lists hashes of encode",
-        encode::hashes,
-    ),
     refused(CTL, "force_boot", "", "Starts a node of a cluster alone", cluster),
     refused(
         CTL,
