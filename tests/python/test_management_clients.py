@@ -156,7 +156,7 @@ def test_consumers_are_listed_with_their_queue_and_channel(api, named, name, que
     wanted = {"queue": {"name": queue, "vhost": "/"}, "ack_required": True, "exclusive": False, "prefetch_count": 7, "active": True, "activity_status": "up", "arguments": {"x-priority": 3}}
     assert {key: row[key] for key in wanted} == wanted
     connection = row_of(api, name)
-    assert row["channel_details"] == {"connection_name": connection["name"], "name": f"{connection['name']} (1)", "node": connection["node"], "number": 1, "peer_host": connection["peer_host"], "peer_port": connection["peer_port"], "user": "guest"}
+    assert row["channel_details"] == {"connection_name": connection["name"], "name": f"{connection['name']} (1)", "node": connection["node"], "number": 1, "peer_host": connection["peer_host"], "peer_port": connection["peer_port"], "user": "guest", "user_provided_name": name}
     assert mine(api.get("/consumers/%2F").json) == [row]
     assert until(lambda: mine(api.get(f"/queues/%2F/{queue}").json["consumer_details"])) == [row]
     channel.basic_cancel(f"{name}.c")
