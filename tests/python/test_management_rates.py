@@ -113,7 +113,8 @@ def test_samples_come_when_they_are_asked_for(api, channel, queue):
     for _ in range(20):
         channel.basic_publish("", queue, b"hello")
     path = f"/queues/%2F/{queue}?lengths_age=60&lengths_incr=5&msg_rates_age=60&msg_rates_incr=10"
-    row = until(lambda: api.get(path).json, lambda row: row["messages_details"].get("samples", [{}])[0].get("sample") == 20)
+    # Until its first sample a queue counts as one at rest, which has been what it is.
+    row = until(lambda: api.get(path).json, lambda row: {sample["sample"] for sample in row["messages_details"].get("samples", [])} == {0, 20})
     lengths, publishes = row["messages_ready_details"], row["message_stats"]["publish_details"]
     assert set(lengths) == set(publishes) == {"rate", "avg_rate", "avg", "samples"}
     assert len(lengths["samples"]) == 13 and len(publishes["samples"]) == 7
