@@ -27,7 +27,7 @@ def test_messages_without_consumers_wait_for_some(api, channel, queue):
     channel.basic_publish("", queue, b"hello")
     found = until(lambda: why(api, queue), lambda found: found["figures"]["messages_ready"] == 1)
     assert found["held_by"] == "no_consumers"
-    assert found["holds"][0]["who"] == "deliveries" and "nobody consumes" in found["holds"][0]["because"]
+    assert found["holds"][0]["who"] == "deliveries" and "there are no consumers" in found["holds"][0]["because"]
 
 
 def test_a_full_prefetch_waits_for_acknowledgements(api, connection, channel, queue):
