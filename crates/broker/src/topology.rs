@@ -9,6 +9,7 @@ mod policies;
 mod queue_settings;
 
 use crate::alarms::AlarmReason;
+use crate::broker::Broker;
 use crate::caches::{self, CacheJournal, journal_of};
 use crate::ends::Ends;
 use crate::host::Host;
@@ -29,7 +30,7 @@ use queue::fifo::{Classic, Request as QueueRequest};
 use queue::seen::Seen;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{
-    Arc, Mutex, PoisonError, RwLock,
+    Arc, Mutex, MutexGuard, PoisonError, RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 use storage::JournalId;
@@ -192,15 +193,7 @@ impl Topology {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             effect => gone.extend(self.carry_out(effect, journal)),
         });
-        let (durable, watch) = host.journal.end();
-        let old = self.publish(host.machine.view());
-        drop(host);
-        drop(old);
-        if let (Some(broker), Some(watch)) = (broker, watch) {
-            let happenings = watch.into_happenings();
-            happenings.into_iter().for_each(|it| broker.happened(|| it));
-        }
-        gone.into_iter().for_each(|queue| self.drop_queue(&queue));
+        let durable = self.conclude(host, broker.as_deref(), gone);
         let took = self.node.micros().saturating_sub(began);
         self.node.work.changes(change).record(took);
         if durable.is_some() && self.node.log.failed() {
@@ -247,7 +240,19 @@ impl Topology {
                 effect => gone.extend(self.carry_out(effect, journal)),
             });
         }
-        let (_, watch) = host.journal.end();
+        self.conclude(host, broker.as_deref(), gone);
+        refused
+    }
+
+    /// Ends a turn: publishes the view and frees the catalog, then tells what happened and ends the queues that are gone. Returns what
+    /// the reply waits for.
+    fn conclude(
+        &self,
+        mut host: MutexGuard<'_, Host<Catalog<u64>, CatalogJournal>>,
+        broker: Option<&Broker>,
+        gone: Vec<Arc<Queue>>,
+    ) -> Option<Ticket> {
+        let (durable, watch) = host.journal.end();
         let old = self.publish(host.machine.view());
         drop(host);
         drop(old);
@@ -256,7 +261,7 @@ impl Topology {
             happenings.into_iter().for_each(|it| broker.happened(|| it));
         }
         gone.into_iter().for_each(|queue| self.drop_queue(&queue));
-        refused
+        durable
     }
 
     /// Does what the catalog ordered. Returns a queue that ends.
