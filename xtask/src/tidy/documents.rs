@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Paths written as code are checked if they start with one of these.
-const FOLDERS: [&str; 8] = [
-    "crates/", "docs/", "xtask/", "tests/", "fuzz/", "sim/", "ui/", ".ci/",
+const FOLDERS: [&str; 9] = [
+    "crates/", "tools/", "docs/", "xtask/", "tests/", "fuzz/", "sim/", "ui/", ".ci/",
 ];
 
 pub fn check(sources: &[Source], rooms: &[String]) -> Findings {

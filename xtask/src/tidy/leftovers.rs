@@ -11,6 +11,8 @@ const UNFINISHED: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "
 const NAP: &str = concat!("sleep", "(");
 /// In the product, a sleeping thread serves nobody. A timer of the runtime is no nap.
 const THREAD_NAP: &str = concat!("thread::sle", "ep(");
+/// Where our crates are.
+const CRATES: [&str; 2] = ["crates/", "tools/"];
 /// Folders of the machine that somebody worked on.
 const MACHINE: [&str; 3] = [
     concat!("/wo", "rk/"),
@@ -46,7 +48,7 @@ fn found(source: &Source, line: &str) -> Vec<String> {
             all.push(format!("unfinished code ({unfinished})"));
         }
     }
-    let in_crates = source.is_rust() && source.path.starts_with("crates/");
+    let in_crates = source.is_rust() && CRATES.iter().any(|folder| source.path.starts_with(folder));
     let nap = if source.path.contains("/tests/") {
         NAP
     } else {
@@ -90,6 +92,7 @@ mod tests {
             ("crates/x/src/a.rs", UNFINISHED[0]),
             ("crates/x/tests/a.rs", &format!("time::{NAP}x)")),
             ("crates/x/src/a.rs", &format!("thread::{NAP}x)")),
+            ("tools/x/src/a.rs", &format!("thread::{NAP}x)")),
             ("Makefile", &format!("cd {}main", MACHINE[0])),
         ] {
             assert_eq!(errors(path, text).len(), 1, "{path}: {text}");
