@@ -151,7 +151,7 @@ impl<'a> Administrator<'a> {
     pub fn create_vhost(&self, name: &str) -> Result<(), Refusal> {
         let is_new = self.broker.view().vhost(name).is_none();
         let vhost: Name = name.into();
-        self.change(|reply| Request::CreateVhost { name: vhost, reply })?;
+        self.change(Request::CreateVhost { name: vhost })?;
         match is_new {
             true => self.broker.options().vhost_defaults.apply(self, name),
             false => Ok(()),
@@ -164,7 +164,7 @@ impl<'a> Administrator<'a> {
     /// The log failed.
     pub fn delete_vhost(&self, vhost: &str) -> Result<(), Refusal> {
         let name: Name = vhost.into();
-        self.change(|reply| Request::DeleteVhost { name, reply })?;
+        self.change(Request::DeleteVhost { name })?;
         if !self.is_real() {
             return Ok(());
         }
@@ -192,12 +192,7 @@ impl<'a> Administrator<'a> {
             Self::warn_of_weakness(name);
         }
         let name: Name = name.into();
-        self.change(|reply| Request::PutUser {
-            name,
-            password,
-            tags,
-            reply,
-        })
+        self.change(Request::PutUser { name, password, tags })
     }
 
     /// Deletes a user and its permissions and closes its connections; done if there is none.
@@ -206,7 +201,7 @@ impl<'a> Administrator<'a> {
     /// The log failed.
     pub fn delete_user(&self, user: &str) -> Result<(), Refusal> {
         let name: Name = user.into();
-        self.change(|reply| Request::DeleteUser { name, reply })?;
+        self.change(Request::DeleteUser { name })?;
         if !self.is_real() {
             return Ok(());
         }
@@ -228,13 +223,12 @@ impl<'a> Administrator<'a> {
             write,
             read,
         } = permissions;
-        self.change(|reply| Request::SetPermissions {
+        self.change(Request::SetPermissions {
             user,
             vhost,
             configure,
             write,
             read,
-            reply,
         })
     }
 
@@ -244,7 +238,7 @@ impl<'a> Administrator<'a> {
     /// The log failed.
     pub fn clear_permissions(&self, user: &str, vhost: &str) -> Result<(), Refusal> {
         let (user, vhost): (Name, Name) = (user.into(), vhost.into());
-        self.change(|reply| Request::ClearPermissions { user, vhost, reply })
+        self.change(Request::ClearPermissions { user, vhost })
     }
 
     /// Declares an exchange without asking for permissions. Durable after [`Broker::make_durable`].
@@ -253,11 +247,7 @@ impl<'a> Administrator<'a> {
     /// See RabbitMQ's `exchange.declare`.
     pub fn install_exchange(&self, vhost: &str, declare: DeclareExchange) -> Result<(), Refusal> {
         let vhost = vhost.into();
-        let request = |reply| Request::DeclareExchange {
-            vhost,
-            declare,
-            reply,
-        };
+        let request = Request::DeclareExchange { vhost, declare };
         self.decide(request)
     }
 
@@ -272,12 +262,11 @@ impl<'a> Administrator<'a> {
             exclusive: false,
             ..declare
         };
-        let request = |reply| Request::DeclareQueue {
+        let request = Request::DeclareQueue {
             vhost,
             declare,
             connection: NOBODY,
             unique: [0; 16],
-            reply,
         };
         self.decide(request)
     }
@@ -302,11 +291,7 @@ impl<'a> Administrator<'a> {
             arguments,
             connection: NOBODY,
         };
-        let request = |reply| Request::Bind {
-            vhost,
-            binding,
-            reply,
-        };
+        let request = Request::Bind { vhost, binding };
         self.decide(request)
     }
 
@@ -317,18 +302,18 @@ impl<'a> Administrator<'a> {
         );
     }
 
-    fn decide(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
+    fn decide(&self, request: Request) -> Result<(), Refusal> {
         match self.draft {
             None => self.broker.topology().decide_by(&self.name, request)?.value,
             Some(draft) => {
                 let mut draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
-                draft.try_out(request(0))?
+                draft.try_out(request)?
             }
         };
         Ok(())
     }
 
-    pub(crate) fn change(&self, request: impl FnOnce(u64) -> Request<u64>) -> Result<(), Refusal> {
+    pub(crate) fn change(&self, request: Request) -> Result<(), Refusal> {
         self.decide(request)?;
         match self.in_bulk {
             true => Ok(()),

@@ -80,12 +80,8 @@ impl Session {
             self.check(Verb::Write, ObjectKind::Exchange, alternate)
         };
         let vhost = self.vhost().into();
-        self.decide_if(channel, permit, |reply| Request::DeclareExchange {
-            vhost,
-            declare,
-            reply,
-        })
-        .map(|done| done.map(|_| ()))
+        self.decide_if(channel, permit, Request::DeclareExchange { vhost, declare })
+            .map(|done| done.map(|_| ()))
     }
 
     /// Deletes an exchange; done if there is none.
@@ -100,13 +96,13 @@ impl Session {
     ) -> Result<Done<()>, Refusal> {
         let permit = || self.check(Verb::Configure, ObjectKind::Exchange, name);
         let (vhost, name) = (self.vhost().into(), name.to_string());
-        self.decide_if(channel, permit, |reply| Request::DeleteExchange {
+        let request = Request::DeleteExchange {
             vhost,
             name,
             if_unused,
-            reply,
-        })
-        .map(|done| done.map(|_| ()))
+        };
+        self.decide_if(channel, permit, request)
+            .map(|done| done.map(|_| ()))
     }
 
     /// Binds a queue to an exchange; done if it is bound so.
@@ -166,13 +162,13 @@ impl Session {
             self.check_dead_letters(&named, dead_letter.as_deref().filter(|_| !passive))
         };
         let (vhost, connection) = (self.vhost().into(), self.id());
-        let done = self.decide_if(channel, permit, |reply| Request::DeclareQueue {
+        let request = Request::DeclareQueue {
             vhost,
             declare,
             connection,
             unique,
-            reply,
-        });
+        };
+        let done = self.decide_if(channel, permit, request);
         let done = done.inspect_err(|_| self.keep_name(unique))?;
         Churn::more(&self.broker().sight().churn().queues_declared);
         let Answer::Queue(queue) = &done.value else {
@@ -240,7 +236,7 @@ impl Session {
         if has_many_bindings(&view, known) {
             return Ok(self.delete_in_parts(channel, id, ready));
         }
-        let done = self.decide(channel, |reply| Request::DeleteQueue { id, reply })?;
+        let done = self.decide(channel, Request::DeleteQueue { id })?;
         Ok(QueueDeleted {
             ready,
             durable: done.durable,
@@ -280,7 +276,7 @@ impl Session {
     /// The connection is gone: so are the queues that it owned.
     pub(crate) fn delete_exclusive_queues(&self) {
         let connection = self.id();
-        let closing = |reply| Request::CloseConnection { connection, reply };
+        let closing = Request::CloseConnection { connection };
         if let Err(refusal) = self.broker().topology().decide(None, closing) {
             tracing::error!(
                 area = "catalog",
@@ -312,26 +308,15 @@ impl Session {
             arguments: binding.arguments,
             connection: self.id(),
         };
-        let done = self.decide(channel, |reply| match bind {
-            true => Request::Bind {
-                vhost,
-                binding,
-                reply,
-            },
-            false => Request::Unbind {
-                vhost,
-                binding,
-                reply,
-            },
-        });
+        let request = match bind {
+            true => Request::Bind { vhost, binding },
+            false => Request::Unbind { vhost, binding },
+        };
+        let done = self.decide(channel, request);
         done.map(|done| done.map(|_| ()))
     }
 
-    fn decide(
-        &self,
-        channel: ChannelId,
-        request: impl FnOnce(u64) -> Request<u64>,
-    ) -> Result<Done<Answer>, Refusal> {
+    fn decide(&self, channel: ChannelId, request: Request) -> Result<Done<Answer>, Refusal> {
         self.decide_if(channel, || Ok(()), request)
     }
 
@@ -339,7 +324,7 @@ impl Session {
         &self,
         channel: ChannelId,
         permit: impl FnOnce() -> Result<(), Refusal>,
-        request: impl FnOnce(u64) -> Request<u64>,
+        request: Request,
     ) -> Result<Done<Answer>, Refusal> {
         let asker = Some(self.asker(channel));
         self.broker().topology().decide_if(asker, permit, request)
@@ -373,10 +358,7 @@ impl Session {
 impl Broker {
     /// An auto-delete queue lost its last consumer.
     pub(crate) fn delete_unused_queue(&self, id: QueueId) {
-        if let Err(refusal) = self
-            .topology()
-            .decide(None, |reply| Request::DeleteQueue { id, reply })
-        {
+        if let Err(refusal) = self.topology().decide(None, Request::DeleteQueue { id }) {
             tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
         }
     }

@@ -11,9 +11,9 @@ const ROUNDS: usize = 16;
 
 /// Changes that are only tried so far, and what would exist with them.
 pub struct Draft {
-    catalog: Catalog<u64>,
-    outcome: Outcome<Record, Effect<u64>>,
-    requests: Vec<Request<u64>>,
+    catalog: Catalog<()>,
+    outcome: Outcome<Record, Effect<()>>,
+    requests: Vec<Request>,
     /// The generation of what it is a copy of.
     begun: u64,
     now: Timestamp,
@@ -63,9 +63,10 @@ impl Draft {
     }
 
     /// Tries a request. One that changes nothing is not kept.
-    pub(crate) fn try_out(&mut self, request: Request<u64>) -> Result<Answer, Refusal> {
+    pub(crate) fn try_out(&mut self, request: Request) -> Result<Answer, Refusal> {
         let kept = request.clone();
-        self.catalog.handle(self.now, request, &mut self.outcome);
+        self.catalog
+            .handle(self.now, request.asked_by(()), &mut self.outcome);
         let Outcome {
             records,
             effects,

@@ -17,12 +17,11 @@ impl Administrator<'_> {
         policy: PutPolicy,
     ) -> Result<(), Refusal> {
         let (at, name): (Name, Name) = (vhost.into(), name.into());
-        self.change(|reply| Request::PutPolicy {
+        self.change(Request::PutPolicy {
             vhost: at,
             kind,
             name,
             policy,
-            reply,
         })?;
         if self.is_real() {
             self.broker().topology().follow_policies(vhost);
@@ -36,11 +35,10 @@ impl Administrator<'_> {
     /// There is no such virtual host, or the log failed.
     pub fn delete_policy(&self, vhost: &str, kind: PolicyKind, name: &str) -> Result<(), Refusal> {
         let (at, name): (Name, Name) = (vhost.into(), name.into());
-        self.change(|reply| Request::DeletePolicy {
+        self.change(Request::DeletePolicy {
             vhost: at,
             kind,
             name,
-            reply,
         })?;
         self.broker().topology().follow_policies(vhost);
         Ok(())
@@ -86,12 +84,11 @@ mod tests {
             let (vhost, name, kind) = (Name::from("/"), Name::from(name), PolicyKind::User);
             broker
                 .administrator("guest")
-                .change(|reply| Request::PutPolicy {
+                .change(Request::PutPolicy {
                     vhost,
                     kind,
                     name,
                     policy,
-                    reply,
                 })
                 .unwrap();
             topology.follow_policies("/")

@@ -78,7 +78,7 @@ impl Administrator<'_> {
     /// There is no such user, virtual host or limit, or the log failed.
     pub fn set_limits(&self, of: QuotaOf, limits: Vec<(String, Option<i64>)>) -> Result<(), Refusal> {
         let whose = of.clone();
-        self.change(|reply| Request::SetLimits { of, limits, reply })?;
+        self.change(Request::SetLimits { of, limits })?;
         if self.is_real() {
             self.follow_limits(&whose);
         }
@@ -105,7 +105,7 @@ impl Administrator<'_> {
     /// The name is impossible, or the log failed.
     pub fn set_global(&self, name: &str, value: Option<Value>) -> Result<(), Refusal> {
         let name: Name = name.into();
-        self.change(|reply| Request::SetGlobal { name, value, reply })
+        self.change(Request::SetGlobal { name, value })
     }
 
     /// Says what a virtual host is for, and whether it may be deleted.
@@ -114,11 +114,7 @@ impl Administrator<'_> {
     /// There is none of this name, or the log failed.
     pub fn describe_vhost(&self, vhost: &str, metadata: Metadata) -> Result<(), Refusal> {
         let vhost: Name = vhost.into();
-        self.change(|reply| Request::DescribeVhost {
-            vhost,
-            metadata,
-            reply,
-        })
+        self.change(Request::DescribeVhost { vhost, metadata })
     }
 
     /// Lets a user publish and bind only routing keys that match, on one topic exchange.
@@ -135,13 +131,12 @@ impl Administrator<'_> {
     ) -> Result<(), Refusal> {
         let (user, vhost, exchange): (Name, Name, Name) = (user.into(), vhost.into(), exchange.into());
         let (write, read) = (write.to_owned(), read.to_owned());
-        self.change(|reply| Request::SetTopicPermission {
+        self.change(Request::SetTopicPermission {
             user,
             vhost,
             exchange,
             write,
             read,
-            reply,
         })
     }
 
@@ -157,11 +152,10 @@ impl Administrator<'_> {
     ) -> Result<(), Refusal> {
         let (user, vhost): (Name, Name) = (user.into(), vhost.into());
         let exchange = exchange.map(Name::from);
-        self.change(|reply| Request::ClearTopicPermissions {
+        self.change(Request::ClearTopicPermissions {
             user,
             vhost,
             exchange,
-            reply,
         })
     }
 }

@@ -134,11 +134,7 @@ impl Topology {
     ///
     /// # Errors
     /// What the catalog refused.
-    pub fn decide(
-        &self,
-        asker: Option<Asker>,
-        request: impl FnOnce(u64) -> Request<u64>,
-    ) -> Result<Done<Answer>, Refusal> {
+    pub fn decide(&self, asker: Option<Asker>, request: Request) -> Result<Done<Answer>, Refusal> {
         self.decide_if(asker, || Ok(()), request)
     }
 
@@ -146,11 +142,7 @@ impl Topology {
     ///
     /// # Errors
     /// What the catalog refused.
-    pub fn decide_by(
-        &self,
-        actor: &Arc<str>,
-        request: impl FnOnce(u64) -> Request<u64>,
-    ) -> Result<Done<Answer>, Refusal> {
+    pub fn decide_by(&self, actor: &Arc<str>, request: Request) -> Result<Done<Answer>, Refusal> {
         self.turn(None, Some(actor.clone()), || Ok(()), request)
     }
 
@@ -162,7 +154,7 @@ impl Topology {
         &self,
         asker: Option<Asker>,
         permit: impl FnOnce() -> Result<(), Refusal>,
-        request: impl FnOnce(u64) -> Request<u64>,
+        request: Request,
     ) -> Result<Done<Answer>, Refusal> {
         let actor = asker.as_ref().map(|asker| asker.user.clone());
         self.turn(asker, actor, permit, request)
@@ -175,11 +167,10 @@ impl Topology {
         asker: Option<Asker>,
         actor: Option<Arc<str>>,
         permit: impl FnOnce() -> Result<(), Refusal>,
-        request: impl FnOnce(u64) -> Request<u64>,
+        request: Request,
     ) -> Result<Done<Answer>, Refusal> {
         let began = self.node.micros();
         let question = self.node.number();
-        let request = request(question);
         let change = kind_of(&request);
         request.check()?;
         permit()?;
@@ -188,7 +179,7 @@ impl Topology {
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
         host.journal.begin(asker, watch);
-        host.handle(self.node.now(), request);
+        host.handle(self.node.now(), request.asked_by(question));
         host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             effect => gone.extend(self.carry_out(effect, journal)),
@@ -215,12 +206,7 @@ impl Topology {
     ///
     /// # Errors
     /// One is refused although the copy took it, which is a defect; those before it are in force.
-    pub fn enact(
-        &self,
-        actor: &Arc<str>,
-        generation: u64,
-        requests: Vec<Request<u64>>,
-    ) -> Result<bool, Refusal> {
+    pub fn enact(&self, actor: &Arc<str>, generation: u64, requests: Vec<Request>) -> Result<bool, Refusal> {
         let broker = self.node.broker().upgrade().filter(|broker| broker.is_watched());
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if host.machine.view().generation() != generation {
@@ -233,7 +219,7 @@ impl Topology {
         let (mut refused, mut gone, mut left) = (Ok(true), Vec::new(), requests.into_iter().peekable());
         while left.peek().is_some() && refused.is_ok() {
             for request in left.by_ref().take(BATCH) {
-                host.handle(self.node.now(), request);
+                host.handle(self.node.now(), request.asked_by(0));
             }
             host.commit(|effect, journal| match effect {
                 Effect::Reply(_, Err(refusal)) => refused = Err(refusal),
@@ -306,7 +292,7 @@ impl Topology {
 
     fn write_snapshot(&self) -> Result<(), String> {
         let text = |refusal: Refusal| refusal.to_string();
-        let started = self.decide(None, |reply| Request::StartSnapshot { reply });
+        let started = self.decide(None, Request::StartSnapshot);
         let Answer::Snapshot(view) = started.map_err(text)?.value else {
             return Err("the catalog has nothing to write down".into());
         };
@@ -316,12 +302,12 @@ impl Topology {
             if facts.is_empty() {
                 break;
             }
-            self.decide(None, |reply| Request::ContinueSnapshot { facts, reply })
+            self.decide(None, Request::ContinueSnapshot { facts })
                 .map_err(text)?;
             // No faster than the disk: what others append must not wait behind all of it.
             self.node.log.sync().map_err(|error| error.to_string())?;
         }
-        self.decide(None, |reply| Request::FinishSnapshot { reply })
+        self.decide(None, Request::FinishSnapshot)
             .map(|_| ())
             .map_err(text)
     }
@@ -330,10 +316,10 @@ impl Topology {
     /// what is left to do. If the node ends in between, the next start does the rest.
     pub fn delete_a_part(&self, deletion: Deletion) -> Option<Deletion> {
         let (id, at_most) = (deletion.queue, BINDINGS_PART);
-        let cleared = self.decide(None, |reply| Request::ClearBindings { id, at_most, reply });
+        let cleared = self.decide(None, Request::ClearBindings { id, at_most });
         let outcome = match cleared {
             Ok(done) if done.value == Answer::Cleared(at_most) => return Some(deletion),
-            Ok(_) => self.decide(None, |reply| Request::DeleteQueue { id, reply }),
+            Ok(_) => self.decide(None, Request::DeleteQueue { id }),
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = outcome {
@@ -360,7 +346,7 @@ impl Topology {
     /// queue that lacks some of its bindings.
     pub fn finish_deletions(&self) {
         for id in self.view().doomed_queues() {
-            match self.decide(None, |reply| Request::DeleteQueue { id, reply }) {
+            match self.decide(None, Request::DeleteQueue { id }) {
                 Ok(_) => tracing::info!(
                     area = "catalog",
                     "queue {id} is deleted: its deletion had begun when the node ended"
@@ -380,24 +366,21 @@ impl Topology {
         let name: Name = options.default_user.as_str().into();
         let vhost: Name = options.default_vhost.as_str().into();
         let (user, of) = (name.clone(), vhost.clone());
-        self.decide(None, |reply| Request::CreateVhost { name: vhost, reply })?;
+        self.decide(None, Request::CreateVhost { name: vhost })?;
         let password = Some(password);
         let tags = options.default_tags.clone();
-        self.decide(None, |reply| Request::PutUser {
-            name,
-            password,
-            tags,
-            reply,
-        })?;
+        self.decide(None, Request::PutUser { name, password, tags })?;
         let [configure, write, read] = options.default_permissions.clone();
-        self.decide(None, |reply| Request::SetPermissions {
-            user,
-            vhost: of,
-            configure,
-            write,
-            read,
-            reply,
-        })?;
+        self.decide(
+            None,
+            Request::SetPermissions {
+                user,
+                vhost: of,
+                configure,
+                write,
+                read,
+            },
+        )?;
         Ok(())
     }
 
@@ -471,7 +454,7 @@ impl Topology {
 }
 
 /// What operators are told how long it takes.
-fn kind_of(request: &Request<u64>) -> Change {
+fn kind_of(request: &Request) -> Change {
     match request {
         Request::DeclareExchange { .. } | Request::DeclareQueue { .. } => Change::Declare,
         Request::DeleteExchange { .. } | Request::DeleteQueue { .. } => Change::Delete,

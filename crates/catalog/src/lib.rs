@@ -56,7 +56,7 @@ pub use queue::{Overflow, Queue, QueueSettings, delayed_exchange, is_hidden, ser
 pub use quota::{Quota, QuotaOf};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
-pub use request::{DeclareExchange, DeclareQueue, PutPolicy, Request, WantedBinding, strip};
+pub use request::{Asked, DeclareExchange, DeclareQueue, PutPolicy, Request, WantedBinding, strip};
 pub use routing::{Envelope, Looked, Witness};
 pub use topic_permission::TopicPermission;
 pub use user::{AuthRefusal, Permission, User};

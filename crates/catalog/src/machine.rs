@@ -12,7 +12,9 @@ mod snapshot;
 mod users;
 mod vhosts;
 
-use crate::{Answer, Destination, Effect, Name, Record, Refusal, Request, TopicPermission, Vhost, View};
+use crate::{
+    Answer, Asked, Destination, Effect, Name, Record, Refusal, Request, TopicPermission, Vhost, View,
+};
 use model::{ConnectionId, Index, Machine, Outcome, QueueId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -123,16 +125,14 @@ impl<R> Catalog<R> {
 }
 
 impl<R> Machine for Catalog<R> {
-    type Request = Request<R>;
+    type Request = Asked<R>;
     type Record = Record;
     type Effect = Effect<R>;
 
-    fn handle(&mut self, _now: Timestamp, request: Request<R>, turn: &mut Turn<R>) {
+    fn handle(&mut self, _now: Timestamp, asked: Asked<R>, turn: &mut Turn<R>) {
         let before = turn.records.len();
-        let (reply, answer) = match request.check() {
-            Ok(()) => self.decide(request, turn),
-            Err(refusal) => (request.into_reply(), Err(refusal)),
-        };
+        let Asked { reply, request } = asked;
+        let answer = request.check().and_then(|()| self.decide(request, turn));
         let reply = Effect::Reply(reply, answer);
         if turn.records[before..].iter().any(Record::is_durable) {
             turn.promises.push(reply);
@@ -158,140 +158,67 @@ impl<R> Machine for Catalog<R> {
 }
 
 impl<R> Catalog<R> {
-    /// Decides one request; the answer goes with `R`.
-    fn decide(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
+    fn decide(&mut self, request: Request, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
         match request {
-            Request::CreateVhost { name, reply } => (reply, self.create_vhost(name, turn)),
-            Request::DeleteVhost { name, reply } => (reply, self.delete_vhost(name, turn)),
-            Request::PutUser {
-                name,
-                password,
-                tags,
-                reply,
-            } => (reply, self.fact(Record::UserPut { name, password, tags }, turn)),
-            Request::DeleteUser { name, reply } => (reply, self.delete_user(name, turn)),
+            Request::CreateVhost { name } => self.create_vhost(name, turn),
+            Request::DeleteVhost { name } => self.delete_vhost(name, turn),
+            Request::DescribeVhost { vhost, metadata } => self.describe_vhost(vhost, metadata, turn),
+            Request::PutUser { name, password, tags } => {
+                self.fact(Record::UserPut { name, password, tags }, turn)
+            }
+            Request::DeleteUser { name } => self.delete_user(name, turn),
             Request::SetPermissions {
                 user,
                 vhost,
                 configure,
                 write,
                 read,
-                reply,
-            } => (
-                reply,
-                self.set_permissions(user, vhost, [&configure, &write, &read], turn),
-            ),
-            Request::ClearPermissions { user, vhost, reply } => {
-                (reply, self.clear_permissions(user, vhost, turn))
-            }
-            Request::PutPolicy {
-                vhost,
-                kind,
-                name,
-                policy,
-                reply,
-            } => (reply, self.put_policy(vhost, kind, name, policy, turn)),
-            Request::DeletePolicy {
-                vhost,
-                kind,
-                name,
-                reply,
-            } => (reply, self.delete_policy(vhost, kind, name, turn)),
-            other => self.decide_rules(other, turn),
-        }
-    }
-
-    /// Decides about limits, topic permissions, and what is said of virtual hosts and of the whole.
-    fn decide_rules(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
-        match request {
-            Request::SetLimits { of, limits, reply } => (reply, self.set_limits(of, &limits, turn)),
-            Request::SetGlobal { name, value, reply } => (reply, self.set_global(name, value, turn)),
-            Request::DescribeVhost {
-                vhost,
-                metadata,
-                reply,
-            } => (reply, self.describe_vhost(vhost, metadata, turn)),
+            } => self.set_permissions(user, vhost, [&configure, &write, &read], turn),
+            Request::ClearPermissions { user, vhost } => self.clear_permissions(user, vhost, turn),
             Request::SetTopicPermission {
                 user,
                 vhost,
                 exchange,
                 write,
                 read,
-                reply,
             } => {
                 let wanted = TopicPermission::new(user, vhost, exchange, write, read);
-                (reply, wanted.and_then(|it| self.set_topic_permission(it, turn)))
+                wanted.and_then(|it| self.set_topic_permission(it, turn))
             }
             Request::ClearTopicPermissions {
                 user,
                 vhost,
                 exchange,
-                reply,
-            } => (reply, self.clear_topic_permissions(user, vhost, exchange, turn)),
-            other => self.decide_upkeep(other, turn),
-        }
-    }
-
-    /// Decides about what ends, and about snapshots.
-    fn decide_upkeep(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
-        match request {
-            Request::DeleteQueue { id, reply } => (reply, self.delete_queue(id, turn)),
-            Request::CloseConnection { connection, reply } => {
-                (reply, self.close_connection(connection, turn))
-            }
-            Request::ClearBindings { id, at_most, reply } => (reply, self.clear_bindings(id, at_most, turn)),
-            Request::StartSnapshot { reply } => (reply, self.start_snapshot(turn)),
-            Request::ContinueSnapshot { facts, reply } => (reply, Self::continue_snapshot(facts, turn)),
-            Request::FinishSnapshot { reply } => (reply, Self::finish_snapshot(turn)),
-            other => self.decide_objects(other, turn),
-        }
-    }
-
-    /// Decides about exchanges and queues.
-    fn decide_objects(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
-        match request {
-            Request::DeclareExchange {
+            } => self.clear_topic_permissions(user, vhost, exchange, turn),
+            Request::PutPolicy {
                 vhost,
-                declare,
-                reply,
-            } => (reply, self.declare_exchange(&vhost, declare, turn)),
+                kind,
+                name,
+                policy,
+            } => self.put_policy(vhost, kind, name, policy, turn),
+            Request::DeletePolicy { vhost, kind, name } => self.delete_policy(vhost, kind, name, turn),
+            Request::SetLimits { of, limits } => self.set_limits(of, &limits, turn),
+            Request::SetGlobal { name, value } => self.set_global(name, value, turn),
+            Request::DeclareExchange { vhost, declare } => self.declare_exchange(&vhost, declare, turn),
             Request::DeleteExchange {
                 vhost,
                 name,
                 if_unused,
-                reply,
-            } => (reply, self.delete_exchange(&vhost, &name, if_unused, turn)),
+            } => self.delete_exchange(&vhost, &name, if_unused, turn),
             Request::DeclareQueue {
                 vhost,
                 declare,
                 connection,
                 unique,
-                reply,
-            } => (
-                reply,
-                self.declare_queue(&vhost, declare, connection, &unique, turn),
-            ),
-            other => self.decide_bindings(other, turn),
-        }
-    }
-
-    /// Decides about bindings, which is all that is left.
-    fn decide_bindings(&mut self, request: Request<R>, turn: &mut Turn<R>) -> (R, Result<Answer, Refusal>) {
-        match request {
-            Request::Bind {
-                vhost,
-                binding,
-                reply,
-            } => (reply, self.bind(&vhost, binding, turn)),
-            Request::Unbind {
-                vhost,
-                binding,
-                reply,
-            } => (reply, self.unbind(&vhost, binding, turn)),
-            other => {
-                let reason = "nobody decides this request".into();
-                (other.into_reply(), Err(Refusal::Internal { reason }))
-            }
+            } => self.declare_queue(&vhost, declare, connection, &unique, turn),
+            Request::DeleteQueue { id } => self.delete_queue(id, turn),
+            Request::ClearBindings { id, at_most } => self.clear_bindings(id, at_most, turn),
+            Request::Bind { vhost, binding } => self.bind(&vhost, binding, turn),
+            Request::Unbind { vhost, binding } => self.unbind(&vhost, binding, turn),
+            Request::CloseConnection { connection } => self.close_connection(connection, turn),
+            Request::StartSnapshot => self.start_snapshot(turn),
+            Request::ContinueSnapshot { facts } => Self::continue_snapshot(facts, turn),
+            Request::FinishSnapshot => Self::finish_snapshot(turn),
         }
     }
 

@@ -60,24 +60,32 @@ pub struct WantedBinding {
     pub connection: ConnectionId,
 }
 
-/// A request. `R` is the host's handle for the answer, which comes back in [`crate::Effect::Reply`].
+/// A request and whom to answer. `R` is the host's handle for the answer, which comes back in [`crate::Effect::Reply`].
+#[derive(Clone, Debug)]
+pub struct Asked<R> {
+    /// Who gets the answer.
+    pub reply: R,
+    /// What is wanted.
+    pub request: Request,
+}
+
+/// A request.
 ///
 /// Permissions are not checked here: whoever asks has asked [`Request::check`] and then [`crate::View::may`] before.
 #[derive(Clone, Debug)]
-pub enum Request<R> {
+pub enum Request {
     /// Create a virtual host with its predeclared exchanges. Done if it exists.
-    CreateVhost { name: Name, reply: R },
+    CreateVhost { name: Name },
     /// Delete a virtual host and everything in it, permissions included. Done if there is none.
-    DeleteVhost { name: Name, reply: R },
+    DeleteVhost { name: Name },
     /// Create a user, or replace password and tags of one. Without a password nobody can log in by password.
     PutUser {
         name: Name,
         password: Option<PasswordHash>,
         tags: Vec<String>,
-        reply: R,
     },
     /// Delete a user and its permissions. Done if there is none.
-    DeleteUser { name: Name, reply: R },
+    DeleteUser { name: Name },
     /// Let a user into a virtual host; the three are regular expressions on object names.
     SetPermissions {
         user: Name,
@@ -85,22 +93,16 @@ pub enum Request<R> {
         configure: String,
         write: String,
         read: String,
-        reply: R,
     },
     /// Take a user's permissions in a virtual host away. Done if there are none.
-    ClearPermissions { user: Name, vhost: Name, reply: R },
+    ClearPermissions { user: Name, vhost: Name },
     /// `exchange.declare`.
-    DeclareExchange {
-        vhost: Name,
-        declare: DeclareExchange,
-        reply: R,
-    },
+    DeclareExchange { vhost: Name, declare: DeclareExchange },
     /// `exchange.delete`. Done if there is none.
     DeleteExchange {
         vhost: Name,
         name: String,
         if_unused: bool,
-        reply: R,
     },
     /// `queue.declare`. Answered with `Answer::Queue`.
     DeclareQueue {
@@ -110,56 +112,36 @@ pub enum Request<R> {
         connection: ConnectionId,
         /// Random bytes, of which a name is made if there is none.
         unique: [u8; 16],
-        reply: R,
     },
     /// Delete a queue, whose messages and consumers the host has dealt with (`if-unused`, `if-empty`). Done if there is none.
-    DeleteQueue { id: QueueId, reply: R },
+    DeleteQueue { id: QueueId },
     /// `queue.bind`, `exchange.bind`. Done if the binding exists.
-    Bind {
-        vhost: Name,
-        binding: WantedBinding,
-        reply: R,
-    },
+    Bind { vhost: Name, binding: WantedBinding },
     /// `queue.unbind`, `exchange.unbind`. Done if there is no such binding.
-    Unbind {
-        vhost: Name,
-        binding: WantedBinding,
-        reply: R,
-    },
+    Unbind { vhost: Name, binding: WantedBinding },
     /// Put a policy, in place of any of its kind and name.
     PutPolicy {
         vhost: Name,
         kind: PolicyKind,
         name: Name,
         policy: PutPolicy,
-        reply: R,
     },
     /// Delete a policy. Done if there is none.
     DeletePolicy {
         vhost: Name,
         kind: PolicyKind,
         name: Name,
-        reply: R,
     },
     /// Set limits of a user or a virtual host, or take them away: all of them or, if one makes no sense, none.
     SetLimits {
         of: QuotaOf,
         /// By RabbitMQ's names for them, such as `max-connections`.
         limits: Vec<(String, Option<i64>)>,
-        reply: R,
     },
     /// Set a global parameter, or take it away.
-    SetGlobal {
-        name: Name,
-        value: Option<Value>,
-        reply: R,
-    },
+    SetGlobal { name: Name, value: Option<Value> },
     /// Say what a virtual host is for.
-    DescribeVhost {
-        vhost: Name,
-        metadata: Metadata,
-        reply: R,
-    },
+    DescribeVhost { vhost: Name, metadata: Metadata },
     /// Let a user publish and bind only certain routing keys on a topic exchange.
     SetTopicPermission {
         user: Name,
@@ -167,30 +149,33 @@ pub enum Request<R> {
         exchange: Name,
         write: String,
         read: String,
-        reply: R,
     },
     /// Take topic permissions away: on one exchange, or on all of a virtual host. Done if there are none.
     ClearTopicPermissions {
         user: Name,
         vhost: Name,
         exchange: Option<Name>,
-        reply: R,
     },
     /// A connection is gone: its exclusive queues are deleted.
-    CloseConnection { connection: ConnectionId, reply: R },
+    CloseConnection { connection: ConnectionId },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
-    ClearBindings { id: QueueId, at_most: usize, reply: R },
+    ClearBindings { id: QueueId, at_most: usize },
     /// Begin to write everything durable down again, so that the journal can be cut before `Record::SnapshotStarted`.
     /// Answered with `Answer::Snapshot`. One at a time.
-    StartSnapshot { reply: R },
+    StartSnapshot,
     /// Go on with it: with the next of its view's facts ([`crate::View::facts`]). Other requests may come in between.
-    ContinueSnapshot { facts: Vec<Record>, reply: R },
+    ContinueSnapshot { facts: Vec<Record> },
     /// End it: all facts are written down.
-    FinishSnapshot { reply: R },
+    FinishSnapshot,
 }
 
-impl<R> Request<R> {
+impl Request {
+    /// This request, of somebody who is answered by `reply`.
+    pub fn asked_by<R>(self, reply: R) -> Asked<R> {
+        Asked { reply, request: self }
+    }
+
     /// What RabbitMQ refuses before it looks at permissions and at what exists. Handling checks this again.
     ///
     /// # Errors
@@ -233,36 +218,6 @@ impl<R> Request<R> {
                 Ok(())
             }
             _ => Ok(()),
-        }
-    }
-
-    /// The handle for the answer.
-    pub(crate) fn into_reply(self) -> R {
-        match self {
-            Self::CreateVhost { reply, .. }
-            | Self::DeleteVhost { reply, .. }
-            | Self::PutUser { reply, .. }
-            | Self::DeleteUser { reply, .. }
-            | Self::SetPermissions { reply, .. }
-            | Self::ClearPermissions { reply, .. }
-            | Self::DeclareExchange { reply, .. }
-            | Self::DeleteExchange { reply, .. }
-            | Self::DeclareQueue { reply, .. }
-            | Self::DeleteQueue { reply, .. }
-            | Self::Bind { reply, .. }
-            | Self::PutPolicy { reply, .. }
-            | Self::SetLimits { reply, .. }
-            | Self::SetGlobal { reply, .. }
-            | Self::DescribeVhost { reply, .. }
-            | Self::SetTopicPermission { reply, .. }
-            | Self::ClearTopicPermissions { reply, .. }
-            | Self::DeletePolicy { reply, .. }
-            | Self::Unbind { reply, .. }
-            | Self::CloseConnection { reply, .. }
-            | Self::ClearBindings { reply, .. }
-            | Self::StartSnapshot { reply }
-            | Self::ContinueSnapshot { reply, .. }
-            | Self::FinishSnapshot { reply } => reply,
         }
     }
 }

@@ -15,13 +15,13 @@ fn worked() -> Duration {
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-fn ask(catalog: &mut Catalog<()>, request: Request<()>) {
+fn ask(catalog: &mut Catalog<()>, request: Request) {
     let mut outcome = Outcome::default();
-    catalog.handle(Timestamp(0), request, &mut outcome);
+    catalog.handle(Timestamp(0), request.asked_by(()), &mut outcome);
     assert!(!outcome.records.is_empty());
 }
 
-fn bind(exchange: &str, queue: &str, key: String) -> Request<()> {
+fn bind(exchange: &str, queue: &str, key: String) -> Request {
     Request::Bind {
         vhost: "/".into(),
         binding: WantedBinding {
@@ -31,11 +31,10 @@ fn bind(exchange: &str, queue: &str, key: String) -> Request<()> {
             arguments: Table::new(),
             connection: ConnectionId(1),
         },
-        reply: (),
     }
 }
 
-fn declare(queue: &str) -> Request<()> {
+fn declare(queue: &str) -> Request {
     Request::DeclareQueue {
         vhost: "/".into(),
         declare: DeclareQueue {
@@ -45,20 +44,13 @@ fn declare(queue: &str) -> Request<()> {
         },
         connection: ConnectionId(1),
         unique: [0; 16],
-        reply: (),
     }
 }
 
 /// A catalog with queues `q0`, `q1`, … and `bindings` bindings of `exchange` spread over them.
 fn with_bindings(exchange: &str, queues: usize, bindings: usize) -> Catalog<()> {
     let mut catalog = Catalog::new();
-    ask(
-        &mut catalog,
-        Request::CreateVhost {
-            name: "/".into(),
-            reply: (),
-        },
-    );
+    ask(&mut catalog, Request::CreateVhost { name: "/".into() });
     (0..queues).for_each(|at| ask(&mut catalog, declare(&format!("q{at}"))));
     for at in 0..bindings {
         ask(
@@ -89,7 +81,7 @@ fn deleting_a_queue_costs_its_bindings_and_not_all_of_them() {
     let id = catalog.view().queue("/", "q3").unwrap().id;
     let view = catalog.view();
     let start = worked();
-    ask(&mut catalog, Request::DeleteQueue { id, reply: () });
+    ask(&mut catalog, Request::DeleteQueue { id });
     let spent = worked() - start;
     assert_eq!(catalog.view().bindings("/").count(), 18_000);
     assert_eq!(view.bindings("/").count(), 20_000);
@@ -118,7 +110,7 @@ fn a_million_bindings() {
         let route = (worked() - start) / rounds as u32;
         let id = view.queue("/", "q3").unwrap().id;
         let start = worked();
-        ask(&mut catalog, Request::DeleteQueue { id, reply: () });
+        ask(&mut catalog, Request::DeleteQueue { id });
         let delete = worked() - start;
         println!(
             "{exchange}: built at {build:?} each; bind with a view out {each:?}; route {route:?}; delete of 10,000 {delete:?}"

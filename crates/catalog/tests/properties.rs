@@ -101,7 +101,7 @@ fn user(name: bool) -> Name {
     if name { "ann" } else { "bob" }.into()
 }
 
-fn declare_exchange(name: &str, durable: bool, auto_delete: bool) -> Request<()> {
+fn declare_exchange(name: &str, durable: bool, auto_delete: bool) -> Request {
     let kind = match &name[..1] {
         "d" => "direct",
         "f" => "fanout",
@@ -117,11 +117,10 @@ fn declare_exchange(name: &str, durable: bool, auto_delete: bool) -> Request<()>
             auto_delete,
             ..DeclareExchange::default()
         },
-        reply: (),
     }
 }
 
-fn declare_queue(name: &str, durable: bool, exclusive: bool, connection: u64) -> Request<()> {
+fn declare_queue(name: &str, durable: bool, exclusive: bool, connection: u64) -> Request {
     Request::DeclareQueue {
         vhost: "/".into(),
         declare: DeclareQueue {
@@ -133,11 +132,10 @@ fn declare_queue(name: &str, durable: bool, exclusive: bool, connection: u64) ->
         },
         connection: ConnectionId(connection),
         unique: [0; 16],
-        reply: (),
     }
 }
 
-fn bind(from: usize, to: usize, key: usize, which: usize) -> Request<()> {
+fn bind(from: usize, to: usize, key: usize, which: usize) -> Request {
     let destination = match QUEUES.get(to) {
         Some(queue) => Destination::Queue((*queue).into()),
         None => Destination::Exchange(EXCHANGES[to - QUEUES.len()].into()),
@@ -151,27 +149,18 @@ fn bind(from: usize, to: usize, key: usize, which: usize) -> Request<()> {
             arguments: arguments(which),
             connection: ConnectionId(1),
         },
-        reply: (),
     }
 }
 
-fn unbind(bind: Request<()>) -> Request<()> {
+fn unbind(bind: Request) -> Request {
     match bind {
-        Request::Bind {
-            vhost,
-            binding,
-            reply,
-        } => Request::Unbind {
-            vhost,
-            binding,
-            reply,
-        },
+        Request::Bind { vhost, binding } => Request::Unbind { vhost, binding },
         other => other,
     }
 }
 
-fn request(step: &Step, view: &View) -> Option<Request<()>> {
-    let (vhost, reply) = (Name::from("/"), ());
+fn request(step: &Step, view: &View) -> Option<Request> {
+    let vhost = Name::from("/");
     Some(match *step {
         Step::DeclareExchange {
             name,
@@ -182,7 +171,6 @@ fn request(step: &Step, view: &View) -> Option<Request<()>> {
             vhost,
             name: EXCHANGES[name].into(),
             if_unused: false,
-            reply,
         },
         Step::DeclareQueue {
             name,
@@ -192,7 +180,6 @@ fn request(step: &Step, view: &View) -> Option<Request<()>> {
         } => declare_queue(QUEUES[name], durable, exclusive, connection),
         Step::DeleteQueue { name } => Request::DeleteQueue {
             id: view.queue("/", QUEUES[name])?.id,
-            reply,
         },
         Step::Bind {
             from,
@@ -208,7 +195,6 @@ fn request(step: &Step, view: &View) -> Option<Request<()>> {
         } => unbind(bind(from, to, key, arguments)),
         Step::CloseConnection { connection } => Request::CloseConnection {
             connection: ConnectionId(connection),
-            reply,
         },
         Step::PutUser { name, password } => {
             let password = password.then(|| PasswordHash::new([9; 4], b"secret"));
@@ -216,7 +202,6 @@ fn request(step: &Step, view: &View) -> Option<Request<()>> {
                 name: user(name),
                 password,
                 tags: vec!["management".into()],
-                reply,
             }
         }
         Step::SetPermissions { name } => Request::SetPermissions {
@@ -225,19 +210,15 @@ fn request(step: &Step, view: &View) -> Option<Request<()>> {
             configure: "^a".into(),
             write: String::new(),
             read: ".*".into(),
-            reply,
         },
-        Step::DeleteUser { name } => Request::DeleteUser {
-            name: user(name),
-            reply,
-        },
+        Step::DeleteUser { name } => Request::DeleteUser { name: user(name) },
     })
 }
 
 /// Turns the machine once; returns the records that go to the journal, as they come back from it.
-fn turn(catalog: &mut Catalog<()>, request: Request<()>) -> Vec<Record> {
+fn turn(catalog: &mut Catalog<()>, request: Request) -> Vec<Record> {
     let mut outcome = Outcome::default();
-    catalog.handle(Timestamp(0), request, &mut outcome);
+    catalog.handle(Timestamp(0), request.asked_by(()), &mut outcome);
     let durable: Vec<Record> = outcome
         .records
         .iter()
@@ -271,13 +252,7 @@ fn turn(catalog: &mut Catalog<()>, request: Request<()>) -> Vec<Record> {
 
 fn new() -> (Catalog<()>, Vec<Record>) {
     let mut catalog = Catalog::new();
-    let journal = turn(
-        &mut catalog,
-        Request::CreateVhost {
-            name: "/".into(),
-            reply: (),
-        },
-    );
+    let journal = turn(&mut catalog, Request::CreateVhost { name: "/".into() });
     (catalog, journal)
 }
 
@@ -307,18 +282,18 @@ impl Snapshot {
             facts: facts(catalog).into_iter(),
             finished: false,
         };
-        (snapshot, turn(catalog, Request::StartSnapshot { reply: () }))
+        (snapshot, turn(catalog, Request::StartSnapshot))
     }
 
     fn go_on(&mut self, catalog: &mut Catalog<()>, count: usize) -> Vec<Record> {
         let facts: Vec<Record> = self.facts.by_ref().take(count).collect();
         if !facts.is_empty() {
-            return turn(catalog, Request::ContinueSnapshot { facts, reply: () });
+            return turn(catalog, Request::ContinueSnapshot { facts });
         }
         if std::mem::replace(&mut self.finished, true) {
             return Vec::new();
         }
-        turn(catalog, Request::FinishSnapshot { reply: () })
+        turn(catalog, Request::FinishSnapshot)
     }
 }
 
@@ -491,7 +466,7 @@ fn ids_are_not_used_again_after_a_restart() {
         let view = live.view();
         journal.extend(turn(&mut live, request(&step, &view).unwrap()));
         last = live.view().queue("/", QUEUES[0]).unwrap().id;
-        journal.extend(turn(&mut live, Request::DeleteQueue { id: last, reply: () }));
+        journal.extend(turn(&mut live, Request::DeleteQueue { id: last }));
     }
     let mut again = replay(&journal);
     let step = Step::DeclareQueue {

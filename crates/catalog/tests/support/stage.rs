@@ -83,9 +83,8 @@ impl Stage {
         }
     }
 
-    fn request(&mut self, verb: &str, mut words: Vec<String>, connection: ConnectionId) -> Request<()> {
+    fn request(&mut self, verb: &str, mut words: Vec<String>, connection: ConnectionId) -> Request {
         let vhost = Name::from("/");
-        let reply = ();
         if verb == "snapshot" {
             return self.snapshot_request(&words);
         }
@@ -98,7 +97,6 @@ impl Stage {
                     vhost,
                     name: bare(&words[0]),
                     if_unused,
-                    reply,
                 }
             }
             ("declare", "queue") => {
@@ -108,7 +106,7 @@ impl Stage {
             ("delete", "queue") => {
                 let view = self.catalog.view();
                 let queue = view.queue("/", &bare(&words[0])).expect("a queue to delete");
-                Request::DeleteQueue { id: queue.id, reply }
+                Request::DeleteQueue { id: queue.id }
             }
             ("clear", "bindings") => {
                 let view = self.catalog.view();
@@ -116,33 +114,32 @@ impl Stage {
                 Request::ClearBindings {
                     id: queue.id,
                     at_most: words[1].parse().unwrap(),
-                    reply,
                 }
             }
             ("bind" | "unbind", source) => bind(verb == "bind", bare(source), words, connection),
-            ("close", _) => Request::CloseConnection { connection, reply },
+            ("close", _) => Request::CloseConnection { connection },
             (_, subject) => access(verb, subject, words),
         }
     }
 
     /// `snapshot starts`, `snapshot goes on [by COUNT]`, `snapshot ends`
-    fn snapshot_request(&mut self, words: &[String]) -> Request<()> {
-        let reply = ();
+    fn snapshot_request(&mut self, words: &[String]) -> Request {
         match (words[0].as_str(), &mut self.snapshot) {
-            ("starts", _) => Request::StartSnapshot { reply },
+            ("starts", _) => Request::StartSnapshot,
             ("goes", Some((_, facts))) => {
                 // With "on by 3" only so many.
                 let most = words.get(3).map_or(facts.len(), |word| word.parse().unwrap());
                 let facts = facts.drain(..most.min(facts.len())).collect();
-                Request::ContinueSnapshot { facts, reply }
+                Request::ContinueSnapshot { facts }
             }
-            _ => Request::FinishSnapshot { reply },
+            _ => Request::FinishSnapshot,
         }
     }
 
-    fn ask(&mut self, request: Request<()>) -> Vec<String> {
+    fn ask(&mut self, request: Request) -> Vec<String> {
         let mut outcome = Outcome::default();
-        self.catalog.handle(Timestamp(0), request, &mut outcome);
+        self.catalog
+            .handle(Timestamp(0), request.asked_by(()), &mut outcome);
         if outcome.records.contains(&Record::SnapshotStarted) {
             self.snapshot = Some((self.journal.len(), self.catalog.view().facts().collect()));
         }
@@ -313,7 +310,7 @@ impl Stage {
     }
 }
 
-fn declare_exchange(mut words: Vec<String>) -> Request<()> {
+fn declare_exchange(mut words: Vec<String>) -> Request {
     let arguments = table(&mut words);
     let [passive, durable, auto_delete, internal] =
         ["passive", "durable", "auto-delete", "internal"].map(|word| flag(&mut words, word));
@@ -331,11 +328,10 @@ fn declare_exchange(mut words: Vec<String>) -> Request<()> {
             internal,
             arguments,
         },
-        reply: (),
     }
 }
 
-fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -> Request<()> {
+fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -> Request {
     let arguments = table(&mut words);
     let [passive, durable, exclusive, auto_delete] =
         ["passive", "durable", "exclusive", "auto-delete"].map(|word| flag(&mut words, word));
@@ -351,22 +347,18 @@ fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -
         },
         connection,
         unique: [unique; 16],
-        reply: (),
     }
 }
 
 /// Virtual hosts, users and what they may.
-fn access(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
+fn access(verb: &str, subject: &str, words: Vec<String>) -> Request {
     let vhost = Name::from("/");
-    let reply = ();
     match (verb, subject) {
         ("create", "vhost") => Request::CreateVhost {
             name: bare(&words[0]).into(),
-            reply,
         },
         ("delete", "vhost") => Request::DeleteVhost {
             name: bare(&words[0]).into(),
-            reply,
         },
         ("put", "user") => {
             let password = bare(&words[1]);
@@ -376,12 +368,10 @@ fn access(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
                 name: words[0].as_str().into(),
                 password,
                 tags: words[2..].to_vec(),
-                reply,
             }
         }
         ("delete", "user") => Request::DeleteUser {
             name: words[0].as_str().into(),
-            reply,
         },
         ("set", "permissions") => {
             let [configure, write, read] = [1, 2, 3].map(|at| bare(&words[at]));
@@ -391,28 +381,25 @@ fn access(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
                 configure,
                 write,
                 read,
-                reply,
             }
         }
         ("clear", "permissions") => Request::ClearPermissions {
             user: words[0].as_str().into(),
             vhost,
-            reply,
         },
         (_, subject) => rule(verb, subject, words),
     }
 }
 
 /// What is said about many objects, users and virtual hosts.
-fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
-    let (vhost, reply) = (Name::from("/"), ());
+fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request {
+    let vhost = Name::from("/");
     match (verb, subject) {
         ("put" | "operator", "policy") => put_policy(verb, words),
         ("delete", "policy") => Request::DeletePolicy {
             vhost,
             kind: PolicyKind::User,
             name: bare(&words[0]).into(),
-            reply,
         },
         ("limit", of) => Request::SetLimits {
             of: match of {
@@ -420,7 +407,6 @@ fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
                 _ => QuotaOf::User(bare(&words[0]).into()),
             },
             limits: vec![(words[1].clone(), words.get(2).map(|it| it.parse().unwrap()))],
-            reply,
         },
         ("protect", _) | ("describe", _) => Request::DescribeVhost {
             vhost,
@@ -429,12 +415,10 @@ fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
                 tags: words.iter().skip(1).cloned().collect(),
                 protected: verb == "protect",
             },
-            reply,
         },
         ("global", name) => Request::SetGlobal {
             name: name.into(),
             value: words.first().map(|it| bare(it).as_str().into()),
-            reply,
         },
         ("topic", user) => {
             let [exchange, write, read] = [0, 1, 2].map(|at| bare(&words[at]));
@@ -444,21 +428,19 @@ fn rule(verb: &str, subject: &str, words: Vec<String>) -> Request<()> {
                 exchange: exchange.into(),
                 write,
                 read,
-                reply,
             }
         }
         ("untopic", user) => Request::ClearTopicPermissions {
             user: user.into(),
             vhost,
             exchange: words.first().map(|it| bare(it).into()),
-            reply,
         },
         other => panic!("a story asks for {other:?}"),
     }
 }
 
 /// `put policy NAME 'PATTERN' [for APPLY-TO] [at PRIORITY] KEY=VALUE …`
-fn put_policy(verb: &str, mut words: Vec<String>) -> Request<()> {
+fn put_policy(verb: &str, mut words: Vec<String>) -> Request {
     let definition = table(&mut words);
     let after = |word: &str| {
         let at = words.iter().position(|known| known == word)?;
@@ -477,12 +459,11 @@ fn put_policy(verb: &str, mut words: Vec<String>) -> Request<()> {
             priority: after("at").map_or(0, |it| it.parse().unwrap()),
             definition,
         },
-        reply: (),
     }
 }
 
 /// `bind SOURCE to queue NAME [by KEY] [ARGUMENT=VALUE …]`
-fn bind(bind: bool, source: String, mut words: Vec<String>, connection: ConnectionId) -> Request<()> {
+fn bind(bind: bool, source: String, mut words: Vec<String>, connection: ConnectionId) -> Request {
     let arguments = table(&mut words);
     let name: Name = bare(&words[2]).into();
     let destination = if words[1] == "queue" {
@@ -495,7 +476,7 @@ fn bind(bind: bool, source: String, mut words: Vec<String>, connection: Connecti
         .map(|word| bare(word))
         .unwrap_or_default()
         .into_bytes();
-    let (vhost, reply) = (Name::from("/"), ());
+    let vhost = Name::from("/");
     let binding = WantedBinding {
         source,
         destination,
@@ -504,16 +485,8 @@ fn bind(bind: bool, source: String, mut words: Vec<String>, connection: Connecti
         connection,
     };
     match bind {
-        true => Request::Bind {
-            vhost,
-            binding,
-            reply,
-        },
-        false => Request::Unbind {
-            vhost,
-            binding,
-            reply,
-        },
+        true => Request::Bind { vhost, binding },
+        false => Request::Unbind { vhost, binding },
     }
 }
 
