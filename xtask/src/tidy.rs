@@ -5,6 +5,7 @@ pub mod functions;
 mod leftovers;
 mod names;
 mod sizes;
+mod words;
 
 use crate::findings::Findings;
 use crate::sources;
@@ -21,6 +22,7 @@ pub fn check() -> Result<Findings, String> {
     findings.extend(functions::check(&sources));
     findings.extend(names::check(&sources));
     findings.extend(leftovers::check(&sources));
+    findings.extend(words::check(&sources));
     findings.extend(documents::check(&sources, &rooms));
     Ok(findings)
 }

@@ -1,0 +1,132 @@
+//! One vocabulary: RabbitMQ's and the trade's. A word of the house's own that a broker engineer would have to learn is
+//! retired; what is left of it in code and pages may only become less.
+
+use super::names::words;
+use crate::findings::Findings;
+use crate::sources::Source;
+use std::collections::BTreeMap;
+
+/// A word that isn't used any more.
+struct Retired {
+    /// In all its forms, in lower case.
+    forms: &'static [&'static str],
+    /// What is said instead (`docs/STYLE.md`).
+    instead: &'static str,
+    /// How often it still stands in code, comments and pages.
+    left: usize,
+}
+
+const fn retired(forms: &'static [&'static str], instead: &'static str, left: usize) -> Retired {
+    Retired { forms, instead, left }
+}
+
+const RETIRED: &[Retired] = &[
+    retired(&["bell", "bells"], "waker", 34),
+    retired(&["buried"], "closed", 18),
+    retired(&["desk", "desks"], "administration", 85),
+    retired(&["door", "doors"], "listener, front end, API", 624),
+    retired(&["hall", "halls"], "broker", 344),
+    retired(&["oracle", "oracles", "dice"], "random source", 62),
+    retired(&["overheard"], "observed", 6),
+    retired(&["patience"], "timeout", 128),
+    retired(&["porter", "porters"], "acceptor", 20),
+    retired(&["relief", "reliefs"], "release of back-pressure", 97),
+    retired(&["seat", "seats"], "slot", 55),
+    retired(&["shelf", "shelves"], "segments, message store", 47),
+    retired(&["sight"], "stats", 180),
+    retired(&["survey", "surveys"], "overview", 42),
+    retired(&["tally", "tallies"], "count, usage", 135),
+    retired(&["witness", "witnesses"], "filter", 22),
+];
+
+pub fn check(sources: &[Source]) -> Findings {
+    let counts = count(sources);
+    let mut findings = Findings::default();
+    for word in RETIRED {
+        let name = word.forms[0];
+        let (there, path) = word.forms.iter().fold((0, ""), |(sum, path), form| {
+            counts
+                .get(*form)
+                .map_or((sum, path), |(count, first)| (sum + count, *first))
+        });
+        if there > word.left {
+            findings.error(format!(
+                "'{name}' is retired (say: {}), but stands in {there} places where {} are left to be reworded; one of them: {path}",
+                word.instead, word.left
+            ));
+        } else if there < word.left {
+            findings.remark(format!(
+                "'{name}' stands in {there} places only: lower its {} in xtask/src/tidy/words.rs",
+                word.left
+            ));
+        }
+    }
+    findings
+}
+
+/// How often each word stands in our code and pages, and the last file that has it. Decisions are never edited.
+fn count<'a>(sources: &'a [Source]) -> BTreeMap<String, (usize, &'a str)> {
+    let mut counts: BTreeMap<String, (usize, &str)> = BTreeMap::new();
+    for source in sources {
+        let is_page = source.path.starts_with("docs/") && source.ending() == "md";
+        let is_ours = (source.is_rust() && !source.path.starts_with("xtask/"))
+            || (is_page && !source.path.starts_with("docs/decisions/") && source.path != "docs/STYLE.md");
+        if !is_ours {
+            continue;
+        }
+        let forms = RETIRED.iter().flat_map(|word| word.forms);
+        let (text, path) = (source.text.to_ascii_lowercase(), source.path.to_ascii_lowercase());
+        let forms: Vec<&str> = forms
+            .copied()
+            .filter(|form| text.contains(form) || path.contains(form))
+            .collect();
+        if forms.is_empty() {
+            continue;
+        }
+        for word in words(&source.path).into_iter().chain(words(&source.text)) {
+            if forms.contains(&word.as_str()) {
+                let entry = counts.entry(word).or_default();
+                *entry = (entry.0 + 1, &source.path);
+            }
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_names_and_comments_but_not_in_others() {
+        let source = |path: &str, text: &str| Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        let sources = [
+            source(
+                "crates/x/src/a.rs",
+                "struct SideDoor;\nfn knock_at_door() {}\n// Doors. Indoors, doorway.\n",
+            ),
+            source("docs/decisions/0001-door.md", "A door."),
+            source("docs/a.md", "The hall."),
+        ];
+        let counts = count(&sources);
+        let of = |word: &str| counts.get(word).map_or(0, |(count, _)| *count);
+        assert_eq!((of("door"), of("doors"), of("hall")), (2, 1, 1));
+    }
+
+    #[test]
+    fn a_retired_word_more_than_are_left_is_refused() {
+        let text = "// A bell.\n".repeat(RETIRED[0].left + 1);
+        let sources = [Source {
+            path: "crates/x/src/a.rs".to_owned(),
+            text,
+        }];
+        let errors = check(&sources).errors;
+        assert!(
+            errors[0].starts_with("'bell' is retired (say: waker)"),
+            "{errors:?}"
+        );
+    }
+}
