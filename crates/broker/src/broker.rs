@@ -44,7 +44,7 @@ pub struct Broker {
     service: Service,
     replies: Replies,
     sessions: RwLock<HashMap<u64, Weak<Session>>>,
-    sight: crate::sight::Registry,
+    stats: crate::stats::Registry,
     firehose: Firehose,
     occupancy: Occupancy,
     user_tallies: Tallies,
@@ -73,7 +73,7 @@ impl Broker {
             service: Service::new(&options),
             replies: Replies::default(),
             sessions: RwLock::default(),
-            sight: crate::sight::Registry::default(),
+            stats: crate::stats::Registry::default(),
             firehose: Firehose::default(),
             occupancy: Occupancy::default(),
             user_tallies: Tallies::default(),
@@ -252,13 +252,13 @@ impl Broker {
     }
 
     /// How long the node's own work takes.
-    pub fn work(&self) -> &crate::sight::Work {
+    pub fn work(&self) -> &crate::stats::Work {
         &self.node.work
     }
 
     /// What operators see of clients.
-    pub fn sight(&self) -> &crate::sight::Registry {
-        &self.sight
+    pub fn stats(&self) -> &crate::stats::Registry {
+        &self.stats
     }
 
     pub(crate) fn firehose(&self) -> &Firehose {
@@ -301,7 +301,7 @@ impl Broker {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&session.id().0);
-        if let Some(connection) = self.sight.leave(session.id().0) {
+        if let Some(connection) = self.stats.leave(session.id().0) {
             self.happened(|| connection.closed());
         }
     }

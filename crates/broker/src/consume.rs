@@ -4,7 +4,7 @@ use crate::ends::{Outlet, Reply};
 use crate::outbox::ChannelId;
 use crate::queues::Queue;
 use crate::session::Session;
-use crate::sight::{self, Consumer, ConsumerCard};
+use crate::stats::{self, Consumer, ConsumerDetails};
 use catalog::Refusal;
 use model::{ConsumerId, Ranges};
 use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Request};
@@ -60,7 +60,7 @@ pub struct Subscription {
     consumer: ConsumerId,
     settings: ConsumerSettings,
     /// What operators see of it.
-    shown: Option<(Arc<Consumer>, Arc<sight::Channel>)>,
+    shown: Option<(Arc<Consumer>, Arc<stats::Channel>)>,
 }
 
 impl Subscription {
@@ -75,22 +75,22 @@ impl Subscription {
     }
 
     /// Shows it to operators, until this is dropped.
-    pub fn show(&mut self, card: ConsumerCard<'_>) {
+    pub fn show(&mut self, details: ConsumerDetails<'_>) {
         let queue = &self.queue.queue;
         let consumer = Consumer {
             id: self.consumer,
-            tag: card.tag.to_owned(),
+            tag: details.tag.to_owned(),
             queue: queue.name.clone(),
             vhost: queue.vhost.clone(),
             no_ack: self.settings.no_ack,
             exclusive: self.settings.exclusive,
-            prefetch: card.prefetch,
-            timeout_ms: card.timeout_ms,
-            arguments: card.arguments,
-            connection: card.seat.connection().clone(),
-            channel: card.seat.number,
+            prefetch: details.prefetch,
+            timeout_ms: details.timeout_ms,
+            arguments: details.arguments,
+            connection: details.channel.connection().clone(),
+            channel: details.channel.number,
         };
-        let shown = consumer.enter(card.seat);
+        let shown = consumer.enter(details.channel);
         queue.consumer_came(shown.0.clone());
         self.shown = Some(shown);
     }

@@ -171,7 +171,7 @@ impl Office {
             && let Some(open) = self.open.remove(&number)
         {
             if let Some(broker) = self.broker.upgrade() {
-                broker.sight().buried().arrived(open.letters);
+                broker.stats().dead_letters().arrived(open.letters);
             }
             open.finish();
         }
@@ -226,7 +226,7 @@ impl Office {
         // What a delayed exchange had kept did not die.
         if catalog::delayed_exchange(&letters.queue.name).is_none() {
             let died = self.open.get(&number).map_or(0, |open| open.letters);
-            broker.sight().buried().died(letters.reason, died);
+            broker.stats().dead_letters().died(letters.reason, died);
         } else if let Some(open) = self.open.get_mut(&number) {
             open.letters = 0;
         }

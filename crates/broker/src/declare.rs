@@ -7,7 +7,7 @@ use crate::outbox::{ChannelId, Ticket};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::session::Session;
-use crate::sight::Churn;
+use crate::stats::Churn;
 use crate::topology::{Asker, Deletion, Done};
 use catalog::{
     Answer, DeclareExchange, DeclareQueue, Destination, ObjectKind, Refusal, Request, Verb, View,
@@ -170,7 +170,7 @@ impl Session {
         };
         let done = self.decide_if(channel, permit, request);
         let done = done.inspect_err(|_| self.keep_name(unique))?;
-        Churn::more(&self.broker().sight().churn().queues_declared);
+        Churn::more(&self.broker().stats().churn().queues_declared);
         let Answer::Queue(queue) = &done.value else {
             return Err(no_answer());
         };

@@ -1,7 +1,7 @@
 //! What the hall ties to requests: whom to confirm to, whom to answer, where deliveries go.
 
 use crate::outbox::{ChannelId, Outbox};
-use crate::sight::Latencies;
+use crate::stats::Latencies;
 use model::Ranges;
 use std::sync::Arc;
 

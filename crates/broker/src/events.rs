@@ -6,7 +6,7 @@ use crate::administer::THE_NODE;
 use crate::broker::Broker;
 use crate::notices::Notice;
 use crate::options::OpenError;
-use crate::sight::{LoginDoor, host};
+use crate::stats::{LoginDoor, host};
 use catalog::DeclareExchange;
 use model::Timestamp;
 use model::properties::PropertiesBuilder;
@@ -60,7 +60,7 @@ pub struct LoginAttempt<'a> {
 impl Broker {
     /// Tells those who watch of a login.
     pub fn login_attempted(&self, attempt: &LoginAttempt<'_>) {
-        let counts = self.sight().login_attempts();
+        let counts = self.stats().login_attempts();
         let (from, user) = (attempt.peer.ip(), attempt.user);
         counts.record(LoginDoor::Amqp, from, user, attempt.refused.is_none());
         self.happened(|| {

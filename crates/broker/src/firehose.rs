@@ -6,7 +6,7 @@
 use crate::broker::Broker;
 use crate::notices::Notice;
 use crate::session::Session;
-use crate::sight::Connection;
+use crate::stats::Connection;
 use catalog::Refusal;
 use model::properties::{Properties, PropertiesBuilder};
 use model::table::{Table, Value};

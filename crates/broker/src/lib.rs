@@ -40,7 +40,7 @@
 //!
 //! Who is slowed down: [`alarms`] and [`pressure`] slow publishers, `pace` to the speed of quick consumers.
 //!
-//! What is told: [`sight`] is what operators see of clients, `survey` of the node; `notices` publishes what the node itself has to
+//! What is told: [`stats`] is what operators see of clients, `survey` of the node; `notices` publishes what the node itself has to
 //! tell (`events`, `firehose`, `log_exchange`), `watchers` are told without an exchange.
 
 pub mod access;
@@ -83,7 +83,7 @@ pub mod replies;
 mod rules;
 mod service;
 pub mod session;
-pub mod sight;
+pub mod stats;
 mod steady;
 mod survey;
 mod tally;

@@ -8,7 +8,7 @@ use crate::notices::Notices;
 use crate::pager::Pager;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, fulfil};
-use crate::sight::{LossCounts, Touched, Work};
+use crate::stats::{LossCounts, Touched, Work};
 use crate::steady::{Steady, wall_clock};
 use crate::watchers::Watchers;
 use model::{QueueId, Timestamp};

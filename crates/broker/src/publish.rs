@@ -15,7 +15,7 @@ use crate::pressure::Pressure;
 use crate::queues::Queue;
 use crate::replies::{Asker, REPLY_TO};
 use crate::session::Session;
-use crate::sight::Ledger;
+use crate::stats::Ledger;
 use catalog::{Refusal, View};
 use last::Last;
 use model::properties::Properties;
@@ -351,7 +351,7 @@ impl Publisher {
             return false;
         }
         self.count_all();
-        let exchanges = self.session.broker().sight().exchanges();
+        let exchanges = self.session.broker().stats().exchanges();
         self.ledger
             .turn_to(exchange, self.session.vhost_name(), exchanges);
         true

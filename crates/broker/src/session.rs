@@ -9,7 +9,7 @@ use crate::outbox::{ChannelId, Event, Outbox, Ticket};
 use crate::pressure::Pressure;
 use crate::publish::Publisher;
 use crate::queues::Queue;
-use crate::sight::{Card, Connection};
+use crate::stats::{Connection, ConnectionDetails};
 use crate::tally::Tally;
 use catalog::{Exchange, ExchangeKind, ObjectKind, Refusal, Verb, View};
 use model::{ConnectionId, QueueId};
@@ -293,10 +293,10 @@ impl Session {
     }
 
     /// Shows the connection to operators, until the session is closed.
-    pub fn introduce(&self, card: Card) -> Arc<Connection> {
+    pub fn introduce(&self, details: ConnectionDetails) -> Arc<Connection> {
         let now = self.broker.node().now();
-        let connection = Arc::new(Connection::new(self, now.0, card));
-        self.broker.sight().enter(connection.clone());
+        let connection = Arc::new(Connection::new(self, now.0, details));
+        self.broker.stats().enter(connection.clone());
         let _ = self.shown.set(connection.clone());
         self.broker.happened(|| connection.opened());
         connection

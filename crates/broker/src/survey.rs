@@ -4,7 +4,7 @@ use crate::alarms::resident_memory;
 use crate::broker::Broker;
 use crate::pressure::Reason;
 use crate::recovery::free_space;
-use crate::sight::LossCounts;
+use crate::stats::LossCounts;
 
 /// A node's state at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use crate::pager::Job;
 use crate::pressure::Relief;
 use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
-use crate::sight::{Change, Churn};
+use crate::stats::{Change, Churn};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Refusal, Request, View};
 use happenings::Watch;
 use journal::CatalogJournal;
@@ -441,7 +441,7 @@ impl Topology {
 
     fn count(&self, which: impl FnOnce(&Churn) -> &AtomicU64) {
         if let Some(broker) = self.node.broker().upgrade() {
-            Churn::more(which(broker.sight().churn()));
+            Churn::more(which(broker.stats().churn()));
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use broker::sight::{LoginDoor, UNIX};
+use broker::stats::{LoginDoor, UNIX};
 use broker::{Broker, User, View};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
         .and_then(|text| basic(text).or_else(|| bearer(text)))
         .ok_or(Refusal::Anonymous)?;
     let found = broker.authenticate(&name, &password, address);
-    let counts = broker.sight().login_attempts();
+    let counts = broker.stats().login_attempts();
     counts.record(LoginDoor::Http, address, &name, found.is_ok());
     let user = found.map_err(|refusal| {
         let peer = match peer {

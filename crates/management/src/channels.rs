@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::channel_key;
-use broker::sight::{Channel, Connection};
+use broker::stats::{Channel, Connection};
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
     let wanted = call.part("channel");
     let (connection, number) = split(wanted).ok_or(Refusal::NotFound)?;
-    let mut connections = call.hall.broker.sight().connections().into_iter();
+    let mut connections = call.hall.broker.stats().connections().into_iter();
     let found = connections
         .find(|known| known.name == connection)
         .and_then(|known| {

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use broker::Reason;
-use broker::sight::{Connection, Secured};
+use broker::stats::{Connection, Secured};
 use model::table::Table;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ const NO_REASON: &str = "Closed via management plugin";
 
 /// The connections that the asker may see: all for who watches the node, else its own; those of the path's virtual host or user.
 pub fn visible(call: &Call<'_>) -> Vec<Arc<Connection>> {
-    let mut connections = call.hall.broker.sight().connections();
+    let mut connections = call.hall.broker.stats().connections();
     let (vhost, user) = (call.given("vhost"), call.given("user"));
     connections.retain(|connection| {
         (call.is_monitor() || connection.user == call.user.name)
@@ -128,7 +128,7 @@ fn sessions(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// There is none, or the asker may not see it.
 pub fn find(call: &Call<'_>) -> Result<Arc<Connection>, Refusal> {
     let name = call.part("connection");
-    let mut connections = call.hall.broker.sight().connections().into_iter();
+    let mut connections = call.hall.broker.stats().connections().into_iter();
     let connection = connections
         .find(|connection| connection.name == name)
         .ok_or(Refusal::NotFound)?;

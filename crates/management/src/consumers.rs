@@ -9,7 +9,7 @@ use crate::listing::List;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
-use broker::sight::Consumer;
+use broker::stats::Consumer;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -129,7 +129,7 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
     if call.is_quiet() {
         return row;
     }
-    let exchanges = call.hall.broker.sight().exchanges();
+    let exchanges = call.hall.broker.stats().exchanges();
     if let Some(counts) = exchanges.get(&exchange.vhost, &exchange.name) {
         let samples = call.hall.sampler.samples();
         let key = ((&*exchange.vhost).into(), (&*exchange.name).into());

@@ -3,7 +3,7 @@
 //! It is read from what queues, connections and the node show anyhow; nobody is asked.
 
 use broker::queues::Status;
-use broker::sight::{Channel, Connection, Consumer};
+use broker::stats::{Channel, Connection, Consumer};
 use broker::{NodeStatus, Overflow, QueueSettings, Reason};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! RabbitMQ's `message_stats`: how many messages there were of each kind, and how many a second.
 
 use crate::range::{Kind, Rates};
-use broker::sight::LossCounts;
+use broker::stats::LossCounts;
 use serde_json::{Map, Value};
 
 /// What is told of publishers, and of consumers: if there was something of a sort, all of it is told.

@@ -95,8 +95,8 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
         awaited -= 1;
     }
     if let Some(vhost) = call.view.vhost(call.part("vhost")) {
-        let sight = call.hall.broker.sight();
-        sight.published(&vhost.name, payload.len(), taken.is_lost(), refused);
+        let stats = call.hall.broker.stats();
+        stats.published(&vhost.name, payload.len(), taken.is_lost(), refused);
     }
     if refused {
         return Err(Refusal::bad_request("rejected"));
@@ -244,13 +244,13 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     // As in RabbitMQ, these are gone from the queue as they come; whoever has them rejected gets them first.
     let no_ack = asked.mode == Mode::Take(Disposal::Accepted);
     let vhost = call.vhost()?.name.clone();
-    let sight = call.hall.broker.sight();
+    let stats = call.hall.broker.stats();
     let mut held = Held::shown();
     let mut shown = Vec::new();
     let mut bytes = 0;
     while (shown.len() as u64) < asked.count && bytes < BODIES {
         let found = next(&desk, call.part("name"), no_ack)?;
-        sight.got(
+        stats.got(
             &vhost,
             no_ack,
             found.as_ref().map(|(delivery, ..)| delivery.redelivered),

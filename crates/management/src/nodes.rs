@@ -170,7 +170,7 @@ fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    let counts = call.hall.broker.sight().login_attempts().by_door().into_iter();
+    let counts = call.hall.broker.stats().login_attempts().by_door().into_iter();
     let rows = counts.map(|(door, succeeded, failed)| {
         json!({
             "protocol": door.name(),
@@ -184,7 +184,7 @@ fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// How large published messages were, as RabbitMQ's command line tells it.
 fn message_sizes(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let counts = call.hall.broker.sight().total().sizes;
+    let counts = call.hall.broker.stats().total().sizes;
     let all = counts.classes.iter().sum::<u64>().max(1);
     let rows = SIZES.iter().zip(counts.classes).map(|(name, count)| {
         let hundredths = (count as f64 / all as f64 * 10_000.0).round() / 100.0;
@@ -209,7 +209,7 @@ const SIZES: [&str; 9] = [
 /// As in RabbitMQ there are addresses and names only once somebody has asked to have them kept.
 fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    let counts = call.hall.broker.sight().login_attempts().by_source().into_iter();
+    let counts = call.hall.broker.stats().login_attempts().by_source().into_iter();
     let rows = counts.map(|(source, succeeded, failed)| {
         json!({
             "remote_address": source.address.to_string(),
@@ -226,14 +226,14 @@ fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn track_sources(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     crate::refusal::need(&body, &["tracked"])?;
-    let attempts = call.hall.broker.sight().login_attempts();
+    let attempts = call.hall.broker.stats().login_attempts();
     attempts.track(crate::arguments::boolean(&body, "tracked")?);
     Ok(Reply::empty(204))
 }
 
 fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    call.hall.broker.sight().login_attempts().forget();
+    call.hall.broker.stats().login_attempts().forget();
     Ok(Reply::empty(204))
 }
 
@@ -307,7 +307,7 @@ fn node(call: &Call<'_>) -> Value {
 fn put_changing(call: &Call<'_>, status: &NodeStatus, node: &mut Map<String, Value>) {
     let samples = call.hall.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
-    let churn = call.hall.broker.sight().churn().named();
+    let churn = call.hall.broker.stats().churn().named();
     for (at, (name, value)) in churn.into_iter().chain(uses(status)).enumerate() {
         rates.put(node, Kind::Node, name, value, &[NODE_CHURN + at]);
     }

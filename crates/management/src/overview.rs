@@ -240,7 +240,7 @@ pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
 fn node_stats(call: &Call<'_>) -> Value {
     let samples = call.hall.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
-    let total = call.hall.broker.sight().total();
+    let total = call.hall.broker.stats().total();
     let mut stats = message_stats(&rates, &total.named(), 2);
     let rates = call.rates(&samples, samples.node_losses.as_ref());
     add_losses(&mut stats, &rates, call.hall.broker.losses().numbers());
@@ -252,7 +252,7 @@ fn churn(call: &Call<'_>) -> Value {
     let samples = call.hall.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
     let mut map = Map::new();
-    for (at, (name, count)) in call.hall.broker.sight().churn().named().into_iter().enumerate() {
+    for (at, (name, count)) in call.hall.broker.stats().churn().named().into_iter().enumerate() {
         rates.put(&mut map, Kind::Lengths, name, count, &[NODE_CHURN + at]);
     }
     Value::Object(map)

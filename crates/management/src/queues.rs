@@ -16,7 +16,7 @@ use crate::samples::QUEUE_COUNTS;
 use crate::times;
 use crate::{connections, consumers};
 use broker::queues::Status;
-use broker::sight::Consumer;
+use broker::stats::Consumer;
 use broker::{DeclareQueue, QueueView};
 use listener::expiry::moment;
 use model::ConnectionId;
@@ -236,7 +236,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// The connection that an exclusive queue belongs to.
 fn owner_details(call: &Call<'_>, owner: ConnectionId) -> Option<Value> {
-    let mut connections = call.hall.broker.sight().connections().into_iter();
+    let mut connections = call.hall.broker.stats().connections().into_iter();
     let owner = connections.find(|connection| connection.id == owner.0)?;
     Some(connections::details(&owner))
 }

@@ -3,7 +3,7 @@
 use crate::history::{History, OLDEST, Slot};
 use crate::timing::Timing;
 use broker::Broker;
-use broker::sight::{Channel, Connection, ExchangeCounts, KINDS, LossCounts, Turned};
+use broker::stats::{Channel, Connection, ExchangeCounts, KINDS, LossCounts, Turned};
 use model::QueueId;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Samples {
         self.now = slot;
         self.sample_queues(broker.turned_queues());
         self.sample_exchanges(broker);
-        self.sample_connections(&broker.sight().connections());
+        self.sample_connections(&broker.stats().connections());
         self.sample_totals(broker);
         self.times.close(broker, slot);
         self.forget();
@@ -136,7 +136,7 @@ impl Samples {
     }
 
     fn sample_exchanges(&mut self, broker: &Broker) {
-        let exchanges = broker.sight().exchanges();
+        let exchanges = broker.stats().exchanges();
         let view = broker.view();
         exchanges.prune(|vhost, name| view.exchange(vhost, name).is_some());
         let all = exchanges.all();
@@ -188,7 +188,7 @@ impl Samples {
 
     fn sample_totals(&mut self, broker: &Broker) {
         let view = broker.view();
-        let totals = broker.sight().totals();
+        let totals = broker.stats().totals();
         let mut node = [0; NODE_NUMBERS];
         for vhost in view.vhosts() {
             let mut row = [0; NODE_CHURN];
@@ -208,7 +208,7 @@ impl Samples {
         }
         self.vhosts.retain(|name, _| view.vhost(name).is_some());
         self.sums.retain(|name, _| view.vhost(name).is_some());
-        let changing = broker.sight().churn().named().into_iter();
+        let changing = broker.stats().churn().named().into_iter();
         let changing = changing.chain(crate::nodes::uses(&broker.status()));
         for (at, (_, count)) in node[NODE_CHURN..].iter_mut().zip(changing) {
             *at = count;
@@ -304,7 +304,7 @@ mod tests {
         let mut samples = Samples::default();
         samples.take(&broker, 7);
         let node = samples.node.unwrap();
-        let names = broker.sight().churn().named().into_iter();
+        let names = broker.stats().churn().named().into_iter();
         let names = names.chain(crate::nodes::uses(&broker.status()));
         let places: HashMap<&str, usize> = names.enumerate().map(|(at, (name, _))| (name, at)).collect();
         let at = |slot, name| node.at(slot, &[NODE_CHURN + places[name]]);

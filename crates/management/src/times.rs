@@ -1,7 +1,7 @@
 //! How long things took, slot by slot: percentiles of the times that came in each.
 
 use crate::history::{SLOT_S, Slot};
-use broker::sight::Weights;
+use broker::stats::Weights;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 

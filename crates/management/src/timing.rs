@@ -7,7 +7,7 @@ use crate::history::Slot;
 use crate::times::{FINE, NODE_TIMES, OLDEST, QUEUE_TIMES, Times};
 use broker::Broker;
 use broker::queues::Queue;
-use broker::sight::{Buckets, Weights};
+use broker::stats::{Buckets, Weights};
 use model::QueueId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -201,7 +201,7 @@ fn seen(queue: &Queue) -> [Seen; SORTS] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use broker::sight::Histogram;
+    use broker::stats::Histogram;
 
     fn p99(times: &Times<{ NODE_TIMES.len() }>, slot: Slot) -> Option<f32> {
         times.latest(0, slot).map(|(_, sample)| sample[2])

@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use crate::samples::VHOST_BYTES;
 use crate::users;
-use broker::sight::ChannelCounts;
+use broker::stats::ChannelCounts;
 use broker::{Metadata, Permissions, Vhost};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::routes::Route;
 use crate::times::{NODE_TIMES, QUEUE_TIMES, Times};
 use broker::Reason;
 use broker::queues::{Queue, Status};
-use broker::sight::{Connection, Consumer, Histogram, State};
+use broker::stats::{Connection, Consumer, Histogram, State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     if view.durable {
         holds.extend(holds::of_pressure(broker.log_holds()));
     }
-    holds.extend(holds::of_rate_limits(&view.vhost, &broker.sight().connections()));
+    holds.extend(holds::of_rate_limits(&view.vhost, &broker.stats().connections()));
     holds.extend(holds::of_length(&call.view.settings(view), &status));
     holds.extend(holds::of_consumers(&status, &consumers, &pace));
     let figures = queue_figures(call, &queue, &status, &consumers, &pace);
@@ -160,7 +160,7 @@ fn connection_figures(call: &Call<'_>, connection: &Connection) -> Value {
         })
         .collect();
     let channels = connection.channels();
-    let sum = |count: fn(&broker::sight::Channel) -> u64| channels.iter().map(|it| count(it)).sum::<u64>();
+    let sum = |count: fn(&broker::stats::Channel) -> u64| channels.iter().map(|it| count(it)).sum::<u64>();
     json!({
         "state": connection.state().name(),
         "blocked": connection.state() == State::Blocked,

@@ -15,7 +15,7 @@ use crate::node::Node;
 use crate::outbox::{ChannelId, Outbox};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Reason};
-use crate::sight::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
+use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use model::{ConsumerId, Index, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
 use std::collections::BTreeMap;

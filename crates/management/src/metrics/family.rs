@@ -233,7 +233,7 @@ pub const CHANNEL: [Metric; 7] = [
 ];
 
 /// What a channel did, in the order of its counts.
-pub const CHANNEL_COUNTS: [Metric; broker::sight::KINDS] = [
+pub const CHANNEL_COUNTS: [Metric; broker::stats::KINDS] = [
     (
         "channel_messages_published_total",
         Counter,

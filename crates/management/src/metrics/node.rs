@@ -6,14 +6,14 @@ use super::page::{Number, Type, labels};
 use super::pages::Endpoint;
 use crate::message_stats::loss_places;
 use crate::nodes::{file_limit, open_files};
-use broker::sight::{SIZE_BOUNDS, SizeCounts};
+use broker::stats::{SIZE_BOUNDS, SizeCounts};
 
 impl Collector<'_> {
     /// All of it, and what everything comes to.
     pub fn node(&mut self) {
         let status = self.broker.status();
         if self.wanted.has("connection_churn_metrics") {
-            let churn = self.broker.sight().churn().named();
+            let churn = self.broker.stats().churn().named();
             self.single(CHURN, churn.map(|(_, count)| count.into()), "");
         }
         if self.wanted.has("auth_attempt_metrics") {
@@ -57,7 +57,7 @@ impl Collector<'_> {
 
     /// Who tried to log in.
     fn login_attempts(&mut self) {
-        let counts = self.broker.sight().login_attempts().by_door();
+        let counts = self.broker.stats().login_attempts().by_door();
         let rows: Rows<3> = counts
             .into_iter()
             .map(|(door, succeeded, failed)| {
@@ -70,13 +70,13 @@ impl Collector<'_> {
 
     /// What died, with a dead-letter exchange and without. Dead letters of classic queues arrive at least once here.
     pub(super) fn dead_letters(&mut self) {
-        let buried = self.broker.sight().buried();
+        let counts = self.broker.stats().dead_letters();
         let dead = labels(&[
             ("queue_type", "rabbit_classic_queue"),
             ("dead_letter_strategy", "at_least_once"),
         ]);
-        let [maxlen, rejected, expired, limit] = buried.named().map(|(_, count)| count);
-        let values = [buried.confirmed(), limit, expired, maxlen, rejected];
+        let [maxlen, rejected, expired, limit] = counts.named().map(|(_, count)| count);
+        let values = [counts.confirmed(), limit, expired, maxlen, rejected];
         let gone = labels(&[
             ("queue_type", "rabbit_classic_queue"),
             ("dead_letter_strategy", "disabled"),

@@ -7,7 +7,7 @@ use super::family::{
 };
 use super::page::{Number, Type, labels};
 use broker::queues::{Queue, Status};
-use broker::sight::{Channel, Connection, KINDS};
+use broker::stats::{Channel, Connection, KINDS};
 use std::sync::Arc;
 
 impl Collector<'_> {
@@ -100,7 +100,7 @@ impl Collector<'_> {
         if !(coarse || more || self.wanted.has("leveret_connection_metrics")) {
             return;
         }
-        let mut connections = self.broker.sight().connections();
+        let mut connections = self.broker.stats().connections();
         connections.retain(|connection| self.wanted.has_vhost(&connection.vhost));
         self.note_left_out("connections", connections.len().saturating_sub(self.limit));
         connections.truncate(self.limit);
@@ -131,7 +131,7 @@ impl Collector<'_> {
         if !(gauges_wanted || exchange || queue) {
             return;
         }
-        let connections = self.broker.sight().connections();
+        let connections = self.broker.stats().connections();
         let mut channels: Vec<_> = connections
             .iter()
             .filter(|connection| self.wanted.has_vhost(&connection.vhost))
@@ -174,7 +174,7 @@ impl Collector<'_> {
         if !self.wanted.has("exchange_metrics") {
             return;
         }
-        let mut exchanges = self.broker.sight().exchanges().all();
+        let mut exchanges = self.broker.stats().exchanges().all();
         exchanges.retain(|(vhost, ..)| self.wanted.has_vhost(vhost));
         self.note_left_out("exchanges", exchanges.len().saturating_sub(self.limit));
         exchanges.truncate(self.limit);

@@ -5,7 +5,7 @@ use super::page::{Type, labels};
 use super::pages::Endpoint;
 use broker::Reason;
 use broker::queues::Queue;
-use broker::sight::{Change, Connection, Histogram, Latencies, LossCounts};
+use broker::stats::{Change, Connection, Histogram, Latencies, LossCounts};
 use std::sync::Arc;
 
 /// What losses are.
@@ -53,7 +53,7 @@ impl Collector<'_> {
     /// How long all connections were not read from.
     fn held_sum(&mut self) {
         let now_ms = self.broker.now_ms();
-        let connections = self.broker.sight().connections();
+        let connections = self.broker.stats().connections();
         self.page.family(
             "leveret_connections_held_seconds",
             Type::Gauge,

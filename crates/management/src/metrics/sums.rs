@@ -11,7 +11,7 @@ use super::page::{Number, labels};
 impl Collector<'_> {
     /// How much there is, and what happened since the start.
     pub(super) fn totals(&mut self) {
-        let connections = self.broker.sight().connections();
+        let connections = self.broker.stats().connections();
         let (mut channels, mut publishers) = (0_usize, 0_u64);
         for channel in connections.iter().flat_map(|connection| connection.channels()) {
             channels += 1;
@@ -30,7 +30,7 @@ impl Collector<'_> {
             queues.into(),
         ];
         self.single(TOTALS, values, "");
-        let sum = self.broker.sight().total();
+        let sum = self.broker.stats().total();
         let [
             publish,
             confirm,
@@ -44,7 +44,7 @@ impl Collector<'_> {
             ack,
             redeliver,
         ] = sum.messages;
-        let routed = self.broker.sight().exchanges().routed();
+        let routed = self.broker.stats().exchanges().routed();
         let values = [
             publish,
             sum.to_confirm,
@@ -95,7 +95,7 @@ impl Collector<'_> {
         self.single(QUEUE_DELIVERY, delivery.map(Number::Whole), "");
         let mut channels = [0; 7];
         let mut packets = [0; 3];
-        for connection in self.broker.sight().connections() {
+        for connection in self.broker.stats().connections() {
             add(
                 &mut packets,
                 [
@@ -109,7 +109,7 @@ impl Collector<'_> {
                 .iter()
                 .for_each(|channel| add(&mut channels, gauges(channel)));
         }
-        let sum = self.broker.sight().total();
+        let sum = self.broker.stats().total();
         self.single(CHANNEL, channels.map(Number::Whole), "");
         self.single(CHANNEL_COUNTS, sum.messages.map(Number::Whole), "");
         self.single(
@@ -118,7 +118,7 @@ impl Collector<'_> {
             "",
         );
         self.single(CONNECTION, packets.map(Number::Whole), "");
-        let exchanges = self.broker.sight().exchanges().all();
+        let exchanges = self.broker.stats().exchanges().all();
         let published: u64 = exchanges.iter().map(|(_, _, counts)| counts.publish_in()).sum();
         self.single(EXCHANGE, [published.into()], "");
         let [_, confirmed, returned, dropped, ..] = sum.messages;

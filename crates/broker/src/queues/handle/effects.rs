@@ -7,7 +7,7 @@ use crate::outbox::{Event, Woken};
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::Relief;
 use crate::queues::QueueJournal;
-use crate::sight::Count;
+use crate::stats::Count;
 use queue::fifo::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
 use std::sync::{Arc, atomic::Ordering};
 

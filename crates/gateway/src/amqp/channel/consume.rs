@@ -6,7 +6,7 @@ use super::methods::{Answer, Next};
 use super::topology::{count, table};
 use super::{Channel, Context};
 use broker::replies::REPLY_TO;
-use broker::sight::ConsumerCard;
+use broker::stats::ConsumerDetails;
 use broker::{ConsumerSettings, Delivery, Getting, QueueRef};
 use model::table::{Table, Value};
 use protocol::amqp::method::{
@@ -50,12 +50,12 @@ impl Channel {
             .consumer(subscription.queue().clone(), subscription.consumer());
         let timeout_ms = asked.timeout_ms.unwrap_or(subscription.queue().ack_timeout_ms());
         let timed = timeout_ms > 0 && !it.no_ack;
-        subscription.show(ConsumerCard {
+        subscription.show(ConsumerDetails {
             tag: &tag,
             arguments,
             prefetch: self.prefetch.each,
             timeout_ms,
-            seat: &self.shown,
+            channel: &self.shown,
         });
         self.time(
             holder,

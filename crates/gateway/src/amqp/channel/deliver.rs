@@ -5,7 +5,7 @@ use super::fitting::fitted;
 use super::{Channel, Departed};
 use crate::amqp::connection::Millis;
 use broker::Delivery;
-use broker::sight::ChannelSeat;
+use broker::stats::ChannelHandle;
 use model::properties::{Properties, with_headers};
 use model::table::Value;
 use model::{ConsumerId, Limits, Message, Ranges, Seq};
@@ -220,7 +220,7 @@ fn with_count(properties: &[u8], returns: u32) -> Option<Vec<u8>> {
 
 /// Shows messages `first..=last`, which were written, to those who trace the virtual host.
 #[cold]
-fn trace(shown: &ChannelSeat, consumer: &Consumer, delivery: &Delivery, (first, last): (Seq, Seq)) {
+fn trace(shown: &ChannelHandle, consumer: &Consumer, delivery: &Delivery, (first, last): (Seq, Seq)) {
     for seq in first..=last {
         let message = delivery.block.message((seq - delivery.base) as usize);
         let queue = consumer.subscription.queue().name();

@@ -29,7 +29,7 @@ pub use methods::Next;
 
 use crate::amqp::connection::Millis;
 use crate::amqp::refusal;
-use broker::sight::ChannelSeat;
+use broker::stats::ChannelHandle;
 use broker::{ChannelId, Pressure, Publisher, QueueRef, Session, Ticket};
 use confirms::Confirms;
 use consumer::{Consumer, Pending};
@@ -89,7 +89,7 @@ pub enum State {
 pub struct Channel {
     id: ChannelId,
     /// What operators see of it.
-    pub shown: ChannelSeat,
+    pub shown: ChannelHandle,
     /// Whether frames are taken.
     pub state: State,
     /// Puts contents together.
@@ -147,7 +147,7 @@ impl Channel {
     }
 
     /// An open channel; `intercepted` if the node writes into its messages.
-    pub fn new(id: ChannelId, intercepted: bool, shown: ChannelSeat) -> Self {
+    pub fn new(id: ChannelId, intercepted: bool, shown: ChannelHandle) -> Self {
         Self {
             id,
             shown,

@@ -7,7 +7,7 @@ use super::methods::{Answer, Next};
 use super::settle::Verdict;
 use super::unacked::Taken;
 use super::{Channel, Context, State};
-use broker::sight;
+use broker::stats;
 use broker::{Prepared, Ticket};
 use model::{Message, Ranges, RouteBuf};
 use protocol::amqp::method::{
@@ -110,7 +110,7 @@ impl Transaction {
     }
 
     /// Shows operators how long it is.
-    fn show(&self, shown: &sight::Channel) {
+    fn show(&self, shown: &stats::Channel) {
         shown.uncommitted.set(self.messages.len() as u64);
         let acks = self.settled.iter().map(|(_, taken)| taken.count).sum();
         shown.acks_uncommitted.set(acks);

@@ -10,7 +10,7 @@ use crate::incomplete::Part;
 use crate::options::Options;
 use broker::LoginAttempt;
 use broker::access::Attempt;
-use broker::sight::{Card, Connection, PeerCertificate, Secured};
+use broker::stats::{Connection, ConnectionDetails, PeerCertificate, Secured};
 use broker::{Event as HallEvent, LoginRefusal, Outbox, Session, User};
 use listener::{LoginFrom, Security};
 use model::Limits;
@@ -348,7 +348,7 @@ impl Greeting {
     fn opened(&mut self, hall: &Hall, outbox: &Arc<Outbox>, name: &Name, now: Millis) -> Option<Open> {
         let session = self.session.take()?;
         let (client, tuning) = self.handshake.take()?.finish();
-        let shown = session.introduce(Card {
+        let shown = session.introduce(ConnectionDetails {
             name: name.to_string(),
             peer: name.peer,
             local: name.local,

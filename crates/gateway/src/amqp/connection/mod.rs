@@ -27,7 +27,7 @@ pub use output::Output;
 
 use crate::incomplete::Incomplete;
 use crate::options::Options;
-use broker::sight::UNIX;
+use broker::stats::UNIX;
 use broker::{Broker, Event, Outbox};
 use closing::{Closing, Remains};
 use greeting::Greeting;

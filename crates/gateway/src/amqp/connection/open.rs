@@ -10,7 +10,7 @@ use super::hoard::Hoard;
 use super::output::{BACKLOG, Output};
 use crate::amqp::channel::{Ground, State};
 use crate::incomplete::Part;
-use broker::sight;
+use broker::stats;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason};
 use protocol::amqp::handshake::Capabilities;
 use protocol::amqp::method::ConnectionBlocked;
@@ -29,15 +29,15 @@ pub struct Open {
     /// What its channels stand on.
     pub(super) ground: Ground,
     /// What operators see of it.
-    pub(super) shown: Arc<sight::Connection>,
+    pub(super) shown: Arc<stats::Connection>,
     /// What operators were shown last.
-    held_up: (sight::State, Option<Reason>),
+    held_up: (stats::State, Option<Reason>),
     pub(super) outbox: Arc<Outbox>,
     pub(super) capabilities: Capabilities,
     pub(super) heartbeat: Heartbeat,
     scanner: PublishScanner,
     /// Sizes of what is published and not shown yet.
-    sizes: sight::SizeRun,
+    sizes: stats::SizeRun,
     pub(super) channels: Channels,
     /// What its channels hold of messages that are still coming in, in bytes.
     pub(super) unfinished: usize,
@@ -114,14 +114,14 @@ impl Open {
     /// What was agreed.
     pub fn new(
         ground: Ground,
-        shown: Arc<sight::Connection>,
+        shown: Arc<stats::Connection>,
         outbox: Arc<Outbox>,
         capabilities: Capabilities,
         part: Part,
     ) -> Self {
         Self {
             shown,
-            held_up: (sight::State::Running, None),
+            held_up: (stats::State::Running, None),
             outbox,
             scanner: PublishScanner::new(ground.tuning.frame_max, ground.limits.clone()),
             capabilities,
@@ -149,7 +149,7 @@ impl Open {
             close_request: None,
             ends_at: Millis::MAX,
             published: false,
-            sizes: sight::SizeRun::default(),
+            sizes: stats::SizeRun::default(),
             ground,
         }
     }
@@ -176,10 +176,10 @@ impl Open {
             _ => None,
         };
         let state = match (reason, &self.alarm) {
-            (Some(Reason::Alarm), _) => sight::State::Blocked,
-            (_, Some(_)) => sight::State::Blocking,
-            (Some(_), None) => sight::State::Flow,
-            (None, None) => sight::State::Running,
+            (Some(Reason::Alarm), _) => stats::State::Blocked,
+            (_, Some(_)) => stats::State::Blocking,
+            (Some(_), None) => stats::State::Flow,
+            (None, None) => stats::State::Running,
         };
         if (state, reason) != self.held_up {
             self.held_up = (state, reason);

@@ -1,13 +1,13 @@
 //! A consumer, as operators see it.
 
-use super::{Channel, ChannelSeat, Connection};
+use super::{Channel, ChannelHandle, Connection};
 use model::ConsumerId;
 use model::table::Table;
 use std::sync::Arc;
 
 /// What a consumer's door knows of it.
 #[derive(Clone, Debug)]
-pub struct ConsumerCard<'a> {
+pub struct ConsumerDetails<'a> {
     /// Unique within its channel.
     pub tag: &'a str,
     /// As given at the start.
@@ -17,13 +17,13 @@ pub struct ConsumerCard<'a> {
     /// How long it may hold one, in milliseconds; 0 is no limit.
     pub timeout_ms: u64,
     /// Its channel.
-    pub seat: &'a ChannelSeat,
+    pub channel: &'a ChannelHandle,
 }
 
 /// A consumer of a queue.
 #[derive(Debug)]
 pub struct Consumer {
-    /// Its name in the hall.
+    /// Unique within the broker.
     pub id: ConsumerId,
     /// Unique within its channel.
     pub tag: String,
@@ -49,11 +49,11 @@ pub struct Consumer {
 
 impl Consumer {
     /// Enters the consumer in its channel.
-    pub(crate) fn enter(self, seat: &ChannelSeat) -> (Arc<Self>, Arc<Channel>) {
+    pub(crate) fn enter(self, channel: &ChannelHandle) -> (Arc<Self>, Arc<Channel>) {
         let consumer = Arc::new(self);
-        seat.add(consumer.clone());
+        channel.add(consumer.clone());
         consumer.connection.happened(|| consumer.started());
-        (consumer, seat.channel().clone())
+        (consumer, channel.channel().clone())
     }
 
     /// Takes it out again.

@@ -89,12 +89,12 @@ impl Channel {
 
 /// A channel's place among those that operators see; it is free again when this is dropped.
 #[derive(Debug)]
-pub struct ChannelSeat {
+pub struct ChannelHandle {
     connection: Arc<Connection>,
     channel: Arc<Channel>,
 }
 
-impl ChannelSeat {
+impl ChannelHandle {
     pub(super) fn new(connection: Arc<Connection>, channel: Arc<Channel>) -> Self {
         Self { connection, channel }
     }
@@ -110,7 +110,7 @@ impl ChannelSeat {
     }
 }
 
-impl std::ops::Deref for ChannelSeat {
+impl std::ops::Deref for ChannelHandle {
     type Target = Channel;
 
     fn deref(&self) -> &Channel {
@@ -118,7 +118,7 @@ impl std::ops::Deref for ChannelSeat {
     }
 }
 
-impl Drop for ChannelSeat {
+impl Drop for ChannelHandle {
     fn drop(&mut self) {
         self.connection.left(&self.channel);
     }

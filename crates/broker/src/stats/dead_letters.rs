@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Dead letters since the start of the node, whether or not any queue took them.
 #[derive(Debug, Default)]
-pub struct Buried {
+pub struct DeadLetterCounts {
     by_reason: [AtomicU64; 4],
     confirmed: AtomicU64,
 }
@@ -13,7 +13,7 @@ pub struct Buried {
 /// RabbitMQ's names of the reasons.
 const REASONS: [&str; 4] = ["maxlen", "rejected", "expired", "delivery_limit"];
 
-impl Buried {
+impl DeadLetterCounts {
     /// So many died for this reason and have a dead-letter exchange.
     pub(crate) fn died(&self, reason: DropReason, count: u64) {
         let place = match reason {

@@ -2,7 +2,7 @@
 
 use super::exchange::Exchanges;
 use super::totals::Gone;
-use super::{Buried, Channel, Churn, Connection, LoginAttempts, Totals};
+use super::{Channel, Churn, Connection, DeadLetterCounts, LoginAttempts, Totals};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,7 +15,7 @@ pub struct Registry {
     exchanges: Exchanges,
     churn: Churn,
     login_attempts: LoginAttempts,
-    buried: Buried,
+    dead_letters: DeadLetterCounts,
 }
 
 impl Registry {
@@ -74,8 +74,8 @@ impl Registry {
     }
 
     /// What was dead-lettered.
-    pub fn buried(&self) -> &Buried {
-        &self.buried
+    pub fn dead_letters(&self) -> &DeadLetterCounts {
+        &self.dead_letters
     }
 
     pub(crate) fn enter(&self, connection: Arc<Connection>) {

@@ -4,12 +4,12 @@
 //! anybody at any time without asking that thread. Nothing here decides anything.
 
 mod attempts;
-mod buried;
 mod channel;
 mod churn;
 mod connection;
 mod consumer;
 mod count;
+mod dead_letters;
 mod exchange;
 mod happenings;
 mod held;
@@ -25,13 +25,13 @@ mod touched;
 mod work;
 
 pub use attempts::{LoginAttempts, LoginDoor, LoginSource};
-pub use buried::Buried;
-pub use channel::{Channel, ChannelSeat};
+pub use channel::{Channel, ChannelHandle};
 pub use churn::Churn;
 pub(crate) use connection::host;
-pub use connection::{Card, Connection, State, UNIX};
-pub use consumer::{Consumer, ConsumerCard};
+pub use connection::{Connection, ConnectionDetails, State, UNIX};
+pub use consumer::{Consumer, ConsumerDetails};
 pub use count::Count;
+pub use dead_letters::DeadLetterCounts;
 pub(crate) use exchange::Ledger;
 pub use exchange::{ExchangeCounts, Exchanges};
 pub use held::Held;

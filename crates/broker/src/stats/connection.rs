@@ -1,6 +1,6 @@
 //! A connection, as operators see it.
 
-use super::{Channel, ChannelSeat, Count, Held, MessageSizes, Secured};
+use super::{Channel, ChannelHandle, Count, Held, MessageSizes, Secured};
 use crate::broker::Broker;
 use crate::events::Happening;
 use crate::firehose::{self, Traced};
@@ -14,9 +14,9 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
-/// What a connection's door knows of it; it doesn't change.
+/// What a front end knows of a connection; it does not change.
 #[derive(Clone, Debug)]
-pub struct Card {
+pub struct ConnectionDetails {
     /// What RabbitMQ calls it: both ends.
     pub name: String,
     /// The client's end.
@@ -136,22 +136,22 @@ pub(crate) fn host(end: SocketAddr, local: SocketAddr) -> String {
 }
 
 impl Connection {
-    pub(crate) fn new(session: &Session, connected_at_ms: u64, card: Card) -> Self {
+    pub(crate) fn new(session: &Session, connected_at_ms: u64, details: ConnectionDetails) -> Self {
         let mut client_properties = Vec::new();
-        card.client_properties.encode(&mut client_properties);
+        details.client_properties.encode(&mut client_properties);
         Self {
             id: session.id().0,
-            name: card.name,
-            peer: card.peer,
-            local: card.local,
-            protocol: card.protocol,
-            mechanism: card.mechanism,
+            name: details.name,
+            peer: details.peer,
+            local: details.local,
+            protocol: details.protocol,
+            mechanism: details.mechanism,
             user: session.user().name.clone(),
             vhost: session.vhost_name().clone(),
-            channel_max: card.channel_max,
-            frame_max: card.frame_max,
-            heartbeat_s: card.heartbeat_s,
-            security: card.security.map(Box::new),
+            channel_max: details.channel_max,
+            frame_max: details.frame_max,
+            heartbeat_s: details.heartbeat_s,
+            security: details.security.map(Box::new),
             connected_at_ms,
             received_bytes: Count::default(),
             sizes: MessageSizes::default(),
@@ -222,20 +222,20 @@ impl Connection {
     }
 
     /// A channel was opened.
-    pub fn open_channel(self: &Arc<Self>, number: u16) -> ChannelSeat {
+    pub fn open_channel(self: &Arc<Self>, number: u16) -> ChannelHandle {
         let channel = Arc::new(Channel::new(number));
         if let Some(broker) = self.broker.upgrade() {
-            broker.sight().channel_opened();
+            broker.stats().channel_opened();
         }
         self.lock().push(channel.clone());
         self.happened(|| channel.opened(self));
-        ChannelSeat::new(self.clone(), channel)
+        ChannelHandle::new(self.clone(), channel)
     }
 
     pub(super) fn left(&self, channel: &Arc<Channel>) {
         self.lock().retain(|known| !Arc::ptr_eq(known, channel));
         if let Some(broker) = self.broker.upgrade() {
-            broker.sight().channel_left(self, channel);
+            broker.stats().channel_left(self, channel);
         }
         self.happened(|| channel.closed(self));
     }
