@@ -1,6 +1,6 @@
 //! Runs the fuzz targets of `fuzz/`, a workspace of its own: it needs the nightly compiler and `cargo-fuzz`.
 
-use crate::gate::run_command;
+use crate::child::run_command;
 use crate::workspace;
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,6 @@
 //! The one gate: everything that must hold before a change lands, each step with its time.
 
+use crate::child::run_command;
 use crate::{instructions, layers, licences, tidy, workspace};
 use std::path::Path;
 use std::process::Command;
@@ -150,23 +151,6 @@ fn cargo(args: &[&str]) -> Result<(), String> {
             .args(args)
             .current_dir(workspace::root()),
     )
-}
-
-/// Runs a command with our own output streams.
-///
-/// # Errors
-/// It can't be started, or it fails.
-pub fn run_command(command: &mut Command) -> Result<(), String> {
-    let words: Vec<_> = command
-        .get_args()
-        .map(|a| a.to_string_lossy().into_owned())
-        .collect();
-    let name = format!("{} {}", command.get_program().to_string_lossy(), words.join(" "));
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{name}: {status}")),
-        Err(e) => Err(format!("{name}: {e}")),
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
-//! The walls between the rooms (`docs/ARCHITECTURE.md`), checked against what the manifests say.
+//! Who imports whom (`docs/ARCHITECTURE.md`), checked against what the manifests and the sources say.
 //!
-//! Two rules. A room imports only the rooms that the table allows it, in its tests too. A crate of other people
-//! lives in the rooms that the table in `docs/ARCHITECTURE.md` gives it as home, with a reason beside it.
+//! Three rules. A crate imports only the crates that the table allows it, in its tests too. A crate of other people
+//! lives in the crates that the table in `docs/ARCHITECTURE.md` gives it as home, with a reason beside it. Inside a
+//! crate, the top-level modules import each other in one direction ([`circles`]).
+
+mod circles;
+mod modules;
 
 use crate::findings::Findings;
+use crate::sources;
 use crate::workspace::{self, Dependency, Kind, Package};
 use std::fs;
 
@@ -67,7 +72,7 @@ struct Home {
 /// Checks the workspace.
 ///
 /// # Errors
-/// The workspace or the architecture page can't be read.
+/// The workspace, its sources or the architecture page can't be read.
 pub fn check() -> Result<Findings, String> {
     let packages = workspace::packages()?;
     let page = workspace::root().join("docs/ARCHITECTURE.md");
@@ -78,6 +83,7 @@ pub fn check() -> Result<Findings, String> {
         check_package(package, &homes, &mut findings);
     }
     check_homes(&packages, &homes, &mut findings);
+    findings.extend(circles::check(&packages, &sources::all()?));
     Ok(findings)
 }
 

@@ -3,6 +3,7 @@
 //! Reading order: [`gate`] (what CI runs), [`layers`] (the walls between the rooms), [`tidy`] (sizes, names, dead
 //! links), [`licences`], [`instructions`] (what a message costs), [`numbers`], [`fuzz`].
 
+mod child;
 mod findings;
 mod fuzz;
 mod gate;
@@ -20,7 +21,7 @@ const USAGE: &str = "cargo xtask CHORE
 
   ci        the one gate: format, lints, walls, tidiness, licences, all tests
   fix       format, and let clippy repair what it can
-  layers    who may import whom
+  layers    who may import whom, among the crates and inside them
   tidy      sizes, names, leftovers, dead links in the documents
   licences  every dependency under a licence that deny.toml allows
   instructions [--accept]

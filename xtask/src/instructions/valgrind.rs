@@ -1,6 +1,6 @@
 //! Valgrind: brought in if it is missing, and called so that it counts the same on every machine.
 
-use crate::gate::run_command;
+use crate::child::run_command;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
