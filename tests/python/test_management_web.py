@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import urllib.error
 import urllib.request
 
 import pytest
@@ -31,6 +32,30 @@ def test_the_api_describes_itself(api):
         if "get" in verbs and "{" not in path and path not in WITHOUT_END:
             assert api.get(path).status == 200, path
     assert Api(user=None).get("/openapi.json").status == 401
+
+
+class KeepRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+def without_redirects(address: str):
+    """The answer itself, also if it is a redirect."""
+    try:
+        return urllib.request.build_opener(KeepRedirects).open(address, timeout=10)
+    except urllib.error.HTTPError as answer:
+        return answer
+
+
+def test_the_api_has_a_page_that_lists_its_operations(api):
+    for root in ["", "/"]:
+        moved = without_redirects(f"{api.root}/api{root}")
+        assert (moved.status, moved.headers["location"]) == (301, "/api/index.html")
+    with urllib.request.urlopen(f"{api.root}/api", timeout=10) as page:
+        assert page.status == 200 and page.headers["content-type"].startswith("text/html")
+        text = page.read().decode()
+    for path in ["/api/queues/{vhost}/{name}", "/api/definitions", 'href="openapi.json"']:
+        assert path in text, path
 
 
 def test_long_answers_are_compressed_for_those_who_take_it(api):

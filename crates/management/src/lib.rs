@@ -5,7 +5,7 @@
 //! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that is asked for.
 //!
 //! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), `errand`, `guesses` and `unread` (what a request wants, how often passwords are guessed, what waits to be read), [`call`]
-//! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` tells it), [`origins`] (pages of other sites), `gzip`, then the objects:
+//! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` and `api_index` describe it), [`origins`] (pages of other sites), `gzip`, then the objects:
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions` (with `import`, `import_report`, `existing` and `unsupported`),
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
@@ -16,6 +16,7 @@
 mod access;
 pub mod admin_socket;
 mod alarms;
+mod api_index;
 mod application;
 mod arguments;
 mod audit;

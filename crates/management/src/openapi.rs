@@ -1,5 +1,5 @@
-//! `/api/openapi.json`: what the API can do, for generators of clients and for people. It is made of the one table of routes,
-//! and of what `operations.txt` says about each verb.
+//! `/api/openapi.json`: what the API can do, for generators of clients and for the web UI. It is made of the one table of routes,
+//! and of what `operations.txt` says about each verb; so is the page of `api_index`.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -39,10 +39,14 @@ const SAMPLES: &[(&str, &str)] = &[
 
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Operation {
-    verb: &'static str,
-    path: &'static str,
-    says: &'static str,
+pub struct Operation {
+    /// The verb in capitals.
+    pub verb: &'static str,
+    /// The path below `/api`, as its route has it.
+    pub path: &'static str,
+    /// A sentence.
+    pub says: &'static str,
+    /// Parameters, as `operations.txt` writes them.
     takes: &'static str,
 }
 
@@ -58,6 +62,21 @@ fn operations() -> impl Iterator<Item = Operation> {
             says: parts.next()?,
             takes: parts.next().unwrap_or_default(),
         })
+    })
+}
+
+/// What each verb of each route does and who may use it, in the order of the routes.
+pub fn described() -> impl Iterator<Item = (Operation, Right)> {
+    let verbs = routes::ROUTES.iter().copied().flatten();
+    let verbs = verbs.flat_map(|route| {
+        route
+            .verbs
+            .iter()
+            .map(|(verb, right, _)| (route.path, *verb, *right))
+    });
+    verbs.filter_map(|(path, verb, right)| {
+        let operation = operations().find(|it| it.verb == verb && it.path == path)?;
+        Some((operation, right))
     })
 }
 
@@ -89,21 +108,15 @@ fn document(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn paths() -> Map<String, Value> {
     let mut paths = Map::new();
-    for route in routes::ROUTES.iter().copied().flatten() {
-        let mut verbs = Map::new();
-        for (verb, right, _) in route.verbs {
-            let operation = operations().find(|it| it.verb == *verb && it.path == route.path);
-            if let Some(operation) = operation {
-                verbs.insert(verb.to_lowercase(), operation.describe(*right));
-            }
-        }
-        paths.insert(braced(route.path), verbs.into());
+    for (operation, right) in described() {
+        let verbs = paths.entry(braced(operation.path)).or_insert_with(|| json!({}));
+        verbs[operation.verb.to_lowercase()] = operation.describe(right);
     }
     paths
 }
 
 /// A path with its variable parts in braces.
-fn braced(path: &str) -> String {
+pub fn braced(path: &str) -> String {
     let parts = path.split('/').map(|part| match part.strip_prefix(':') {
         Some(name) => format!("{{{name}}}"),
         None => part.to_owned(),
@@ -121,6 +134,12 @@ fn schema(kind: &str) -> Value {
 }
 
 impl Operation {
+    /// The kind of object that it is about: the first part of the path.
+    pub fn section(&self) -> &'static str {
+        let path = self.path.trim_start_matches('/');
+        path.split('/').next().unwrap_or_default()
+    }
+
     fn describe(&self, right: Right) -> Value {
         let variable = self.path.split('/').filter_map(|part| part.strip_prefix(':'));
         let in_path = variable
@@ -132,7 +151,7 @@ impl Operation {
         let mut operation = json!({
             "summary": self.says,
             "operationId": self.id(),
-            "tags": [self.path.trim_start_matches('/').split('/').next()],
+            "tags": [self.section()],
             "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
             "responses": self.responses(),
             "x-right": right_name(right),
@@ -235,7 +254,8 @@ impl Operation {
     }
 }
 
-fn right_name(right: Right) -> &'static str {
+/// Who may make a request, by RabbitMQ's tags.
+pub fn right_name(right: Right) -> &'static str {
     match right {
         Right::Anyone => "none",
         Right::Management => "management",

@@ -8,7 +8,7 @@ use hyper::http::uri::PathAndQuery;
 pub enum Found {
     /// The address without it.
     Below(Uri),
-    /// The pages are there; their own addresses are relative, so the slash counts.
+    /// A page that is there instead; its own addresses are relative, so the slash counts.
     Elsewhere(String),
     /// Nothing is there.
     Outside,
@@ -23,8 +23,15 @@ pub fn take(uri: &Uri, prefix: &str) -> Found {
         path if path == prefix => return Found::Elsewhere(format!("{prefix}/")),
         _ => whole.strip_prefix(prefix).filter(|rest| rest.starts_with('/')),
     };
-    let below = below.and_then(|below| below.parse().ok());
-    below.map_or(Found::Outside, Found::Below)
+    let below: Option<Uri> = below.and_then(|below| below.parse().ok());
+    match below {
+        // RabbitMQ leads to the description of the API from here.
+        Some(uri) if matches!(uri.path(), "/api" | "/api/") => {
+            Found::Elsewhere(format!("{prefix}/api/index.html"))
+        }
+        Some(uri) => Found::Below(uri),
+        None => Found::Outside,
+    }
 }
 
 #[cfg(test)]
@@ -47,6 +54,13 @@ mod tests {
                 ask(to_pages, "/mq"),
                 Found::Elsewhere("/mq/".into()),
                 "{to_pages}"
+            );
+        }
+        for (root, prefix) in [("/api", ""), ("/api/", ""), ("/mq/api?x", "/mq")] {
+            assert_eq!(
+                ask(root, prefix),
+                Found::Elsewhere(format!("{prefix}/api/index.html")),
+                "{root}"
             );
         }
         for outside in ["/api/overview", "/mqx/api", "/m"] {

@@ -6,10 +6,10 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::text::decode;
 use crate::{
-    alarms, application, bindings, browsing, channels, configuration, connections, consumers, definitions,
-    events, exchanges, feature_flags, health, limits, log_tail, login, messages, moving, network, nodes,
-    openapi, overheard, overview, parameters, permissions, policies, process, queues, quorum, single,
-    times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    alarms, api_index, application, bindings, browsing, channels, configuration, connections, consumers,
+    definitions, events, exchanges, feature_flags, health, limits, log_tail, login, messages, moving,
+    network, nodes, openapi, overheard, overview, parameters, permissions, policies, process, queues, quorum,
+    single, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
@@ -55,6 +55,7 @@ pub const ROUTES: &[&[Route]] = &[
     application::ROUTES,
     events::ROUTES,
     openapi::ROUTES,
+    api_index::ROUTES,
     log_tail::ROUTES,
     configuration::ROUTES,
     times_pages::ROUTES,

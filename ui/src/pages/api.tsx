@@ -51,7 +51,7 @@ export function ApiPage() {
         </button>
       </Head>
       <Card title="How to call it">
-        <p>It is RabbitMQ's HTTP API, with Leveret's own additions under /leveret. Requests carry a user name and password, or a token; names in paths are percent-encoded.</p>
+        <p>It is RabbitMQ's HTTP API, with Leveret's own additions under /leveret. Requests carry a user name and password, or a token; names in paths are percent-encoded. The node serves this list <a href={`${base}/index.html`}>as a plain page</a> too.</p>
         <pre tabIndex={0}>
           <code>{`curl -u ${session.get()?.name ?? "guest"} ${base}/queues/%2F`}</code>
         </pre>
