@@ -5,6 +5,7 @@ import time
 import pika
 import pytest
 
+from api import Api
 from conftest import connect
 
 pytestmark = pytest.mark.leveret_only("RabbitMQ has them in quorum queues only")
@@ -83,3 +84,12 @@ def test_a_client_that_knows_no_cancelled_consumers_loses_its_channel(name):
     assert channel.queue_declare(name, passive=True).method.message_count == 1
     channel.queue_delete(name)
     connection.close()
+
+
+def test_the_api_shows_the_timeout_in_force_and_zero_without_one(channel, name):
+    channel.queue_declare(name, durable=True)
+    channel.basic_consume(name, lambda *_: None, consumer_tag="patient")
+    channel.basic_consume(name, lambda *_: None, consumer_tag="quick", arguments={"x-consumer-timeout": 70000})
+    shown = {it["consumer_tag"]: it["consumer_timeout"] for it in Api().get(f"/queues/%2F/{name}").json["consumer_details"]}
+    assert shown == {"patient": 0, "quick": 70000}
+    channel.queue_delete(name)

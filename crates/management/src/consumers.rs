@@ -61,7 +61,7 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
         "prefetch_count": consumer.prefetch,
         "active": active,
         "activity_status": status,
-        "consumer_timeout": if consumer.timeout_ms > 0 { json!(consumer.timeout_ms) } else { json!("undefined") },
+        "consumer_timeout": consumer.timeout_ms,
         "arguments": table(&consumer.arguments),
         "channel_details": {
             "name": channels::name(connection, consumer.channel),

@@ -15,7 +15,7 @@ export interface ConsumerBody {
   active?: boolean;
   activity_status?: string;
   prefetch_count?: number;
-  consumer_timeout?: number | string;
+  consumer_timeout?: number;
   arguments?: Record<string, unknown>;
   channel_details?: { name?: string; number?: number; connection_name?: string; user_provided_name?: string; user?: string };
 }
@@ -38,7 +38,7 @@ const COLUMNS: Column<ConsumerBody>[] = [
   { title: "Ack mode", sort: "ack_required", cell: ACKS, from: 4 },
   { title: "Prefetch", sort: "prefetch_count", number: true, cell: (consumer) => (consumer.prefetch_count === 0 ? "no limit" : count(consumer.prefetch_count)), from: 2 },
   { title: "Exclusive", sort: "exclusive", cell: (consumer) => (consumer.exclusive ? "yes" : "no"), from: 5 },
-  { title: "Ack timeout", number: true, cell: (consumer) => (typeof consumer.consumer_timeout === "number" ? duration(consumer.consumer_timeout) : "none"), from: 5 },
+  { title: "Ack timeout", number: true, cell: (consumer) => (consumer.consumer_timeout ? duration(consumer.consumer_timeout) : "none"), from: 5 },
   { title: "Arguments", cell: (consumer) => <Arguments table={consumer.arguments} />, from: 5 },
 ];
 
