@@ -1,13 +1,14 @@
 //! A virtual host: its exchanges, queues and bindings, and routing among them.
 
 use crate::arguments::queue_settings;
-use crate::binding::{Binding, ByDestination};
+use crate::binding::{Binding, ByDestination, Target};
 use crate::exchange::{Own, PREDECLARED};
 use crate::routing::{Envelope, Found};
 use crate::{DeclaredExchange, Destination, Exchange, Metadata, Name, Policies, Queue, QueueSettings, Quota};
 use imbl::{OrdMap, OrdSet};
 use model::QueueId;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -84,6 +85,18 @@ impl Vhost {
     /// The bindings that lead to one queue or exchange.
     pub fn bindings_to(&self, destination: &Destination) -> impl Iterator<Item = &Binding> {
         self.incoming(destination).map(|binding| &**binding)
+    }
+
+    /// The ring of an exchange that hashes consistently: its destinations in order, each with the bucket that its share ends
+    /// before (the next one's begins there). `None` for exchanges of other types.
+    pub fn ring(&self, exchange: &Exchange) -> Option<Vec<(u64, &Destination)>> {
+        let buckets = exchange.routes.buckets()?;
+        let names: BTreeMap<&Target, &Destination> = self
+            .bindings_from(exchange)
+            .map(|binding| (&binding.target, &binding.destination))
+            .collect();
+        let named = |(end, target): &(u64, Target)| Some((*end, *names.get(target)?));
+        Some(buckets.iter().filter_map(named).collect())
     }
 
     /// All policies.

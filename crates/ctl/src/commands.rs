@@ -26,6 +26,7 @@ mod policies;
 mod process;
 mod queues;
 mod replicas;
+mod rings;
 mod streams;
 mod tails;
 mod topics;
@@ -64,6 +65,7 @@ pub const ALL: &[&[Command]] = &[
     process::COMMANDS,
     queues::COMMANDS,
     replicas::COMMANDS,
+    rings::COMMANDS,
     streams::COMMANDS,
     mirroring::COMMANDS,
     network::COMMANDS,

@@ -2,6 +2,7 @@
 
 use crate::access::Right;
 use crate::arguments::{self, boolean, text};
+use crate::bindings;
 use crate::call::{BAD_RANGE, Call};
 use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
@@ -29,6 +30,10 @@ pub const ROUTES: &[Route] = &[
             ("PUT", Right::Vhost, put),
             ("DELETE", Right::Vhost, delete),
         ],
+    },
+    Route {
+        path: "/leveret/exchanges/:vhost/:exchange/ring",
+        verbs: &[("GET", Right::Vhost, ring)],
     },
 ];
 
@@ -58,6 +63,22 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         row["outgoing"] = json!([]);
     }
     Ok(object(&call.query, row))
+}
+
+/// The buckets of an exchange that hashes consistently. RabbitMQ's plugin shows them by its command line alone.
+fn ring(call: &Call<'_>) -> Result<Reply, Refusal> {
+    let ring = call.vhost()?.ring(find(call)?).ok_or(Refusal::NotFound)?;
+    let mut first = 0;
+    let rows = ring.into_iter().map(|(end, destination)| {
+        let begin = std::mem::replace(&mut first, end);
+        json!({
+            "destination": &**destination.name(),
+            "destination_type": bindings::kind(destination),
+            "first_bucket": begin,
+            "bucket_count": end - begin,
+        })
+    });
+    Ok(Reply::json(&rows.collect()))
 }
 
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -28,6 +28,7 @@ use imbl::OrdMap;
 use model::QueueId;
 use model::table::Table;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// An exchange's bindings in the form that suits its kind.
 #[derive(Clone, Debug)]
@@ -123,6 +124,16 @@ impl Routes {
                 index.find(envelope.headers(), found);
             }
             Self::Spread(spread) => spread.find(envelope, found),
+        }
+    }
+}
+
+impl Routes {
+    /// The ring of an exchange that hashes consistently; `None` for others.
+    pub(crate) fn buckets(&self) -> Option<Arc<spread::Ring>> {
+        match self {
+            Self::Spread(spread) => spread.buckets(),
+            _ => None,
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Spread {
 }
 
 /// All destinations in order, each with the sum of all weights up to its own.
-type Ring = Vec<(u64, Target)>;
+pub(crate) type Ring = Vec<(u64, Target)>;
 
 impl Spread {
     /// For an exchange of this kind; `arguments` were checked when it was declared.
@@ -81,6 +81,12 @@ impl Spread {
         };
         let place = ring.partition_point(|(end, _)| *end <= at);
         found.add(&ring[place].1);
+    }
+
+    /// The destinations in their order, each with the bucket that its share ends before; `None` unless keys are hashed consistently.
+    pub(crate) fn buckets(&self) -> Option<Arc<Ring>> {
+        matches!(self.choice, Choice::Consistent(_))
+            .then(|| self.ring.get_or_init(|| Arc::new(self.ring())).clone())
     }
 
     fn ring(&self) -> Ring {
