@@ -16,7 +16,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("gateway", 3),
     ("identity", 4),
     ("listener", 5),
-    ("management", 54),
+    ("management", 55),
     ("perf", 6),
     ("server", 2),
 ];

@@ -84,7 +84,7 @@ fn banned(name: &str, alone: bool) -> Option<&'static str> {
 }
 
 /// The words of `snake_case`, `kebab-case` and `CamelCase` names, in lower case.
-pub(super) fn words(name: &str) -> Vec<String> {
+fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in name.chars() {
         if !c.is_ascii_alphanumeric() {

@@ -1,7 +1,6 @@
 //! One vocabulary: RabbitMQ's and the trade's. A word of the house's own that a broker engineer would have to learn is
 //! retired; what is left of it in code and pages may only become less.
 
-use super::names::words;
 use crate::findings::Findings;
 use crate::sources::Source;
 use std::collections::BTreeMap;
@@ -28,7 +27,7 @@ const RETIRED: &[Retired] = &[
     retired(&["hall", "halls"], "broker", 344),
     retired(&["oracle", "oracles", "dice"], "random source", 62),
     retired(&["overheard"], "observed", 6),
-    retired(&["patience"], "timeout", 128),
+    retired(&["patience"], "timeout", 204),
     retired(&["porter", "porters"], "acceptor", 20),
     retired(&["relief", "reliefs"], "release of back-pressure", 97),
     retired(&["seat", "seats"], "slot", 55),
@@ -65,8 +64,8 @@ pub fn check(sources: &[Source]) -> Findings {
 }
 
 /// How often each word stands in our code and pages, and the last file that has it. Decisions are never edited.
-fn count<'a>(sources: &'a [Source]) -> BTreeMap<String, (usize, &'a str)> {
-    let mut counts: BTreeMap<String, (usize, &str)> = BTreeMap::new();
+fn count(sources: &[Source]) -> BTreeMap<&'static str, (usize, &str)> {
+    let mut counts: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for source in sources {
         let is_page = source.path.starts_with("docs/") && source.ending() == "md";
         let is_ours = (source.is_rust() && !source.path.starts_with("xtask/"))
@@ -76,21 +75,35 @@ fn count<'a>(sources: &'a [Source]) -> BTreeMap<String, (usize, &'a str)> {
         }
         let forms = RETIRED.iter().flat_map(|word| word.forms);
         let (text, path) = (source.text.to_ascii_lowercase(), source.path.to_ascii_lowercase());
-        let forms: Vec<&str> = forms
+        let forms: Vec<&'static str> = forms
             .copied()
             .filter(|form| text.contains(form) || path.contains(form))
             .collect();
         if forms.is_empty() {
             continue;
         }
-        for word in words(&source.path).into_iter().chain(words(&source.text)) {
-            if forms.contains(&word.as_str()) {
-                let entry = counts.entry(word).or_default();
-                *entry = (entry.0 + 1, &source.path);
-            }
+        for form in forms {
+            let there = occurrences(&source.text, &text, form) + occurrences(&source.path, &path, form);
+            let entry = counts.entry(form).or_default();
+            *entry = (entry.0 + there, &source.path);
         }
     }
     counts
+}
+
+/// How often a word stands in a text as a word, or as one of a `snake_case` or `CamelCase` name. `lower` is the text in lower case.
+fn occurrences(text: &str, lower: &str, word: &str) -> usize {
+    let text = text.as_bytes();
+    let begins =
+        |at: usize| at == 0 || !text[at - 1].is_ascii_alphanumeric() || text[at].is_ascii_uppercase();
+    let ends = |end: usize| {
+        text.get(end)
+            .is_none_or(|next| !next.is_ascii_lowercase() && !next.is_ascii_digit())
+    };
+    let there = lower.match_indices(word);
+    there
+        .filter(|(at, _)| begins(*at) && ends(at + word.len()))
+        .count()
 }
 
 #[cfg(test)]
