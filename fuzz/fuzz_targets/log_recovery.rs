@@ -11,8 +11,8 @@ use storage::{Callbacks, JournalId, Log, LogError, LogOptions, Position};
 
 struct Deaf;
 
-impl Callbacks<()> for Deaf {
-    fn durable(&self, _promises: &mut Vec<()>) {}
+impl Callbacks for Deaf {
+    fn durable(&self, _up_to: Position) {}
     fn failed(&self, _error: &LogError) {}
     fn reclaim(&self, _journals: Vec<JournalId>, _before: Position) {}
 }
@@ -34,11 +34,11 @@ fn read(fs: &FaultyFs, quarantine: bool) -> Option<Records> {
     let mut replay = |journal, position, payload: &[u8]| {
         records.insert(position, (journal, payload.to_vec()));
     };
-    Log::<()>::inspect(fs, Path::new("/log"), &options(quarantine), &mut replay).ok()?;
+    Log::inspect(fs, Path::new("/log"), &options(quarantine), &mut replay).ok()?;
     Some(records)
 }
 
-fn open(fs: &FaultyFs, quarantine: bool) -> Option<(Log<()>, Records)> {
+fn open(fs: &FaultyFs, quarantine: bool) -> Option<(Log, Records)> {
     let mut records = Records::new();
     let mut replay = |journal, position, payload: &[u8]| {
         records.insert(position, (journal, payload.to_vec()));

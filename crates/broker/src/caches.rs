@@ -134,7 +134,7 @@ impl Journal<Seen> for CacheJournal {
         };
         let restated = matches!(records.first(), Some(Record::Restated(_)));
         let first = journal.next_index();
-        journal.append(records.drain(..), Vec::new());
+        journal.append(records.drain(..), std::iter::empty());
         if restated {
             journal.release(first);
         }

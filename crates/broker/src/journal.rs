@@ -1,11 +1,12 @@
 //! Journals remember. One interface; here *local* (and, for queues that are not durable, *none*); later *replicated*
 //! and *simulated*.
 
-use crate::promise::Promise;
+use crate::promise::{Promise, Promises};
 use model::{Index, Machine};
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
-use storage::{JournalId, Log, Position};
+use storage::{Batch, JournalId, Log, Position};
 
 /// What a machine's host writes to.
 pub trait Journal<M: Machine> {
@@ -22,9 +23,56 @@ pub trait Journaled {
     fn place_is_kept(&self) -> bool;
 }
 
+/// The node's log, and what waits until it is durable.
+pub struct NodeLog {
+    log: Log,
+    promises: Arc<Promises>,
+}
+
+impl NodeLog {
+    /// `promises` are those that the log's callbacks keep.
+    pub fn new(log: Log, promises: Arc<Promises>) -> Self {
+        Self { log, promises }
+    }
+
+    /// Appends one batch, and `promises` that wait until it and everything before is durable.
+    pub fn append_with(
+        &self,
+        mut promises: impl Iterator<Item = Promise>,
+        write: impl FnOnce(&mut Batch<'_>),
+    ) {
+        self.log.append(|batch| {
+            write(batch);
+            if batch.is_stopped() {
+                return;
+            }
+            if let Some(first) = promises.next() {
+                let up_to = batch.await_sync();
+                let all = std::iter::once(first).chain(&mut promises);
+                self.promises.add(up_to.0, all);
+            }
+        });
+        // A log that has stopped keeps none of them.
+        promises.for_each(drop);
+    }
+
+    /// Has this wait until everything appended so far is durable.
+    pub fn promise(&self, promise: Promise) {
+        self.append_with(std::iter::once(promise), |_| {});
+    }
+}
+
+impl Deref for NodeLog {
+    type Target = Log;
+
+    fn deref(&self) -> &Log {
+        &self.log
+    }
+}
+
 /// A machine's part of this node's log: durable once synced to disk.
 pub struct LocalJournal {
-    log: Arc<Log<Promise>>,
+    log: Arc<NodeLog>,
     id: JournalId,
     next: Index,
     /// Where records lie that may be read again, and some others: ascending.
@@ -38,7 +86,7 @@ const POSITION_EVERY: u64 = 64;
 impl LocalJournal {
     /// A journal whose next record gets number `next`; `positions` are known from replay.
     pub fn new(
-        log: Arc<Log<Promise>>,
+        log: Arc<NodeLog>,
         id: JournalId,
         next: Index,
         positions: VecDeque<(Index, Position)>,
@@ -83,9 +131,13 @@ impl LocalJournal {
     }
 
     /// Appends one batch with the promises that wait for it.
-    pub fn append<R: Journaled>(&mut self, records: impl Iterator<Item = R>, promises: Vec<Promise>) {
+    pub fn append<R: Journaled>(
+        &mut self,
+        records: impl Iterator<Item = R>,
+        promises: impl Iterator<Item = Promise>,
+    ) {
         let log = self.log.clone();
-        log.append(|batch| {
+        log.append_with(promises, |batch| {
             for record in records {
                 let index = self.next;
                 let position = batch.record(self.id, |out| {
@@ -97,9 +149,6 @@ impl LocalJournal {
                     self.positions.push_back((index, position));
                 }
                 self.next += 1;
-            }
-            for promise in promises {
-                batch.promise(promise);
             }
         });
     }

@@ -4,10 +4,11 @@ use crate::broker::Broker;
 use crate::caches::Caches;
 use crate::clock::Clock;
 use crate::dead_letters::DeadLetters;
+use crate::journal::NodeLog;
 use crate::notices::Notices;
 use crate::pager::Pager;
 use crate::pressure::{Pressure, Reason, Relief};
-use crate::promise::{Promise, fulfil};
+use crate::promise::{Promise, Promises};
 use crate::stats::{LossCounts, Touched, Work};
 use crate::steady::{Steady, wall_clock};
 use crate::watchers::Watchers;
@@ -17,7 +18,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 use std::time::{Duration, Instant};
-use storage::{Callbacks, JournalId, Log, Position, Segments, StorageError};
+use storage::{Callbacks, JournalId, Position, Segments, StorageError};
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
 const LOG_PRESSURE_BYTES: usize = 8 * 1024 * 1024;
@@ -29,7 +30,7 @@ const LOG_SIZE_PRESSURE: u64 = 640 * 1024 * 1024;
 /// Shared by all queues of a node.
 pub struct Node {
     /// The write-ahead log of everything durable.
-    pub log: Arc<Log<Promise>>,
+    pub log: Arc<NodeLog>,
     /// The files of long backlogs.
     pub segments: Arc<Segments>,
     /// The threads that read and write segments.
@@ -65,7 +66,7 @@ pub struct Node {
 
 impl Node {
     /// A node around an opened log and segments.
-    pub fn new(log: Arc<Log<Promise>>, segments: Arc<Segments>, pager: Pager) -> Arc<Self> {
+    pub fn new(log: Arc<NodeLog>, segments: Arc<Segments>, pager: Pager) -> Arc<Self> {
         Arc::new(Self {
             log,
             segments,
@@ -133,7 +134,7 @@ impl Node {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Publishes that were confirmed after a sync of the log. With [`Log::syncs`] it tells how many share a sync.
+    /// Publishes that were confirmed after a sync of the log. With [`storage::Log::syncs`] it tells how many share a sync.
     pub fn confirmed(&self) -> u64 {
         self.confirmed.load(Ordering::Relaxed)
     }
@@ -181,8 +182,7 @@ impl Node {
             return None;
         }
         let relief = Arc::new(Relief::default());
-        self.log
-            .append(|batch| batch.promise(Promise::Relieve(relief.clone())));
+        self.log.promise(Promise::Relieve(relief.clone()));
         Some(Pressure::until_relief(Reason::Sync, relief))
     }
 }
@@ -207,6 +207,7 @@ impl Node {
 /// What the log calls back. It exists before the node does.
 #[derive(Clone, Default)]
 pub struct LogEvents {
+    promises: Arc<Promises>,
     node: Arc<OnceLock<Weak<Node>>>,
     failed: Arc<OnceLock<String>>,
     stalled: Arc<AtomicBool>,
@@ -216,6 +217,11 @@ impl LogEvents {
     /// Introduces the node. Once.
     pub fn belong_to(&self, node: &Arc<Node>) {
         let _ = self.node.set(Arc::downgrade(node));
+    }
+
+    /// What waits for the log.
+    pub fn promises(&self) -> Arc<Promises> {
+        self.promises.clone()
     }
 
     /// Why the log failed, if it did.
@@ -237,16 +243,16 @@ impl LogEvents {
     }
 }
 
-impl Callbacks<Promise> for LogEvents {
-    fn durable(&self, promises: &mut Vec<Promise>) {
+impl Callbacks for LogEvents {
+    fn durable(&self, up_to: Position) {
         match self.node() {
             Some(node) => {
-                let confirmed = fulfil(promises, &node.pager, &|| node.micros());
+                let confirmed = self.promises.keep(up_to.0, &node.pager, &|| node.micros());
                 node.work.batch(confirmed);
                 node.confirmed.fetch_add(confirmed, Ordering::Relaxed);
                 node.relieve_publishers();
             }
-            None => promises.clear(),
+            None => self.promises.end(),
         }
     }
 
@@ -262,6 +268,7 @@ impl Callbacks<Promise> for LogEvents {
             "the write-ahead log failed: {error}; nothing is confirmed from now on, publishers are blocked; repair \
              the disk and restart the node"
         );
+        self.promises.end();
         let _ = self.failed.set(error.to_string());
         if let Some(broker) = self.broker() {
             broker.log_failed();

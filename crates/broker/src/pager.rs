@@ -5,7 +5,7 @@
 //! them.
 
 use crate::broker::Broker;
-use crate::journal::entry;
+use crate::journal::{NodeLog, entry};
 use crate::queues::Queue;
 use crate::topology::Deletion;
 use crate::worker::{Jobs, Worker};
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
-use storage::{Log, Position, Segments, StorageError};
+use storage::{Position, Segments, StorageError};
 
 /// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
 const REST: u32 = 3;
@@ -48,8 +48,8 @@ pub enum Job {
     },
     /// These entries are not needed any more.
     Free { queue: QueueId, places: Vec<Place> },
-    /// The same, and then see whether a file is worth rewriting.
-    FreeAndRewrite { queue: Arc<Queue>, places: Vec<Place> },
+    /// See whether a file of the queue is worth rewriting, after entries were freed.
+    Rewrite { queue: Arc<Queue> },
     /// The queue is deleted: so are its segments.
     Remove { queue: QueueId },
     /// Delete a queue that has many bindings, some of these at a time. What is left when the node closes is
@@ -98,7 +98,7 @@ pub struct Pager {
 #[derive(Clone)]
 pub struct Shelves {
     /// The node's log.
-    pub log: Arc<Log<crate::promise::Promise>>,
+    pub log: Arc<NodeLog>,
     /// The segments.
     pub segments: Arc<Segments>,
 }
@@ -164,10 +164,7 @@ impl Shelves {
                     self.rewrite_sparse(&queue);
                 }
                 Job::Free { queue, places } => self.free(queue, places),
-                Job::FreeAndRewrite { queue, places } => {
-                    self.free(queue.id, places);
-                    self.rewrite_sparse(&queue);
-                }
+                Job::Rewrite { queue } => self.rewrite_sparse(&queue),
                 Job::Remove { queue } => {
                     if let Err(error) = self.segments.remove(queue.0) {
                         tracing::warn!(

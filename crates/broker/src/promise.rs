@@ -1,14 +1,15 @@
-//! What the log's thread carries out once a batch is durable: confirms first of all. One sync covers everyone who
-//! waited for it, and every connection is woken once.
+//! What waits until a journal has come far enough, and what becomes of it then: confirms first of all. One sync covers everyone
+//! who waited for it, and every connection is woken once.
 
 use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::pager::{Job, Pager};
 use crate::pressure::Relief;
 use model::QueueId;
-use queue::fifo::Place;
-use std::sync::Arc;
+use queue::fifo::{Effect, Place};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An effect that waits for durability.
 #[derive(Debug)]
@@ -29,14 +30,26 @@ pub enum Promise {
     Relieve(Arc<Relief>),
 }
 
-/// Carries out all promises that one sync made due. Leaves `promises` empty. Returns how many publishes were confirmed.
-/// `now` is the time in microseconds.
-pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager, now: &dyn Fn() -> u64) -> u64 {
-    let mut woken = Woken::default();
-    let mut confirmed = 0;
-    for promise in promises.drain(..) {
-        match promise {
-            Promise::Confirm(receipt) => {
+impl Promise {
+    /// Whether an effect of a queue waits for the journal; [`Promise::of`] makes a promise of it.
+    pub fn is_one(effect: &Effect<crate::ends::Ends>) -> bool {
+        matches!(effect, Effect::Confirm(_) | Effect::Release { .. })
+    }
+
+    /// The promise that an effect of this queue is; `None` if it is none.
+    pub fn of(queue: QueueId, effect: Effect<crate::ends::Ends>) -> Option<Self> {
+        match effect {
+            Effect::Confirm(receipt) => Some(Self::Confirm(receipt)),
+            Effect::Release { places } => Some(Self::Release { queue, places }),
+            _ => None,
+        }
+    }
+
+    /// Keeps the promise, as far as that can be done at once. `now` is the time in microseconds.
+    #[inline]
+    pub fn keep(self, kept: &mut Kept, now: impl FnOnce() -> u64) {
+        match self {
+            Self::Confirm(receipt) => {
                 receipt.note_confirmed(now);
                 let Receipt {
                     outbox,
@@ -44,24 +57,144 @@ pub fn fulfil(promises: &mut Vec<Promise>, pager: &Pager, now: &dyn Fn() -> u64)
                     numbers,
                     ..
                 } = receipt;
-                confirmed += numbers.count();
-                woken.push(outbox, Event::Confirm { channel, numbers });
+                kept.confirmed += numbers.count();
+                kept.woken.push(outbox, Event::Confirm { channel, numbers });
             }
-            Promise::Durable {
+            Self::Durable {
                 outbox,
                 channel,
                 ticket,
             } => {
-                woken.push(outbox, Event::Durable { channel, ticket });
+                kept.woken.push(outbox, Event::Durable { channel, ticket });
             }
-            // Deleting files takes too long for this thread.
-            Promise::Release { queue, places } => pager.send(Job::Free { queue, places }),
-            Promise::Synced(unsynced) => {
+            // Deleting files takes too long for whoever keeps promises.
+            Self::Release { queue, places } => kept.jobs.push(Job::Free { queue, places }),
+            Self::Synced(unsynced) => {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
             }
-            Promise::Relieve(relief) => relief.relieve(),
+            Self::Relieve(relief) => relief.relieve(),
         }
     }
-    woken.wake();
-    confirmed
+}
+
+/// What is left to be done of kept promises, and of whatever else a turn sends to connections and to the pager.
+#[derive(Default)]
+pub struct Kept {
+    /// Connections with news.
+    pub(crate) woken: Woken,
+    /// What the pager is to do.
+    pub jobs: Vec<Job>,
+    /// How many publishes were confirmed.
+    pub confirmed: u64,
+}
+
+impl Kept {
+    /// Wakes the connections and hands the jobs over.
+    pub fn carry_out(self, pager: &Pager) {
+        self.woken.wake();
+        for job in self.jobs {
+            pager.send(job);
+        }
+    }
+}
+
+/// Promises by the position in the journal up to which they wait. One lock for a batch, and no memory is taken anew.
+#[derive(Default)]
+pub struct Promises {
+    waiting: Mutex<Waiting>,
+    /// The vector that due ones are taken into; of one thread at a time.
+    due: Mutex<Vec<Promise>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Positions never fall.
+    promises: VecDeque<(u64, Promise)>,
+    /// The journal comes no further.
+    ended: bool,
+}
+
+impl Promises {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These wait until the journal has come up to `position`, which is no lower than any named before.
+    pub fn add(&self, position: u64, promises: impl Iterator<Item = Promise>) {
+        let mut waiting = self.lock();
+        if waiting.ended {
+            drop(waiting);
+            return promises.for_each(drop);
+        }
+        waiting
+            .promises
+            .extend(promises.map(|promise| (position, promise)));
+    }
+
+    /// The journal has come up to `position`: keeps what waited for that, in order. Returns how many publishes were confirmed. `now`
+    /// is the time in microseconds.
+    pub fn keep(&self, position: u64, pager: &Pager, now: &dyn Fn() -> u64) -> u64 {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take_due(position, &mut due);
+        let mut kept = Kept::default();
+        for promise in due.drain(..) {
+            promise.keep(&mut kept, now);
+        }
+        let confirmed = kept.confirmed;
+        kept.carry_out(pager);
+        confirmed
+    }
+
+    fn take_due(&self, position: u64, due: &mut Vec<Promise>) {
+        let mut waiting = self.lock();
+        let count = waiting.promises.partition_point(|(until, _)| *until <= position);
+        due.extend(waiting.promises.drain(..count).map(|(_, promise)| promise));
+    }
+
+    /// The journal comes no further: what waits is dropped, now and from now on.
+    pub fn end(&self) {
+        let mut waiting = self.lock();
+        waiting.ended = true;
+        let dropped = std::mem::take(&mut waiting.promises);
+        drop(waiting);
+        drop(dropped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn promise(counter: &Arc<AtomicUsize>) -> Promise {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Promise::Synced(counter.clone())
+    }
+
+    fn kept(promises: &Promises, position: u64) -> usize {
+        let mut due = Vec::new();
+        promises.take_due(position, &mut due);
+        due.len()
+    }
+
+    #[test]
+    fn a_promise_comes_due_once_the_journal_has_come_up_to_it_and_only_once() {
+        let (promises, counter) = (Promises::default(), Arc::default());
+        promises.add(10, [promise(&counter), promise(&counter)].into_iter());
+        promises.add(10, [promise(&counter)].into_iter());
+        promises.add(25, [promise(&counter)].into_iter());
+        assert_eq!(kept(&promises, 9), 0);
+        assert_eq!(kept(&promises, 24), 3);
+        assert_eq!(kept(&promises, 24), 0);
+        assert_eq!(kept(&promises, 25), 1);
+    }
+
+    #[test]
+    fn nothing_is_kept_after_the_journal_has_ended() {
+        let (promises, counter) = (Promises::default(), Arc::default());
+        promises.add(10, [promise(&counter)].into_iter());
+        promises.end();
+        promises.add(20, [promise(&counter)].into_iter());
+        assert_eq!(kept(&promises, 100), 0);
+        assert_eq!(Arc::strong_count(&counter), 1, "nothing is held on to");
+    }
 }

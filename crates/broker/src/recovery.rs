@@ -9,10 +9,10 @@ use crate::broker::CATALOG_JOURNAL;
 use crate::caches::{self, CacheJournal, journal_of};
 use crate::ends::Ends;
 use crate::host::Host;
+use crate::journal::NodeLog;
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
 use crate::pager::{Pager, Shelves, stored_place};
-use crate::promise::Promise;
 use crate::queues::{Queue, QueueJournal, Registry};
 use crate::topology::{Topology, queue_settings};
 use losses::{accept, describe};
@@ -92,7 +92,7 @@ fn open_files(
     options: &Options,
     events: &LogEvents,
     replay: &RefCell<Replay>,
-) -> Result<(Arc<Log<Promise>>, Arc<Segments>), StorageError> {
+) -> Result<(Arc<NodeLog>, Arc<Segments>), StorageError> {
     let segments = Segments::open(
         fs.clone(),
         &options.data_dir.join("queues"),
@@ -116,6 +116,7 @@ fn open_files(
         },
     )?;
     report(log.recovery());
+    let log = NodeLog::new(log, events.promises());
     Ok((Arc::new(log), Arc::new(segments)))
 }
 
@@ -138,7 +139,7 @@ pub fn survey(options: &Options) -> Result<Losses, OpenError> {
         must_exist: !segments.is_empty(),
         ..LogOptions::default()
     };
-    let recovery = Log::<Promise>::inspect(
+    let recovery = Log::inspect(
         fs.as_ref(),
         &options.data_dir.join(LOG),
         &log_options,

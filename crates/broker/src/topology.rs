@@ -331,12 +331,10 @@ impl Topology {
             relief,
             ..
         } = deletion;
-        self.node.log.append(|batch| {
-            batch.promise(Promise::Durable {
-                outbox,
-                channel,
-                ticket,
-            });
+        self.node.log.promise(Promise::Durable {
+            outbox,
+            channel,
+            ticket,
         });
         relief.relieve();
         None

@@ -7,10 +7,11 @@
     reason = "a measurement that cannot go on has nothing to say"
 )]
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::{Access, Callbacks, Disk, FileSystem, JournalId, Log, LogError, LogOptions, Position};
 
@@ -35,20 +36,25 @@ impl Report {
     }
 }
 
-/// Promises are channels to whoever waits, or counters.
-enum Promise {
+/// Who waits: a channel to wake, or a counter.
+enum Waiter {
     Wake(SyncSender<()>),
     Count(Arc<AtomicU64>),
 }
 
-struct Keep;
+/// Those who wait until the log is durable up to a position.
+type Waiting = Arc<Mutex<VecDeque<(Position, Waiter)>>>;
 
-impl Callbacks<Promise> for Keep {
-    fn durable(&self, promises: &mut Vec<Promise>) {
-        for promise in promises.drain(..) {
-            match promise {
-                Promise::Wake(waiter) => waiter.send(()).unwrap(),
-                Promise::Count(counter) => {
+struct Keep(Waiting);
+
+impl Callbacks for Keep {
+    fn durable(&self, up_to: Position) {
+        let mut waiting = self.0.lock().unwrap();
+        let due = waiting.partition_point(|(position, _)| *position <= up_to);
+        for (_, waiter) in waiting.drain(..due) {
+            match waiter {
+                Waiter::Wake(waiter) => waiter.send(()).unwrap(),
+                Waiter::Count(counter) => {
                     counter.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -80,15 +86,14 @@ fn main() {
 
 /// Recovery of what a full log holds.
 fn opening(dir: &Path) {
-    let log = open(dir);
+    let (log, _) = open(dir);
     let payload = vec![7; RECORD];
     for number in 0..2_500 {
-        let kept = Arc::default();
         log.append(|batch| {
             for _ in 0..BATCH {
                 batch.record(JournalId(number), |out| out.extend_from_slice(&payload));
             }
-            batch.promise(Promise::Count(kept));
+            batch.await_sync();
         });
         if number % 100 == 0 {
             log.sync().unwrap();
@@ -101,7 +106,7 @@ fn opening(dir: &Path) {
         Arc::new(Disk),
         &dir.join("log"),
         LogOptions::default(),
-        Keep,
+        Keep(Waiting::default()),
         &mut |_, _, _| records += 1,
     );
     println!(
@@ -160,25 +165,27 @@ fn bare(dir: &Path, span: Duration, reused: bool) -> Report {
     }
 }
 
-fn open(dir: &Path) -> Log<Promise> {
+fn open(dir: &Path) -> (Log, Waiting) {
+    let waiting = Waiting::default();
     let log_dir = dir.join("log");
     let _ = std::fs::remove_dir_all(&log_dir);
-    Log::open(
+    let log = Log::open(
         Arc::new(Disk),
         &log_dir,
         LogOptions::default(),
-        Keep,
+        Keep(waiting.clone()),
         &mut |_, _, _| {},
-    )
-    .unwrap()
+    );
+    (log.unwrap(), waiting)
 }
 
-fn append(log: &Log<Promise>, journal: u64, payload: &[u8], promise: Promise) {
+fn append((log, waiting): &(Log, Waiting), journal: u64, payload: &[u8], waiter: Waiter) {
     log.append(|batch| {
         for _ in 0..BATCH {
             batch.record(JournalId(journal), |out| out.extend_from_slice(payload));
         }
-        batch.promise(promise);
+        let up_to = batch.await_sync();
+        waiting.lock().unwrap().push_back((up_to, waiter));
         // What is consumed at once: the log stays small and its files are reused.
         batch.forget(JournalId(journal));
     });
@@ -196,7 +203,7 @@ fn waiting(dir: &Path, span: Duration, threads: u64) -> Report {
                 let payload = vec![7; RECORD];
                 let (waiter, woken) = sync_channel(1);
                 while begin.elapsed() < span {
-                    append(log, thread + 1, &payload, Promise::Wake(waiter.clone()));
+                    append(log, thread + 1, &payload, Waiter::Wake(waiter.clone()));
                     woken.recv().unwrap();
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -223,10 +230,10 @@ fn flowing(dir: &Path, span: Duration, threads: u64) -> Report {
             scope.spawn(move || {
                 let payload = vec![7; RECORD];
                 while !stop.load(Ordering::Relaxed) {
-                    if log.pending_bytes() > 32 << 20 {
+                    if log.0.pending_bytes() > 32 << 20 {
                         std::thread::sleep(Duration::from_micros(200));
                     } else {
-                        append(log, thread + 1, &payload, Promise::Count(kept.clone()));
+                        append(log, thread + 1, &payload, Waiter::Count(kept.clone()));
                     }
                     if begin.elapsed() > span {
                         stop.store(true, Ordering::Relaxed);
@@ -237,7 +244,7 @@ fn flowing(dir: &Path, span: Duration, threads: u64) -> Report {
     });
     let batches = kept.load(Ordering::Relaxed);
     let took = begin.elapsed();
-    log.close().unwrap();
+    log.0.close().unwrap();
     Report {
         what: format!("log, {threads} threads that do not wait"),
         batches,

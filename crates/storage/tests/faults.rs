@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::faulty::{Dice, Fault, FaultyFs};
 use storage::{JournalId, LogError, LogOptions, Position};
-use support::{Op, Opened, Told, check_prefix, open};
+use support::{Op, Opened, Told, check_prefix, open, wait};
 
 fn tiny() -> LogOptions {
     LogOptions {
@@ -47,7 +47,7 @@ impl Story {
     /// Waits until everything so far is promised. False if the log failed.
     fn settle(&mut self, opened: &Opened) -> bool {
         let promise = self.ops.len() as u64;
-        opened.log.append(|batch| batch.promise(promise));
+        opened.log.append(|batch| wait(&opened.waiting, batch, promise));
         if opened.await_promise(promise) {
             self.promised = self.ops.len();
             return true;
@@ -166,7 +166,7 @@ fn a_log_without_a_descriptor_for_its_next_file_waits_for_one() {
     fs.set_no_descriptor(true);
     opened.log.append(|batch| {
         batch.record(JournalId(1), |out| out.resize(out.len() + 9000, 7));
-        batch.promise(2);
+        wait(&opened.waiting, batch, 2);
     });
     opened.await_stall(true);
     assert!(!opened.log.failed());
@@ -250,7 +250,7 @@ fn failure_is_told_once_and_nothing_is_kept_afterwards() {
     fs.fail_at(2, Fault::Io);
     opened.log.append(|batch| {
         batch.record(JournalId(1), |out| out.extend_from_slice(b"doomed"));
-        batch.promise(2);
+        wait(&opened.waiting, batch, 2);
     });
     let told = opened.told.recv().unwrap();
     assert!(
@@ -261,7 +261,7 @@ fn failure_is_told_once_and_nothing_is_kept_afterwards() {
     for promise in 3..10 {
         opened.log.append(|batch| {
             batch.record(JournalId(1), |out| out.extend_from_slice(&[0; 5000]));
-            batch.promise(promise);
+            wait(&opened.waiting, batch, promise);
         });
     }
     assert_eq!(opened.log.pending_bytes(), 0);
@@ -278,7 +278,7 @@ fn an_encoder_that_removes_what_others_appended_stops_the_log() {
     opened.log.append(|batch| {
         batch.record(JournalId(1), |out| out.extend_from_slice(b"also good"));
         batch.record(JournalId(2), Vec::clear);
-        batch.promise(2);
+        wait(&opened.waiting, batch, 2);
     });
     assert!(!opened.await_promise(2));
     assert!(matches!(opened.log.close(), Err(LogError::Misuse { .. })));
@@ -360,7 +360,7 @@ fn a_power_cut_amid_busy_threads_breaks_no_promise() {
         let stop = AtomicBool::new(false);
         let after = std::thread::scope(|scope| {
             for thread in 1..4_u64 {
-                let (log, stop) = (&opened.log, &stop);
+                let (log, waiting, stop) = (&opened.log, &opened.waiting, &stop);
                 scope.spawn(move || {
                     let mut number = 0_u64;
                     while !stop.load(Ordering::Relaxed) {
@@ -374,7 +374,7 @@ fn a_power_cut_amid_busy_threads_breaks_no_promise() {
                                 out.extend_from_slice(&number.to_le_bytes());
                                 out.resize(out.len() + (number % 300) as usize, thread as u8);
                             });
-                            batch.promise(thread << 32 | number);
+                            wait(waiting, batch, thread << 32 | number);
                         });
                     }
                 });

@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 use storage::faulty::FaultyFs;
 use storage::{Disk, JournalId, LogError, LogOptions, Position};
-use support::{Told, dir, open, open_in, small};
+use support::{Told, dir, open, open_in, small, wait};
 
 #[test]
 fn what_was_appended_is_replayed_in_order_after_a_restart() {
@@ -56,8 +56,8 @@ fn promises_are_kept_in_order_and_only_once() {
     for number in 0..50 {
         opened.log.append(|batch| {
             batch.record(JournalId(1), |out| out.push(1));
-            batch.promise(number * 2);
-            batch.promise(number * 2 + 1);
+            wait(&opened.waiting, batch, number * 2);
+            wait(&opened.waiting, batch, number * 2 + 1);
         });
     }
     opened.log.close().unwrap();
@@ -73,8 +73,19 @@ fn promises_are_kept_in_order_and_only_once() {
 #[test]
 fn a_promise_without_a_record_is_kept() {
     let opened = open(FaultyFs::new(), small()).unwrap();
-    opened.log.append(|batch| batch.promise(9));
+    opened.log.append(|batch| wait(&opened.waiting, batch, 9));
     assert!(opened.await_promise(9));
+}
+
+#[test]
+fn a_log_says_how_far_it_is_durable() {
+    let opened = open(FaultyFs::new(), small()).unwrap();
+    let before = opened.log.durable();
+    let at = opened.put(1, b"one");
+    assert!(at >= before);
+    opened.log.sync().unwrap();
+    assert!(opened.log.durable() > at);
+    assert!(opened.log.durable() >= opened.log.end());
 }
 
 #[test]
@@ -126,7 +137,7 @@ fn a_full_log_asks_for_its_oldest_file_and_shrinks() {
         open(fs, small()).unwrap()
     };
     assert!(reopened.told.try_recv().is_err());
-    reopened.log.append(|batch| batch.promise(0));
+    reopened.log.append(|batch| wait(&reopened.waiting, batch, 0));
     let (asked, before) = loop {
         match reopened.told.recv().unwrap() {
             Told::Reclaim(journals, before) => break (journals, before),
@@ -138,7 +149,7 @@ fn a_full_log_asks_for_its_oldest_file_and_shrinks() {
     assert!(snapshot > before);
     reopened.log.release(JournalId(7), snapshot);
     assert!(reopened.keep(1, b"x", 1));
-    reopened.log.append(|batch| batch.promise(2));
+    reopened.log.append(|batch| wait(&reopened.waiting, batch, 2));
     assert!(reopened.await_promise(2));
     assert!(reopened.log.size() < large / 2);
 }
@@ -188,7 +199,7 @@ fn a_record_larger_than_a_file_gets_a_file_of_its_size() {
 }
 
 #[test]
-fn what_carries_no_promise_is_synced_soon_all_the_same() {
+fn what_nobody_waits_for_is_synced_soon_all_the_same() {
     let fs = FaultyFs::new();
     let opened = open(
         fs.clone(),
@@ -236,15 +247,15 @@ fn many_threads_append_at_once() {
     let opened = open(fs.clone(), small()).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
-            let log = &opened.log;
+            let (log, waiting) = (&opened.log, &opened.waiting);
             scope.spawn(move || {
                 for number in 0..500_u64 {
-                    let mut at = Position(0);
-                    log.append(|batch| {
-                        at = batch.record(JournalId(thread), |out| {
+                    let at = log.append(|batch| {
+                        let at = batch.record(JournalId(thread), |out| {
                             out.extend_from_slice(&number.to_le_bytes())
                         });
-                        batch.promise(thread << 32 | number);
+                        wait(waiting, batch, thread << 32 | number);
+                        at
                     });
                     if number % 50 == 0 {
                         assert_eq!(log.read(at).unwrap(), number.to_le_bytes());

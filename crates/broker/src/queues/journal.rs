@@ -21,17 +21,19 @@ impl Journal<Classic<Ends>> for QueueJournal {
             return;
         };
         let queue = QueueId(journal.id().0);
-        let mut waiting = Vec::with_capacity(promises.len());
         let mut release = None;
-        for effect in std::mem::take(promises) {
-            match effect {
-                Effect::Confirm(receipt) => waiting.push(Promise::Confirm(receipt)),
-                Effect::Release { places } => waiting.push(Promise::Release { queue, places }),
-                Effect::Forget { before } => release = Some(before),
-                other => promises.push(other),
+        promises.retain(|effect| match effect {
+            Effect::Forget { before } => {
+                release = Some(*before);
+                false
             }
-        }
-        journal.append(records.drain(..), waiting);
+            _ => true,
+        });
+        let waiting = promises.extract_if(.., |effect| Promise::is_one(effect));
+        journal.append(
+            records.drain(..),
+            waiting.filter_map(|effect| Promise::of(queue, effect)),
+        );
         if let Some(before) = release {
             journal.release(before);
         }

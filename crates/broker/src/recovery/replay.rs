@@ -3,15 +3,14 @@
 use crate::broker::CATALOG_JOURNAL;
 use crate::caches::cache_of;
 use crate::ends::Ends;
-use crate::journal::{LocalJournal, entry};
-use crate::promise::Promise;
+use crate::journal::{LocalJournal, NodeLog, entry};
 use catalog::Catalog;
 use model::{Index, Machine, QueueId};
 use queue::fifo::{Classic, QueueSettings, Record};
 use queue::seen::{Seen, SeenSettings};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use storage::{JournalId, Log, Position};
+use storage::{JournalId, Position};
 
 /// A machine under replay.
 pub(super) struct Replayed<M> {
@@ -59,7 +58,7 @@ impl<M> Replayed<M> {
 
     pub(super) fn host<J>(
         self,
-        log: &Arc<Log<Promise>>,
+        log: &Arc<NodeLog>,
         id: JournalId,
         journal: impl FnOnce(LocalJournal) -> J,
     ) -> (M, J) {

@@ -63,9 +63,8 @@ impl CatalogJournal {
         if self.unsynced.load(Ordering::Acquire) == 0 {
             return;
         }
-        let promises: Vec<Promise> = self.take_ticket().into_iter().collect();
-        if !promises.is_empty() {
-            self.journal.append(std::iter::empty::<Record>(), promises);
+        if let Some(promise) = self.take_ticket() {
+            self.node.log.promise(promise);
         }
     }
 
@@ -94,8 +93,8 @@ impl Journal<Catalog<u64>> for CatalogJournal {
             return;
         }
         self.unsynced.fetch_add(1, Ordering::AcqRel);
-        let mut promises = vec![Promise::Synced(self.unsynced.clone())];
-        promises.extend(self.take_ticket());
+        let synced = Promise::Synced(self.unsynced.clone());
+        let promises = std::iter::once(synced).chain(self.take_ticket());
         let next = self.journal.next_index();
         let mut release = None;
         for (index, record) in (next..).zip(records.iter()) {

@@ -1,15 +1,15 @@
-//! One append: records and the promises that wait for them.
+//! One append: records, and whether somebody waits for them.
 
 use super::mark::{MARKS, Mark};
 use super::pending::Pending;
 use super::{JournalId, Position};
 
 /// An append under construction, inside [`Log::append`](super::Log::append). Its records stay together and in order.
-pub struct Batch<'a, P> {
-    pub(crate) pending: &'a mut Pending<P>,
+pub struct Batch<'a> {
+    pub(crate) pending: &'a mut Pending,
 }
 
-impl<P> Batch<'_, P> {
+impl Batch<'_> {
     /// Appends one record, which `encode` writes straight into the log's buffer. `encode` must only append, and should
     /// be quick: everybody who appends waits for it. A record above 1 GiB fails the log.
     pub fn record(&mut self, journal: JournalId, encode: impl FnOnce(&mut Vec<u8>)) -> Position {
@@ -17,10 +17,17 @@ impl<P> Batch<'_, P> {
         self.pending.record(journal, encode)
     }
 
-    /// `promise` is handed to [`Callbacks::durable`](super::Callbacks::durable) once everything appended so far, in this
-    /// batch and before, is synced.
-    pub fn promise(&mut self, promise: P) {
-        self.pending.promises.push(promise);
+    /// Somebody waits until everything appended so far, in this batch and before, is synced:
+    /// [`Callbacks::durable`](super::Callbacks::durable) is called then, with at least the position that this returns. Nothing is
+    /// told if the log has stopped.
+    pub fn await_sync(&mut self) -> Position {
+        self.pending.awaited = true;
+        self.end()
+    }
+
+    /// Nothing becomes durable any more: the log has failed, or is closed.
+    pub fn is_stopped(&self) -> bool {
+        self.pending.stopped.is_some()
     }
 
     /// Like [`Log::release`](super::Log::release), as part of this batch.

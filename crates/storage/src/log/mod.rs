@@ -40,37 +40,36 @@ pub struct Position(pub u64);
 
 /// What the log tells its owner. All are called on the log's thread, one at a time; while one runs, nothing is written.
 /// They may append to the log, but must not wait for it.
-pub trait Callbacks<P>: Send + 'static {
-    /// Everything these promises waited for is synced. In order of appending; once per sync. What is left in the vector
-    /// is dropped.
-    fn durable(&self, promises: &mut Vec<P>);
+pub trait Callbacks: Send + 'static {
+    /// Everything before this position is synced. Told after each sync that somebody waited for, see [`Batch::await_sync`].
+    fn durable(&self, up_to: Position);
     /// A sync took so long. Told before what became durable with it.
     fn synced(&self, _took: Duration) {}
     /// There is no file to go on in, or none to follow the present one, for want of space or descriptors; it is tried again. Nothing is
     /// lost, but publishers should be held back. `None`: there is one again.
     fn stalled(&self, _error: Option<&StorageError>) {}
-    /// A write or sync of data failed. Once; nothing is ever fulfilled afterwards.
+    /// A write or sync of data failed. Once; nothing becomes durable afterwards.
     fn failed(&self, error: &StorageError);
     /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it
     /// still needs, and then to release what is before. Asked after a sync; again when the log has grown by another file.
     fn reclaim(&self, journals: Vec<JournalId>, before: Position);
 }
 
-/// A write-ahead log with group commit. `P` is a promise: what is handed back when it may be kept.
-pub struct Log<P> {
-    shared: Arc<Shared<P>>,
+/// A write-ahead log with group commit. It says how far it is durable, and knows nobody who waits for that.
+pub struct Log {
+    shared: Arc<Shared>,
     files: Arc<Files>,
     recovery: Recovery,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl<P> std::fmt::Debug for Log<P> {
+impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Log")
     }
 }
 
-impl<P: Send + 'static> Log<P> {
+impl Log {
     /// Opens the log in `dir`, made if needed, and shows every record that is still needed to `replay`, in order. A write
     /// that a crash interrupted is cut off. Damage that can be attributed to journals is reported in
     /// [`recovery`](Self::recovery), which the caller must look at.
@@ -83,7 +82,7 @@ impl<P: Send + 'static> Log<P> {
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         options: LogOptions,
-        callbacks: impl Callbacks<P>,
+        callbacks: impl Callbacks,
         replay: &mut dyn FnMut(JournalId, Position, &[u8]),
     ) -> Result<Self, StorageError> {
         Self::open_if(fs, dir, options, callbacks, replay, &mut |_| Ok(()))
@@ -97,7 +96,7 @@ impl<P: Send + 'static> Log<P> {
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         options: LogOptions,
-        callbacks: impl Callbacks<P>,
+        callbacks: impl Callbacks,
         replay: &mut dyn FnMut(JournalId, Position, &[u8]),
         accept: &mut dyn FnMut(&Recovery) -> Result<(), StorageError>,
     ) -> Result<Self, StorageError> {
@@ -169,18 +168,16 @@ impl<P: Send + 'static> Log<P> {
     }
 
     /// Appends what `write` puts into the batch. Never waits for the disk; see [`pending_bytes`](Self::pending_bytes) for
-    /// back-pressure. After a failure it is accepted and dropped. `write` must not use the log.
-    pub fn append(&self, write: impl FnOnce(&mut Batch<'_, P>)) {
+    /// back-pressure. After a failure it is accepted and dropped, see [`Batch::is_stopped`]. `write` must not use the log.
+    pub fn append<T>(&self, write: impl FnOnce(&mut Batch<'_>) -> T) -> T {
         let mut pending = self.shared.lock();
         pending.make_room();
-        write(&mut Batch {
+        let written = write(&mut Batch {
             pending: &mut pending,
         });
         if pending.stopped.is_some() {
-            let promises = pending.discard();
-            drop(pending);
-            drop(promises);
-            return;
+            pending.discard();
+            return written;
         }
         self.shared.publish(&pending);
         let wake = pending.must_wake();
@@ -188,6 +185,7 @@ impl<P: Send + 'static> Log<P> {
         if wake {
             self.shared.wake.notify_one();
         }
+        written
     }
 
     /// The payload of the record at `at`, verified. Waits for the write, not for the sync, of one that was just appended.
@@ -260,7 +258,12 @@ impl<P: Send + 'static> Log<P> {
         Position(self.shared.lock().end())
     }
 
-    /// Waits until everything appended so far is durable; not until its promises are kept. Not for callbacks.
+    /// Everything before this position is synced.
+    pub fn durable(&self) -> Position {
+        Position(self.shared.lock().durable)
+    }
+
+    /// Waits until everything appended so far is durable; not until that was told. Not for callbacks.
     ///
     /// # Errors
     /// The failure that stopped the log.
@@ -280,7 +283,7 @@ impl<P: Send + 'static> Log<P> {
         }
     }
 
-    /// Writes and syncs what is pending, keeps its promises, and ends the thread. What is appended
+    /// Writes and syncs what is pending, tells so, and ends the thread. What is appended
     /// afterwards is dropped. Dropping the log does the same.
     ///
     /// # Errors
@@ -294,19 +297,19 @@ impl<P: Send + 'static> Log<P> {
     }
 }
 
-impl<P> Log<P> {
+impl Log {
     fn stop(&self) {
         self.shared.lock().closing = true;
         self.shared.wake.notify_one();
         let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last owner may be a promise, dropped on the log's own thread, which cannot wait for itself.
+        // The last owner may be a callback, on the log's own thread, which cannot wait for itself.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();
         }
     }
 }
 
-impl<P> Drop for Log<P> {
+impl Drop for Log {
     fn drop(&mut self) {
         self.stop();
     }

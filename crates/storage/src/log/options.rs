@@ -13,7 +13,7 @@ pub struct LogOptions {
     /// Whether the next file is written with zeros ahead, on a thread of its own, when there is no free one. Syncs of the log's
     /// first files then take no longer than those of files in reuse.
     pub make_ahead: bool,
-    /// How long an append without a promise may stay unsynced, in milliseconds.
+    /// How long an append that nobody waits for may stay unsynced, in milliseconds.
     pub lazy_sync_ms: u64,
     /// How long a step that lost nothing, and failed, waits at first before it is tried again, in milliseconds. Each time it waits
     /// twice as long, up to 64 times as long. 0: it is not tried again, the log fails.

@@ -21,14 +21,14 @@ const SPARE_BUFFERS: usize = 8;
 pub(crate) enum Sleep {
     /// Working: it looks for more by itself.
     No,
-    /// Waiting until the lazy sync is due: only a promise or much data is worth waking it.
+    /// Waiting until the lazy sync is due: only somebody who waits or much data is worth waking it.
     UntilDeadline,
     /// Nothing to do at all: anything wakes it.
     Sound,
 }
 
 /// Everything behind the log's mutex.
-pub(crate) struct Pending<P> {
+pub(crate) struct Pending {
     /// Closed blocks, oldest first.
     pub full: VecDeque<Vec<u8>>,
     /// The block that appends go to. Empty, or begins with room for its header.
@@ -37,7 +37,8 @@ pub(crate) struct Pending<P> {
     pub base: u64,
     /// Bytes in `full` and `block`.
     pub bytes: usize,
-    pub promises: Vec<P>,
+    /// Somebody waits to be told of the next sync.
+    pub awaited: bool,
     /// Everything before is in the files.
     pub written: u64,
     /// Everything before is synced.
@@ -56,8 +57,8 @@ pub(crate) struct Pending<P> {
 }
 
 /// Shared by all users of a log and its writer.
-pub(crate) struct Shared<P> {
-    pending: Mutex<Pending<P>>,
+pub(crate) struct Shared {
+    pending: Mutex<Pending>,
     /// The writer waits here.
     pub wake: Condvar,
     /// Readers and `sync` wait here for `written`, `durable` or `failed` to change.
@@ -71,14 +72,14 @@ pub(crate) struct Shared<P> {
     pub failed: AtomicBool,
 }
 
-impl<P> Shared<P> {
+impl Shared {
     pub(crate) fn new(base: u64) -> Self {
         let pending = Pending {
             full: VecDeque::new(),
             block: Vec::new(),
             base,
             bytes: 0,
-            promises: Vec::new(),
+            awaited: false,
             written: base,
             durable: base,
             sync_to: 0,
@@ -102,15 +103,15 @@ impl<P> Shared<P> {
     }
 
     /// The state. A panic of somebody's encoder leaves it sound, so poison is ignored.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Pending<P>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the writer has got on.
     pub(crate) fn wait_for_progress<'a>(
         &self,
-        mut pending: MutexGuard<'a, Pending<P>>,
-    ) -> MutexGuard<'a, Pending<P>> {
+        mut pending: MutexGuard<'a, Pending>,
+    ) -> MutexGuard<'a, Pending> {
         pending.onlookers += 1;
         let mut pending = self
             .progress
@@ -121,7 +122,7 @@ impl<P> Shared<P> {
     }
 
     /// Tells those who wait for it that the writer got on, and lets go of the state.
-    pub(crate) fn show_progress(&self, pending: MutexGuard<'_, Pending<P>>) {
+    pub(crate) fn show_progress(&self, pending: MutexGuard<'_, Pending>) {
         let watched = pending.onlookers > 0;
         drop(pending);
         if watched {
@@ -130,12 +131,12 @@ impl<P> Shared<P> {
     }
 
     /// Publishes how much is pending, for those who ask without the lock.
-    pub(crate) fn publish(&self, pending: &Pending<P>) {
+    pub(crate) fn publish(&self, pending: &Pending) {
         self.pending_bytes.store(pending.bytes, Ordering::Relaxed);
     }
 }
 
-impl<P> Pending<P> {
+impl Pending {
     /// Position of the next byte.
     pub(crate) fn end(&self) -> u64 {
         self.base + self.block.len() as u64
@@ -221,7 +222,7 @@ impl<P> Pending<P> {
 
     /// Somebody waits for a sync.
     pub(crate) fn urgent(&self) -> bool {
-        !self.promises.is_empty() || self.sync_to > self.durable || self.closing
+        self.awaited || self.sync_to > self.durable || self.closing
     }
 
     /// The record at `at`, if it still waits to be written.
@@ -243,12 +244,12 @@ impl<P> Pending<P> {
     }
 
     /// The log has stopped: what was and is appended will never be written. Positions go on rising.
-    pub(crate) fn discard(&mut self) -> Vec<P> {
+    pub(crate) fn discard(&mut self) {
         self.base = self.end();
         self.full.clear();
         self.block.clear();
         self.bytes = 0;
-        std::mem::take(&mut self.promises)
+        self.awaited = false;
     }
 }
 

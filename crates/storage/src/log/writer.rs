@@ -1,4 +1,4 @@
-//! The log's thread: takes what has gathered, writes it, syncs, keeps the promises. Whatever arrives during a sync is
+//! The log's thread: takes what has gathered, writes it, syncs, tells how far that went. Whatever arrives during a sync is
 //! written and synced together next; there is no timer before a sync that somebody waits for.
 
 use super::chain::{Chain, LogFile};
@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 /// The longest wait before something is tried again, as a multiple of the shortest one.
 const LONGEST: u32 = 64;
 
-pub(crate) struct Writer<P, C> {
-    pub shared: Arc<Shared<P>>,
+pub(crate) struct Writer<C> {
+    pub shared: Arc<Shared>,
     pub callbacks: C,
     pub chain: Chain,
     pub ledger: Ledger,
     pub size_limit: u64,
     pub lazy_sync: Duration,
-    turn: Turn<P>,
+    turn: Turn,
     /// Everything before has been written, in this thread's view.
     written: u64,
     durable: u64,
@@ -43,16 +43,17 @@ pub(crate) struct Writer<P, C> {
 }
 
 /// What one turn carries from the lock to the disk. Its memory is reused.
-struct Turn<P> {
+struct Turn {
     blocks: VecDeque<Vec<u8>>,
-    promises: Vec<P>,
     sync: bool,
+    /// Somebody waits to be told of the sync.
+    awaited: bool,
     closing: bool,
 }
 
-impl<P, C: Callbacks<P>> Writer<P, C> {
+impl<C: Callbacks> Writer<C> {
     pub(crate) fn new(
-        shared: Arc<Shared<P>>,
+        shared: Arc<Shared>,
         callbacks: C,
         chain: Chain,
         ledger: Ledger,
@@ -61,8 +62,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
     ) -> Self {
         let turn = Turn {
             blocks: VecDeque::new(),
-            promises: Vec::new(),
             sync: false,
+            awaited: false,
             closing: false,
         };
         Self {
@@ -103,7 +104,6 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
             ),
             Err(error) => {
                 stop(&self.shared, error.clone(), true);
-                self.turn.promises.clear();
                 self.callbacks.failed(&error);
             }
         }
@@ -117,9 +117,8 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
             }
             if self.turn.sync {
                 self.sync()?;
-                if !self.turn.promises.is_empty() {
-                    self.callbacks.durable(&mut self.turn.promises);
-                    self.turn.promises.clear();
+                if std::mem::take(&mut self.turn.awaited) {
+                    self.callbacks.durable(Position(self.durable));
                 }
                 self.free_files();
                 self.ask_for_space();
@@ -157,7 +156,7 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
                 self.turn.closing = pending.closing;
                 pending.take(&mut self.turn.blocks);
                 if sync {
-                    std::mem::swap(&mut pending.promises, &mut self.turn.promises);
+                    self.turn.awaited = std::mem::take(&mut pending.awaited);
                 }
                 return Ok(());
             }
@@ -367,11 +366,11 @@ impl<P, C: Callbacks<P>> Writer<P, C> {
 }
 
 /// Waits for the next wake-up, `left` at the longest; what the sleep was about is over then.
-fn sleep<'a, P>(
-    shared: &Shared<P>,
-    pending: MutexGuard<'a, Pending<P>>,
+fn sleep<'a>(
+    shared: &Shared,
+    pending: MutexGuard<'a, Pending>,
     left: Option<Duration>,
-) -> MutexGuard<'a, Pending<P>> {
+) -> MutexGuard<'a, Pending> {
     let mut pending = match left {
         Some(left) => {
             shared
@@ -396,24 +395,22 @@ fn note(ledger: &mut Ledger, journal: JournalId, at: Position, payload: &[u8]) {
 }
 
 /// From now on nothing is written: whoever waits gets `error`, whatever is appended is dropped.
-fn stop<P>(shared: &Shared<P>, error: StorageError, failed: bool) {
+fn stop(shared: &Shared, error: StorageError, failed: bool) {
     let mut pending = shared.lock();
     shared.failed.store(failed, Ordering::Release);
     pending.stopped = Some(error);
-    let promises = pending.discard();
+    pending.discard();
     shared.publish(&pending);
     shared.show_progress(pending);
-    // Dropped outside of the lock: a promise's drop is somebody else's code.
-    drop(promises);
 }
 
 /// If the thread dies of a panic, nobody must wait for it for ever.
-struct Alarm<P> {
-    shared: Arc<Shared<P>>,
+struct Alarm {
+    shared: Arc<Shared>,
     armed: bool,
 }
 
-impl<P> Drop for Alarm<P> {
+impl Drop for Alarm {
     fn drop(&mut self) {
         if self.armed {
             stop(

@@ -1,4 +1,4 @@
-//! What the tests of this room share: a log over any file system whose promises are numbers.
+//! What the tests of this crate share: a log over any file system, and numbers that wait until it is durable.
 
 #![allow(
     dead_code,
@@ -6,10 +6,11 @@
     reason = "test code of which each binary uses its part"
 )]
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use storage::{Callbacks, FileSystem, JournalId, Log, LogError, LogOptions, Position, Recovery};
+use storage::{Batch, Callbacks, FileSystem, JournalId, Log, LogError, LogOptions, Position, Recovery};
 
 /// What the log told its owner.
 #[derive(Debug)]
@@ -20,18 +21,27 @@ pub enum Told {
     Stalled(bool),
 }
 
+/// Numbers that wait until the log is durable up to a position.
+pub type Waiting = Arc<Mutex<VecDeque<(Position, u64)>>>;
+
 /// Passes everything on.
-pub struct Ear(pub Mutex<Sender<Told>>);
+pub struct Ear {
+    told: Mutex<Sender<Told>>,
+    waiting: Waiting,
+}
 
 impl Ear {
     fn tell(&self, told: Told) {
-        let _ = self.0.lock().unwrap().send(told);
+        let _ = self.told.lock().unwrap().send(told);
     }
 }
 
-impl Callbacks<u64> for Ear {
-    fn durable(&self, promises: &mut Vec<u64>) {
-        self.tell(Told::Durable(promises.clone()));
+impl Callbacks for Ear {
+    fn durable(&self, up_to: Position) {
+        let mut waiting = self.waiting.lock().unwrap();
+        let due = waiting.partition_point(|(position, _)| *position <= up_to);
+        let kept = waiting.drain(..due).map(|(_, promise)| promise).collect();
+        self.tell(Told::Durable(kept));
     }
 
     fn failed(&self, error: &LogError) {
@@ -52,7 +62,8 @@ pub type Seen = (JournalId, Position, Vec<u8>);
 
 /// An opened log with what it replayed and what it tells.
 pub struct Opened {
-    pub log: Log<u64>,
+    pub log: Log,
+    pub waiting: Waiting,
     pub replayed: Vec<Seen>,
     pub told: Receiver<Told>,
 }
@@ -80,10 +91,20 @@ pub fn open(fs: impl FileSystem + 'static, options: LogOptions) -> Result<Opened
 
 pub fn open_in(fs: Arc<dyn FileSystem>, dir: &Path, options: LogOptions) -> Result<Opened, LogError> {
     let (sender, told) = channel();
+    let waiting = Waiting::default();
+    let ear = Ear {
+        told: Mutex::new(sender),
+        waiting: waiting.clone(),
+    };
     let mut replayed = Vec::new();
     let mut replay = |journal, position, payload: &[u8]| replayed.push((journal, position, payload.to_vec()));
-    let log = Log::open(fs, dir, options, Ear(Mutex::new(sender)), &mut replay)?;
-    Ok(Opened { log, replayed, told })
+    let log = Log::open(fs, dir, options, ear, &mut replay)?;
+    Ok(Opened {
+        log,
+        waiting,
+        replayed,
+        told,
+    })
 }
 
 /// Opens a log whose recovery `accept` must let pass.
@@ -91,26 +112,26 @@ pub fn open_if(
     fs: impl FileSystem + 'static,
     options: LogOptions,
     accept: &mut dyn FnMut(&Recovery) -> Result<(), LogError>,
-) -> Result<Log<u64>, LogError> {
-    let ear = Ear(Mutex::new(channel().0));
+) -> Result<Log, LogError> {
+    let ear = Ear {
+        told: Mutex::new(channel().0),
+        waiting: Waiting::default(),
+    };
     Log::open_if(Arc::new(fs), &dir(), options, ear, &mut |_, _, _| {}, accept)
 }
 
 impl Opened {
     /// Appends one record without a promise.
     pub fn put(&self, journal: u64, payload: &[u8]) -> Position {
-        let mut position = Position(0);
-        self.log.append(|batch| {
-            position = batch.record(JournalId(journal), |out| out.extend_from_slice(payload))
-        });
-        position
+        self.log
+            .append(|batch| batch.record(JournalId(journal), |out| out.extend_from_slice(payload)))
     }
 
     /// Appends one record and waits until its promise is kept. False if the log fails instead.
     pub fn keep(&self, journal: u64, payload: &[u8], promise: u64) -> bool {
         self.log.append(|batch| {
             batch.record(JournalId(journal), |out| out.extend_from_slice(payload));
-            batch.promise(promise);
+            wait(&self.waiting, batch, promise);
         });
         self.await_promise(promise)
     }
@@ -150,6 +171,12 @@ impl Opened {
             .map(|seen| seen.2.clone())
             .collect()
     }
+}
+
+/// Has the number wait until everything appended so far is synced.
+pub fn wait(waiting: &Waiting, batch: &mut Batch<'_>, number: u64) {
+    let up_to = batch.await_sync();
+    waiting.lock().unwrap().push_back((up_to, number));
 }
 
 /// What was done to a log, in order.

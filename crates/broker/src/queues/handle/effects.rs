@@ -3,9 +3,10 @@
 use super::{Queue, QueueHost};
 use crate::dead_letters::Letters;
 use crate::ends::{Ends, Reply};
-use crate::outbox::{Event, Woken};
+use crate::outbox::Event;
 use crate::pager::{Job, Page, PartBytes, ReadAt};
 use crate::pressure::Relief;
+use crate::promise::{Kept, Promise};
 use crate::queues::QueueJournal;
 use crate::stats::Count;
 use queue::fifo::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
@@ -14,8 +15,7 @@ use std::sync::{Arc, atomic::Ordering};
 /// What a turn leaves to be done without the host's lock.
 #[derive(Default)]
 pub(in crate::queues) struct Actions {
-    woken: Woken,
-    jobs: Vec<Job>,
+    kept: Kept,
     /// Publishers who may go on.
     relieved: Vec<Arc<Relief>>,
     letters: Vec<Letters>,
@@ -100,18 +100,22 @@ impl Queue {
                     consumer,
                     delivery,
                 };
-                actions.woken.push(outlet.outbox, event);
+                actions.kept.woken.push(outlet.outbox, event);
             }
-            Effect::Confirm(receipt) => {
-                receipt.note_confirmed(|| self.node.micros());
-                let (channel, numbers) = (receipt.channel, receipt.numbers);
-                let event = Event::Confirm { channel, numbers };
-                actions.woken.push(receipt.outbox, event);
+            effect @ (Effect::Confirm(_) | Effect::Release { .. }) => {
+                let frees = matches!(effect, Effect::Release { .. });
+                if let Some(promise) = Promise::of(self.id, effect) {
+                    promise.keep(&mut actions.kept, || self.node.micros());
+                }
+                if frees {
+                    let queue = self.clone();
+                    actions.kept.jobs.push(Job::Rewrite { queue });
+                }
             }
             Effect::Reject(receipt) => {
                 let (channel, numbers) = (receipt.channel, receipt.numbers);
                 let event = Event::Reject { channel, numbers };
-                actions.woken.push(receipt.outbox, event);
+                actions.kept.woken.push(receipt.outbox, event);
             }
             Effect::DeadLetter {
                 ticket,
@@ -130,37 +134,30 @@ impl Queue {
                 if let Some(answer) = answered(&reply, answer) {
                     let channel = reply.channel;
                     let event = Event::Answer { channel, answer };
-                    actions.woken.push(reply.outbox, event);
+                    actions.kept.woken.push(reply.outbox, event);
                 }
             }
             Effect::CancelConsumer { outlet, consumer } => {
                 let channel = outlet.channel;
                 let event = Event::ConsumerCancelled { channel, consumer };
-                actions.woken.push(outlet.outbox, event);
+                actions.kept.woken.push(outlet.outbox, event);
             }
             Effect::Load { first, source } => {
                 let (queue, at) = (self.clone(), locate(source, journal));
-                actions.jobs.push(Job::Load { queue, first, at });
+                actions.kept.jobs.push(Job::Load { queue, first, at });
             }
-            Effect::Store { pieces, durable } => actions.jobs.push(Job::Store {
+            Effect::Store { pieces, durable } => actions.kept.jobs.push(Job::Store {
                 queue: self.clone(),
                 pieces: pages(pieces, journal),
                 durable,
             }),
-            Effect::Release { places } => {
-                let queue = self.clone();
-                actions.jobs.push(Job::FreeAndRewrite { queue, places });
-            }
             Effect::Forget { .. } => {}
             Effect::Unused => actions.unused = true,
         }
     }
 
     pub(super) fn carry_out(self: &Arc<Self>, actions: Actions) {
-        actions.woken.wake();
-        for job in actions.jobs {
-            self.node.pager.send(job);
-        }
+        actions.kept.carry_out(&self.node.pager);
         for letters in actions.letters {
             self.node.dead_letters.send(letters);
         }
