@@ -1,13 +1,12 @@
 //! Rights that another server is asked for, one by one, as they are needed: what it said is remembered as long as the connection
 //! lasts and nothing is refused (RabbitMQ remembers twelve answers a channel).
 
-use crate::denied::Denied;
-use crate::ldap::Standing;
+use crate::question::{Action, Authorizer, Person, Question};
+use crate::verdict::Denied;
 use crate::workers::Workers;
 use broker::access::{Known, ObjectKind, Rights, Verb};
 use std::collections::HashSet;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,66 +17,6 @@ const OPEN: usize = 64;
 /// A question that stood in line for so long is answered with no: its connection must go on.
 const STALE: Duration = Duration::from_secs(30);
 
-/// Something that somebody wants to do.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Deed {
-    /// Enter the virtual host.
-    Enter,
-    /// Do this to an object of this name.
-    Object {
-        verb: Verb,
-        kind: ObjectKind,
-        name: String,
-    },
-    /// Do this with this routing key of a topic exchange.
-    Key {
-        verb: Verb,
-        exchange: String,
-        key: Vec<u8>,
-    },
-}
-
-/// What is asked: about a virtual host, and perhaps something in it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
-    /// The virtual host.
-    pub vhost: String,
-    /// What they want to do there.
-    pub deed: Deed,
-}
-
-/// Who wants to do it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Person {
-    /// Their name.
-    pub name: String,
-    /// Their tags.
-    pub tags: Vec<String>,
-    /// Where they come from.
-    pub peer: IpAddr,
-    /// Their place in a directory, if one is asked.
-    pub standing: Option<Standing>,
-}
-
-/// A routing key, for servers that are asked in text.
-///
-/// # Errors
-/// It is none.
-pub fn text_of_key(key: &[u8]) -> Result<&str, Denied> {
-    std::str::from_utf8(key).map_err(|_| {
-        Denied::Refused("the routing key is not UTF-8, so the server cannot be asked about it".into())
-    })
-}
-
-/// Answers questions; may take its time.
-pub trait Oracle: Send + Sync {
-    /// May they?
-    ///
-    /// # Errors
-    /// No, or nobody knows.
-    fn may(&self, person: &Person, question: &Question) -> Result<(), Denied>;
-}
-
 /// What somebody may do, by the word of a server that is asked when something is not known yet.
 pub struct AskedRights {
     /// Shared with whoever is asking.
@@ -87,7 +26,7 @@ pub struct AskedRights {
 
 struct Book {
     person: Person,
-    oracle: Arc<dyn Oracle>,
+    authorizer: Arc<dyn Authorizer>,
     answers: Mutex<Answers>,
 }
 
@@ -102,19 +41,19 @@ struct Answers {
 
 impl AskedRights {
     /// Nothing is known yet.
-    pub fn new(person: Person, oracle: Arc<dyn Oracle>, workers: Arc<Workers>) -> Self {
+    pub fn new(person: Person, authorizer: Arc<dyn Authorizer>, workers: Arc<Workers>) -> Self {
         let answers = Mutex::default();
         let book = Arc::new(Book {
             person,
-            oracle,
+            authorizer,
             answers,
         });
         Self { book, workers }
     }
 
-    fn known(&self, vhost: &str, deed: Deed) -> bool {
+    fn known(&self, vhost: &str, action: Action) -> bool {
         let vhost = vhost.to_owned();
-        self.book.answers().look_up(Question { vhost, deed })
+        self.book.answers().look_up(Question { vhost, action })
     }
 }
 
@@ -160,7 +99,7 @@ impl Book {
 
     /// Asks the server, and takes silence for a no.
     fn ask(&self, question: &Question) -> bool {
-        let Err(denied) = self.oracle.may(&self.person, question) else {
+        let Err(denied) = self.authorizer.may(&self.person, question) else {
             return true;
         };
         if let Denied::Unanswered(why) = &denied {
@@ -176,17 +115,17 @@ impl Book {
 
 impl Rights for AskedRights {
     fn enter(&self, vhost: &str) -> bool {
-        self.known(vhost, Deed::Enter)
+        self.known(vhost, Action::Enter)
     }
 
     fn may(&self, vhost: &str, verb: Verb, kind: ObjectKind, name: &str) -> bool {
         let name = name.to_owned();
-        self.known(vhost, Deed::Object { verb, kind, name })
+        self.known(vhost, Action::Object { verb, kind, name })
     }
 
     fn may_with_key(&self, vhost: &str, verb: Verb, exchange: &str, key: &[u8]) -> bool {
         let (exchange, key) = (exchange.to_owned(), key.to_vec());
-        self.known(vhost, Deed::Key { verb, exchange, key })
+        self.known(vhost, Action::Key { verb, exchange, key })
     }
 
     fn until(&self) -> Option<SystemTime> {
@@ -243,23 +182,6 @@ impl fmt::Debug for AskedRights {
     }
 }
 
-impl fmt::Display for Question {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let vhost = &self.vhost;
-        match &self.deed {
-            Deed::Enter => write!(f, "access to vhost '{vhost}'"),
-            Deed::Object { verb, kind, name } => write!(f, "{verb} on {kind} '{name}' in vhost '{vhost}'"),
-            Deed::Key { verb, exchange, key } => {
-                let key = String::from_utf8_lossy(key);
-                write!(
-                    f,
-                    "{verb} with key '{key}' on exchange '{exchange}' in vhost '{vhost}'"
-                )
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,7 +190,7 @@ mod tests {
     /// Permits what is about `good`, and counts.
     struct Teller(Mutex<Vec<String>>);
 
-    impl Oracle for Teller {
+    impl Authorizer for Teller {
         fn may(&self, person: &Person, question: &Question) -> Result<(), Denied> {
             assert_eq!(person.name, "jane");
             let text = question.to_string();
@@ -286,7 +208,7 @@ mod tests {
             name: "jane".into(),
             tags: vec![],
             peer: [127, 0, 0, 1].into(),
-            standing: None,
+            directory_user: None,
         };
         let workers = Arc::new(Workers::start().unwrap());
         (AskedRights::new(person, teller.clone(), workers), teller)
@@ -352,8 +274,8 @@ mod tests {
         assert_eq!(teller.0.lock().unwrap().len(), OPEN);
         let mut answers = rights.book.answers();
         for number in 0..REMEMBERED + 10 {
-            let (vhost, deed) = (number.to_string(), Deed::Enter);
-            answers.learn(Question { vhost, deed }, true);
+            let (vhost, action) = (number.to_string(), Action::Enter);
+            answers.learn(Question { vhost, action }, true);
         }
         assert!(answers.permitted.len() <= REMEMBERED);
     }

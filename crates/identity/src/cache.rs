@@ -2,10 +2,9 @@
 //!
 //! What is kept says nothing about a password: its key is a code of name and password under a key that lives as long as the process.
 
-use crate::admitted::Admitted;
-use crate::asked_rights::{Deed, Person, Question};
-use crate::chain::Backend;
-use crate::denied::Denied;
+use crate::backend::Backend;
+use crate::question::{Action, Person, Question};
+use crate::verdict::{Admitted, Denied};
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use broker::access::Attempt;
@@ -130,15 +129,15 @@ impl Asked for (&Person, &Question) {
         say(person.name.as_bytes());
         say(person.tags.join(" ").as_bytes());
         say(question.vhost.as_bytes());
-        match &question.deed {
-            Deed::Enter => say(person.peer.to_string().as_bytes()),
-            Deed::Object { verb, kind, name } => {
+        match &question.action {
+            Action::Enter => say(person.peer.to_string().as_bytes()),
+            Action::Object { verb, kind, name } => {
                 [verb.to_string(), kind.to_string()]
                     .iter()
                     .for_each(|part| say(part.as_bytes()));
                 say(name.as_bytes());
             }
-            Deed::Key { verb, exchange, key } => {
+            Action::Key { verb, exchange, key } => {
                 [&verb.to_string(), "topic", exchange]
                     .iter()
                     .for_each(|part| say(part.as_bytes()));

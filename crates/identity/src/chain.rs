@@ -1,12 +1,13 @@
 //! Whom to ask, in which order: RabbitMQ's `auth_backends`.
 
-use crate::admitted::Admitted;
-use crate::asked_rights::{AskedRights, Oracle, Person, Question};
+use crate::asked_rights::AskedRights;
+use crate::backend::{Backend, Link};
 use crate::cache::Cache;
-use crate::denied::Denied;
 use crate::http::HttpService;
-use crate::ldap::{Directory, Standing};
+use crate::ldap::Directory;
 use crate::oauth2::{OAuth2, Refused};
+use crate::question::{Authorizer, DirectoryUser, Person, Question};
+use crate::verdict::{Admitted, Denied};
 use crate::workers::Workers;
 use broker::access::{Answer, Attempt, Authority};
 use broker::{Broker, LoginRefusal, User};
@@ -15,30 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Whoever has waited so long in the line has gone: no client waits longer for its login.
 const STALE: Duration = Duration::from_secs(10);
-
-/// Somebody who can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// The catalog: `internal`.
-    Internal,
-    /// Tokens: `oauth2`.
-    OAuth2,
-    /// A service asked over HTTP: `http`. It checks passwords and knows permissions.
-    Http,
-    /// A directory: `ldap`. It checks passwords and knows permissions.
-    Ldap,
-    /// One of these two, with answers that are kept for a while: `cache`.
-    Cache,
-}
-
-/// One step of the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Who checks passwords.
-    pub authenticates: Backend,
-    /// Who says what the user may do.
-    pub authorizes: Backend,
-}
 
 /// The whole chain. The first link that lets somebody in decides; if none does, nobody comes in.
 pub struct Chain {
@@ -203,7 +180,7 @@ impl Asked {
             name: user.name.to_string(),
             tags: user.tags.clone(),
             peer: attempt.peer,
-            standing: known_as.map(|name| self.standing(name, attempt)),
+            directory_user: known_as.map(|name| self.directory_user(name, attempt)),
         };
         let judge = Judge {
             servers: self.servers.clone(),
@@ -222,13 +199,13 @@ impl Asked {
     }
 
     /// Somebody's place in the directory. Their password is there only if the directory is asked as them.
-    fn standing(&self, name: String, attempt: &Attempt) -> Standing {
+    fn directory_user(&self, name: String, attempt: &Attempt) -> DirectoryUser {
         let directory = self.servers.ldap.as_ref();
         let password = match directory.is_some_and(Directory::asks_as_user) {
             true => attempt.password.clone(),
             false => None,
         };
-        Standing { name, password }
+        DirectoryUser { name, password }
     }
 
     /// What a server says about a password; `None` if it must be asked first.
@@ -278,7 +255,7 @@ impl Asked {
     }
 }
 
-impl Oracle for Judge {
+impl Authorizer for Judge {
     fn may(&self, person: &Person, question: &Question) -> Result<(), Denied> {
         let cache = self.servers.cache.as_ref();
         let cache = cache.filter(|_| self.backend == Backend::Cache);

@@ -1,8 +1,9 @@
 //! A service of the operator's that knows passwords and permissions, asked over HTTP (RabbitMQ's `rabbitmq_auth_backend_http`).
 
-use crate::asked_rights::{Deed, Person, Question, text_of_key};
-use crate::denied::Denied;
-use crate::web::{self, Trust};
+use crate::question::{Action, Person, Question, text_of_key};
+use crate::tls::Trust;
+use crate::verdict::Denied;
+use crate::web;
 use broker::access::{Attempt, Verb};
 use std::time::Duration;
 use ureq::Agent;
@@ -65,9 +66,11 @@ impl HttpService {
                 "auth_http.user_path must be set: it is the address that is asked about passwords".into(),
             );
         }
-        let agent = settings
-            .trust
-            .agent_within(settings.request_timeout, settings.connection_timeout)?;
+        let agent = web::agent_within(
+            &settings.trust,
+            settings.request_timeout,
+            settings.connection_timeout,
+        )?;
         Ok(Self { settings, agent })
     }
 
@@ -116,12 +119,12 @@ impl HttpService {
         let mut fields = vec![("username", name), ("vhost", vhost), ("tags", tags.as_str())];
         let (words, settings) = (|verb: &Verb| verb.to_string(), &self.settings);
         let (verb, kind);
-        let (key, address) = match &question.deed {
-            Deed::Enter => {
+        let (key, address) = match &question.action {
+            Action::Enter => {
                 fields.push(("ip", &ip));
                 ("vhost_path", &settings.vhost_path)
             }
-            Deed::Object {
+            Action::Object {
                 verb: of,
                 kind: what,
                 name,
@@ -134,7 +137,7 @@ impl HttpService {
                 ]);
                 ("resource_path", &settings.resource_path)
             }
-            Deed::Key {
+            Action::Key {
                 verb: of,
                 exchange,
                 key,

@@ -11,9 +11,8 @@ mod settings;
 mod talk;
 mod template;
 
-use crate::admitted::Admitted;
-use crate::asked_rights::{Deed, Person, Question};
-use crate::denied::Denied;
+use crate::question::{Action, DirectoryUser, Person, Question};
+use crate::verdict::{Admitted, Denied};
 use broker::access::Attempt;
 use evaluate::{Evaluation, Truth};
 use facts::Facts;
@@ -24,28 +23,11 @@ use rasn_ldap::ResultCode;
 use rustls::ClientConfig;
 use search::{About, Found, Scope, Search, Shelf};
 pub use settings::{AsWhom, DirectorySettings, Lookup, Secured};
-use std::fmt;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::Instant;
 use talk::Talk;
 pub use template::Template;
-
-/// Somebody's place in the directory, for questions about them.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// Their name there.
-    pub name: String,
-    /// Their password, if the directory is asked as them.
-    pub password: Option<Vec<u8>>,
-}
-
-impl fmt::Debug for Standing {
-    /// Without the password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
-    }
-}
 
 /// The directory.
 pub struct Directory {
@@ -114,16 +96,16 @@ impl Directory {
     /// They may not, or no server of it answers.
     pub fn permits(&self, person: &Person, question: &Question) -> Answer<()> {
         let queries = &self.settings.queries;
-        let (query, key) = match question.deed {
-            Deed::Enter => (&queries.vhost, "vhost_access"),
-            Deed::Object { .. } => (&queries.resource, "resource_access"),
-            Deed::Key { .. } => (&queries.topic, "topic_access"),
+        let (query, key) = match question.action {
+            Action::Enter => (&queries.vhost, "vhost_access"),
+            Action::Object { .. } => (&queries.resource, "resource_access"),
+            Action::Key { .. } => (&queries.topic, "topic_access"),
         };
-        let Some(standing) = &person.standing else {
+        let Some(directory_user) = &person.directory_user else {
             return refused("the directory does not know them");
         };
         let facts = Facts::of_user(&person.name)
-            .known_as(&standing.name)
+            .known_as(&directory_user.name)
             .about(question)?;
         let truth = match query.asks() {
             false => self
@@ -131,7 +113,7 @@ impl Directory {
                 .answer(query)
                 .map_err(unasked)?,
             true => self.each(|talk| {
-                if let Some(denied) = self.ask_as(talk, standing)? {
+                if let Some(denied) = self.ask_as(talk, directory_user)? {
                     return Ok(Err(denied));
                 }
                 Ok(Ok(self.evaluation(&facts, talk).answer(query)?))
@@ -203,12 +185,12 @@ impl Directory {
             Ok(name) => name,
             Err(denied) => return Ok(Err(denied)),
         };
-        let standing = Standing {
+        let directory_user = DirectoryUser {
             name,
             password: password.map(<[u8]>::to_vec),
         };
-        let tags = self.tags(talk, &attempt.user, facts, &standing)?;
-        let known_as = Some(standing.name);
+        let tags = self.tags(talk, &attempt.user, facts, &directory_user)?;
+        let known_as = Some(directory_user.name);
         Ok(Ok(Admitted { tags, known_as }))
     }
 
@@ -277,11 +259,17 @@ impl Directory {
         }
     }
 
-    fn tags(&self, talk: &mut Talk, user: &str, facts: Facts, standing: &Standing) -> Result<Vec<String>> {
+    fn tags(
+        &self,
+        talk: &mut Talk,
+        user: &str,
+        facts: Facts,
+        directory_user: &DirectoryUser,
+    ) -> Result<Vec<String>> {
         let queries = &self.settings.queries.tags;
-        let facts = facts.known_as(&standing.name);
+        let facts = facts.known_as(&directory_user.name);
         // Whoever has just logged in needs not do it again.
-        let again = self.settings.asks_as != AsWhom::User && standing.password.is_some();
+        let again = self.settings.asks_as != AsWhom::User && directory_user.password.is_some();
         if again && queries.iter().any(|(_, query)| query.asks()) {
             log_in(talk, &self.settings.asks_as, "other_bind")?;
         }
@@ -300,17 +288,17 @@ impl Directory {
     }
 
     /// Logs in as whoever asks about this user's permissions; why not, if the user is no longer let in.
-    fn ask_as(&self, talk: &mut Talk, standing: &Standing) -> Result<Option<Denied>> {
+    fn ask_as(&self, talk: &mut Talk, directory_user: &DirectoryUser) -> Result<Option<Denied>> {
         if self.settings.asks_as != AsWhom::User {
             return log_in(talk, &self.settings.asks_as, "other_bind").map(|()| None);
         }
-        let password = standing.password.as_deref().unwrap_or_default();
+        let password = directory_user.password.as_deref().unwrap_or_default();
         if password.is_empty() {
             return Ok(Some(Denied::Refused(
                 "the directory is asked as the user, whose password is not known".into(),
             )));
         }
-        Ok(try_password(talk, &standing.name, password)?.err())
+        Ok(try_password(talk, &directory_user.name, password)?.err())
     }
 }
 
@@ -392,13 +380,13 @@ mod tests {
             name: "jane".into(),
             tags: vec![],
             peer: [127, 0, 0, 1].into(),
-            standing: Some(Standing {
+            directory_user: Some(DirectoryUser {
                 name: "cn=jane".into(),
                 password: Some(b"s3cret".to_vec()),
             }),
         };
-        let (vhost, deed) = ("/".to_owned(), Deed::Enter);
-        let question = Question { vhost, deed };
+        let (vhost, action) = ("/".to_owned(), Action::Enter);
+        let question = Question { vhost, action };
         assert_eq!(
             Directory::open(nowhere()).unwrap().permits(&person, &question),
             Ok(())
@@ -411,7 +399,7 @@ mod tests {
         assert!(matches!(&denied, Err(Denied::Unanswered(why)) if why.contains("directory.invalid")));
         assert!(!format!("{person:?}").contains("s3cret"));
         let nobody = Person {
-            standing: None,
+            directory_user: None,
             ..person
         };
         assert!(matches!(

@@ -4,7 +4,7 @@ pub mod keys;
 pub mod scopes;
 pub mod token;
 
-use crate::web::Trust;
+use crate::tls::Trust;
 use broker::User;
 use keys::Keys;
 use scopes::Scopes;

@@ -349,9 +349,9 @@ mod tests {
 
     /// What is said about jane, who writes to the queue `jane-1` of the virtual host `orders`.
     fn asked(directory: &mut Small, query: &Query) -> Result<Truth> {
-        let question = crate::asked_rights::Question {
+        let question = crate::question::Question {
             vhost: "orders".into(),
-            deed: crate::asked_rights::Deed::Object {
+            action: crate::question::Action::Object {
                 verb: broker::access::Verb::Write,
                 kind: broker::access::ObjectKind::Queue,
                 name: "jane-1".into(),

@@ -1,7 +1,7 @@
 //! What a question to a directory is about, by the names that queries call it.
 
-use crate::asked_rights::{Deed, Question};
-use crate::denied::Denied;
+use crate::question::{Action, Question};
+use crate::verdict::Denied;
 
 /// A name between `${` and `}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,18 +114,18 @@ impl Facts {
     pub fn about(mut self, question: &Question) -> Result<Self, Denied> {
         let vhost = question.vhost.clone();
         let user = self.get(Username).unwrap_or_default().to_owned();
-        match &question.deed {
-            Deed::Enter => {}
-            Deed::Object { verb, kind, name } => self.values.extend([
+        match &question.action {
+            Action::Enter => {}
+            Action::Object { verb, kind, name } => self.values.extend([
                 (Resource, kind.to_string()),
                 (Name, name.clone()),
                 (Permission, verb.to_string()),
             ]),
-            Deed::Key { verb, exchange, key } => self.values.extend([
+            Action::Key { verb, exchange, key } => self.values.extend([
                 (Resource, "topic".into()),
                 (Name, exchange.clone()),
                 (Permission, verb.to_string()),
-                (RoutingKey, crate::asked_rights::text_of_key(key)?.to_owned()),
+                (RoutingKey, crate::question::text_of_key(key)?.to_owned()),
                 (MapUsername, user),
                 (MapVhost, vhost.clone()),
             ]),

@@ -3,7 +3,7 @@
 use super::facts::{Asked, Variable};
 use super::query::Queries;
 use super::template::Template;
-use crate::web::Trust;
+use crate::tls::Trust;
 use std::fmt;
 use std::time::Duration;
 

@@ -74,9 +74,7 @@ impl Keys {
         let server = match settings.key_set.is_some() || settings.issuer.is_some() {
             false => None,
             true => Some(Server {
-                agent: settings
-                    .trust
-                    .agent()
+                agent: web::agent(&settings.trust)
                     .map_err(|why| format!("auth_oauth2.https.cacertfile: {why}"))?,
                 key_set: settings.key_set.clone(),
                 issuer: settings.issuer.clone(),

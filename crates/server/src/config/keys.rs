@@ -5,7 +5,7 @@
 //! authentication backends, limits), it is refused.
 
 use super::encrypted;
-use super::keys_identity::{ALWAYS_SHOWN, ANY_DEPTH, IDENTITY, VERIFIED};
+use super::keys_identity::{ALWAYS_SHOWN, IDENTITY, VERIFIED};
 use super::keys_pages::PAGES;
 use super::node_name;
 use super::rules::{self, Checked};
@@ -240,7 +240,7 @@ pub const KEYS: &[(&str, Rule)] = &[
     ("definitions.tls.keyfile", Sets(trust::key)),
     ("definitions.tls.versions.*", Sets(trust::version)),
     ("definitions.tls.verify", Only(&["verify_peer"], VERIFIED)),
-    ("definitions.tls.depth", NoEffect(ANY_DEPTH)),
+    ("definitions.tls.depth", Sets(trust::depth)),
     ("definitions.tls.fail_if_no_peer_cert", NoEffect(ALWAYS_SHOWN)),
     ("definitions.tls.log_level", NoEffect(TLS_LOG)),
     ("definitions.tls.log_alert", NoEffect(TLS_LOG)),

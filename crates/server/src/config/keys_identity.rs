@@ -23,9 +23,6 @@ const BACKENDS: &[&str] = &[
 const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
 const OPTION: &str =
     "this option is not part of this version, and logins must not be less guarded than they were told to be";
-pub(super) const ANY_DEPTH: &str =
-    "any number of authorities may stand between a server and the one that is trusted";
-const THE_HOST: &str = "a server is asked by the host of its address, which its certificate must name";
 pub(super) const ALWAYS_SHOWN: &str = "a server without a certificate is never trusted";
 pub(super) const VERIFIED: &str = "the server that is asked must be authenticated";
 const OUR_LOG: &str = "what was asked and answered is never logged; why a login was refused is";
@@ -80,8 +77,8 @@ pub const IDENTITY: &[(&str, Rule)] = &[
     ("auth_http.ssl_options.certfile", Sets(trust::certificate)),
     ("auth_http.ssl_options.keyfile", Sets(trust::key)),
     ("auth_http.ssl_options.versions.*", Sets(trust::version)),
-    ("auth_http.ssl_options.depth", NoEffect(ANY_DEPTH)),
-    ("auth_http.ssl_options.sni", NoEffect(THE_HOST)),
+    ("auth_http.ssl_options.depth", Sets(trust::depth)),
+    ("auth_http.ssl_options.sni", Sets(trust::server_name)),
     (
         "auth_http.ssl_options.fail_if_no_peer_cert",
         NoEffect(ALWAYS_SHOWN),

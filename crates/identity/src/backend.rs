@@ -1,0 +1,25 @@
+//! The backends that decide about logins and permissions, and how two of them make a link of the chain.
+
+/// Somebody who can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The catalog: `internal`.
+    Internal,
+    /// Tokens: `oauth2`.
+    OAuth2,
+    /// A service asked over HTTP: `http`. It checks passwords and knows permissions.
+    Http,
+    /// A directory: `ldap`. It checks passwords and knows permissions.
+    Ldap,
+    /// One of these two, with answers that are kept for a while: `cache`.
+    Cache,
+}
+
+/// One step of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Who checks passwords.
+    pub authenticates: Backend,
+    /// Who says what the user may do.
+    pub authorizes: Backend,
+}
