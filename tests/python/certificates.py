@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 from pathlib import Path
 
@@ -29,6 +30,16 @@ class Authority:
         extensions.write_text(f"subjectAltName={alternative}\n" if alternative else "basicConstraints=CA:FALSE\n")
         openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", str(days), "-extfile", extensions, "-out", certificate)
         return certificate, secret
+
+    def subordinate(self, name: str) -> Authority:
+        """An authority that this one vouches for."""
+        made = copy.copy(self)
+        made.certificate, made.key = self.directory / f"{name}.pem", self.directory / f"{name}.key"
+        request, extensions = self.directory / f"{name}.csr", self.directory / f"{name}.ext"
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/O=Leveret tests/CN={name}", "-keyout", made.key, "-out", request)
+        extensions.write_text("basicConstraints=critical,CA:TRUE\n")
+        openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", "30", "-extfile", extensions, "-out", made.certificate)
+        return made
 
     def guard(self, key: Path, passphrase: str) -> Path:
         """The same key, guarded."""

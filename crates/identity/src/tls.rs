@@ -56,12 +56,14 @@ impl Trust {
     /// The authorities cannot be read; the sentence names the file.
     pub fn client(&self) -> Result<ClientConfig, String> {
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(self.authorities()?);
+        let authorities = self.authorities()?;
+        roots.add_parsable_certificates(authorities.iter().cloned());
         let provider = Arc::new(self.versions.provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
         let verifier = LimitedDepth {
             verifier: verifier.build().map_err(|error| error.to_string())?,
             most: self.depth.map_or(usize::MAX, usize::from),
+            roots: authorities,
         };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -117,11 +119,12 @@ fn unreadable(path: &Path, why: &dyn Display) -> String {
     format!("{} cannot be read: {why}", path.display())
 }
 
-/// Verifies as `rustls` does, and counts besides: what comes along is what a chain can be made of.
+/// Verifies as `rustls` does, and counts besides: a chain can be made of what comes along, but for the authorities themselves.
 #[derive(Debug)]
 struct LimitedDepth {
     verifier: Arc<WebPkiServerVerifier>,
     most: usize,
+    roots: Vec<CertificateDer<'static>>,
 }
 
 impl ServerCertVerifier for LimitedDepth {
@@ -133,7 +136,8 @@ impl ServerCertVerifier for LimitedDepth {
         status: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if between.len() > self.most {
+        let counts = |certificate: &&CertificateDer<'_>| !self.roots.contains(*certificate);
+        if between.len() > self.most && between.iter().filter(counts).count() > self.most {
             return Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
         }
         self.verifier.verify_server_cert(own, between, name, status, now)
