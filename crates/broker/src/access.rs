@@ -34,6 +34,11 @@ pub type Answer = Box<dyn FnOnce(Result<User, LoginRefusal>) + Send>;
 pub trait Authority: Send + Sync {
     /// Gives the answer, now or later. Must not wait on the calling thread.
     fn login(&self, broker: &Arc<Broker>, attempt: Attempt, answer: Answer);
+
+    /// Drops the answers that are cached; false if none ever are.
+    fn clear_cache(&self) -> bool {
+        false
+    }
 }
 
 /// What becomes of asking about rights; called once, on any thread, when it is known.
@@ -122,6 +127,12 @@ impl Broker {
     /// From now on this authority decides who comes in. The first one stays.
     pub fn trust(&self, authority: Arc<dyn Authority>) {
         let _ = self.authority().set(authority);
+    }
+
+    /// Drops what is cached of the answers of other servers about logins and permissions; false if none ever are.
+    pub fn clear_auth_cache(&self) -> bool {
+        let authority = self.authority().get();
+        authority.is_some_and(|authority| authority.clear_cache())
     }
 
     /// True if this login may take its time.

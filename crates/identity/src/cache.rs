@@ -95,6 +95,11 @@ impl Cache {
         }
     }
 
+    /// Forgets all answers.
+    pub fn clear(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn place(&self, of: &impl Asked) -> [u8; 32] {
         let mut code = hmac::Context::with_key(&self.key);
         of.tell(&mut |part| {
@@ -180,6 +185,14 @@ mod tests {
         }
         let later = now + Duration::from_secs(10);
         assert_eq!(cache.get(&attempt("jane", "x"), later), None);
+    }
+
+    #[test]
+    fn answers_that_are_cleared_are_asked_for_again() {
+        let (cache, now) = (cache(false), Instant::now());
+        cache.keep(&attempt("jane", "x"), &Ok(Admitted::default()), now);
+        cache.clear();
+        assert_eq!(cache.get(&attempt("jane", "x"), now), None);
     }
 
     #[test]

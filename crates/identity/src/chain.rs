@@ -75,6 +75,11 @@ impl Chain {
 }
 
 impl Authority for Chain {
+    fn clear_cache(&self) -> bool {
+        let cache = self.asked.servers.cache.as_ref();
+        cache.map(Cache::clear).is_some()
+    }
+
     fn login(&self, broker: &Arc<Broker>, attempt: Attempt, answer: Answer) {
         if let Found::Decided(found) = self.asked.ask(broker, &attempt, false) {
             return answer(found);

@@ -20,6 +20,10 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("PUT", Right::Administrator, log_level)],
     },
     Route {
+        path: "/leveret/auth-backend-cache",
+        verbs: &[("DELETE", Right::Administrator, clear_auth_cache)],
+    },
+    Route {
         path: "/leveret/service",
         verbs: &[("PUT", Right::Administrator, service)],
     },
@@ -46,6 +50,15 @@ fn body(call: &Call<'_>, known: &[&str]) -> Result<Map<String, Value>, Refusal> 
     match body.keys().find(|name| !known.contains(&name.as_str())) {
         Some(unknown) => Err(Refusal::bad_request(format!("{unknown} cannot be set here"))),
         None => Ok(body),
+    }
+}
+
+fn clear_auth_cache(call: &Call<'_>) -> Result<Reply, Refusal> {
+    match call.hall.broker.clear_auth_cache() {
+        true => Ok(Reply::empty(204)),
+        false => Err(Refusal::bad_request(
+            "no answers are cached on this node: none of its auth_backends is cache",
+        )),
     }
 }
 

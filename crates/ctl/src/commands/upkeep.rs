@@ -111,6 +111,14 @@ pub const COMMANDS: &[Command] = &[
     Command::new(Operations, "reset_stats_db", (0, 0), "[--all]", reset_statistics)
         .about("Deletes the samples of the HTTP API, so that rates start again; totals stay")
         .options(&["all"]),
+    Command::new(
+        Operations,
+        "clear_auth_backend_cache",
+        (0, 0),
+        "",
+        clear_auth_cache,
+    )
+    .about("Clears the cached answers of authentication backends (auth_backends.N = cache)"),
     Command::new(Operations, "force_gc", (0, 0), "[--timeout <timeout>]", force_gc)
         .about("No effect: there is no garbage collector"),
     Command::new(
@@ -329,6 +337,12 @@ fn reset_statistics(ask: &Ask<'_>) -> Result<Output, Failure> {
         false => format!("Resetting statistics database on node {}", ask.node()),
     });
     ask.delete("/reset")?;
+    Ok(Output::Done)
+}
+
+fn clear_auth_cache(ask: &Ask<'_>) -> Result<Output, Failure> {
+    ask.say("Will clear rabbitmq_auth_backend_cache plugin's cache on the target node...");
+    ask.delete("/leveret/auth-backend-cache")?;
     Ok(Output::Done)
 }
 
