@@ -20,7 +20,10 @@ UNTIL_SECONDS = 15.0
 
 # Which tags are let in by the right of a route, and whether that is only so in virtual hosts that the user may enter.
 MANAGERS = {"management", "policymaker", "monitoring", "administrator"}
+# Whoever asks, also without a name or with a wrong password.
+ANYONE = {"nobody", "wrong", "none"} | MANAGERS
 RIGHTS = {
+    "anyone": (ANYONE, False),
     "management": (MANAGERS, False),
     "vhost": (MANAGERS, True),
     "permission": (MANAGERS, True),

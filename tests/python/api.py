@@ -26,8 +26,8 @@ def q(name: str) -> str:
 
 
 class Api:
-    def __init__(self, user="guest", password="guest"):
-        self.root = f"http://{os.environ['AMQP_HOST']}:{os.environ['HTTP_PORT']}"
+    def __init__(self, user="guest", password="guest", root=None):
+        self.root = root or f"http://{os.environ['AMQP_HOST']}:{os.environ['HTTP_PORT']}"
         self.credentials = None if user is None else base64.b64encode(f"{user}:{password}".encode()).decode()
 
     def __call__(self, method: str, path: str, body=None, headers=None) -> Answer:

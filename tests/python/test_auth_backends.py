@@ -8,7 +8,9 @@ import pytest
 
 from certificates import Authority
 from directory import Directory, Service
+from api import Api
 from test_audit import call
+from test_command_line import ctl
 from test_process import broker, pytestmark, refuses_to_start  # noqa: F401 - a fixture and a mark
 from test_tls import said
 from waiting import until
@@ -167,6 +169,68 @@ def test_a_service_is_known_by_its_certificate(asking, service, tmp_path):
     one = asking("http", settings | {"auth_http.ssl_options.cacertfile": str(stranger.certificate)})
     with pytest.raises(REFUSED):
         login(one, "jane", "pass & word")
+
+
+def test_the_certificate_of_a_service_must_have_the_expected_name(asking, service, tmp_path):
+    authority = Authority(tmp_path)
+    server = service(certificate=authority.issue("other", "/CN=other", "DNS:auth.example"))
+    settings = {"auth_http.user_path": server.address, "auth_http.ssl_options.cacertfile": str(authority.certificate)}
+    login(asking("http", settings | {"auth_http.ssl_options.sni": "auth.example"}), "jane", "pass & word")
+    with pytest.raises(REFUSED):
+        login(asking("http", settings), "jane", "pass & word")
+
+
+def test_the_chain_of_a_service_must_not_be_too_long(asking, service, tmp_path):
+    authority = Authority(tmp_path)
+    between = authority.subordinate("between")
+    own, key = between.server()
+    chain = tmp_path / "chain.pem"
+    chain.write_text("".join(one.read_text() for one in (own, between.certificate, authority.certificate)))
+    server = service(certificate=(chain, key))
+    settings = {"auth_http.user_path": server.address, "auth_http.ssl_options.cacertfile": str(authority.certificate)}
+    for depth, enters in (("1", True), ("0", False)):
+        one = asking("http", settings | {"auth_http.ssl_options.depth": depth})
+        if enters:
+            login(one, "jane", "pass & word")
+        else:
+            with pytest.raises(REFUSED):
+                login(one, "jane", "pass & word")
+
+
+def test_answers_that_are_cleared_are_asked_for_again(asking, service):
+    server = service()
+    one = asking("cache", {"auth_cache.cached_backend": "http", "auth_http.user_path": server.address, "auth_cache.cache_ttl": "60000"})
+    asked = lambda: sum(fields["username"] == "jane" for _, fields in server.asked)  # noqa: E731
+    login(one, "jane", "pass & word")
+    login(one, "jane", "pass & word")
+    assert asked() == 1
+    assert ctl(one, "clear_auth_backend_cache") == (0, "Will clear rabbitmq_auth_backend_cache plugin's cache on the target node...\n", "")
+    login(one, "jane", "pass & word")
+    assert asked() == 2
+    without = asking("http", {"auth_http.user_path": server.address})
+    code, _, why = ctl(without, "clear_auth_backend_cache", "-q")
+    assert code != 0 and "no answers are cached on this node" in why
+
+
+def test_users_with_permissions_of_another_server_are_not_internal(broker, service, people):  # noqa: F811
+    server = service(lambda fields: "allow management" if "password" in fields else "allow")
+    paths = {f"auth_http.{kind}_path": server.address for kind in ("user", "vhost", "resource", "topic")}
+    directory = people({"uid=jane,ou=people,dc=example": "pass & word"})
+    settings = {
+        "http": paths,
+        "ldap": {
+            "auth_ldap.servers.1": "127.0.0.1",
+            "auth_ldap.port": str(directory.port),
+            "auth_ldap.user_dn_pattern": "uid=${username},ou=people,dc=example",
+            "auth_ldap.queries.tags": "[{management, {constant, true}}]",
+        },
+    }
+    for backend, own in settings.items():
+        one = broker({"auth_backends.1": backend, "auth_backends.2": "internal"} | own).start()
+        root = f"http://{one.host}:{one.http_port}"
+        who = Api("jane", "pass & word", root).get("/whoami").json
+        assert who == {"name": "jane", "tags": ["management"], "is_internal_user": False}, backend
+        assert backend == "http" or Api(root=root).get("/whoami").json["is_internal_user"] is True
 
 
 def test_answers_are_kept_for_a_while(asking, service):

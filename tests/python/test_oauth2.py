@@ -172,6 +172,31 @@ def test_nobody_comes_in_while_the_keys_cannot_be_asked_for(guarded, tmp_path):
         server.close()
 
 
+def test_each_resource_server_takes_the_tokens_of_its_own_provider(guarded, issuer, tmp_path):
+    second = Issuer(tmp_path, "two")
+    server = KeyServer(second.key_set())
+    try:
+        one = guarded({
+            "auth_oauth2.resource_servers.test.oauth_provider_id": "second",
+            "auth_oauth2.resource_servers.test.require_exp": "false",
+            "auth_oauth2.resource_servers.test.scope_aliases.1.alias": "api://all",
+            "auth_oauth2.resource_servers.test.scope_aliases.1.scope": "test.configure:*/{sub}.* test.read:*/* test.write:*/*",
+            "auth_oauth2.oauth_providers.second.jwks_uri": server.address,
+        })
+        with login(one, issuer.token()) as connection:
+            connection.channel().queue_declare("any")
+        with login(one, second.token(aud="test", exp=None, scope="api://all")) as connection:
+            connection.channel().queue_declare("jane.own")
+            with pytest.raises(pika.exceptions.ChannelClosedByBroker) as caught:
+                connection.channel().queue_declare("other")
+            assert caught.value.reply_code == 403
+        for wrong in (issuer.token(aud="test"), second.token(), second.token(aud="rabbitmq test"), issuer.token(exp=None)):
+            with pytest.raises(pika.exceptions.ProbableAuthenticationError):
+                login(one, wrong)
+    finally:
+        server.close()
+
+
 def api(one, header):
     request = urllib.request.Request(f"http://127.0.0.1:{one.http_port}/api/whoami", headers={"Authorization": header})
     try:
@@ -186,6 +211,7 @@ def test_the_http_api_takes_tokens(guarded, issuer):
     token = issuer.token(scope="rabbitmq.tag:administrator")
     status, who = api(one, f"Bearer {token}")
     assert (status, who["name"], who["tags"]) == (200, "jane", ["administrator"])
+    assert who["is_internal_user"] is False
     status, who = api(one, "Basic " + base64.b64encode(f"x:{token}".encode()).decode())
     assert (status, who["name"]) == (200, "jane")
     assert api(one, f"Bearer {issuer.token(seconds=-1)}")[0] == 401

@@ -30,6 +30,7 @@ class Issuer:
     def token(self, seconds: float = 600, **claims) -> str:
         header = {"alg": "RS256", "typ": "JWT", "kid": self.key_id}
         claims = {"sub": "jane", "aud": "rabbitmq", "exp": time.time() + seconds, "scope": "rabbitmq.read:*/* rabbitmq.write:*/* rabbitmq.configure:*/*"} | claims
+        claims = {name: value for name, value in claims.items() if value is not None}
         signed = ".".join(b64(json.dumps(part).encode()) for part in (header, claims))
         return f"{signed}.{b64(openssl('dgst', '-sha256', '-sign', self.key, stdin=signed.encode()))}"
 

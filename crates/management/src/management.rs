@@ -8,7 +8,7 @@ use crate::options::{Listener as Named, Options};
 use crate::sampler::Sampler;
 use crate::serve::{Doors, serve};
 use crate::served::{self, Served};
-use crate::trace;
+use crate::{trace, web_ui};
 use broker::Broker;
 use listener::{Listener, Opened, StartError};
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use tokio::sync::Semaphore;
 
 /// How many requests are worked on at a time; others wait. It bounds the processors and the memory that the API takes.
 const REQUESTS: usize = 4;
+
+const CONTENT_SECURITY_POLICY: &str = "content-security-policy";
 
 /// How long requests may go on after the stop.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,6 +46,14 @@ impl Management {
         let doors: Vec<Opened> = http.iter().map(Listener::opened).collect();
         let named = doors.iter().map(|door| Named::new(["http", "https"], door));
         options.listeners.extend(named);
+        let own_policy = options
+            .headers
+            .iter()
+            .any(|(name, _)| *name == CONTENT_SECURITY_POLICY);
+        if !options.sign_on.resource_servers.is_empty() && !own_policy {
+            let policy = web_ui::policy_with(&options.sign_on.origins());
+            options.headers.push((CONTENT_SECURITY_POLICY, policy));
+        }
         let sampler = Sampler::start(&broker).map_err(StartError::Thread)?;
         let hall = Arc::new(Hall {
             broker,

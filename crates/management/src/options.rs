@@ -3,6 +3,7 @@
 use crate::configuration::SettingInForce;
 use crate::log_tail::LogTail;
 use crate::origins::Origins;
+use crate::sign_on::SignOn;
 use listener::{Door, Guest, Opened, Parked, Place, Tls};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -45,6 +46,8 @@ pub struct Options {
     pub log_files: Vec<String>,
     /// Nobody comes in by a password on a network; tokens do (`management.disable_basic_auth`).
     pub disable_basic_auth: bool,
+    /// How people log in to the web UI by OAuth 2.
+    pub sign_on: SignOn,
     /// How `/api/overview` should answer when it is asked for nothing special: without counts of messages.
     pub disable_stats: bool,
     /// Lists of queues have their counts even so.
@@ -124,6 +127,7 @@ impl Options {
             data_dir: PathBuf::new(),
             log_files: Vec::new(),
             disable_basic_auth: false,
+            sign_on: SignOn::default(),
             disable_stats: false,
             enable_queue_totals: false,
             total_memory: u64::MAX,

@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::routes;
 use crate::unread::{Room, Watched, Whole};
 use crate::web_socket::{self, Ends};
-use crate::{WebClients, web_ui};
+use crate::{WebClients, sign_on, web_ui};
 use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -35,6 +35,8 @@ const BODY_PATIENCE: Duration = Duration::from_secs(60);
 const EVENT_PATIENCE: Duration = Duration::from_secs(30);
 /// How long there is between two looks at a firehose, at what happens or at the log.
 const TRACE_PACE: Duration = Duration::from_secs(1);
+/// A form with a token is not larger, in bytes.
+const TOKEN_FORM_LARGEST: usize = 128 * 1024;
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 1024;
 /// How long a login waits for its refusal when too many others stand in line.
@@ -223,6 +225,10 @@ async fn below_prefix(
 
 /// Answers one request, and tells a browser which pages may see the answer.
 async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Stop) -> Response<Body> {
+    let signs_on = !hall.options.sign_on.resource_servers.is_empty();
+    if signs_on && request.method() == Method::POST && request.uri().path() == sign_on::LOGIN {
+        return forward(request.into_body()).await;
+    }
     let origins = &hall.options.origins;
     let Some(origin) = origins.admitted(request.headers()) else {
         if origins.refuses(request.method(), request.headers()) {
@@ -234,6 +240,19 @@ async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: S
     let mut answer = work(request, peer, hall.clone(), stop).await;
     origins.admit(origin, &asked, is_question, answer.headers_mut());
     answer
+}
+
+/// Sends a browser that comes with a token from a provider's page to our pages. Whose page it was is not asked: the pages take a token
+/// only if somebody there wants it.
+async fn forward(body: Incoming) -> Response<Body> {
+    let form = read(body, TOKEN_FORM_LARGEST).await.unwrap_or_default();
+    let target = sign_on::forward(&form).and_then(|target| HeaderValue::try_from(target).ok());
+    let Some(target) = target else {
+        return response(Refusal::bad_request("no access_token").into(), "POST");
+    };
+    let mut response = response(Reply::empty(303), "POST");
+    response.headers_mut().insert(header::LOCATION, target);
+    response
 }
 
 /// The work is done on a thread of the budget, so that a long one holds up nobody but its like.

@@ -23,6 +23,11 @@ const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/web_ui.rs"));
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
+/// The same for pages that may ask these sites, too.
+pub fn policy_with(sites: &str) -> String {
+    POLICY.replace("connect-src 'self'", &format!("connect-src 'self' {sites}"))
+}
+
 const WITHOUT: &str = "This leveret was built without its web UI (`make build` builds both; it needs npm).\n\
                        The HTTP API is at /api, for example /api/overview.\n";
 

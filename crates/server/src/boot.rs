@@ -231,7 +231,7 @@ fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
     let names = |backend| named.iter().any(|it| config.identity.asks(*it, backend));
     let mut servers = Servers::default();
     if names(Backend::OAuth2) {
-        servers.oauth2 = Some(OAuth2::open(config.identity.oauth2.clone())?);
+        servers.oauth2 = Some(OAuth2::open(&config.identity.oauth2)?);
     }
     if names(Backend::Http) {
         let service = HttpService::open(backends.http.clone())?;
@@ -429,6 +429,7 @@ fn management_options(
         data_dir: std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone()),
         log_files: config.log.files(&config.data_dir),
         disable_basic_auth: settings.disable_basic_auth,
+        sign_on: settings.sign_on.sign_on(&config.identity.oauth2),
         disable_stats: settings.disable_stats,
         enable_queue_totals: settings.enable_queue_totals,
         total_memory: total_memory(config),

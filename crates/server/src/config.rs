@@ -11,6 +11,7 @@ mod http_door;
 mod in_force;
 pub mod keys;
 mod keys_identity;
+mod keys_oauth2;
 mod keys_pages;
 mod load;
 mod log_options;
@@ -25,7 +26,9 @@ mod rules_guards;
 mod rules_identity;
 mod rules_ldap;
 mod rules_management;
+mod rules_oauth2;
 mod rules_prometheus;
+mod rules_sign_on;
 mod rules_syslog;
 mod rules_tls;
 mod rules_trust;
@@ -54,6 +57,7 @@ pub use rules_cluster::ClusterOptions;
 pub use rules_definitions::{Definitions, Hashing};
 pub use rules_guards::Credentials;
 pub use rules_identity::IdentityOptions;
+pub use rules_sign_on::SignOnOptions;
 pub use rules_syslog::SyslogOptions;
 pub use rules_vhost_defaults::VhostDefaults;
 pub use sources::Setting;
@@ -162,6 +166,8 @@ pub struct ManagementOptions {
     pub path_prefix: String,
     /// `management.disable_basic_auth`.
     pub disable_basic_auth: bool,
+    /// `management.oauth_*`.
+    pub sign_on: SignOnOptions,
     /// `management.disable_stats`.
     pub disable_stats: bool,
     /// `management.enable_queue_totals`.
@@ -178,6 +184,7 @@ impl Default for ManagementOptions {
             web_socket: true,
             path_prefix: String::new(),
             disable_basic_auth: false,
+            sign_on: SignOnOptions::default(),
             disable_stats: false,
             enable_queue_totals: false,
         }

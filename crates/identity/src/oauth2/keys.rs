@@ -1,17 +1,10 @@
-//! The keys with which tokens are signed: from files, or from the server that publishes them.
+//! The keys of a provider, with which it signs tokens: from files, or from where it publishes them.
 
-use super::Settings;
-use super::token::{Algorithm, Refused};
+use super::settings::ProviderSettings;
+use super::token::{Algorithm, AlgorithmFamily, Refused, is_accepted, verify};
 use crate::web;
-use aws_lc_rs::rsa::PublicKeyComponents;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
-    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
-    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, UnparsedPublicKey,
-    VerificationAlgorithm,
-};
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
+use jsonwebtoken::{DecodingKey, Header};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,24 +17,12 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// No server has more keys.
 const MOST: usize = 1_000;
 
-/// A public key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Key {
-    /// RSA: modulus and exponent.
-    Rsa(Vec<u8>, Vec<u8>),
-    /// A point on a curve, uncompressed.
-    Ec(Vec<u8>),
-    /// Ed25519.
-    Ed(Vec<u8>),
-    /// Of any kind, as a file has it: `SubjectPublicKeyInfo` in DER.
-    File(Vec<u8>),
-}
-
-/// All keys that are known.
+/// All keys of a provider that are known.
 #[derive(Debug)]
 pub struct Keys {
-    files: HashMap<String, Key>,
-    published: RwLock<HashMap<String, Key>>,
+    algorithms: Vec<Algorithm>,
+    files: HashMap<String, DecodingKey>,
+    published: RwLock<HashMap<String, DecodingKey>>,
     default_key: Option<String>,
     server: Option<Server>,
 }
@@ -51,43 +32,43 @@ pub struct Keys {
 struct Server {
     agent: Agent,
     key_set: Option<String>,
-    issuer: Option<String>,
+    discovery: Option<String>,
     asked: Mutex<Option<Instant>>,
 }
 
 impl Keys {
-    /// Reads those in files.
+    /// Reads those in files. `place` is where the settings of the provider stand.
     ///
     /// # Errors
     /// A sentence that names the setting or the file.
-    pub fn open(settings: &Settings) -> Result<Self, String> {
+    pub fn open(settings: &ProviderSettings, place: &str) -> Result<Self, String> {
         let mut files = HashMap::new();
         for (id, path) in &settings.signing_keys {
             let key = file(path).map_err(|why| {
                 format!(
-                    "auth_oauth2.signing_keys.{id} {} cannot be used: {why}",
+                    "{place}.signing_keys.{id} {} cannot be used: {why}",
                     path.display()
                 )
             })?;
             files.insert(id.clone(), key);
         }
-        let server = match settings.key_set.is_some() || settings.issuer.is_some() {
+        let (key_set, discovery) = (settings.key_set.clone(), settings.discovery_endpoint());
+        let server = match key_set.is_some() || discovery.is_some() {
             false => None,
             true => Some(Server {
-                agent: web::agent(&settings.trust)
-                    .map_err(|why| format!("auth_oauth2.https.cacertfile: {why}"))?,
-                key_set: settings.key_set.clone(),
-                issuer: settings.issuer.clone(),
+                agent: web::agent(&settings.trust).map_err(|why| format!("{place}.https: {why}"))?,
+                key_set,
+                discovery,
                 asked: Mutex::default(),
             }),
         };
         if files.is_empty() && server.is_none() {
-            return Err(
-                "tokens cannot be verified without keys: set auth_oauth2.jwks_uri, auth_oauth2.issuer or auth_oauth2.signing_keys"
-                    .into(),
-            );
+            return Err(format!(
+                "tokens cannot be verified without keys: set {place}.jwks_uri, {place}.issuer or {place}.signing_keys"
+            ));
         }
         Ok(Self {
+            algorithms: settings.algorithms.clone(),
             files,
             published: RwLock::default(),
             default_key: settings.default_key.clone(),
@@ -95,25 +76,23 @@ impl Keys {
         })
     }
 
-    /// True if the key of this id signed the message. A token that names no key is the default key's, or that of the only one.
+    /// Checks that the key which a token's header names signed it. If it names none, the default key is meant, or the only one.
     ///
     /// # Errors
-    /// There is no key of this id.
-    pub fn verify(
-        &self,
-        id: Option<&str>,
-        algorithm: Algorithm,
-        message: &[u8],
-        signature: &[u8],
-    ) -> Result<bool, Refused> {
+    /// There is no such key, it did not sign the token, or the kind of signature is not accepted.
+    pub fn verify(&self, token: &[u8], header: &Header) -> Result<(), Refused> {
+        if !is_accepted(header.alg, &self.algorithms) {
+            return Err(Refused::Malformed("it is signed in a way that is not accepted"));
+        }
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner);
         let mut only = self.files.values().chain(published.values());
-        let key = match id.or(self.default_key.as_deref()) {
+        let id = header.kid.as_ref();
+        let key = match id.or(self.default_key.as_ref()) {
             Some(id) => self.files.get(id).or_else(|| published.get(id)),
             None => only.next().filter(|_| only.next().is_none()),
         };
-        let key = key.ok_or_else(|| Refused::UnknownKey(id.unwrap_or_default().to_owned()))?;
-        Ok(key.verify(algorithm, message, signature))
+        let key = key.ok_or_else(|| Refused::UnknownKey(id.cloned().unwrap_or_default()))?;
+        verify(token, header.alg, key)
     }
 
     /// Asks the server for its keys, if it may have this one.
@@ -154,10 +133,10 @@ impl Keys {
 }
 
 impl Server {
-    fn fetch(&self) -> Result<HashMap<String, Key>, String> {
-        let address = match (&self.key_set, &self.issuer) {
+    fn fetch(&self) -> Result<HashMap<String, DecodingKey>, String> {
+        let address = match (&self.key_set, &self.discovery) {
             (Some(address), _) => address.clone(),
-            (None, Some(issuer)) => self.discover(issuer)?,
+            (None, Some(place)) => self.discover(place)?,
             (None, None) => return Err("nobody publishes keys".into()),
         };
         let document = web::get(&self.agent, &address)?;
@@ -168,12 +147,8 @@ impl Server {
     }
 
     /// OpenID Connect Discovery: a server says in a well-known place where its keys are.
-    fn discover(&self, issuer: &str) -> Result<String, String> {
-        let place = format!(
-            "{}/.well-known/openid-configuration",
-            issuer.trim_end_matches('/')
-        );
-        let document: Value = serde_json::from_str(&web::get(&self.agent, &place)?)
+    fn discover(&self, place: &str) -> Result<String, String> {
+        let document: Value = serde_json::from_str(&web::get(&self.agent, place)?)
             .map_err(|_| format!("{place} has no JSON"))?;
         let address = document.get("jwks_uri").and_then(Value::as_str);
         address
@@ -183,79 +158,19 @@ impl Server {
 }
 
 /// A key of a set (RFC 7517) with its id; those that we cannot use are left out.
-fn published(key: &Value) -> Option<(String, Key)> {
-    let text = |name: &str| key.get(name)?.as_str();
-    let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?.trim_end_matches('=')).ok();
-    if text("use").is_some_and(|purpose| purpose != "sig") {
-        return None;
-    }
-    let found = match (text("kty")?, text("crv")) {
-        ("RSA", _) => Key::Rsa(bytes("n")?, bytes("e")?),
-        ("EC", Some("P-256" | "P-384")) => {
-            let mut point = vec![4];
-            point.extend(bytes("x")?);
-            point.extend(bytes("y")?);
-            Key::Ec(point)
-        }
-        ("OKP", Some("Ed25519")) => Key::Ed(bytes("x")?),
-        _ => return None,
-    };
-    Some((text("kid").unwrap_or_default().to_owned(), found))
+fn published(key: &Value) -> Option<(String, DecodingKey)> {
+    let jwk: Jwk = serde_json::from_value(key.clone()).ok()?;
+    let signs = matches!(jwk.common.public_key_use, None | Some(PublicKeyUse::Signature));
+    let key = DecodingKey::from_jwk(&jwk).ok()?;
+    let usable = signs && key.family() != AlgorithmFamily::Hmac;
+    usable.then(|| (jwk.common.key_id.unwrap_or_default(), key))
 }
 
-fn file(path: &Path) -> Result<Key, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let (begin, end) = ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----");
-    let inside = text.split_once(begin).and_then(|(_, rest)| rest.split_once(end));
-    let (inside, _) = inside.ok_or("it has no PUBLIC KEY in PEM")?;
-    let digits: String = inside.split_whitespace().collect();
-    STANDARD
-        .decode(digits)
-        .map(Key::File)
-        .map_err(|_| "its PEM is damaged".into())
-}
-
-impl Key {
-    /// A key of another kind than the algorithm's verifies nothing.
-    fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
-        match (self, algorithm) {
-            (Self::Rsa(n, e), Algorithm::Rs(_) | Algorithm::Ps(_)) => {
-                let Some(parameters) = rsa(algorithm) else {
-                    return false;
-                };
-                let key = PublicKeyComponents { n: &n[..], e: &e[..] };
-                key.verify(parameters, message, signature).is_ok()
-            }
-            (Self::Ec(key), Algorithm::Es(_)) | (Self::Ed(key), Algorithm::EdDsa) | (Self::File(key), _) => {
-                let parameters = parameters(algorithm);
-                parameters.is_some_and(|parameters| {
-                    UnparsedPublicKey::new(parameters, key)
-                        .verify(message, signature)
-                        .is_ok()
-                })
-            }
-            _ => false,
-        }
-    }
-}
-
-fn rsa(algorithm: Algorithm) -> Option<&'static RsaParameters> {
-    Some(match algorithm {
-        Algorithm::Rs(256) => &RSA_PKCS1_2048_8192_SHA256,
-        Algorithm::Rs(384) => &RSA_PKCS1_2048_8192_SHA384,
-        Algorithm::Rs(512) => &RSA_PKCS1_2048_8192_SHA512,
-        Algorithm::Ps(256) => &RSA_PSS_2048_8192_SHA256,
-        Algorithm::Ps(384) => &RSA_PSS_2048_8192_SHA384,
-        Algorithm::Ps(512) => &RSA_PSS_2048_8192_SHA512,
-        _ => return None,
-    })
-}
-
-fn parameters(algorithm: Algorithm) -> Option<&'static dyn VerificationAlgorithm> {
-    Some(match algorithm {
-        Algorithm::Es(256) => &ECDSA_P256_SHA256_FIXED,
-        Algorithm::Es(384) => &ECDSA_P384_SHA384_FIXED,
-        Algorithm::EdDsa => &ED25519,
-        algorithm => rsa(algorithm)?,
-    })
+/// A public key or a certificate in PEM.
+fn file(path: &Path) -> Result<DecodingKey, String> {
+    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+    DecodingKey::from_rsa_pem(&pem)
+        .or_else(|_| DecodingKey::from_ec_pem(&pem))
+        .or_else(|_| DecodingKey::from_ed_pem(&pem))
+        .map_err(|_| "it has no PUBLIC KEY in PEM".into())
 }

@@ -1,15 +1,22 @@
-//! What a token's scopes let its owner do: `read:VHOST/NAME[/KEY]` and so on, with `*` for anything.
+//! What a token's scopes let its owner do: `read:VHOST/NAME[/KEY]` and so on, with `*` for anything and `{CLAIM}` for what the
+//! token claims.
 
+use super::token::Claims;
 use broker::access::{ObjectKind, Rights, Verb};
-
+use serde_json::Value;
 use std::time::SystemTime;
+
+/// Stands for the virtual host that is asked about.
+const VHOST: &str = "{vhost}";
 
 /// The scopes of one token.
 #[derive(Debug)]
 pub struct Scopes {
     grants: Vec<Grant>,
+    /// Scopes with the virtual host in them: what they grant depends on which one is asked about.
+    of_vhosts: Vec<String>,
     tags: Vec<String>,
-    until: SystemTime,
+    until: Option<SystemTime>,
 }
 
 #[derive(Debug)]
@@ -21,12 +28,17 @@ struct Grant {
 }
 
 impl Scopes {
-    /// Reads scopes without their prefix. Those that are none are left out, as in RabbitMQ: they may be somebody else's.
-    pub fn parse(scopes: &[String], until: SystemTime) -> Self {
+    /// Reads scopes without their prefix. Those that are none are left out, as in RabbitMQ: they may be somebody else's. Without
+    /// `until` they hold as long as the connection does.
+    pub fn parse(scopes: &[String], claims: &Claims, until: Option<SystemTime>) -> Self {
         let tags = scopes.iter().filter_map(|scope| scope.strip_prefix("tag:"));
+        let tags = tags.map(str::to_owned).collect();
+        let texts = scopes.iter().filter_map(|scope| expanded(scope, claims));
+        let (of_vhosts, fixed): (Vec<_>, Vec<_>) = texts.partition(|text| text.contains(VHOST));
         Self {
-            grants: scopes.iter().filter_map(|scope| Grant::parse(scope)).collect(),
-            tags: tags.map(str::to_owned).collect(),
+            grants: fixed.iter().filter_map(|scope| Grant::parse(scope)).collect(),
+            of_vhosts,
+            tags,
             until,
         }
     }
@@ -36,9 +48,51 @@ impl Scopes {
         &self.tags
     }
 
-    fn any(&self, allows: impl Fn(&Grant) -> bool) -> bool {
-        self.until > SystemTime::now() && self.grants.iter().any(allows)
+    /// True if a scope covers the virtual host and allows this there.
+    fn any(&self, vhost: &str, allows: impl Fn(&Grant) -> bool) -> bool {
+        if self.until.is_some_and(|until| until <= SystemTime::now()) {
+            return false;
+        }
+        let allows = |grant: &Grant| grant.vhost.matches(vhost.as_bytes()) && allows(grant);
+        let of_vhost = |scope: &String| Grant::parse(&scope.replace(VHOST, &literal(vhost)));
+        self.grants.iter().any(allows)
+            || self
+                .of_vhosts
+                .iter()
+                .filter_map(of_vhost)
+                .any(|grant| allows(&grant))
     }
+}
+
+/// A scope with the token's claims in the place of their names in braces; `None` if a brace is not closed. RabbitMQ takes a name that
+/// the token does not claim for the text itself.
+fn expanded(scope: &str, claims: &Claims) -> Option<String> {
+    let mut text = String::new();
+    let mut rest = scope;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let (name, behind) = behind.split_once('}')?;
+        text.push_str(before);
+        match claims.get(name).and_then(Value::as_str) {
+            _ if name == "vhost" => text.push_str(VHOST),
+            Some(value) => text.push_str(&literal(value)),
+            None => text.push_str(name),
+        }
+        rest = behind;
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// A text that matches itself only, whatever stands in it: whoever may choose a name must not choose a pattern.
+fn literal(text: &str) -> String {
+    let mut literal = String::new();
+    for letter in text.chars() {
+        match letter {
+            '%' | '*' | '/' | '{' | '}' => literal.push_str(&format!("%{:02X}", u32::from(letter))),
+            _ => literal.push(letter),
+        }
+    }
+    literal
 }
 
 impl Grant {
@@ -68,44 +122,41 @@ impl Grant {
 
 impl Rights for Scopes {
     fn enter(&self, vhost: &str) -> bool {
-        self.any(|grant| grant.vhost.matches(vhost.as_bytes()))
+        self.any(vhost, |_| true)
     }
 
     fn may(&self, vhost: &str, verb: Verb, _: ObjectKind, name: &str) -> bool {
-        self.any(|grant| {
-            grant.verb == verb && grant.vhost.matches(vhost.as_bytes()) && grant.name.matches(name.as_bytes())
+        self.any(vhost, |grant| {
+            grant.verb == verb && grant.name.matches(name.as_bytes())
         })
     }
 
     fn may_with_key(&self, vhost: &str, verb: Verb, exchange: &str, key: &[u8]) -> bool {
-        self.any(|grant| {
-            grant.verb == verb
-                && grant.vhost.matches(vhost.as_bytes())
-                && grant.name.matches(exchange.as_bytes())
-                && grant.key.matches(key)
+        self.any(vhost, |grant| {
+            grant.verb == verb && grant.name.matches(exchange.as_bytes()) && grant.key.matches(key)
         })
     }
 
     fn until(&self) -> Option<SystemTime> {
-        Some(self.until)
+        self.until
     }
 }
 
 /// A pattern in which `*` stands for any bytes. Other bytes may be written as in addresses of the web: `%2F` is a slash.
 #[derive(Debug, PartialEq, Eq)]
-struct Wildcard {
+pub(super) struct Wildcard {
     /// What stands between the stars.
     pieces: Vec<Vec<u8>>,
 }
 
 impl Wildcard {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let pieces = text.split('*').map(decoded).collect::<Option<Vec<_>>>()?;
         Some(Self { pieces })
     }
 
     /// Each piece is looked for behind the one before, so this takes no more than text × pattern.
-    fn matches(&self, text: &[u8]) -> bool {
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
         let [first, middle @ .., last] = &self.pieces[..] else {
             return self.pieces.first().is_some_and(|only| only == text);
         };
@@ -149,7 +200,13 @@ mod tests {
 
     fn scopes(texts: &[&str]) -> Scopes {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        Scopes::parse(&texts, SystemTime::now() + Duration::from_secs(1000))
+        let claims = serde_json::json!({"sub": "jane", "star": "*", "number": 7});
+        let claims = claims.as_object().unwrap();
+        Scopes::parse(
+            &texts,
+            claims,
+            Some(SystemTime::now() + Duration::from_secs(1000)),
+        )
     }
 
     #[test]
@@ -209,7 +266,32 @@ mod tests {
 
     #[test]
     fn an_expired_token_gives_nothing() {
-        let scopes = Scopes::parse(&["read:*/*".into()], SystemTime::now());
+        let until = |until| Scopes::parse(&["read:*/*".into()], &Claims::new(), until);
+        let scopes = until(Some(SystemTime::now()));
         assert!(!scopes.enter("/") && !scopes.may("/", Verb::Read, ObjectKind::Queue, "q"));
+        assert!(until(None).enter("/"), "a token without an end");
+    }
+
+    #[test]
+    fn braces_stand_for_claims_and_for_the_virtual_host() {
+        let scopes = scopes(&[
+            "read:*/{sub}-*",
+            "write:{vhost}/of-{vhost}",
+            "configure:*/{star}",
+            "configure:v/{absent}",
+            "read:open/{sub",
+            "configure:n/{number}",
+        ]);
+        let may = |vhost, verb, name| scopes.may(vhost, verb, ObjectKind::Queue, name);
+        assert!(may("v", Verb::Read, "jane-1") && !may("v", Verb::Read, "bob-1"));
+        assert!(
+            may("a", Verb::Write, "of-a") && may("/", Verb::Write, "of-/") && !may("a", Verb::Write, "of-b")
+        );
+        assert!(
+            may("x", Verb::Configure, "*") && !may("x", Verb::Configure, "any"),
+            "a star that is claimed is no pattern"
+        );
+        assert!(may("v", Verb::Configure, "absent") && may("n", Verb::Configure, "number"));
+        assert!(!may("open", Verb::Read, "jane"));
     }
 }

@@ -35,10 +35,16 @@ impl Issuer {
     }
 
     fn settings(&self) -> Settings {
-        Settings {
-            resource_server: "rabbit".into(),
+        let mut settings = Settings::default();
+        settings.root.id = Some("rabbit".into());
+        settings.root_provider = self.provider();
+        settings
+    }
+
+    fn provider(&self) -> ProviderSettings {
+        ProviderSettings {
             signing_keys: [("one".to_owned(), self.dir.path().join("key.pem"))].into(),
-            ..Settings::default()
+            ..ProviderSettings::default()
         }
     }
 
@@ -76,7 +82,7 @@ fn with(mut claims: Value, name: &str, value: Value) -> Value {
 #[test]
 fn a_good_token_names_its_user_tags_and_rights() {
     let issuer = Issuer::new();
-    let oauth2 = OAuth2::open(issuer.settings()).unwrap();
+    let oauth2 = OAuth2::open(&issuer.settings()).unwrap();
     let user = oauth2.user(&issuer.sign(&header(), &claims()), false).unwrap();
     assert_eq!(
         (&*user.name, &user.tags[..]),
@@ -94,15 +100,13 @@ fn a_good_token_names_its_user_tags_and_rights() {
 #[test]
 fn wrong_tokens_are_refused_and_not_repeated() {
     let issuer = Issuer::new();
-    let mut settings = issuer.settings();
-    settings.issuer = None;
-    let oauth2 = OAuth2::open(settings).unwrap();
+    let oauth2 = OAuth2::open(&issuer.settings()).unwrap();
     let good = issuer.sign(&header(), &claims());
-    let mut forged = good.clone();
-    let middle = good.iter().position(|byte| *byte == b'.').unwrap() + 10;
-    forged[middle] ^= 1;
+    let other = issuer.sign(&header(), &with(claims(), "sub", json!("root")));
+    let end = |token: &[u8]| token.iter().rposition(|byte| *byte == b'.').unwrap();
+    let forged = [&other[..end(&other)], &good[end(&good)..]].concat();
     let signed = |header: &Value, claims: &Value| issuer.sign(header, claims);
-    let aud = Refused::Audience("rabbit".into());
+    let aud = Refused::Audience("\"rabbit\"".into());
     for (token, refused) in [
         (
             b"guest".to_vec(),
@@ -114,11 +118,11 @@ fn wrong_tokens_are_refused_and_not_repeated() {
         (Issuer::new().sign(&header(), &claims()), Refused::Signature),
         (
             signed(&json!({"alg": "none"}), &claims()),
-            Refused::Malformed("it is signed in a way that is not taken"),
+            Refused::Malformed("it is signed in a way that is not accepted"),
         ),
         (
             signed(&json!({"alg": "HS256", "kid": "one"}), &claims()),
-            Refused::Malformed("it is signed in a way that is not taken"),
+            Refused::Malformed("it is signed in a way that is not accepted"),
         ),
         (
             signed(&json!({"alg": "RS256", "kid": "one"}), &claims()),
@@ -155,20 +159,16 @@ fn wrong_tokens_are_refused_and_not_repeated() {
 #[test]
 fn scopes_come_in_many_forms() {
     let issuer = Issuer::new();
-    let settings = Settings {
-        scope_prefix: Some(String::new()),
-        additional_scopes: vec!["roles".into(), "realm.access".into()],
-        aliases: [(
-            "boss".to_owned(),
-            vec!["tag:administrator".to_owned(), "write:*/*".to_owned()],
-        )]
-        .into(),
-        names: vec!["preferred_username".into(), "sub".into()],
-        verify_audience: false,
-        default_key: Some("one".into()),
-        ..issuer.settings()
-    };
-    let oauth2 = OAuth2::open(settings).unwrap();
+    let mut settings = issuer.settings();
+    settings.root_provider.default_key = Some("one".into());
+    let root = &mut settings.root;
+    root.scope_prefix = Some(String::new());
+    root.additional_scopes = Some(vec!["roles".into(), "realm.access".into()]);
+    let boss = ["tag:administrator", "write:*/*"].map(str::to_owned).into();
+    root.aliases.named.insert("boss".into(), boss);
+    root.username_claims = vec!["preferred_username".into()];
+    root.verify_audience = Some(false);
+    let oauth2 = OAuth2::open(&settings).unwrap();
     let mut claims = claims();
     claims["scope"] = json!(["read:*/a"]);
     claims["roles"] = json!("boss");
@@ -211,11 +211,9 @@ fn a_server_is_asked_for_its_keys_when_a_token_names_one_and_not_for_each_that_i
     let issuer = Issuer::new();
     let discovery = json!({"jwks_uri": "SERVER/keys"}).to_string();
     let (address, serving) = server(vec![discovery, issuer.key_set().to_string()]);
-    let settings = Settings {
-        issuer: Some(address.clone()),
-        ..issuer.settings()
-    };
-    let oauth2 = OAuth2::open(settings).unwrap();
+    let mut settings = issuer.settings();
+    settings.root_provider.issuer = Some(address.clone());
+    let oauth2 = OAuth2::open(&settings).unwrap();
     let two = json!({"alg": "ES256", "kid": "two"});
     let token = issuer.sign(&two, &with(claims(), "iss", json!(address)));
     assert_eq!(
@@ -240,12 +238,10 @@ fn a_server_is_asked_for_its_keys_when_a_token_names_one_and_not_for_each_that_i
 #[test]
 fn nobody_comes_in_while_the_server_cannot_be_asked() {
     let issuer = Issuer::new();
-    let settings = Settings {
-        signing_keys: BTreeMap::new(),
-        key_set: Some("http://127.0.0.1:1/keys".into()),
-        ..issuer.settings()
-    };
-    let oauth2 = OAuth2::open(settings).unwrap();
+    let mut settings = issuer.settings();
+    settings.root_provider.signing_keys.clear();
+    settings.root_provider.key_set = Some("http://127.0.0.1:1/keys".into());
+    let oauth2 = OAuth2::open(&settings).unwrap();
     let refused = oauth2.user(&issuer.sign(&header(), &claims()), true).unwrap_err();
     assert!(matches!(refused, Refused::Server(_)), "{refused:?}");
 }
@@ -256,10 +252,103 @@ fn settings_without_which_nothing_works_are_named() {
     let without = |change: fn(&mut Settings)| {
         let mut settings = issuer.settings();
         change(&mut settings);
-        OAuth2::open(settings).unwrap_err()
+        OAuth2::open(&settings).unwrap_err()
     };
-    assert!(without(|it| it.resource_server.clear()).contains("resource_server_id"));
-    assert!(without(|it| it.signing_keys.clear()).contains("jwks_uri"));
-    let missing = without(|it| *it.signing_keys.get_mut("one").unwrap() = "no.pem".into());
+    assert!(without(|it| it.root.id = None).contains("resource_server_id"));
+    assert!(without(|it| it.root_provider.signing_keys.clear()).contains("jwks_uri"));
+    let missing = without(|it| {
+        let keys = &mut it.root_provider.signing_keys;
+        *keys.get_mut("one").unwrap() = "no.pem".into();
+    });
     assert!(missing.contains("signing_keys.one no.pem"), "{missing}");
+}
+
+#[test]
+fn each_resource_server_takes_the_tokens_of_its_own_provider() {
+    let (first, second) = (Issuer::new(), Issuer::new());
+    let mut settings = first.settings();
+    let test = ResourceServerSettings {
+        provider: Some("second".into()),
+        ..ResourceServerSettings::default()
+    };
+    settings.resource_servers.insert("test".into(), test);
+    settings.providers.insert("second".into(), second.provider());
+    let oauth2 = OAuth2::open(&settings).unwrap();
+    let user = |issuer: &Issuer, aud: &str| {
+        let claims = with(claims(), "scope", json!("rabbit.read:*/r test.read:*/t"));
+        oauth2.user(&issuer.sign(&header(), &with(claims, "aud", json!(aud))), false)
+    };
+    let reads = |user: User, name: &str| {
+        let rights = user.rights.unwrap();
+        rights.may("/", Verb::Read, ObjectKind::Queue, name)
+    };
+    assert!(reads(user(&first, "rabbit").unwrap(), "r"));
+    assert!(reads(user(&second, "test").unwrap(), "t"));
+    assert!(
+        !reads(user(&second, "test").unwrap(), "r"),
+        "a scope of the other one"
+    );
+    assert_eq!(user(&second, "rabbit").unwrap_err(), Refused::Signature);
+    assert_eq!(user(&first, "test").unwrap_err(), Refused::Signature);
+    let both = user(&first, "rabbit test").unwrap_err();
+    assert!(
+        both.to_string().contains("more than one resource server"),
+        "{both}"
+    );
+    let none = user(&first, "zork").unwrap_err();
+    assert_eq!(
+        none.to_string(),
+        "the token is refused: it is not for \"rabbit\" or \"test\" (claim aud)"
+    );
+}
+
+#[test]
+fn a_token_without_an_audience_is_for_the_one_that_does_not_look_at_it() {
+    let issuer = Issuer::new();
+    let mut settings = issuer.settings();
+    let open = ResourceServerSettings {
+        verify_audience: Some(false),
+        ..ResourceServerSettings::default()
+    };
+    settings.resource_servers.insert("open".into(), open.clone());
+    let token = issuer.sign(&header(), &with(claims(), "aud", Value::Null));
+    let named = |settings: &Settings| OAuth2::open(settings).unwrap().user(&token, false);
+    assert_eq!(&*named(&settings).unwrap().name, "jane");
+    settings.resource_servers.insert("too".into(), open);
+    let refused = named(&settings).unwrap_err().to_string();
+    assert!(
+        refused.contains("does not say which resource server"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_token_without_an_end_counts_where_none_is_required() {
+    let issuer = Issuer::new();
+    let mut settings = issuer.settings();
+    let mut endless = claims();
+    endless.as_object_mut().unwrap().remove("exp");
+    let token = issuer.sign(&header(), &endless);
+    let user = |settings: &Settings, token: &[u8]| OAuth2::open(settings).unwrap().user(token, false);
+    let refused = Refused::Malformed("it does not say until when it is good");
+    assert_eq!(user(&settings, &token).unwrap_err(), refused);
+    settings.root.require_expiry = Some(false);
+    assert_eq!(user(&settings, &token).unwrap().rights.unwrap().until(), None);
+    let wrong = issuer.sign(&header(), &with(claims(), "exp", json!("soon")));
+    assert_eq!(user(&settings, &wrong).unwrap_err(), refused);
+    let late = issuer.sign(&header(), &with(claims(), "exp", json!(1)));
+    assert_eq!(user(&settings, &late).unwrap_err(), Refused::Expired);
+}
+
+#[test]
+fn a_header_with_something_that_must_be_understood_is_refused() {
+    let issuer = Issuer::new();
+    let mut header = header();
+    header["crit"] = json!(["exp"]);
+    let oauth2 = OAuth2::open(&issuer.settings()).unwrap();
+    let refused = oauth2.user(&issuer.sign(&header, &claims()), false).unwrap_err();
+    assert_eq!(
+        refused,
+        Refused::Malformed("it is signed in a way that is not accepted")
+    );
 }

@@ -1,49 +1,19 @@
 //! Tokens: JSON Web Tokens (RFC 7519), signed (RFC 7515).
 
-use super::keys::Keys;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::dangerous::insecure_decode_claims;
+use jsonwebtoken::errors::ErrorKind;
+pub use jsonwebtoken::{Algorithm, AlgorithmFamily};
+use jsonwebtoken::{DecodingKey, Header, Validation, decode, decode_header};
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// The longest token that is looked at, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// How a token is signed. Signatures by a shared secret are not taken, and neither is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// RSA with PKCS #1 and SHA-2 of so many bits.
-    Rs(u16),
-    /// RSA with PSS.
-    Ps(u16),
-    /// ECDSA on the curve P-256 or P-384.
-    Es(u16),
-    /// Ed25519.
-    EdDsa,
-}
+/// What a token claims.
+pub type Claims = Map<String, Value>;
 
-impl Algorithm {
-    /// All that are known.
-    pub const ALL: [(&'static str, Self); 9] = [
-        ("RS256", Self::Rs(256)),
-        ("RS384", Self::Rs(384)),
-        ("RS512", Self::Rs(512)),
-        ("PS256", Self::Ps(256)),
-        ("PS384", Self::Ps(384)),
-        ("PS512", Self::Ps(512)),
-        ("ES256", Self::Es(256)),
-        ("ES384", Self::Es(384)),
-        ("EdDSA", Self::EdDsa),
-    ];
-
-    /// The algorithm of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let found = Self::ALL.iter().find(|(known, _)| *known == name);
-        found.map(|(_, algorithm)| *algorithm)
-    }
-}
-
-/// Why a token is not taken.
+/// Why a token is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// It is none, or something is missing.
@@ -54,7 +24,7 @@ pub enum Refused {
     Signature,
     /// Its time is over.
     Expired,
-    /// It is for others than this server.
+    /// It is for others than these.
     Audience(String),
     /// The server that has the keys cannot be asked.
     Server(String),
@@ -68,42 +38,53 @@ impl fmt::Display for Refused {
             Self::UnknownKey(id) => write!(f, "it is signed with the key {id:?}, which is not known"),
             Self::Signature => f.write_str("its signature is wrong"),
             Self::Expired => f.write_str("it has expired"),
-            Self::Audience(name) => write!(f, "it is not for {name:?} (claim aud)"),
+            Self::Audience(names) => write!(f, "it is not for {names} (claim aud)"),
             Self::Server(why) => write!(f, "the keys cannot be asked for: {why}"),
         }
     }
 }
 
-/// Checks the signature, and gives what the token claims.
+const NO_TOKEN: Refused = Refused::Malformed("it is no signed JSON Web Token");
+
+/// Signatures by a secret that both sides share are never accepted: whoever can check them can make them.
+pub fn is_accepted(algorithm: Algorithm, algorithms: &[Algorithm]) -> bool {
+    algorithm.family() != AlgorithmFamily::Hmac && (algorithms.is_empty() || algorithms.contains(&algorithm))
+}
+
+/// What a token says about its signature and, not verified yet, about everything else.
 ///
 /// # Errors
-/// It is no token, or not signed by anybody whom `keys` has, or in a way that is not among `algorithms` (empty is all).
-pub fn verify(token: &[u8], keys: &Keys, algorithms: &[Algorithm]) -> Result<Map<String, Value>, Refused> {
-    let malformed = Refused::Malformed("it is no signed JSON Web Token");
+/// It is no token.
+pub fn read(token: &[u8]) -> Result<(Header, Claims), Refused> {
     if token.len() > LONGEST {
         return Err(Refused::Malformed("it is too long"));
     }
-    let text = std::str::from_utf8(token).map_err(|_| malformed.clone())?;
-    let (signed, signature) = text.rsplit_once('.').ok_or(malformed.clone())?;
-    let (header, claims) = signed.split_once('.').ok_or(malformed.clone())?;
-    let header = object(header).ok_or(malformed.clone())?;
-    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed.clone())?;
-    let algorithm = header
-        .get("alg")
-        .and_then(Value::as_str)
-        .and_then(Algorithm::from_name)
-        .filter(|found| algorithms.is_empty() || algorithms.contains(found))
-        .ok_or(Refused::Malformed("it is signed in a way that is not taken"))?;
-    let id = header.get("kid").and_then(Value::as_str);
-    if !keys.verify(id, algorithm, signed.as_bytes(), &signature)? {
-        return Err(Refused::Signature);
+    let unsupported = Refused::Malformed("it is signed in a way that is not accepted");
+    let header = decode_header(token).map_err(|error| match error.kind() {
+        // An algorithm that is not known fails as JSON that does not fit.
+        ErrorKind::Json(_) if token.iter().filter(|byte| **byte == b'.').count() == 2 => unsupported.clone(),
+        _ => NO_TOKEN,
+    })?;
+    // What must be understood is not (RFC 7515, 4.1.11).
+    if header.crit.is_some() {
+        return Err(unsupported);
     }
-    object(claims).ok_or(malformed)
+    let claims = insecure_decode_claims(token).map_err(|_| NO_TOKEN)?;
+    Ok((header, claims))
 }
 
-fn object(part: &str) -> Option<Map<String, Value>> {
-    match serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()? {
-        Value::Object(object) => Some(object),
-        _ => None,
+/// Checks that this key signed the token. What the token claims is for others to judge.
+///
+/// # Errors
+/// It did not.
+pub fn verify(token: &[u8], algorithm: Algorithm, key: &DecodingKey) -> Result<(), Refused> {
+    if key.family() != algorithm.family() {
+        return Err(Refused::Signature);
     }
+    let mut validation = Validation::new(algorithm);
+    validation.required_spec_claims.clear();
+    (validation.validate_exp, validation.validate_aud) = (false, false);
+    decode::<Claims>(token, key, &validation)
+        .map(drop)
+        .map_err(|_| Refused::Signature)
 }

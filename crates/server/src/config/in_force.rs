@@ -2,21 +2,20 @@
 //!
 //! Values are read out of the [`Config`] that the node runs with, so what is shown is what holds, not what was written.
 
+mod logins;
+
 use super::encrypted;
 use super::keys::{self, Rule};
-use super::rules_backends::BackendOptions;
-use super::rules_ldap::LdapOptions;
 use super::{
-    Config, ConsoleStream, Definitions, HttpDoor, IdentityOptions, Level, Listener, LogFormat, Setting,
-    VhostDefaults, Watermark,
+    Config, ConsoleStream, Definitions, HttpDoor, Level, Listener, LogFormat, Setting, VhostDefaults,
+    Watermark,
 };
-use ::identity::Trust;
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
+use logins::{identity, sign_on, trust};
 use management::SettingInForce;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{Debug, Display};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// What stands for a secret, whatever it is.
 const MASK: &str = "********";
@@ -317,123 +316,6 @@ fn vhost_defaults(sheet: &mut Sheet, defaults: &VhostDefaults) {
     }
 }
 
-fn identity(sheet: &mut Sheet, identity: &IdentityOptions) {
-    for (number, (authn, authz)) in &identity.chain {
-        let name = |it: &Option<::identity::Backend>| it.map_or(NONE.to_owned(), debug_lower);
-        match authn == authz {
-            true => sheet.put(format!("auth_backends.{number}"), name(authn)),
-            false => {
-                sheet.put(format!("auth_backends.{number}.authn"), name(authn));
-                sheet.put(format!("auth_backends.{number}.authz"), name(authz));
-            }
-        }
-    }
-    let oauth2 = &identity.oauth2;
-    let key = |name: &str| format!("auth_oauth2.{name}");
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    sheet.maybe(key("resource_server_id"), some(&oauth2.resource_server));
-    sheet.maybe(key("scope_prefix"), oauth2.scope_prefix.as_ref());
-    sheet.list(key("additional_scopes_key"), &oauth2.additional_scopes, NONE);
-    for (alias, scopes) in &oauth2.aliases {
-        sheet.put(key(&format!("scope_aliases.{alias}")), scopes.join(" "));
-    }
-    sheet.put(key("verify_aud"), oauth2.verify_audience);
-    sheet.list(key("preferred_username_claims"), &oauth2.names, NONE);
-    for (id, path) in &oauth2.signing_keys {
-        sheet.put(key(&format!("signing_keys.{id}")), path.display());
-    }
-    sheet.maybe(key("default_key"), oauth2.default_key.as_ref());
-    sheet.maybe(key("jwks_uri"), oauth2.key_set.as_deref().map(without_password));
-    sheet.maybe(key("issuer"), oauth2.issuer.as_deref().map(without_password));
-    sheet.list(key("algorithms"), oauth2.algorithms.iter().map(debug), "all");
-    sheet.path(key("https.cacertfile"), &oauth2.trust.authorities);
-    backends(sheet, &identity.backends);
-}
-
-fn backends(sheet: &mut Sheet, backends: &BackendOptions) {
-    let http = &backends.http;
-    let key = |name: &str| format!("auth_http.{name}");
-    sheet.put(key("http_method"), if http.posts { "post" } else { "get" });
-    for (name, path) in [
-        ("user_path", &http.user_path),
-        ("vhost_path", &http.vhost_path),
-        ("resource_path", &http.resource_path),
-        ("topic_path", &http.topic_path),
-    ] {
-        let path = Some(path.as_str()).filter(|path| !path.is_empty());
-        sheet.maybe(key(name), path.map(without_password));
-    }
-    sheet.put(key("request_timeout"), http.request_timeout.as_millis());
-    sheet.put(key("connection_timeout"), http.connection_timeout.as_millis());
-    trust(sheet, "auth_http.ssl_options", &http.trust);
-    directory(sheet, &backends.ldap);
-    let cache = &backends.cache;
-    let key = |name: &str| format!("auth_cache.{name}");
-    sheet.maybe(key("cached_backend"), cache.of.map(debug_lower));
-    sheet.put(key("cache_ttl"), cache.ttl.as_millis());
-    sheet.put(key("cache_refusals"), cache.refusals);
-}
-
-fn directory(sheet: &mut Sheet, ldap: &LdapOptions) {
-    let key = |name: &str| format!("auth_ldap.{name}");
-    let settings = &ldap.settings;
-    sheet.list(key("servers"), ldap.servers.values(), NONE);
-    sheet.put(key("port"), settings.port);
-    sheet.put(key("timeout"), settings.timeout.as_millis());
-    let idle = match settings.idle {
-        Duration::MAX => "infinity".to_owned(),
-        idle => idle.as_millis().to_string(),
-    };
-    sheet.put(key("idle_timeout"), idle);
-    sheet.put(key("connection_pool_size"), settings.most_idle);
-    sheet.put(key("use_ssl"), ldap.use_ssl);
-    sheet.put(key("use_starttls"), ldap.use_starttls);
-    for (name, otherwise) in [
-        ("user_dn_pattern", "${username}"),
-        ("user_bind_pattern", NONE),
-        ("queries.vhost_access", "{constant, true}"),
-        ("queries.resource_access", "{constant, true}"),
-        ("queries.topic_access", "{constant, true}"),
-        ("queries.tags", "[]"),
-    ] {
-        let said = ldap.texts.get(name.trim_start_matches("queries."));
-        sheet.put(key(name), said.map_or(otherwise, String::as_str));
-    }
-    sheet.maybe(key("dn_lookup_attribute"), ldap.attribute.as_ref());
-    sheet.maybe(key("dn_lookup_base"), ldap.base.as_ref());
-    sheet.maybe(key("group_lookup_base"), settings.group_base.as_ref());
-    for (name, bind) in [
-        ("dn_lookup_bind", &ldap.lookup_bind),
-        ("other_bind", &ldap.other_bind),
-    ] {
-        let word = match (&bind.word, &bind.name) {
-            (Some(word), _) => debug(word),
-            (None, Some(_)) => ".user_dn".to_owned(),
-            (None, None) => "as_user".to_owned(),
-        };
-        sheet.put(key(name), word);
-        sheet.maybe(key(&format!("{name}.user_dn")), bind.name.as_ref());
-        sheet.put(key(&format!("{name}.password")), MASK);
-    }
-    trust(sheet, "auth_ldap.ssl_options", &settings.trust);
-}
-
-/// TLS where the node is the client.
-fn trust(sheet: &mut Sheet, section: &str, trust: &Trust) {
-    let key = |name: &str| format!("{section}.{name}");
-    sheet.path(key("cacertfile"), &trust.authorities);
-    sheet.path(key("certfile"), &trust.certificate);
-    sheet.path(key("keyfile"), &trust.key);
-    sheet.maybe(key("depth"), trust.depth);
-    sheet.maybe(key("sni"), trust.server_name.as_ref());
-    let versions = [
-        (trust.versions.tls12, "tlsv1.2"),
-        (trust.versions.tls13, "tlsv1.3"),
-    ];
-    let versions = versions.into_iter().filter(|(spoken, _)| *spoken);
-    sheet.list(key("versions"), versions.map(|(_, name)| name), "all");
-}
-
 /// An address without the name and password that may stand before its host.
 fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
@@ -559,6 +441,7 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     for (key, name) in super::rules_management::HEADERS {
         sheet.maybe(key, management.headers.get(name));
     }
+    sign_on(sheet, &management.sign_on);
     sheet.put("management.disable_stats", management.disable_stats);
     sheet.put("management.enable_queue_totals", management.enable_queue_totals);
     sheet.list("management.cors.allow_origins", &management.origins.allowed, NONE);

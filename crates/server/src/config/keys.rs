@@ -6,6 +6,7 @@
 
 use super::encrypted;
 use super::keys_identity::{ALWAYS_SHOWN, IDENTITY, VERIFIED};
+use super::keys_oauth2::OAUTH2;
 use super::keys_pages::PAGES;
 use super::node_name;
 use super::rules::{self, Checked};
@@ -504,7 +505,7 @@ pub const KEYS: &[(&str, Rule)] = &[
 
 /// All keys, also those about who decides about logins, and those of the pages.
 fn all() -> impl Iterator<Item = &'static (&'static str, Rule)> {
-    KEYS.iter().chain(PAGES).chain(IDENTITY)
+    KEYS.iter().chain(PAGES).chain(IDENTITY).chain(OAUTH2)
 }
 
 /// The rule of a key, if anybody knows the key.

@@ -1,4 +1,4 @@
-//! The keys about who decides about logins beside the catalog.
+//! The keys of authentication backends; those of tokens are in `keys_oauth2`.
 
 use super::keys::Rule::{self, Among, NoEffect, Only, Sets};
 use super::{
@@ -20,7 +20,6 @@ const BACKENDS: &[&str] = &[
     "cache",
     "rabbit_auth_backend_cache",
 ];
-const OAUTH: &str = "this option of OAuth 2 is not part of this version, and tokens must not mean more or less than they were told to";
 const OPTION: &str =
     "this option is not part of this version, and logins must not be less guarded than they were told to be";
 pub(super) const ALWAYS_SHOWN: &str = "a server without a certificate is never trusted";
@@ -38,33 +37,6 @@ const CACHED: &str = "only answers of http and ldap can be cached; other backend
 pub const IDENTITY: &[(&str, Rule)] = &[
     ("auth_backends.*", Among(BACKENDS, identity::backend, AUTH)),
     ("auth_backends.*.*", Among(BACKENDS, identity::half_backend, AUTH)),
-    ("auth_oauth2.resource_server_id", Sets(identity::resource_server)),
-    ("auth_oauth2.scope_prefix", Sets(identity::scope_prefix)),
-    (
-        "auth_oauth2.additional_scopes_key",
-        Sets(identity::additional_scopes),
-    ),
-    ("auth_oauth2.scope_aliases.*", Sets(identity::scope_alias)),
-    ("auth_oauth2.verify_aud", Sets(identity::verify_aud)),
-    (
-        "auth_oauth2.preferred_username_claims.*",
-        Sets(identity::username_claim),
-    ),
-    ("auth_oauth2.signing_keys.*", Sets(identity::signing_key)),
-    ("auth_oauth2.default_key", Sets(identity::default_key)),
-    ("auth_oauth2.jwks_uri", Sets(identity::key_set)),
-    ("auth_oauth2.jwks_url", Sets(identity::key_set)),
-    ("auth_oauth2.issuer", Sets(identity::issuer)),
-    ("auth_oauth2.algorithms.*", Sets(identity::algorithm)),
-    ("auth_oauth2.https.cacertfile", Sets(trust::authorities)),
-    (
-        "auth_oauth2.https.peer_verification",
-        Only(
-            &["verify_peer"],
-            "keys are only accepted from an authenticated server",
-        ),
-    ),
-    ("auth_oauth2.**", Only(&[], OAUTH)),
     // A service asked over HTTP
     ("auth_http.http_method", Sets(backends::method)),
     ("auth_http.user_path", Sets(backends::user_path)),

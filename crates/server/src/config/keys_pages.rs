@@ -2,7 +2,13 @@
 
 use super::keys::Rule::{self, NoEffect, Only, Part, Sets};
 use super::keys::{CURVES, DIFFIE, GUARD, RENEGOTIATION, TLS};
-use super::{rules_management as management, rules_prometheus as prometheus, rules_tls as tls};
+use super::{
+    rules_management as management, rules_prometheus as prometheus, rules_sign_on as sign_on,
+    rules_tls as tls,
+};
+
+const CLIENT_SECRET: &str = "the web UI logs in as a public client, with PKCE: register it as one; a secret that every browser is given is none";
+const RESPONSE_TYPE: &str = "code is the only flow that is safe in a browser";
 
 /// Keys by pattern, as in [`super::keys::KEYS`].
 pub const PAGES: &[(&str, Rule)] = &[
@@ -101,6 +107,69 @@ pub const PAGES: &[(&str, Rule)] = &[
     ("management.headers.frame_options", Sets(management::header)),
     ("management.headers.referrer_policy", Sets(management::header)),
     ("management.path_prefix", Sets(management::path_prefix)),
+    // Single sign-on
+    ("management.oauth_enabled", Sets(sign_on::enabled)),
+    (
+        "management.oauth_disable_basic_auth",
+        Sets(sign_on::disable_basic_auth),
+    ),
+    ("management.oauth_resource_servers.*.id", Sets(sign_on::id)),
+    ("management.oauth_resource_servers.*.label", Sets(sign_on::label)),
+    (
+        "management.oauth_resource_servers.*.disabled",
+        Sets(sign_on::disabled),
+    ),
+    ("management.oauth_provider_url", Sets(sign_on::provider_url)),
+    ("management.oauth_metadata_url", Sets(sign_on::metadata_url)),
+    ("management.oauth_client_id", Sets(sign_on::client_id)),
+    ("management.oauth_scopes", Sets(sign_on::scopes)),
+    ("management.oauth_initiated_logon_type", Sets(sign_on::logon_type)),
+    (
+        "management.oauth_authorization_endpoint_params.*",
+        Sets(sign_on::authorization_param),
+    ),
+    (
+        "management.oauth_token_endpoint_params.*",
+        Sets(sign_on::token_param),
+    ),
+    ("management.oauth_client_secret", Only(&[], CLIENT_SECRET)),
+    ("management.oauth_response_type", Only(&["code"], RESPONSE_TYPE)),
+    (
+        "management.oauth_resource_servers.*.oauth_provider_url",
+        Sets(sign_on::provider_url),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_metadata_url",
+        Sets(sign_on::metadata_url),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_client_id",
+        Sets(sign_on::client_id),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_scopes",
+        Sets(sign_on::scopes),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_initiated_logon_type",
+        Sets(sign_on::logon_type),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_authorization_endpoint_params.*",
+        Sets(sign_on::authorization_param),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_token_endpoint_params.*",
+        Sets(sign_on::token_param),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_client_secret",
+        Only(&[], CLIENT_SECRET),
+    ),
+    (
+        "management.oauth_resource_servers.*.oauth_response_type",
+        Only(&["code"], RESPONSE_TYPE),
+    ),
     ("management.**", Part("this setting of the HTTP API")),
     ("management_agent.**", Part("this setting of the HTTP API")),
     ("http_dispatch.**", Only(&[], GUARD)),

@@ -201,6 +201,7 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
             config.cluster.target_size
         ));
     }
+    warnings.extend(config.management.sign_on.warnings(&config.identity.oauth2));
     let links = config.identity.links().unwrap_or_default();
     let asks = |link: &Link| config.identity.asks(link.authorizes, Backend::Ldap);
     if links.iter().any(asks) && config.identity.backends.ldap.permits_everything() {

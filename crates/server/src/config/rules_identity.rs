@@ -1,10 +1,10 @@
-//! The settings of whoever decides about logins beside the catalog: `auth_backends.*`, `auth_oauth2.*`; those of the others are in
+//! Which authentication backends are asked: `auth_backends.*`. Their own settings are in `rules_oauth2`, `rules_ldap` and
 //! `rules_backends`.
 
-use super::rules::{Checked, boolean};
+use super::rules::Checked;
 use super::rules_backends::BackendOptions;
 use super::{Config, Setting};
-use identity::oauth2::{Algorithm, Settings};
+use identity::oauth2::Settings;
 use identity::{Backend, Link};
 use std::collections::BTreeMap;
 
@@ -98,77 +98,4 @@ pub fn given(setting: &Setting) -> Checked<String> {
         "" => Err("a text that is not empty"),
         text => Ok(text.to_owned()),
     }
-}
-
-pub fn resource_server(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.oauth2.resource_server = given(setting)?;
-    Ok(())
-}
-
-pub fn scope_prefix(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.oauth2.scope_prefix = Some(setting.value.clone());
-    Ok(())
-}
-
-pub fn additional_scopes(config: &mut Config, setting: &Setting) -> Checked {
-    let paths = setting.value.split_ascii_whitespace().map(str::to_owned);
-    config.identity.oauth2.additional_scopes = paths.collect();
-    Ok(())
-}
-
-pub fn scope_alias(config: &mut Config, setting: &Setting) -> Checked {
-    let scopes = setting.value.split_ascii_whitespace().map(str::to_owned);
-    let alias = setting.key.name().to_owned();
-    config.identity.oauth2.aliases.insert(alias, scopes.collect());
-    Ok(())
-}
-
-pub fn verify_aud(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.oauth2.verify_audience = boolean(setting)?;
-    Ok(())
-}
-
-/// Those of the configuration go before RabbitMQ's `sub` and `client_id`.
-pub fn username_claim(config: &mut Config, setting: &Setting) -> Checked {
-    let names = &mut config.identity.oauth2.names;
-    let at = names.len().saturating_sub(2);
-    names.insert(at, given(setting)?);
-    Ok(())
-}
-
-pub fn signing_key(config: &mut Config, setting: &Setting) -> Checked {
-    let path = given(setting)?.into();
-    let id = setting.key.name().to_owned();
-    config.identity.oauth2.signing_keys.insert(id, path);
-    Ok(())
-}
-
-pub fn default_key(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.oauth2.default_key = Some(given(setting)?);
-    Ok(())
-}
-
-fn address(setting: &Setting) -> Checked<Option<String>> {
-    let text = &setting.value;
-    if text.starts_with("https://") || text.starts_with("http://") {
-        return Ok(Some(text.clone()));
-    }
-    Err("an address that begins with https:// (or http://, which trusts the network)")
-}
-
-pub fn key_set(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.oauth2.key_set = address(setting)?;
-    Ok(())
-}
-
-pub fn issuer(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.oauth2.issuer = address(setting)?;
-    Ok(())
-}
-
-pub fn algorithm(config: &mut Config, setting: &Setting) -> Checked {
-    let found = Algorithm::from_name(&setting.value);
-    let found = found.ok_or("RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA")?;
-    config.identity.oauth2.algorithms.push(found);
-    Ok(())
 }

@@ -1,7 +1,8 @@
-//! TLS where the node is the client: the same options below `auth_http.`, `auth_ldap.`, `definitions.` and `log.syslog.`.
+//! TLS where the node is the client: the same options below `auth_http.`, `auth_ldap.`, `auth_oauth2.`, `definitions.` and `log.syslog.`.
 
 use super::rules::{Checked, number};
 use super::rules_identity::given;
+use super::rules_oauth2::provider;
 use super::{Config, Setting};
 use identity::Trust;
 
@@ -9,7 +10,7 @@ fn trust<'a>(config: &'a mut Config, setting: &Setting) -> &'a mut Trust {
     match setting.key.segments().first().map(String::as_str) {
         Some("auth_http") => &mut config.identity.backends.http.trust,
         Some("auth_ldap") => config.identity.backends.ldap.trust(),
-        Some("auth_oauth2") => &mut config.identity.oauth2.trust,
+        Some("auth_oauth2") => &mut provider(config, setting).trust,
         Some("definitions") => &mut config.definitions.trust,
         _ => &mut config.log.syslog.trust,
     }

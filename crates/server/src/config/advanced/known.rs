@@ -205,7 +205,8 @@ pub const KNOWN: &[(&str, &str, Becomes)] = &[
     ),
     (
         "rabbitmq_auth_backend_oauth2",
-        "resource_server_id scope_prefix additional_scopes_key verify_aud issuer",
+        "resource_server_id scope_prefix additional_scopes_key verify_aud require_exp resource_server_type default_oauth_provider \
+         issuer jwks_uri token_endpoint authorization_endpoint end_session_endpoint discovery_endpoint_path",
         Same("auth_oauth2."),
     ),
     ("kernel", "net_ticktime", Value("net_ticktime")),

@@ -537,16 +537,110 @@ fn whoever_decides_about_logins_is_asked_in_order() {
          auth_oauth2.issuer = https://h\nauth_oauth2.algorithms.1 = RS256\nauth_oauth2.https.cacertfile = ca.pem",
     );
     let oauth2 = said.identity.oauth2;
-    assert_eq!(
-        (oauth2.resource_server.as_str(), oauth2.scope_prefix.as_deref()),
-        ("r", Some("r:"))
-    );
-    assert_eq!(oauth2.additional_scopes, ["a", "b.c"]);
-    assert_eq!(oauth2.aliases["boss"].len(), 2);
-    assert_eq!(oauth2.names, ["email", "upn", "sub", "client_id"]);
-    assert!(!oauth2.verify_audience && oauth2.algorithms.len() == 1);
+    let server = oauth2.resource_servers().unwrap().remove(0);
+    assert_eq!((server.id.as_str(), server.scope_prefix.as_str()), ("r", "r:"));
+    assert_eq!(server.additional_scopes, ["a", "b.c"]);
+    assert_eq!(server.aliases["boss"].len(), 2);
+    assert_eq!(server.username_claims, ["email", "upn", "sub", "client_id"]);
+    assert!(!server.verify_audience && oauth2.root_provider.algorithms.len() == 1);
     assert!(error("auth_oauth2.jwks_uri = file:///k").contains("https://"));
-    assert!(error("auth_oauth2.resource_servers.1.id = x").contains("is refused"));
+    assert!(error("auth_oauth2.algorithms.1 = HS256").contains("sign with it"));
+    assert!(error("auth_oauth2.resource_servers.1.zork = x").contains("is refused"));
+    assert!(error("auth_oauth2.https.verify = verify_none").contains("authenticated"));
+}
+
+#[test]
+fn resource_servers_and_providers_have_sections_of_their_own() {
+    let said = config(
+        "auth_oauth2.resource_server_id = prod\nauth_oauth2.default_oauth_provider = okta\n\
+         auth_oauth2.require_exp = false\nauth_oauth2.resource_server_type = broker\n\
+         auth_oauth2.resource_servers.dev.verify_aud = false\nauth_oauth2.resource_servers.dev.oauth_provider_id = own\n\
+         auth_oauth2.resource_servers.x.id = test\nauth_oauth2.resource_servers.x.scope_prefix = t:\n\
+         auth_oauth2.resource_servers.x.preferred_username_claims.1 = email\n\
+         auth_oauth2.resource_servers.x.scope_aliases.1.alias = api://admin\n\
+         auth_oauth2.resource_servers.x.scope_aliases.1.scope = t:tag:administrator t:read:*/*\n\
+         auth_oauth2.oauth_providers.okta.issuer = https://okta\nauth_oauth2.oauth_providers.okta.https.depth = 2\n\
+         auth_oauth2.oauth_providers.okta.discovery_endpoint_params.appid = 1\n\
+         auth_oauth2.oauth_providers.own.signing_keys.k = k.pem\nauth_oauth2.oauth_providers.own.default_key = k\n\
+         auth_oauth2.oauth_providers.own.algorithms.1 = ES256\nauth_oauth2.end_session_endpoint = https://out",
+    );
+    let oauth2 = said.identity.oauth2;
+    let servers = oauth2.resource_servers().unwrap();
+    let [prod, dev, test] = &servers[..] else {
+        panic!("{servers:?}");
+    };
+    assert_eq!([&*prod.id, &*dev.id, &*test.id], ["prod", "dev", "test"]);
+    assert_eq!(
+        [&prod.provider, &dev.provider].map(Option::as_deref),
+        [Some("okta"), Some("own")]
+    );
+    assert!(prod.verify_audience && !dev.verify_audience && !dev.require_expiry);
+    assert_eq!((&*test.scope_prefix, &*test.username_claims[0]), ("t:", "email"));
+    assert_eq!(test.aliases["api://admin"].len(), 2);
+    let okta = oauth2.provider(prod.provider.as_deref());
+    assert_eq!(okta.trust.depth, Some(2));
+    assert_eq!(
+        okta.discovery_endpoint().as_deref(),
+        Some("https://okta/.well-known/openid-configuration?appid=1")
+    );
+    let own = oauth2.provider(dev.provider.as_deref());
+    assert_eq!((own.default_key.as_deref(), own.algorithms.len()), (Some("k"), 1));
+    assert_eq!(
+        oauth2.root_provider.end_session_endpoint.as_deref(),
+        Some("https://out")
+    );
+}
+
+#[test]
+fn people_log_in_to_the_pages_by_the_resource_servers_that_are_complete() {
+    let oauth2 = "auth_oauth2.resource_server_id = prod\nauth_oauth2.issuer = https://idp\n\
+                  auth_oauth2.resource_servers.dev.oauth_provider_id = okta\nauth_oauth2.resource_servers.off.verify_aud = true\n\
+                  auth_oauth2.oauth_providers.okta.jwks_uri = https://okta/keys\n\
+                  auth_oauth2.oauth_providers.okta.end_session_endpoint = https://okta/out\n";
+    let sign_on = |text: &str| {
+        let said = config(&format!("{oauth2}{text}"));
+        said.management.sign_on.sign_on(&said.identity.oauth2)
+    };
+    let client = "management.oauth_enabled = true\nmanagement.oauth_client_id = pages\n";
+    assert!(
+        sign_on("management.oauth_client_id = pages")
+            .resource_servers
+            .is_empty(),
+        "not enabled"
+    );
+    let found = sign_on(&format!(
+        "{client}management.oauth_resource_servers.dev.label = Dev\nmanagement.oauth_resource_servers.off.disabled = true\n\
+         management.oauth_resource_servers.1.id = prod\nmanagement.oauth_resource_servers.1.oauth_scopes = openid mq"
+    ));
+    let ids: Vec<&str> = found.resource_servers.keys().map(String::as_str).collect();
+    assert_eq!(ids, ["prod"], "the provider of dev has no address");
+    let prod = &found.resource_servers["prod"];
+    assert_eq!(prod.provider_url, "https://idp");
+    assert_eq!(
+        prod.metadata_url.as_deref(),
+        Some("https://idp/.well-known/openid-configuration")
+    );
+    assert_eq!(prod.client.scopes.as_deref(), Some("openid mq"));
+    assert!(found.disable_basic_auth, "as in RabbitMQ");
+    let found = sign_on(
+        "management.oauth_enabled = true\nmanagement.oauth_disable_basic_auth = false\n\
+         management.oauth_resource_servers.dev.oauth_provider_url = https://okta\n\
+         management.oauth_resource_servers.dev.oauth_initiated_logon_type = idp_initiated",
+    );
+    assert_eq!(
+        found.resource_servers.len(),
+        1,
+        "those of prod start here and have no client"
+    );
+    let dev = &found.resource_servers["dev"];
+    assert_eq!(dev.end_session_endpoint.as_deref(), Some("https://okta/out"));
+    assert!(!found.disable_basic_auth);
+    let told = |text: &str| warnings(&format!("{oauth2}{text}")).join(" ");
+    assert!(told("management.oauth_enabled = true").contains("oauth_client_id"));
+    assert!(told("management.oauth_resource_servers.zork.label = Z").contains("no such resource server"));
+    assert_eq!(told(client), "");
+    assert!(error("management.oauth_client_secret = s3cret").contains("public client"));
+    assert!(error("management.oauth_response_type = token").contains("only flow"));
 }
 
 #[test]
