@@ -12,6 +12,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    rollupOptions: { input: ["index.html", "js/oidc-oauth/login-callback.html"] },
   },
   server: { proxy: { "/api": process.env["LEVERET_API"] ?? "http://127.0.0.1:15672" } },
 });

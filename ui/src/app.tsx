@@ -9,7 +9,8 @@ import { Notices } from "./parts/notices";
 import { heard } from "./live";
 import { freshness, interval, useApi } from "./poll";
 import { href, place } from "./router";
-import { asking, isAdministrator, isMonitor, logout, session } from "./session";
+import { asking, isAdministrator, isMonitor, session } from "./session";
+import { keepFresh, leave } from "./signon";
 import { theme } from "./theme";
 import { pageFor } from "./pages";
 import { Login } from "./pages/login";
@@ -26,6 +27,7 @@ export function App() {
     document.getElementById("main")?.focus();
     scrollTo(0, 0);
   }, [here.parts.join("/")]);
+  useEffect(() => void keepFresh().catch(() => undefined), [asker?.name]);
   // Another tab may be logged in already.
   if (!asker && waits) return null;
   if (!asker) {
@@ -125,7 +127,7 @@ function Bar({ open, toggle }: { open: boolean; toggle(): void }) {
               ))}
             </select>
           </label>
-          <button type="button" onClick={logout}>
+          <button type="button" onClick={() => void leave()}>
             Log out
           </button>
         </div>

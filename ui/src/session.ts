@@ -7,11 +7,13 @@ export interface Session {
   authorization: string;
   name: string;
   tags: string[];
+  /** Logged in by single sign-on: the authorization is a token, and the provider may have to be told of the end. */
+  single?: boolean;
 }
 
 const KEY = "leveret.session";
-/** So long, in milliseconds, a new tab waits for another one to answer before it asks for a name. */
-const PATIENCE = 250;
+/** So long a new tab waits for another one to answer before it asks for a name. */
+const ANSWER_WITHIN_MS = 250;
 
 export const session = store<Session | null>(remembered());
 
@@ -21,7 +23,7 @@ export const expired = store(false);
 /** True while a new tab waits for the answer of another one. */
 export const asking = store(false);
 
-type Word = { kind: "who" } | { kind: "session"; session: Session } | { kind: "out" };
+type Word = { kind: "who" } | { kind: "session"; session: Session } | { kind: "renewed"; session: Session } | { kind: "out" };
 
 const tabs = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel(`${KEY}${location.pathname}`);
 const say = (word: Word): void => tabs?.postMessage(word);
@@ -30,19 +32,29 @@ tabs?.addEventListener("message", ({ data }: MessageEvent<Word>) => {
   const mine = session.get();
   if (data.kind === "who" && mine) say({ kind: "session", session: mine });
   else if (data.kind === "session" && !mine) take(data.session);
+  else if (data.kind === "renewed" && mine) take(data.session);
   else if (data.kind === "out") forget();
 });
 
 if (tabs && session.get() === null) {
   asking.set(true);
   say({ kind: "who" });
-  setTimeout(() => asking.set(false), PATIENCE);
+  setTimeout(() => asking.set(false), ANSWER_WITHIN_MS);
 }
 
 export function login(found: Session): void {
   take(found);
   // Tabs that show the log-in go on as well.
   say({ kind: "session", session: found });
+}
+
+/** A new token for the same user, in all tabs. */
+export function renew(authorization: string): void {
+  const mine = session.get();
+  if (!mine) return;
+  const renewed = { ...mine, authorization };
+  take(renewed);
+  say({ kind: "renewed", session: renewed });
 }
 
 function take(found: Session): void {

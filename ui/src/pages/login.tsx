@@ -1,23 +1,28 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../api";
 import { Text } from "../parts/form";
 import { basic, expired, login } from "../session";
+import { begin, brought, enter as enterWithToken, failure, signOn, type SignOn } from "../signon";
 
 export function Login() {
-  const [name, setName] = useState("");
-  const [password, setPassword] = useState("");
+  const [choices, setChoices] = useState<SignOn | null>(null);
   const [refused, setRefused] = useState<string | null>(null);
-  const [busy, setBusy] = useState(false);
+  const [offered, setOffered] = useState<string | null>(null);
   const late = expired.use();
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    setBusy(true);
-    setRefused(await enter(name, password));
-    setBusy(false);
-  };
+  const withToken = async (token: string) => setRefused(await enterWithToken(token).then(() => null, whyNot));
+  useEffect(() => {
+    const failed = failure();
+    if (failed !== null) setRefused(`Single sign-on failed: ${failed}`);
+    // A token that nobody here asked for may be somebody else's.
+    const token = brought();
+    if (token?.awaited) void withToken(token.token);
+    else if (token) setOffered(token.token);
+    signOn().then(setChoices, () => setChoices({ servers: [], basic: true }));
+  }, []);
+  if (!choices) return null;
   return (
     <main class="login">
-      <form onSubmit={submit}>
+      <div class="log-in">
         <h1>
           <img src="/icon.svg" alt="" width="40" height="40" /> Leveret
         </h1>
@@ -27,13 +32,52 @@ export function Login() {
             {refused}
           </p>
         )}
-        <Text label="User" value={name} onChange={setName} autocomplete="username" required />
-        <Text label="Password" type="password" value={password} onChange={setPassword} autocomplete="current-password" />
-        <button type="submit" class="primary" disabled={busy}>
-          {busy ? "…" : "Log in"}
-        </button>
-      </form>
+        {offered && (
+          <>
+            <p>Another page has sent you here with a token to log in with.</p>
+            <button type="button" class="primary" onClick={() => void withToken(offered).then(() => setOffered(null))}>
+              Continue
+            </button>
+          </>
+        )}
+        {choices.servers.map((server) => (
+          <button key={server.id} type="button" class={choices.basic ? "" : "primary"} onClick={() => begin(server).catch((error: unknown) => setRefused(`Single sign-on failed: ${words(error)}`))}>
+            Log in with {server.label ?? (choices.servers.length === 1 ? "single sign-on" : server.id)}
+          </button>
+        ))}
+        {choices.basic && <Password refuse={setRefused} />}
+      </div>
     </main>
+  );
+}
+
+const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+function whyNot(error: unknown): string {
+  if (!(error instanceof ApiError) || error.status !== 401) return words(error);
+  return error.message === "Not management user" ? NO_TAG : "The broker does not accept this token; its log says why.";
+}
+
+const NO_TAG = "This user cannot use the web UI: it needs one of the tags management, policymaker, monitoring, administrator.";
+
+function Password({ refuse }: { refuse(why: string | null): void }) {
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    refuse(await enter(name, password));
+    setBusy(false);
+  };
+  return (
+    <form onSubmit={submit}>
+      <Text label="User" value={name} onChange={setName} autocomplete="username" required />
+      <Text label="Password" type="password" value={password} onChange={setPassword} autocomplete="current-password" />
+      <button type="submit" class="primary" disabled={busy}>
+        {busy ? "…" : "Log in"}
+      </button>
+    </form>
   );
 }
 
@@ -49,7 +93,7 @@ async function enter(name: string, password: string): Promise<string | null> {
     }
     if (response.status !== 401) return body.reason ?? `The broker answered ${response.status}.`;
     return body.reason === "Not management user"
-      ? "This user cannot use the web UI: it needs one of the tags management, policymaker, monitoring, administrator."
+      ? NO_TAG
       : "The user name or the password is wrong, or this user may not log in from here.";
   } catch (error) {
     return error instanceof ApiError ? error.message : "The broker does not answer.";
