@@ -231,4 +231,6 @@ def test_the_catalog_may_have_the_permissions(guarded, issuer):
 def test_settings_without_which_nothing_works_are_named(guarded):
     refuses_to_start(guarded({"auth_oauth2.signing_keys.one": "/nowhere.pem"}, start=False), "auth_oauth2.signing_keys.one /nowhere.pem")
     refuses_to_start(guarded({"auth_backends.1": "amqp"}, start=False), "auth_backends.1 is refused")
-    refuses_to_start(guarded({"auth_oauth2.discovery_endpoint_path": "x"}, start=False), "auth_oauth2.discovery_endpoint_path is refused")
+    refuses_to_start(guarded({"auth_oauth2.scope_pattern_syntax": "regexpr"}, start=False), "auth_oauth2.scope_pattern_syntax is refused")
+    refuses_to_start(guarded({"auth_oauth2.default_oauth_provider": "zork"}, start=False), "there is no auth_oauth2.oauth_providers.zork")
+    refuses_to_start(guarded({"management.oauth_client_secret": "s3cret"}, start=False), "management.oauth_client_secret is refused")
