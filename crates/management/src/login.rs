@@ -1,4 +1,4 @@
-//! `/api/login`: what RabbitMQ's pages ask first. No session is kept here: whoever asks brings the credentials each time.
+//! `/api/login`: what RabbitMQ's pages ask first, and `/api/auth`: how people log in by OAuth 2. No session is kept here: whoever asks brings the credentials each time.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -13,13 +13,19 @@ use serde_json::json;
 /// Where credentials stand in the body.
 pub const PATH: &str = "/login";
 
-pub const ROUTES: &[Route] = &[Route {
-    path: PATH,
-    verbs: &[
-        ("POST", Right::Management, log_in),
-        ("DELETE", Right::Anyone, log_out),
-    ],
-}];
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: PATH,
+        verbs: &[
+            ("POST", Right::Management, log_in),
+            ("DELETE", Right::Anyone, log_out),
+        ],
+    },
+    Route {
+        path: "/auth",
+        verbs: &[("GET", Right::Anyone, sign_on)],
+    },
+];
 
 /// The header `authorization` that says the same as a form's `username` and `password`; of other bodies one that lets nobody in.
 pub fn authorization(body: &[u8]) -> String {
@@ -35,6 +41,10 @@ fn log_in(call: &Call<'_>) -> Result<Reply, Refusal> {
         "user": {"name": &*call.user.name, "tags": call.user.tags, "is_internal_user": call.user.is_internal()},
         "token": {"type": "basic", "value": value},
     })))
+}
+
+fn sign_on(call: &Call<'_>) -> Result<Reply, Refusal> {
+    Ok(Reply::json(&call.hall.options.sign_on.json()))
 }
 
 fn log_out(_: &Call<'_>) -> Result<Reply, Refusal> {

@@ -63,7 +63,6 @@ pub const ROUTES: &[&[Route]] = &[
     network::ROUTES,
     overheard::ROUTES,
     login::ROUTES,
-    sign_on::ROUTES,
     single::ROUTES,
 ];
 

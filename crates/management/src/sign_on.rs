@@ -1,19 +1,9 @@
 //! Single sign-on in the web UI: `/api/auth` says by which OAuth 2 providers people log in, and `/login` takes the tokens of those who
 //! come from a provider's own pages. The pages do the rest; no token and no session is kept here.
 
-use crate::access::Right;
-use crate::call::Call;
 use crate::query::Query;
-use crate::refusal::Refusal;
-use crate::reply::Reply;
-use crate::routes::Route;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-pub const ROUTES: &[Route] = &[Route {
-    path: "/auth",
-    verbs: &[("GET", Right::Anyone, settings)],
-}];
 
 /// Where providers send those who log in on their own pages, below the prefix of all paths.
 pub const LOGIN: &str = "/login";
@@ -78,7 +68,8 @@ impl SignOn {
         origins.join(" ")
     }
 
-    fn json(&self) -> Value {
+    /// What `/api/auth` answers.
+    pub fn json(&self) -> Value {
         if self.resource_servers.is_empty() {
             return json!({"oauth_enabled": false});
         }
@@ -157,10 +148,6 @@ pub fn forward(form: &[u8]) -> Option<String> {
     let token = form.get("access_token")?;
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     (!token.is_empty() && token.bytes().all(fits)).then(|| format!("./#access_token={token}"))
-}
-
-fn settings(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&call.hall.options.sign_on.json()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("catalog", 3),
     ("ctl", 10),
     ("gateway", 3),
-    ("identity", 4),
     ("listener", 5),
     ("management", 55),
     ("perf", 6),
