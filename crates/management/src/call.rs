@@ -38,7 +38,7 @@ pub struct Hall {
 
 /// A request whose asker may make it.
 pub struct Call<'a> {
-    /// The hall.
+    /// What all requests share.
     pub hall: &'a Hall,
     /// Who asks.
     pub user: User,

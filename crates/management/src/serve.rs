@@ -225,11 +225,12 @@ async fn below_prefix(
 
 /// Answers one request, and tells a browser which pages may see the answer.
 async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Stop) -> Response<Body> {
-    let signs_on = !hall.options.sign_on.resource_servers.is_empty();
+    let options = &hall.options;
+    let signs_on = !options.sign_on.resource_servers.is_empty();
     if signs_on && request.method() == Method::POST && request.uri().path() == sign_on::LOGIN {
         return forward(request.into_body()).await;
     }
-    let origins = &hall.options.origins;
+    let origins = &options.origins;
     let Some(origin) = origins.admitted(request.headers()) else {
         if origins.refuses(request.method(), request.headers()) {
             return response(Refusal::Foreign.into(), "HEAD, GET, OPTIONS");
