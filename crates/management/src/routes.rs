@@ -9,7 +9,7 @@ use crate::{
     alarms, api_index, application, bindings, browsing, channels, configuration, connections, consumers,
     definitions, events, exchanges, feature_flags, health, limits, log_tail, login, messages, moving,
     network, nodes, openapi, overheard, overview, parameters, permissions, policies, process, queues, quorum,
-    sign_on, single, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    single, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
 /// What answers a request. It may take its time: it has a thread for itself.
