@@ -8,7 +8,7 @@ use crate::pager::Job;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::session::Session;
 use crate::stats::Churn;
-use crate::topology::{Asker, Deletion, Done};
+use crate::topology::{Asker, Deletion, Done, Doomed};
 use catalog::{
     Answer, DeclareExchange, DeclareQueue, Destination, ObjectKind, Refusal, Request, Verb, View,
     WantedBinding,
@@ -245,24 +245,28 @@ impl Session {
     }
 
     /// Has the pager delete a queue, since that takes longer than a connection's thread should be busy with it.
-    fn delete_in_parts(&self, channel: ChannelId, queue: QueueId, ready: u64) -> QueueDeleted {
+    fn delete_in_parts(&self, channel: ChannelId, id: QueueId, ready: u64) -> QueueDeleted {
+        let ticket = Ticket(self.broker().node().number());
+        let asker = self.asker(channel);
+        QueueDeleted {
+            ready,
+            durable: Some(ticket),
+            pause: Some(self.delete_later(Doomed::Queue { id, asker, ticket })),
+        }
+    }
+
+    /// Has the pager delete this, some of it at a time. Whoever must not go on before it is gone waits for the pressure's end.
+    fn delete_later(&self, of: Doomed) -> Pressure {
         let node = self.broker().node();
-        let ticket = Ticket(node.number());
         let relief = Arc::<Relief>::default();
         node.pager.send(Job::DeleteInParts {
             broker: node.broker(),
             deletion: Deletion {
-                queue,
-                asker: self.asker(channel),
-                ticket,
+                of,
                 relief: relief.clone(),
             },
         });
-        QueueDeleted {
-            ready,
-            durable: Some(ticket),
-            pause: Some(Pressure::until_relief(Reason::Catalog, relief)),
-        }
+        Pressure::until_relief(Reason::Catalog, relief)
     }
 
     fn asker(&self, channel: ChannelId) -> Asker {
@@ -273,16 +277,11 @@ impl Session {
         }
     }
 
-    /// The connection is gone: so are the queues that it owned.
-    pub(crate) fn delete_exclusive_queues(&self) {
-        let connection = self.id();
-        let closing = Request::CloseConnection { connection };
-        if let Err(refusal) = self.broker().topology().decide(None, closing) {
-            tracing::error!(
-                area = "catalog",
-                "exclusive queues of {self:?} could not be deleted: {refusal}"
-            );
-        }
+    /// The connection is gone: so are the queues that it owned. If there are very many, the pager deletes them, and it is done when
+    /// the pressure ends; until then they are locked for everybody else.
+    pub(crate) fn delete_exclusive_queues(&self) -> Option<Pressure> {
+        let more = self.broker().topology().delete_exclusive(self.id());
+        more.then(|| self.delete_later(Doomed::OwnedBy(self.id())))
     }
 
     fn bind(

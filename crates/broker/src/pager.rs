@@ -52,7 +52,7 @@ pub enum Job {
     Rewrite { queue: Arc<Queue> },
     /// The queue is deleted: so are its segments.
     Remove { queue: QueueId },
-    /// Delete a queue that has many bindings, some of these at a time. What is left when the node closes is
+    /// Delete a queue that has many bindings, or very many queues, some of these at a time. What is left when the node closes is
     /// left to the next start.
     DeleteInParts {
         broker: Weak<Broker>,

@@ -317,10 +317,11 @@ impl Session {
         Publisher::new(self.clone(), channel)
     }
 
-    /// The connection is gone: so are its exclusive queues. Channels give back what they hold first. May be called twice.
-    pub fn close(&self) {
+    /// The connection is gone: so are its exclusive queues. Channels give back what they hold first. If there are very many queues,
+    /// they are gone when the pressure ends, and only then its client may be told so. May be called twice.
+    pub fn close(&self) -> Option<Pressure> {
         if self.closed.swap(true, Ordering::AcqRel) {
-            return;
+            return None;
         }
         self.broker.session_closed(self);
         let [of_user, of_vhost] = &self.tallies;
@@ -330,7 +331,7 @@ impl Session {
         self.broker.occupancy().leave();
         self.broker.tallies(true).leave(&self.user.name, of_user);
         self.broker.tallies(false).leave(&self.vhost, of_vhost);
-        self.delete_exclusive_queues();
+        self.delete_exclusive_queues()
     }
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {

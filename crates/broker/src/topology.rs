@@ -25,7 +25,7 @@ use crate::stats::{Change, Churn};
 use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Refusal, Request, View};
 use happenings::Watch;
 use journal::CatalogJournal;
-use model::QueueId;
+use model::{ConnectionId, QueueId};
 use queue::fifo::{Classic, Request as QueueRequest};
 use queue::seen::Seen;
 use std::collections::{HashMap, VecDeque};
@@ -45,6 +45,9 @@ const BATCH: usize = 1000;
 
 /// How many bindings of a queue are taken away at a time.
 const BINDINGS_PART: usize = 64;
+
+/// How many exclusive queues of a connection that is gone are deleted at a time, with their bindings.
+const QUEUES_PART: usize = 64;
 
 /// A change that was made; if there is a ticket, the reply waits for its `Event::Durable`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,14 +76,24 @@ pub struct Asker {
     pub user: Arc<str>,
 }
 
-/// A queue that is deleted in parts, and who waits for that.
+/// Something that is deleted in parts.
 pub struct Deletion {
-    pub queue: QueueId,
-    /// Who gets the ticket when the queue is gone for good.
-    pub asker: Asker,
-    pub ticket: Ticket,
-    /// Comes when the queue is gone: the asker's later requests must not find it.
+    pub of: Doomed,
+    /// Comes when it is gone: later requests of whoever deletes it must not find it.
     pub relief: Arc<Relief>,
+}
+
+/// What is deleted in parts.
+pub enum Doomed {
+    /// A queue that has many bindings.
+    Queue {
+        id: QueueId,
+        /// Who gets the ticket when the queue is gone for good.
+        asker: Asker,
+        ticket: Ticket,
+    },
+    /// The exclusive queues of a connection that is gone.
+    OwnedBy(ConnectionId),
 }
 
 /// The catalog's host and the published view.
@@ -312,32 +325,51 @@ impl Topology {
             .map_err(text)
     }
 
-    /// Deletes a queue with many bindings: some of these at a time, so that nobody who asks the catalog waits long. Gives back
-    /// what is left to do. If the node ends in between, the next start does the rest.
+    /// Goes on with a deletion: some queues and bindings at a time, so that nobody who asks the catalog waits long. Gives back what
+    /// is left to do. If the node ends in between, the next start does the rest.
     pub fn delete_a_part(&self, deletion: Deletion) -> Option<Deletion> {
-        let (id, at_most) = (deletion.queue, BINDINGS_PART);
-        let cleared = self.decide(None, Request::ClearBindings { id, at_most });
-        let outcome = match cleared {
-            Ok(done) if done.value == Answer::Cleared(at_most) => return Some(deletion),
-            Ok(_) => self.decide(None, Request::DeleteQueue { id }),
-            Err(refusal) => Err(refusal),
-        };
-        if let Err(refusal) = outcome {
-            tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+        match deletion.of {
+            Doomed::Queue { id, .. } => {
+                let at_most = BINDINGS_PART;
+                let outcome = match self.decide(None, Request::ClearBindings { id, at_most }) {
+                    Ok(done) if done.value == Answer::Cleared(at_most) => return Some(deletion),
+                    Ok(_) => self.decide(None, Request::DeleteQueue { id }),
+                    Err(refusal) => Err(refusal),
+                };
+                if let Err(refusal) = outcome {
+                    tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+                }
+            }
+            Doomed::OwnedBy(connection) if self.delete_exclusive(connection) => return Some(deletion),
+            Doomed::OwnedBy(_) => {}
         }
-        let Deletion {
-            asker: Asker { outbox, channel, .. },
-            ticket,
-            relief,
-            ..
-        } = deletion;
-        self.node.log.promise(Promise::Durable {
-            outbox,
-            channel,
-            ticket,
-        });
-        relief.relieve();
+        if let Doomed::Queue { asker, ticket, .. } = deletion.of {
+            let Asker { outbox, channel, .. } = asker;
+            self.node.log.promise(Promise::Durable {
+                outbox,
+                channel,
+                ticket,
+            });
+        }
+        deletion.relief.relieve();
         None
+    }
+
+    /// Deletes some exclusive queues of a connection that is gone. True if there may be more of them.
+    pub fn delete_exclusive(&self, connection: ConnectionId) -> bool {
+        let at_most = QUEUES_PART;
+        let closing = Request::CloseConnection { connection, at_most };
+        match self.decide(None, closing) {
+            Ok(done) => done.value == Answer::Cleared(at_most),
+            Err(refusal) => {
+                tracing::error!(
+                    area = "catalog",
+                    "exclusive queues of connection {} could not be deleted: {refusal}",
+                    connection.0
+                );
+                false
+            }
+        }
     }
 
     /// Deletes the queues whose deletion the node's last end came into. Nobody waits for that any more, and nobody must find a
@@ -464,12 +496,15 @@ fn kind_of(request: &Request) -> Change {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asker, Deletion};
+    use super::{Asker, Deletion, Doomed};
     use crate::broker::Broker;
     use crate::pressure::Relief;
     use crate::{Binding, ChannelId, DeclareQueue, Options, Outbox, Session, Ticket};
+    use catalog::Refusal;
     use model::table::Table;
     use std::sync::Arc;
+    use std::task::{Wake, Waker};
+    use std::thread::{self, Thread};
 
     const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
 
@@ -542,9 +577,11 @@ mod tests {
         };
         let queue = broker.view().queues("/").next().unwrap().id;
         let deletion = Deletion {
-            queue,
-            asker,
-            ticket: Ticket(7),
+            of: Doomed::Queue {
+                id: queue,
+                asker,
+                ticket: Ticket(7),
+            },
             relief,
         };
         let deletion = broker.topology().delete_a_part(deletion).unwrap();
@@ -570,13 +607,15 @@ mod tests {
             let session = session(&broker);
             declare_bound(&session, 150);
             let deletion = Deletion {
-                queue: broker.view().queues("/").next().unwrap().id,
-                asker: Asker {
-                    outbox: Arc::new(Outbox::new()),
-                    channel: CHANNEL,
-                    user: "guest".into(),
+                of: Doomed::Queue {
+                    id: broker.view().queues("/").next().unwrap().id,
+                    asker: Asker {
+                        outbox: Arc::new(Outbox::new()),
+                        channel: CHANNEL,
+                        user: "guest".into(),
+                    },
+                    ticket: Ticket(7),
                 },
-                ticket: Ticket(7),
                 relief: Arc::default(),
             };
             assert!(broker.topology().delete_a_part(deletion).is_some());
@@ -591,5 +630,81 @@ mod tests {
             assert_eq!(broker.view().doomed_queues().count(), 0);
             broker.close();
         }
+    }
+
+    fn declare_exclusive(session: &Session, count: usize) {
+        for at in 0..count {
+            let queue = DeclareQueue {
+                name: format!("q{at}"),
+                durable: true,
+                exclusive: true,
+                ..DeclareQueue::default()
+            };
+            session.declare_queue(CHANNEL, queue).unwrap();
+        }
+    }
+
+    #[test]
+    fn very_many_exclusive_queues_go_in_parts_and_are_locked_until_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let (owner, other) = (session(&broker), session(&broker));
+        declare_exclusive(&owner, 300);
+        let left = || broker.view().queues("/").count();
+        let mut after_each = Vec::new();
+        while broker.topology().delete_exclusive(owner.id()) {
+            after_each.push(left());
+            let last = DeclareQueue {
+                name: "q299".into(),
+                ..DeclareQueue::default()
+            };
+            let refused = other.declare_queue(CHANNEL, last).unwrap_err();
+            assert!(matches!(refused, Refusal::ResourceLocked { .. }));
+        }
+        assert_eq!((after_each, left()), (vec![236, 172, 108, 44], 0));
+        broker.close();
+    }
+
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    #[test]
+    fn who_closes_with_very_many_exclusive_queues_is_told_once_they_are_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let few = session(&broker);
+        declare_exclusive(&few, 10);
+        assert!(few.close().is_none());
+        assert_eq!(broker.view().queues("/").count(), 0);
+        let many = session(&broker);
+        declare_exclusive(&many, 1_000);
+        let gone = many.close().unwrap();
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        while !gone.poll(&waker) {
+            thread::park();
+        }
+        assert_eq!(broker.view().queues("/").count(), 0);
+        broker.close();
+    }
+
+    #[test]
+    fn a_restart_while_exclusive_queues_are_deleted_leaves_none_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Broker::open(Options::new(dir.path())).unwrap();
+        let broker = open();
+        let owner = session(&broker);
+        declare_exclusive(&owner, 100);
+        assert!(broker.topology().delete_exclusive(owner.id()));
+        assert_eq!(broker.view().queues("/").count(), 36);
+        broker.close();
+        drop((owner, broker));
+        let broker = open();
+        assert_eq!(broker.view().queues("/").count(), 0);
+        broker.close();
     }
 }

@@ -24,7 +24,7 @@ pub enum Answer {
     Done,
     /// The queue that was declared, new or not.
     Queue(Arc<Queue>),
-    /// So many bindings were taken away; fewer than asked for means that none is left.
+    /// So many bindings and exclusive queues were taken away; fewer than asked for means that none is left.
     Cleared(usize),
     /// What the snapshot that was started is of.
     Snapshot(View),

@@ -215,7 +215,9 @@ impl<R> Catalog<R> {
             Request::ClearBindings { id, at_most } => self.clear_bindings(id, at_most, turn),
             Request::Bind { vhost, binding } => self.bind(&vhost, binding, turn),
             Request::Unbind { vhost, binding } => self.unbind(&vhost, binding, turn),
-            Request::CloseConnection { connection } => self.close_connection(connection, turn),
+            Request::CloseConnection { connection, at_most } => {
+                self.close_connection(connection, at_most, turn)
+            }
             Request::StartSnapshot => self.start_snapshot(turn),
             Request::ContinueSnapshot { facts } => Self::continue_snapshot(facts, turn),
             Request::FinishSnapshot => Self::finish_snapshot(turn),

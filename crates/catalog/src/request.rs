@@ -156,8 +156,12 @@ pub enum Request {
         vhost: Name,
         exchange: Option<Name>,
     },
-    /// A connection is gone: its exclusive queues are deleted.
-    CloseConnection { connection: ConnectionId },
+    /// A connection is gone: delete its exclusive queues, so many of them and of their bindings, so that no turn is long. Answered
+    /// with `Answer::Cleared`.
+    CloseConnection {
+        connection: ConnectionId,
+        at_most: usize,
+    },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },

@@ -50,6 +50,7 @@ enum Step {
     },
     CloseConnection {
         connection: u64,
+        at_most: usize,
     },
     PutUser {
         name: bool,
@@ -82,7 +83,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => queue.prop_map(|name| Step::DeleteQueue { name }),
         12 => binding().prop_map(|(from, to, key, arguments)| Step::Bind { from, to, key, arguments }),
         4 => binding().prop_map(|(from, to, key, arguments)| Step::Unbind { from, to, key, arguments }),
-        1 => (1..3u64).prop_map(|connection| Step::CloseConnection { connection }),
+        1 => (1..3u64, 1..5usize).prop_map(|(connection, at_most)| Step::CloseConnection { connection, at_most }),
         1 => any::<(bool, bool)>().prop_map(|(name, password)| Step::PutUser { name, password }),
         1 => any::<bool>().prop_map(|name| Step::SetPermissions { name }),
         1 => any::<bool>().prop_map(|name| Step::DeleteUser { name }),
@@ -193,8 +194,9 @@ fn request(step: &Step, view: &View) -> Option<Request> {
             key,
             arguments,
         } => unbind(bind(from, to, key, arguments)),
-        Step::CloseConnection { connection } => Request::CloseConnection {
+        Step::CloseConnection { connection, at_most } => Request::CloseConnection {
             connection: ConnectionId(connection),
+            at_most,
         },
         Step::PutUser { name, password } => {
             let password = password.then(|| PasswordHash::new([9; 4], b"secret"));

@@ -142,14 +142,39 @@ impl<R> Catalog<R> {
         queue.is_some_and(|queue| queue.survives_restart())
     }
 
+    /// Deletes exclusive queues of a connection that is gone, the oldest first. Each of them and each of their bindings counts for one
+    /// of `at_most`; a queue that has more bindings than that loses some of these and is deleted later.
     pub(super) fn close_connection(
         &mut self,
         connection: ConnectionId,
+        at_most: usize,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        for id in self.exclusive.get(&connection).cloned().unwrap_or_default() {
+        let owned = self.exclusive.get(&connection).into_iter().flatten();
+        let owned: Vec<QueueId> = owned.copied().take(at_most).collect();
+        let mut left = at_most;
+        for id in owned {
+            if left == 0 {
+                break;
+            }
+            let bindings = self.count_bindings(id, left);
+            if bindings == left {
+                self.clear_bindings(id, left, turn)?;
+                return Ok(Answer::Cleared(at_most));
+            }
             self.delete_queue(id, turn)?;
+            left -= bindings + 1;
         }
-        Ok(Answer::Done)
+        Ok(Answer::Cleared(at_most - left))
+    }
+
+    /// How many bindings a queue has, or `at_most`.
+    fn count_bindings(&self, id: QueueId, at_most: usize) -> usize {
+        let vhost_and_name = self.queues.get(&id);
+        vhost_and_name.map_or(0, |(vhost, name)| {
+            let destination = Destination::Queue(name.clone());
+            let vhost = self.view.vhost(vhost);
+            vhost.map_or(0, |vhost| vhost.incoming(&destination).take(at_most).count())
+        })
     }
 }

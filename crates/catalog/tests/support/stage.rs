@@ -117,7 +117,10 @@ impl Stage {
                 }
             }
             ("bind" | "unbind", source) => bind(verb == "bind", bare(source), words, connection),
-            ("close", _) => Request::CloseConnection { connection },
+            ("close", _) => Request::CloseConnection {
+                connection,
+                at_most: words.first().map_or(usize::MAX, |word| word.parse().unwrap()),
+            },
             (_, subject) => access(verb, subject, words),
         }
     }
