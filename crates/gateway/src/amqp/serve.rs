@@ -9,7 +9,7 @@ use listener::{Parked, Socket};
 use protocol::amqp::frame::frame_length;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
@@ -200,7 +200,7 @@ impl Served {
             }
         }
         self.arm_timer(now, cx);
-        if std::mem::take(&mut self.satisfied) {
+        if std::mem::take(&mut self.satisfied) || self.core.is_giving_back() {
             return Round::Yield;
         }
         if !self.core.wants_input(&self.out) {
@@ -399,6 +399,10 @@ fn hang_up(stream: &mut Socket, cx: &mut Context<'_>) -> Poll<()> {
 /// Waits for what the hall may still send to a connection that is gone; the core gives it back.
 async fn settle_remains(mut core: Core, epoch: Instant) {
     let now = || epoch.elapsed().as_millis() as Millis;
+    while core.is_giving_back() {
+        core.turn(Waker::noop(), now(), &mut Output::default());
+        tokio::task::yield_now().await;
+    }
     while let (false, Some(at)) = (core.is_over(), core.next_tick()) {
         let deadline = tokio::time::Instant::from_std(epoch + Duration::from_millis(at));
         let mut timer = Box::pin(tokio::time::sleep_until(deadline));

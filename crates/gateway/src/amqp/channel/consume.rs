@@ -64,8 +64,9 @@ impl Channel {
         );
         let template = DeliverTemplate::new(self.id.number, &tag, cx.ground.tuning.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
-        self.tags.insert(tag.clone(), subscription.consumer());
-        self.consumers.push(Consumer {
+        let id = subscription.consumer();
+        self.tags.insert(tag.clone(), id);
+        let consumer = Consumer {
             tag,
             subscription,
             no_ack: it.no_ack,
@@ -75,7 +76,8 @@ impl Channel {
             timed,
             template,
             owed: 0,
-        });
+        };
+        self.consumers.push(id, consumer);
         answer
     }
 
@@ -87,8 +89,7 @@ impl Channel {
     /// Cancelling a tag that nobody has is answered all the same, as in RabbitMQ.
     pub(super) fn basic_cancel(&mut self, it: &BasicCancel<'_>, cx: &mut Context<'_>) -> Answer {
         let known = self.tags.get(it.consumer_tag).copied();
-        if let Some(at) = known.and_then(|id| self.consumer_at(id)) {
-            let consumer = self.remove_consumer(at, cx.out);
+        if let Some(consumer) = known.and_then(|id| self.remove_consumer(id, cx.out)) {
             debug_assert_eq!(consumer.tag, it.consumer_tag);
             self.prefetch.resume(&self.consumers);
         }
@@ -117,7 +118,7 @@ impl Channel {
     /// Ends the consumer of this tag in its queue, before [`Channel::basic_cancel`] answers: what was delivered until then
     /// can be taken from the outbox in between.
     pub fn cancel_subscription(&self, tag: &str) -> Option<super::Departed> {
-        let consumer = &self.consumers[self.consumer_at(*self.tags.get(tag)?)?];
+        let consumer = self.consumers.get(*self.tags.get(tag)?)?;
         consumer.subscription.cancel();
         Some((consumer.id(), consumer.subscription.queue().clone()))
     }

@@ -13,7 +13,7 @@ pub const WINDOW: u32 = 1024 * 1024;
 pub struct Consumer {
     /// Unique within the channel.
     pub tag: String,
-    /// Its end in the hall.
+    /// Its end in the broker.
     pub subscription: Subscription,
     /// Deliveries count as settled.
     pub no_ack: bool,

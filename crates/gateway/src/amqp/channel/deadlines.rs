@@ -186,12 +186,7 @@ impl Channel {
             }
         }
         for it in &mut late {
-            let there = |id| {
-                self.consumers
-                    .binary_search_by_key(&id, super::Consumer::id)
-                    .is_ok()
-            };
-            it.consumer = it.consumer.filter(|id| there(*id));
+            it.consumer = it.consumer.filter(|id| self.consumers.get(*id).is_some());
         }
         late
     }
@@ -215,8 +210,7 @@ impl Channel {
 
     /// The consumer's tag.
     pub fn tag_of(&self, consumer: ConsumerId) -> Option<String> {
-        let at = self.consumer_at(consumer)?;
-        Some(self.consumers[at].tag.clone())
+        Some(self.consumers.get(consumer)?.tag.clone())
     }
 }
 

@@ -14,14 +14,13 @@ use protocol::amqp::method::BasicCancel;
 impl Channel {
     /// Takes a delivery for one of the consumers. `Err` gives it back: there is no such consumer any more.
     pub fn deliver(&mut self, consumer: ConsumerId, delivery: Delivery) -> Result<(), Delivery> {
-        let Some(at) = self.consumer_at(consumer) else {
+        let Some(known) = self.consumers.get(consumer) else {
             if self.takes_replies(consumer) {
                 self.pending.push_back(Pending::new(consumer, delivery));
                 return Ok(());
             }
             return Err(delivery);
         };
-        let known = &self.consumers[at];
         if known.no_ack {
             self.pending.push_back(Pending::new(consumer, delivery));
             return Ok(());
@@ -39,14 +38,9 @@ impl Channel {
     /// Pauses everyone: the channel's own prefetch is used up. Whoever does not acknowledge never counts for it, and waits all the same
     /// (RabbitMQ's limiter).
     pub(super) fn pause_consumers(&self) {
-        for consumer in &self.consumers {
+        for consumer in self.consumers.iter() {
             consumer.subscription.pause();
         }
-    }
-
-    /// Where the consumer stands in the list.
-    pub(super) fn consumer_at(&self, consumer: ConsumerId) -> Option<usize> {
-        self.consumers.binary_search_by_key(&consumer, Consumer::id).ok()
     }
 
     /// True if there are deliveries that may be written now.
@@ -69,11 +63,10 @@ impl Channel {
 
     /// Writes as much of one delivery as `limit` allows; one message may go beyond it. True if that was all.
     fn write_pending(&mut self, pending: &mut Pending, out: &mut Vec<u8>, limit: usize, now: Millis) -> bool {
-        let Some(at) = self.consumer_at(pending.consumer) else {
+        let Some(consumer) = self.consumers.get_mut(pending.consumer) else {
             self.write_reply(pending, out);
             return true;
         };
-        let consumer = &mut self.consumers[at];
         let (mut upto, mut written): (Seq, u64) = (0, 0);
         for (first, last) in pending.spans() {
             let tag = self.next_tag;
@@ -106,7 +99,7 @@ impl Channel {
             }
         }
         let counts = &self.shown.counts.messages;
-        match self.consumers[at].no_ack {
+        match consumer.no_ack {
             true => counts.deliver_no_ack.add(written),
             false => counts.deliver.add(written),
         }
@@ -120,13 +113,10 @@ impl Channel {
     /// Gives back what was not written of a delivery, as if it had never been delivered. What goes to consumers that do
     /// not acknowledge cannot be given back.
     pub(super) fn return_pending(&mut self, pending: &Pending) {
-        let Some(at) = self.consumer_at(pending.consumer) else {
+        let consumer = self.consumers.get(pending.consumer);
+        let Some(consumer) = consumer.filter(|consumer| !consumer.no_ack) else {
             return;
         };
-        let consumer = &self.consumers[at];
-        if consumer.no_ack {
-            return;
-        }
         let mut seqs = Ranges::new();
         pending
             .spans()
@@ -140,22 +130,23 @@ impl Channel {
 
     /// Takes a consumer from the list. Its unwritten deliveries are written if they would be lost otherwise, else given
     /// back.
-    pub(super) fn remove_consumer(&mut self, at: usize, out: &mut Vec<u8>) -> Consumer {
-        let id = self.consumers[at].id();
-        let no_ack = self.consumers[at].no_ack;
-        for mut pending in std::mem::take(&mut self.pending) {
-            if pending.consumer != id {
-                self.pending.push_back(pending);
-            } else if no_ack {
-                self.write_unbounded(&mut pending, out);
-            } else {
-                self.return_pending(&pending);
+    pub(super) fn remove_consumer(&mut self, id: ConsumerId, out: &mut Vec<u8>) -> Option<Consumer> {
+        let no_ack = self.consumers.get(id)?.no_ack;
+        if self.pending.iter().any(|pending| pending.consumer == id) {
+            for mut pending in std::mem::take(&mut self.pending) {
+                if pending.consumer != id {
+                    self.pending.push_back(pending);
+                } else if no_ack {
+                    self.write_unbounded(&mut pending, out);
+                } else {
+                    self.return_pending(&pending);
+                }
             }
         }
-        let consumer = self.consumers.remove(at);
+        let consumer = self.consumers.remove(id)?;
         self.tags.remove(&consumer.tag);
         self.holders.cancelled(consumer.holder);
-        consumer
+        Some(consumer)
     }
 
     /// Bounded by the consumer's window.
@@ -173,8 +164,7 @@ impl Channel {
         tell: bool,
         out: &mut Vec<u8>,
     ) -> Option<Departed> {
-        let at = self.consumer_at(consumer)?;
-        let gone = self.remove_consumer(at, out);
+        let gone = self.remove_consumer(consumer, out)?;
         if tell {
             self.write(
                 out,

@@ -10,6 +10,7 @@
 mod confirms;
 mod consume;
 mod consumer;
+mod consumers;
 mod deadlines;
 mod deliver;
 mod fitting;
@@ -32,7 +33,8 @@ use crate::amqp::refusal;
 use broker::stats::ChannelHandle;
 use broker::{ChannelId, Pressure, Publisher, QueueRef, Session, Ticket};
 use confirms::Confirms;
-use consumer::{Consumer, Pending};
+use consumer::Pending;
+use consumers::Consumers;
 use deadlines::Deadlines;
 use held::Held;
 use holders::Holders;
@@ -45,6 +47,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tx::Transaction;
 use unacked::{Batch, Unacked};
+
+/// How many consumers one turn of the connection holds or cancels when a channel ends: each costs a turn of its queue.
+const CONSUMERS_PART: usize = 128;
+
+/// How many messages go back in one turn of the connection: they take some milliseconds, and others are waiting.
+const MESSAGES_PART: u64 = 4_096;
 
 /// What all channels of a connection stand on.
 pub struct Ground {
@@ -106,8 +114,9 @@ pub struct Channel {
     /// The queue that an empty name stands for.
     last_queue: String,
     prefetch: Prefetch,
-    /// In the order of their ids, which rise.
-    consumers: Vec<Consumer>,
+    consumers: Consumers,
+    /// Of so many places in that list the consumers are held already: the channel ends.
+    holding: usize,
     /// The same by their tags.
     tags: HashMap<String, ConsumerId>,
     /// Consumers and getters of what is unsettled.
@@ -160,7 +169,8 @@ impl Channel {
             replies: None,
             last_queue: String::new(),
             prefetch: Prefetch::default(),
-            consumers: Vec::new(),
+            consumers: Consumers::default(),
+            holding: 0,
             tags: HashMap::new(),
             holders: Holders::default(),
             unacked: Unacked::default(),
@@ -297,39 +307,59 @@ impl Channel {
         }
     }
 
-    /// It is about to be released: what its consumers were sent until now is in the outbox, and nothing follows.
-    /// False if there are none.
-    pub fn hold(&self) -> bool {
-        for consumer in &self.consumers {
+    /// It is about to be released: what its consumers were sent until now is in the outbox, and nothing follows. Goes a part of the
+    /// way; true if that was the last one.
+    pub fn hold_part(&mut self) -> bool {
+        // What is given back from now on makes room for nobody here.
+        self.prefetch = Prefetch::default();
+        for consumer in self.consumers.part(self.holding, CONSUMERS_PART) {
             consumer.subscription.hold();
         }
-        !self.consumers.is_empty()
+        self.holding += CONSUMERS_PART;
+        self.holding >= self.consumers.places()
     }
 
     /// Ends it: hands on what was published and settled, gives back everything unsettled and cancels the consumers. What
-    /// was never written goes back as if it had not been delivered.
+    /// was never written goes back as if it had not been delivered. Goes a part of the way; true if that was the last one.
     ///
     /// The consumers go last: who takes the place of a queue's single active consumer begins with what that one held, as in
     /// RabbitMQ.
-    pub fn release(&mut self) {
+    pub fn release_part(&mut self) -> bool {
         self.flush();
-        for pending in std::mem::take(&mut self.pending) {
-            self.return_pending(&pending);
-        }
         if let Some(tx) = &mut self.tx {
             tx.take_settled().for_each(|taken| self.returned.add(taken));
         }
-        for taken in self.unacked.take_all() {
+        let mut left = MESSAGES_PART;
+        while left > 0
+            && let Some(pending) = self.pending.pop_front()
+        {
+            self.return_pending(&pending);
+            left -= 1;
+        }
+        while let Some(taken) = self.unacked.take_first(u64::MAX - 1, left) {
+            left -= taken.count;
             self.returned.add(taken);
         }
-        let consumers = std::mem::take(&mut self.consumers);
-        self.tags = HashMap::new();
         self.flush_settled();
-        for consumer in consumers {
+        if left == 0 {
+            return false;
+        }
+        for _ in 0..CONSUMERS_PART {
+            let Some(consumer) = self.consumers.pop() else {
+                self.forget();
+                return true;
+            };
             consumer.subscription.cancel();
             self.departed
                 .push((consumer.id(), consumer.subscription.queue().clone()));
         }
+        false
+    }
+
+    /// Nothing of it is left but replies that wait for the log.
+    fn forget(&mut self) {
+        self.tags = HashMap::new();
+        self.consumers = Consumers::default();
         self.publisher = None;
         self.confirms = None;
         if self.tx.as_mut().is_some_and(|tx| !tx.end()) {

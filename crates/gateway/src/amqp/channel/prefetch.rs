@@ -4,6 +4,7 @@
 //! once, as if it had never been delivered, and the consumers are paused until acknowledgements make room.
 
 use super::consumer::Consumer;
+use super::consumers::Consumers;
 use broker::Delivery;
 use model::Ranges;
 
@@ -66,18 +67,18 @@ impl Prefetch {
     }
 
     /// Lets the consumers go on if there is room, another one first each time.
-    pub fn resume(&mut self, consumers: &[Consumer]) {
+    pub fn resume(&mut self, consumers: &Consumers) {
         if !self.paused || (self.all > 0 && self.held >= u64::from(self.all)) {
             return;
         }
         self.paused = false;
-        let count = consumers.len();
+        let count = consumers.count();
         if count == 0 {
             return;
         }
         self.turn = (self.turn + 1) % count;
-        let (later, first) = consumers.split_at(self.turn);
-        for consumer in first.iter().chain(later) {
+        let (first, later) = (consumers.iter().skip(self.turn), consumers.iter().take(self.turn));
+        for consumer in first.chain(later) {
             consumer.subscription.resume();
         }
     }

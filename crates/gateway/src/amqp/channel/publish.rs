@@ -72,7 +72,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The channel's way into the hall.
+    /// The channel's way into the broker.
     #[inline]
     pub(super) fn publisher(&mut self, cx: &Context<'_>) -> &mut Publisher {
         self.publisher

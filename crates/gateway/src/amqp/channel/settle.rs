@@ -15,9 +15,6 @@ pub enum Verdict {
     Requeue,
 }
 
-/// So many messages go back in one turn of the connection: they take some milliseconds, and others are waiting.
-const RECOVERED: u64 = 4_096;
-
 impl Channel {
     /// `basic.ack`, `basic.nack` and `basic.reject`. Tag 0 with `multiple` is everything.
     ///
@@ -93,7 +90,7 @@ impl Channel {
     /// What is delivered meanwhile, some of it for another time, is none of it.
     pub(super) fn recover(&mut self) -> bool {
         let last = *self.recovering.get_or_insert(self.next_tag - 1);
-        let mut room = RECOVERED;
+        let mut room = super::MESSAGES_PART;
         while let Some(taken) = self.unacked.take_first(last, room) {
             room -= taken.count;
             self.returned.add(taken);

@@ -1,10 +1,10 @@
-//! After the end: the answer to our `connection.close`, the client's hanging up after its own, and what the hall still sends.
+//! After the end: the answer to our `connection.close`, the client's hanging up after its own, and what the broker still sends.
 
 use super::departed::Departures;
 use super::heartbeat::Millis;
 use super::open::{Open, Waiting};
 use super::output::Output;
-use broker::{Answer, Event};
+use broker::{Answer, Event, Pressure};
 use protocol::amqp::method::ConnectionCloseOk;
 use protocol::amqp::{Part, encode, next_frame};
 
@@ -84,9 +84,13 @@ pub fn hang_up_by(now: Millis, heartbeat_s: u16) -> Millis {
     }
 }
 
-/// What may still come from the hall for a connection that is gone: deliveries of a queue that was just being turned, and
-/// the answer to a `basic.get`.
+/// What is still to be done for a connection that is gone: what it held goes back, a part at a time. Then deliveries may still come of
+/// a queue that was just being turned, and the answer to a `basic.get`.
 pub struct Remains {
+    /// It still holds something.
+    open: Option<Box<Open>>,
+    /// Its exclusive queues are being deleted until then.
+    clearing: Option<Pressure>,
     departures: Departures,
     getting: Option<Box<Waiting>>,
     answer_until: Millis,
@@ -94,16 +98,49 @@ pub struct Remains {
 
 impl Remains {
     /// Of this connection.
-    pub fn new(open: Open, now: Millis) -> Self {
+    pub fn new(open: Box<Open>) -> Self {
         Self {
-            departures: open.departures,
-            getting: open.getting,
-            answer_until: now + DISK_PATIENCE,
+            open: Some(open),
+            clearing: None,
+            departures: Departures::default(),
+            getting: None,
+            answer_until: 0,
         }
+    }
+
+    /// Gives back a part of what the connection held. True if it holds more.
+    pub fn give_back(&mut self, now: Millis) -> bool {
+        let Some(open) = &mut self.open else {
+            return false;
+        };
+        open.set_now(now);
+        // Nobody reads what it still has to say.
+        if !open.close_channels(&mut Output::default()) {
+            return true;
+        }
+        self.clearing = open.ground.session.close();
+        self.departures = std::mem::take(&mut open.departures);
+        self.getting = open.getting.take();
+        self.answer_until = now + DISK_PATIENCE;
+        self.open = None;
+        false
+    }
+
+    /// True if the connection still holds something.
+    pub fn holds(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Until when exclusive queues of the connection are being deleted, if they are very many.
+    pub fn clearing(&mut self) -> Option<Pressure> {
+        self.clearing.take()
     }
 
     /// Gives everything back.
     pub fn events(&mut self, events: &mut Vec<Event>) {
+        if let Some(open) = &mut self.open {
+            return open.events(events, &mut Output::default());
+        }
         for event in events.drain(..) {
             match event {
                 Event::Deliver {
@@ -130,7 +167,7 @@ impl Remains {
     /// True if nothing can come any more.
     pub fn is_over(&mut self, now: Millis) -> bool {
         self.departures.forget(now);
-        self.until().is_none_or(|until| now >= until)
+        !self.holds() && self.until().is_none_or(|until| now >= until)
     }
 }
 

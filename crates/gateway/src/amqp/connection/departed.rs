@@ -3,6 +3,7 @@
 use super::heartbeat::Millis;
 use broker::{Delivery, QueueRef};
 use model::ConsumerId;
+use std::collections::VecDeque;
 
 /// How long a late delivery is waited for. A queue's turn takes microseconds; the rest is for an overloaded machine.
 const LATEST: Millis = 2_000;
@@ -11,7 +12,7 @@ const LATEST: Millis = 2_000;
 #[derive(Debug, Default)]
 pub struct Departures {
     /// In the order of departure.
-    consumers: Vec<(Millis, ConsumerId, QueueRef)>,
+    consumers: VecDeque<(Millis, ConsumerId, QueueRef)>,
 }
 
 impl Departures {
@@ -47,6 +48,6 @@ impl Departures {
 
     /// When the last one is forgotten; `None` if all are.
     pub fn until(&self) -> Option<Millis> {
-        self.consumers.last().map(|(since, _, _)| since + LATEST)
+        self.consumers.back().map(|(since, _, _)| since + LATEST)
     }
 }

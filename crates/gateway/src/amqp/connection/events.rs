@@ -248,50 +248,66 @@ impl Open {
         }
     }
 
-    /// The client closes a channel.
-    pub(super) fn finish_channel(&mut self, number: u16, out: &mut Output) {
-        self.release_channel(number, State::Finishing, out);
+    /// The client closes a channel. False if that is not done yet: the frame is fed again.
+    pub(super) fn finish_channel(&mut self, number: u16, out: &mut Output) -> bool {
+        if !self.release_channel(number, State::Finishing, out) {
+            return false;
+        }
         let Some(channel) = self.channels.get_mut(number) else {
             // What it waited for became durable meanwhile, and nothing of it is left but the answer.
             encode::method(out.bytes(), number, &ChannelCloseOk {});
-            return;
+            return true;
         };
         channel.write(out.bytes(), &ChannelCloseOk {});
         if channel.is_released() {
             self.forget_channel(number);
         }
+        true
     }
 
-    fn release_channel(&mut self, number: u16, state: State, out: &mut Output) {
+    /// Goes a part of the way to the end of a channel; true if that was the last one.
+    fn release_channel(&mut self, number: u16, state: State, out: &mut Output) -> bool {
         self.flush();
-        if let Some(channel) = self.channels.get(number)
-            && channel.hold()
-        {
+        let Some(channel) = self.channels.get_mut(number) else {
+            return true;
+        };
+        if !channel.hold_part() {
+            return false;
+        }
+        if channel.consumes() {
             self.absorb(out);
         }
         let Some(channel) = self.channels.get_mut(number) else {
-            return;
+            return true;
         };
-        channel.state = state;
-        self.unfinished -= channel.assembler.unfinished();
-        channel.release();
+        let unfinished = channel.assembler.unfinished();
+        let done = channel.release_part();
         let departed = std::mem::take(&mut channel.departed);
+        if done {
+            channel.state = state;
+            self.unfinished -= unfinished;
+        }
         if !departed.is_empty() {
             self.departures.add(self.ground.now, departed);
             self.absorb(out);
         }
+        done
     }
 
-    /// Gives back everything that the connection holds. Replies that wait for the log still wait.
-    pub fn close_channels(&mut self, out: &mut Output) {
+    /// Gives back what the connection holds, a part of it at a time; true if that was the last one. Replies that wait for the log
+    /// still wait.
+    pub fn close_channels(&mut self, out: &mut Output) -> bool {
         for number in self.channels.numbers() {
-            self.release_channel(number, State::Finishing, out);
+            if !self.release_channel(number, State::Finishing, out) {
+                return false;
+            }
             if let Some(channel) = self.channels.get(number)
                 && channel.is_released()
             {
                 self.forget_channel(number);
             }
         }
+        true
     }
 
     /// True if the client's `connection.close` may be answered.
@@ -327,7 +343,7 @@ impl Open {
             exception.method,
             exception.reply_text(),
         );
-        self.release_channel(number, State::Closing, out);
+        while !self.release_channel(number, State::Closing, out) {}
         if let Some(channel) = self.channels.get_mut(number) {
             exception.encode_close(number, channel.target(out.bytes()));
         }

@@ -28,7 +28,7 @@ pub use output::Output;
 use crate::incomplete::Incomplete;
 use crate::options::Options;
 use broker::stats::UNIX;
-use broker::{Broker, Event, Outbox};
+use broker::{Broker, Event, Outbox, Pressure};
 use closing::{Closing, Remains};
 use greeting::Greeting;
 use heartbeat::Due;
@@ -86,6 +86,8 @@ enum Stage {
     Greeting(Box<Greeting>),
     Open(Box<Open>),
     Closing(Closing),
+    /// The client closed, with an agreed heartbeat of so many seconds; it is answered once its very many exclusive queues are gone.
+    Leaving(Option<Pressure>, u16),
     /// The client closed and was answered: what it still sends is dropped until it hangs up, or until then.
     Closed(Millis),
     /// Hang up once everything is written.
@@ -135,7 +137,7 @@ impl Core {
         match &self.stage {
             Stage::Greeting(greeting) => greeting.wants_input(),
             Stage::Open(open) => open.wants_input(out.len()),
-            Stage::Closing(_) | Stage::Closed(_) => true,
+            Stage::Closing(_) | Stage::Leaving(..) | Stage::Closed(_) => true,
             Stage::Finished => false,
         }
     }
@@ -143,6 +145,11 @@ impl Core {
     /// True if enough was done for this turn: others are next.
     pub fn is_tired(&self) -> bool {
         matches!(&self.stage, Stage::Open(open) if open.is_tired())
+    }
+
+    /// True if what it held is going back, a part in each turn: others are next after each of them.
+    pub fn is_giving_back(&self) -> bool {
+        self.remains.as_ref().is_some_and(|remains| remains.holds())
     }
 
     /// Bytes came from the socket. They are a sign of life even if nothing can be done with them yet.
@@ -202,7 +209,7 @@ impl Core {
                     }
                     return taken + length;
                 }
-                Stage::Closed(_) | Stage::Finished => return bytes.len(),
+                Stage::Leaving(..) | Stage::Closed(_) | Stage::Finished => return bytes.len(),
             }
         }
     }
@@ -223,6 +230,8 @@ impl Core {
                 *events = Vec::new();
             }
         });
+        self.give_back(now);
+        self.answer_close(waker, now, out);
         let Stage::Open(open) = &mut self.stage else {
             return;
         };
@@ -248,14 +257,25 @@ impl Core {
                 self.name,
                 label(&open.ground.session)
             );
-            let until = closing::hang_up_by(now, open.ground.tuning.heartbeat_s);
-            self.leave(now, out, Stage::Closed(until));
+            let heartbeat_s = open.ground.tuning.heartbeat_s;
+            let clearing = self.leave(now, Stage::Finished);
+            self.stage = Stage::Leaving(clearing, heartbeat_s);
+            self.answer_close(waker, now, out);
+        }
+    }
+
+    /// Answers the client's `connection.close` once its exclusive queues are gone: who connects after that may declare them.
+    fn answer_close(&mut self, waker: &Waker, now: Millis, out: &mut Output) {
+        if let Stage::Leaving(clearing, heartbeat_s) = &self.stage
+            && clearing.as_ref().is_none_or(|clearing| clearing.poll(waker))
+        {
+            self.stage = Stage::Closed(closing::hang_up_by(now, *heartbeat_s));
             encode::method(out.bytes(), 0, &ConnectionCloseOk {});
         }
     }
 
     fn events(&mut self, events: &mut Vec<Event>, now: Millis, out: &mut Output) {
-        if matches!(self.stage, Stage::Closed(_))
+        if matches!(self.stage, Stage::Leaving(..) | Stage::Closed(_))
             && events.iter().any(|event| matches!(event, Event::Close(_)))
         {
             // The node stops: who was answered is not waited for.
@@ -306,10 +326,12 @@ impl Core {
                 .chain((open.ends_at < Millis::MAX).then_some(open.ends_at))
                 .min(),
             Stage::Closing(closing) => Some(closing.until()),
+            Stage::Leaving(..) => None,
             Stage::Closed(until) => Some(*until),
             Stage::Finished => None,
         };
-        let remains = self.remains.as_ref().and_then(|remains| remains.until());
+        let remains = self.remains.as_ref().filter(|remains| !remains.holds());
+        let remains = remains.and_then(|remains| remains.until());
         stage.into_iter().chain(remains).min()
     }
 
@@ -393,7 +415,6 @@ impl Core {
         };
         self.leave(
             now,
-            out,
             Stage::Closing(Closing::new(now, frame_max, failure.lost_step)),
         );
         failure.exception.encode_close(0, out.bytes());
@@ -409,25 +430,37 @@ impl Core {
                     self.name,
                     label(&open.ground.session)
                 );
-                self.leave(now, out, Stage::Finished);
+                self.leave(now, Stage::Finished);
             }
             Stage::Greeting(greeting) => greeting.hung_up(&self.name, why),
-            Stage::Closing(_) | Stage::Closed(_) | Stage::Finished => {}
+            Stage::Closing(_) | Stage::Leaving(..) | Stage::Closed(_) | Stage::Finished => {}
         }
         self.stage = Stage::Finished;
         out.clear();
     }
 
-    /// Leaves the open stage: channels give back what they hold, then exclusive queues go.
-    fn leave(&mut self, now: Millis, out: &mut Output, next: Stage) {
+    /// Leaves the open stage: channels give back what they hold, then exclusive queues go. What is very much goes back in parts, one
+    /// in each turn. Some: very many queues are still going.
+    fn leave(&mut self, now: Millis, next: Stage) -> Option<Pressure> {
         if let Stage::Open(mut open) = std::mem::replace(&mut self.stage, next) {
             open.set_now(now);
             open.flush();
-            open.close_channels(out);
-            open.ground.session.close();
-            let remains = Remains::new(*open, now);
-            self.remains = remains.until().is_some().then(|| Box::new(remains));
+            self.remains = Some(Box::new(Remains::new(open)));
         }
+        self.give_back(now)
+    }
+
+    /// Goes on giving back. Some: everything is back, and exclusive queues are still going.
+    fn give_back(&mut self, now: Millis) -> Option<Pressure> {
+        let remains = self.remains.as_mut().filter(|remains| remains.holds())?;
+        if remains.give_back(now) {
+            return None;
+        }
+        let clearing = remains.clearing();
+        if remains.until().is_none() {
+            self.remains = None;
+        }
+        clearing
     }
 
     /// True if there is nothing more to read or to expect; hang up once the output is written.
@@ -449,7 +482,10 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        self.leave(0, &mut Output::default(), Stage::Finished);
+        self.leave(0, Stage::Finished);
+        while self.is_giving_back() {
+            self.give_back(0);
+        }
     }
 }
 

@@ -41,9 +41,12 @@ impl Open {
         };
         match (id.class, id.method) {
             (10, 50) => {
-                self.finishing = Some(self.ground.now);
                 self.flush();
-                self.close_channels(out);
+                if self.close_channels(out) {
+                    self.finishing = Some(self.ground.now);
+                } else {
+                    self.feed_again();
+                }
                 Ok(())
             }
             // An answer to our own close never comes here: it is awaited elsewhere.
@@ -195,6 +198,12 @@ impl Open {
         Ok(())
     }
 
+    /// The frame was taken in part: the others are next, and then its next part.
+    fn feed_again(&mut self) {
+        self.again = true;
+        self.effort = EFFORT;
+    }
+
     /// A method without a content.
     fn channel_method(
         &mut self,
@@ -232,21 +241,19 @@ impl Open {
             self.departures
                 .add(self.ground.now, std::mem::take(&mut channel.departed));
         }
+        let asked_on = channel.id();
         match next {
             Next::Go => {}
-            Next::Again => {
-                self.again = true;
-                self.effort = EFFORT;
-            }
-            Next::Close => self.finish_channel(number, out),
+            Next::Again => self.feed_again(),
+            Next::Close if self.finish_channel(number, out) => {}
+            Next::Close => self.feed_again(),
             Next::Pause(pause) => {
                 self.pressure = Some(pause);
                 self.patient_until = None;
             }
             Next::WaitForGet { queue, no_ack } => {
-                let channel = channel.id();
                 self.getting = Some(Box::new(Waiting {
-                    channel,
+                    channel: asked_on,
                     queue,
                     no_ack,
                 }));

@@ -17,6 +17,7 @@
 mod chaos;
 mod goodbye;
 mod language;
+mod parts;
 mod unfinished;
 
 pub(super) use language::{encode_line, opening};
