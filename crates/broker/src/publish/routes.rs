@@ -76,6 +76,7 @@ impl Publisher {
         let mut ids = SmallVec::new();
         let mut envelope = Envelope::new(message.routing_key(), message.properties).with_chance(chance);
         self.view.route(exchange, &mut envelope, &mut ids);
+        self.steps += envelope.steps();
         let at = self.target(ids);
         // Each reply address is used once or twice, and then never again.
         let lasting =
@@ -128,6 +129,7 @@ impl Publisher {
             .with_chance(chance)
             .with_witness(&*node);
         self.view.route(exchange, &mut envelope, &mut ids);
+        self.steps += envelope.steps();
         Ok(self.target(ids))
     }
 

@@ -17,6 +17,8 @@ pub struct Envelope<'a> {
     /// Its delay, if it has one, is over.
     waited: bool,
     looked: Looked,
+    /// How many steps its routing took.
+    steps: usize,
     /// Whoever knows what has passed; without it nothing counts as passed.
     witness: Option<&'a dyn Witness>,
 }
@@ -50,6 +52,7 @@ impl<'a> Envelope<'a> {
             chance: 0,
             waited: false,
             looked: Looked::AtKey,
+            steps: 0,
             witness: None,
         }
     }
@@ -86,6 +89,17 @@ impl<'a> Envelope<'a> {
     /// How much has been looked at so far.
     pub fn looked(&self) -> Looked {
         self.looked
+    }
+
+    /// How many steps have been taken to route it: nodes that topic and headers exchanges visited and conditions that they
+    /// looked for, some ten nanoseconds each.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// An exchange needed so many steps.
+    pub(crate) fn took(&mut self, steps: usize) {
+        self.steps += steps;
     }
 
     /// All keys.

@@ -116,12 +116,13 @@ impl Routes {
             }
             Self::Fanout(targets) => targets.give(found),
             Self::Topic(trie) => {
-                for key in envelope.routing_keys() {
-                    trie.find(key, found);
-                }
+                let keys = envelope.routing_keys().iter();
+                let visited = keys.map(|key| trie.find(key, found)).sum();
+                envelope.took(visited);
             }
             Self::Headers(index) => {
-                index.find(envelope.headers(), found);
+                let walked = index.find(envelope.headers(), found);
+                envelope.took(walked.nodes + walked.lookups);
             }
             Self::Spread(spread) => spread.find(envelope, found),
         }

@@ -90,8 +90,8 @@ impl HeaderIndex {
     }
 
     /// Gives the targets of all bindings that a message with these encoded headers goes through, perhaps repeated; returns
-    /// how many nodes were visited. Of a header that comes twice the first one counts.
-    pub(crate) fn find(&self, headers: &[u8], found: &mut Found<'_>) -> usize {
+    /// what that took. Of a header that comes twice the first one counts.
+    pub(crate) fn find(&self, headers: &[u8], found: &mut Found<'_>) -> Walked {
         let mut bytes = Vec::new();
         let mut ends = SmallVec::<[usize; 32]>::new();
         for (name, value, asked) in self.asked_for(headers) {
@@ -140,16 +140,28 @@ impl HeaderIndex {
     }
 }
 
+/// What it took to find the bindings of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Walked {
+    /// Nodes that were visited.
+    pub(crate) nodes: usize,
+    /// Conditions that were looked for, at all of them.
+    pub(crate) lookups: usize,
+}
+
 /// What a message fulfils, in order.
 type Fulfilled<'a> = SmallVec<[Sought<'a>; 16]>;
 
 /// Visits every node whose conditions are all fulfilled, each once: there is one way to each.
-fn walk(root: &Node, fulfilled: &[Sought<'_>], found: &mut Found<'_>) -> usize {
-    let mut visited = 0;
+fn walk(root: &Node, fulfilled: &[Sought<'_>], found: &mut Found<'_>) -> Walked {
+    let mut walked = Walked {
+        nodes: 0,
+        lookups: fulfilled.len(),
+    };
     let mut open: SmallVec<[(&Node, &[Sought<'_>]); 16]> = SmallVec::new();
     open.push((root, fulfilled));
     while let Some((node, rest)) = open.pop() {
-        visited += 1;
+        walked.nodes += 1;
         node.targets.give(found);
         match &node.further {
             Branches::None => {}
@@ -159,6 +171,7 @@ fn walk(root: &Node, fulfilled: &[Sought<'_>], found: &mut Found<'_>) -> usize {
                 }
             }
             Branches::Many(map) => {
+                walked.lookups += rest.len();
                 for (at, condition) in rest.iter().enumerate() {
                     if let Some(behind) = map.get(condition) {
                         open.push((behind, &rest[at + 1..]));
@@ -167,7 +180,7 @@ fn walk(root: &Node, fulfilled: &[Sought<'_>], found: &mut Found<'_>) -> usize {
             }
         }
     }
-    visited
+    walked
 }
 
 impl Node {

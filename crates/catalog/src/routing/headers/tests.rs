@@ -24,7 +24,7 @@ fn found(index: &HeaderIndex, headers: &Table) -> (Vec<usize>, usize) {
     let mut bytes = Vec::new();
     headers.encode(&mut bytes);
     let mut queues = SmallVec::new();
-    let visited = index.find(
+    let walked = index.find(
         &bytes,
         &mut Found {
             queues: &mut queues,
@@ -34,7 +34,7 @@ fn found(index: &HeaderIndex, headers: &Table) -> (Vec<usize>, usize) {
     let mut all: Vec<_> = queues.iter().map(|id| id.0 as usize).collect();
     all.sort_unstable();
     all.dedup();
-    (all, visited)
+    (all, walked.nodes)
 }
 
 fn accepts(arguments: Table, headers: &Table) -> bool {
@@ -182,4 +182,29 @@ fn headers_that_fulfil_half_of_many_bindings_visit_little_more_than_what_matches
     let (found, visited) = found(&index(&bindings), &headers);
     assert_eq!(found.len(), 210);
     assert!(visited <= 2 * 210, "{visited} visits among {}", bindings.len());
+}
+
+#[test]
+fn what_a_message_asks_of_an_exchange_is_counted_where_it_branches() {
+    let bindings: Vec<_> = (0..100)
+        .map(|at| {
+            [(format!("h{at:02}"), 1), ("zzz".to_owned(), at)]
+                .into_iter()
+                .collect()
+        })
+        .collect();
+    let headers: Table = (0..100).map(|at| (format!("h{at:02}"), 1)).collect();
+    let mut bytes = Vec::new();
+    headers.encode(&mut bytes);
+    let mut queues = SmallVec::new();
+    let walked = index(&bindings).find(
+        &bytes,
+        &mut Found {
+            queues: &mut queues,
+            exchanges: SmallVec::new(),
+        },
+    );
+    // A hundred conditions are fulfilled, and each is looked for once: at the root, where alone it branches.
+    assert_eq!(walked.lookups, 200);
+    assert!((1..=101).contains(&walked.nodes));
 }

@@ -1,12 +1,16 @@
 //! `basic.publish`, the hot way in.
 
 use super::{Channel, Context};
+use crate::amqp::connection::EFFORT;
 use broker::Publisher;
 use broker::replies::REPLY_TO;
 use model::Message;
 use model::properties::{Properties, with_reply_to};
 use protocol::amqp::method::{BasicPublish, BasicReturn};
 use protocol::amqp::{Arguments, Exception, Publish, ReplyCode, encode};
+
+/// So many steps of routing take as long as a method.
+const STEPS_PER_EFFORT: usize = 128;
 
 impl Channel {
     /// Takes a message. It reaches its queues at the next flush.
@@ -77,6 +81,23 @@ impl Channel {
     pub(super) fn publisher(&mut self, cx: &Context<'_>) -> &mut Publisher {
         self.publisher
             .get_or_insert_with(|| Box::new(cx.ground.session.publisher(self.id)))
+    }
+
+    /// True if routing its messages has taken so much that the other connections are next.
+    #[inline]
+    pub fn is_strained(&self) -> bool {
+        self.publisher
+            .as_ref()
+            .is_some_and(|publisher| publisher.steps() >= STEPS_PER_EFFORT * EFFORT as usize)
+    }
+
+    /// What routing its messages took since this was asked last, in parts of a turn.
+    pub fn take_effort(&mut self) -> u32 {
+        let steps = self
+            .publisher
+            .as_mut()
+            .map_or(0, |publisher| publisher.take_steps());
+        u32::try_from(steps / STEPS_PER_EFFORT).unwrap_or(u32::MAX)
     }
 
     /// So many messages were published.

@@ -23,6 +23,7 @@ mod output;
 mod stories;
 
 pub use heartbeat::Millis;
+pub use open::EFFORT;
 pub use output::Output;
 
 use crate::incomplete::Incomplete;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 const HELD_REPLIES: usize = 512;
 
 /// How many methods besides publishes and acknowledgements are taken in one turn. Each takes 5 to 10 µs.
-pub(super) const EFFORT: u32 = 32;
+pub const EFFORT: u32 = 32;
 
 /// A connection that finished its handshake.
 pub struct Open {
@@ -318,7 +318,7 @@ impl Open {
             count += 1;
             self.sizes.note(publish.message.body.len(), &self.shown.sizes);
             // Returns count as output.
-            if cx.out.len() > BACKLOG {
+            if cx.out.len() > BACKLOG || channel.is_strained() {
                 break;
             }
             match self.scanner.scan(&bytes[taken..]) {
@@ -327,6 +327,7 @@ impl Open {
             }
         }
         channel.count_published(count);
+        self.effort = self.effort.saturating_add(channel.take_effort());
         self.sizes.show(&self.shown.sizes);
         (taken, None)
     }

@@ -190,6 +190,7 @@ impl Open {
         let mut cx = self.ground.context(out.bytes());
         channel.publish(publish, &mut cx)?;
         channel.count_published(1);
+        self.effort = self.effort.saturating_add(channel.take_effort());
         self.sizes.note(publish.message.body.len(), &self.shown.sizes);
         self.sizes.show(&self.shown.sizes);
         if let Some(reason) = self.alarm {

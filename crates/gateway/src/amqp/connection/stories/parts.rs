@@ -140,3 +140,30 @@ fn who_closes_is_answered_once_all_of_its_very_many_exclusive_queues_are_gone() 
     assert_eq!(world.next('A'), "0 connection.close-ok");
     assert_eq!(broker(&world).view().queues("/").count(), 0);
 }
+
+#[test]
+fn who_publishes_what_is_hard_to_route_lets_the_others_have_their_turn() {
+    let mut world = world("");
+    let pattern = ["a"; 30].join(".");
+    say(
+        &mut world,
+        'A',
+        &format!("1 queue.bind queue=q exchange=amq.topic key=#.{pattern}.# nowait"),
+    );
+    let key = ["a"; 100].join(".");
+    let hard: Vec<u8> = (0..100)
+        .flat_map(|at| {
+            encode_line(
+                &format!("1 basic.publish exchange=amq.topic key={key}.{at}"),
+                true,
+            )
+            .unwrap()
+        })
+        .collect();
+    world.send('A', &hard);
+    let taken = totals(&world).ready;
+    let seen = &world.clients[&'A'].seen;
+    assert!((1..20).contains(&taken), "{taken} in one turn, told {seen:?}");
+    let turns = parts(&mut world, 20, |world| 100 - totals(world).ready);
+    assert!(turns >= 5, "{turns} turns");
+}
