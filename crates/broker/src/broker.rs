@@ -96,6 +96,9 @@ impl Broker {
         }
         broker.node.belongs_to(&broker);
         broker.topology.finish_deletions();
+        for vhost in broker.view().vhosts() {
+            broker.topology.warn_of_slow_policies(&vhost.name);
+        }
         if broker.options.create_defaults {
             broker.create_defaults()?;
         }

@@ -65,6 +65,32 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_whose_pattern_is_too_slow_for_later_names_is_told_of_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let slow = PutPolicy {
+            pattern: r"^(a*)*\1b$".into(),
+            ..policy("max-length", 5)
+        };
+        let administrator = broker.administrator("guest");
+        administrator
+            .put_policy("/", PolicyKind::User, "p", slow)
+            .unwrap();
+        let topology = broker.topology();
+        assert_eq!(topology.warn_of_slow_policies("/"), 0);
+        let view = broker.view();
+        let policies = view.vhost("/").unwrap().policies();
+        let pattern = &policies.get(PolicyKind::User, "p").unwrap().pattern;
+        for at in 0..1_000 {
+            assert!(!pattern.matches(&format!("{}{at}", "a".repeat(100))));
+        }
+        assert!(pattern.excesses() <= 50);
+        assert_eq!(topology.warn_of_slow_policies("/"), 1);
+        assert_eq!(topology.warn_of_slow_policies("/"), 0);
+        broker.close();
+    }
+
+    #[test]
     fn only_queues_whose_policies_are_others_are_set_again() {
         let dir = tempfile::tempdir().unwrap();
         let broker = Broker::open(Options::new(dir.path())).unwrap();

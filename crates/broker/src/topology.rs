@@ -185,6 +185,12 @@ impl Topology {
         let began = self.node.micros();
         let question = self.node.number();
         let change = kind_of(&request);
+        let declared_in = match &request {
+            Request::DeclareQueue { vhost, .. } | Request::DeclareExchange { vhost, .. } => {
+                Some(vhost.clone())
+            }
+            _ => None,
+        };
         request.check()?;
         permit()?;
         let (mut answer, mut gone) = (None, Vec::new());
@@ -198,6 +204,9 @@ impl Topology {
             effect => gone.extend(self.carry_out(effect, journal)),
         });
         let durable = self.conclude(host, broker.as_deref(), gone);
+        if let Some(vhost) = declared_in {
+            self.warn_of_slow_policies(&vhost);
+        }
         let took = self.node.micros().saturating_sub(began);
         self.node.work.changes(change).record(took);
         if durable.is_some() && self.node.log.failed() {

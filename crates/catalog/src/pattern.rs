@@ -10,7 +10,7 @@ use crate::Refusal;
 use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex, PoisonError,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 /// How many steps a match may backtrack before it counts as no match: a fraction of a millisecond.
@@ -46,6 +46,8 @@ struct Backtracking {
     known: Mutex<BTreeMap<Box<str>, bool>>,
     /// How many matches exceeded the limit.
     excesses: AtomicU32,
+    /// Somebody was told that it is not tried any more.
+    told: AtomicBool,
 }
 
 impl Backtracking {
@@ -54,6 +56,7 @@ impl Backtracking {
             compiled,
             known: Mutex::default(),
             excesses: AtomicU32::new(0),
+            told: AtomicBool::new(false),
         }
     }
 
@@ -138,6 +141,17 @@ impl Pattern {
         }
     }
 
+    /// True for the first who asks after so many matches took too many steps that the pattern is tried on no further name.
+    pub fn was_just_given_up(&self) -> bool {
+        match &self.compiled {
+            Compiled::Backtracking(pattern) => {
+                pattern.excesses.load(Ordering::Relaxed) >= EXCESSES
+                    && !pattern.told.swap(true, Ordering::Relaxed)
+            }
+            _ => false,
+        }
+    }
+
     /// As it was written.
     pub fn source(&self) -> &str {
         &self.source
@@ -207,11 +221,15 @@ mod tests {
     fn a_pattern_that_takes_too_long_again_and_again_is_not_tried_any_more() {
         let pattern = Pattern::new(r"^(?=a)(?:(a|aa)+)+\1b$").unwrap();
         assert!(pattern.matches("aab"));
-        for name in 0..3_000 {
-            let name = format!("{}{name}", "a".repeat(200));
+        let mut told = Vec::new();
+        for at in 0..3_000 {
+            let name = format!("{}{at}", "a".repeat(200));
             assert!(!pattern.matches(&name) && !pattern.matches(&name));
+            if pattern.was_just_given_up() {
+                told.push(at);
+            }
         }
-        assert_eq!(pattern.excesses(), EXCESSES);
+        assert_eq!((pattern.excesses(), told), (EXCESSES, vec![EXCESSES - 1]));
         assert!(pattern.matches("aab"), "what is known stays known");
     }
 

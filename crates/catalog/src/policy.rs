@@ -153,6 +153,12 @@ impl Policies {
         all
     }
 
+    /// Those whose patterns are not tried on further names, as nobody was told before: see [`crate::Pattern::was_just_given_up`].
+    pub fn just_given_up(&self) -> impl Iterator<Item = &Arc<Policy>> {
+        let all = self.users.iter().chain(&self.operators);
+        all.filter(|policy| policy.pattern.was_just_given_up())
+    }
+
     /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.users.is_empty() && self.operators.is_empty()

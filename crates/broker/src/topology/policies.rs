@@ -1,7 +1,7 @@
 //! Queues follow their policies.
 
 use super::{Topology, queue_settings};
-use catalog::{Name, Policies, View};
+use catalog::{Name, Policies, PolicyKind, View};
 use queue::fifo::Request as QueueRequest;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -12,6 +12,23 @@ pub fn of(view: &View) -> HashMap<Name, Arc<Policies>> {
     vhosts
         .map(|vhost| (vhost.name.clone(), vhost.policies().clone()))
         .collect()
+}
+
+fn warn_of_given_up(vhost: &str, policies: &Policies) -> usize {
+    let told = policies.just_given_up().map(|policy| {
+        let kind = match policy.kind {
+            PolicyKind::User => "policy",
+            PolicyKind::Operator => "operator policy",
+        };
+        tracing::warn!(
+            area = "catalog",
+            "{kind} '{}' in vhost '{vhost}' applies to no further names: its pattern '{}' took too many steps on many of them; \
+             write it without back references and nested repetitions",
+            policy.name,
+            policy.pattern.source()
+        );
+    });
+    told.count()
 }
 
 impl Topology {
@@ -41,7 +58,16 @@ impl Topology {
         if !now.is_empty() {
             applied.insert(vhost.name.clone(), now.clone());
         }
+        warn_of_given_up(&vhost.name, now);
         set
+    }
+
+    /// Tells operators of policies that have ceased to apply to new names of a virtual host, because their patterns took too many
+    /// steps: each is told of once. Returns how many.
+    pub fn warn_of_slow_policies(&self, vhost: &str) -> usize {
+        let view = self.view();
+        let vhost = view.vhost(vhost);
+        vhost.map_or(0, |vhost| warn_of_given_up(&vhost.name, vhost.policies()))
     }
 
     /// A virtual host is gone; one of the same name starts without policies.
