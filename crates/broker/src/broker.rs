@@ -21,6 +21,7 @@ use crate::topology::Topology;
 use catalog::View;
 use model::{Limits, QueueId};
 use queue::fifo::Request;
+use queue::store;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use storage::{JournalId, Position};
@@ -103,14 +104,14 @@ impl Broker {
             broker.create_defaults()?;
         }
         broker.node.clock.start(&broker.node).map_err(OpenError::Thread)?;
-        let shelves = crate::pager::Shelves {
+        let files = crate::pager::StoreFiles {
             log: broker.node.log.clone(),
             segments: broker.node.segments.clone(),
         };
         broker
             .node
             .dead_letters
-            .start(&broker, shelves)
+            .start(&broker, files)
             .map_err(OpenError::Thread)?;
         broker.node.notices.start(&broker).map_err(OpenError::Thread)?;
         let monitor = Monitor::start(&broker).map_err(OpenError::Thread)?;
@@ -409,7 +410,7 @@ impl Broker {
             *budget = wanted;
             self.topology.set_queue_memory(wanted);
             for queue in self.queues.all() {
-                queue.submit(Request::Shrink { memory: wanted });
+                queue.submit(Request::Store(store::Request::Shrink { memory: wanted }));
             }
         }
     }

@@ -6,12 +6,13 @@
 //! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
 
 use crate::node::Node;
-use crate::pager::{ReadAt, Shelves};
+use crate::pager::{Found, StoreFiles};
 use crate::queues::{Queue, Status};
 use crate::session::Session;
 use catalog::Refusal;
 use model::{Block, Message, Ranges, Seq, Timestamp};
 use queue::fifo::{Request, Standing};
+use queue::store::{Bytes, Source};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub struct Browsed {
 /// Somebody who browses one queue.
 pub struct Browser {
     queue: Arc<Queue>,
-    shelves: Shelves,
+    files: StoreFiles,
 }
 
 /// Messages that somebody took out of a queue. They stand again where they stood, unmarked, once this is dropped.
@@ -109,8 +110,8 @@ pub struct Spot {
     pub standing: Standing,
     pub redelivered: bool,
     pub returns: u32,
-    /// Here, or where to read it; `None` if the journal does not know the place.
-    pub bytes: Result<Arc<Block>, Option<ReadAt>>,
+    /// Where the block is; `None` if it cannot be read here.
+    pub bytes: Option<Bytes>,
     /// The number that the block's first message has, or would have.
     pub base: Seq,
 }
@@ -122,13 +123,13 @@ impl Session {
     /// No such queue, no read permission, another connection's exclusive queue.
     pub fn browse(&self, queue: &str) -> Result<Browser, Refusal> {
         let queue = self.queue_to_read(queue)?;
-        let shelves = shelves(queue.node());
-        Ok(Browser { queue, shelves })
+        let files = store_files(queue.node());
+        Ok(Browser { queue, files })
     }
 }
 
-fn shelves(node: &Node) -> Shelves {
-    Shelves {
+fn store_files(node: &Node) -> StoreFiles {
+    StoreFiles {
         log: node.log.clone(),
         segments: node.segments.clone(),
     }
@@ -158,9 +159,9 @@ impl Browser {
             let glance = self.queue.look_at(browsed.next, 0, LOOK);
             let mut again = false;
             // What was read last may hold the next span too.
-            let mut last: Option<(ReadAt, Arc<Block>)> = None;
+            let mut last: Option<(Source, Found)> = None;
             for spot in &glance.spots {
-                let Some(block) = self.block(spot, &mut last) else {
+                let Some(found) = self.find(spot, &mut last) else {
                     failed = match failed {
                         (Some(seq), times) if seq == spot.first => (Some(seq), times + 1),
                         _ => (Some(spot.first), 1),
@@ -174,7 +175,11 @@ impl Browser {
                     continue;
                 };
                 for seq in spot.first..=spot.last {
-                    if visit(&spot.show(seq, &block)).is_break() {
+                    if found.damaged.contains(seq - spot.base) {
+                        browsed.unreadable += 1;
+                        continue;
+                    }
+                    if visit(&spot.show(seq, &found.block)).is_break() {
                         browsed.next = Some(seq);
                         return browsed;
                     }
@@ -191,23 +196,20 @@ impl Browser {
     }
 
     /// The span's block, if it can be read and holds the span.
-    fn block(&self, spot: &Spot, last: &mut Option<(ReadAt, Arc<Block>)>) -> Option<Arc<Block>> {
-        let block = match &spot.bytes {
-            Ok(block) => block.clone(),
-            Err(at) => {
-                let at = (*at)?;
-                match last {
-                    Some((known, block)) if *known == at => block.clone(),
-                    _ => {
-                        let block = self.shelves.read_block(self.queue.id, at).ok()?;
-                        *last = Some((at, block.clone()));
-                        block
-                    }
+    fn find(&self, spot: &Spot, last: &mut Option<(Source, Found)>) -> Option<Found> {
+        let found = match spot.bytes.as_ref()? {
+            Bytes::Memory(block) => Found::intact(block.clone()),
+            Bytes::Source(source) => match last {
+                Some((known, found)) if known == source => found.clone(),
+                _ => {
+                    let found = self.files.read(self.queue.id, *source).ok()?;
+                    *last = Some((*source, found.clone()));
+                    found
                 }
-            }
+            },
         };
-        let holds = spot.base <= spot.first && spot.last - spot.base < block.len() as u64;
-        holds.then_some(block)
+        let holds = spot.base <= spot.first && spot.last - spot.base < found.block.len() as u64;
+        holds.then_some(found)
     }
 
     /// Takes those of the messages that are ready, wherever they stand: nobody else gets them meanwhile.

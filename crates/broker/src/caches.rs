@@ -127,28 +127,33 @@ fn turn(host: &mut CacheHost, node: &Node, request: Request) -> Option<bool> {
 }
 
 impl Journal<Seen> for CacheJournal {
-    fn append(&mut self, records: &mut Vec<Record>, _promises: &mut Vec<Effect>) {
+    fn append(&mut self, _: &mut Seen, records: &mut Vec<Record>, _promises: &mut Vec<Effect>) {
         let Self(Some(journal)) = self else {
             records.clear();
             return;
         };
-        let restated = matches!(records.first(), Some(Record::Restated(_)));
-        let first = journal.next_index();
-        journal.append(records.drain(..), std::iter::empty());
-        if restated {
-            journal.release(first);
+        if records.is_empty() {
+            return;
         }
+        journal.append(std::iter::empty(), |batch| {
+            let mut restated = None;
+            for record in records.drain(..) {
+                let at = batch.record(&record);
+                if matches!(record, Record::Restated(_)) {
+                    restated = Some(at);
+                }
+            }
+            // The log is cut where everything is said again.
+            if let Some(before) = restated {
+                batch.release(before);
+            }
+        });
     }
 }
 
 impl Journaled for Record {
     fn encode(&self, out: &mut Vec<u8>) {
         Record::encode(self, out);
-    }
-
-    /// The log is cut where everything is said again.
-    fn place_is_kept(&self) -> bool {
-        matches!(self, Self::Restated(_))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::copies;
 use crate::deaths::{Dead, Death};
 use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox};
-use crate::pager::{Page, PartBytes, Shelves};
+use crate::pager::{Found, StoreFiles, Unread};
 use crate::queues::Queue;
 use crate::worker::{Jobs, Mailbox, Worker};
 use catalog::{Envelope, Exchange, View};
@@ -20,6 +20,7 @@ use model::{
     X_DELAY,
 };
 use queue::fifo::{DeadLetterTo, DropReason, Request};
+use queue::store::{Bytes, Part, Piece};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -45,7 +46,7 @@ pub struct Letters {
     /// Why they died.
     pub reason: DropReason,
     /// Where their bytes are.
-    pub pages: Vec<Page>,
+    pub pieces: Vec<Piece>,
 }
 
 enum Job {
@@ -65,11 +66,11 @@ impl DeadLetters {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(&self, broker: &Arc<Broker>, shelves: Shelves) -> std::io::Result<()> {
+    pub fn start(&self, broker: &Arc<Broker>, files: StoreFiles) -> std::io::Result<()> {
         let waker = Waker::from(Arc::new(Bell(self.worker.mailbox())));
         let mut office = Office {
             broker: Arc::downgrade(broker),
-            shelves,
+            files,
             outbox: Arc::new(Outbox::new()),
             waker,
             open: HashMap::new(),
@@ -102,7 +103,7 @@ impl Wake for Bell {
 /// The thread's own.
 struct Office {
     broker: Weak<Broker>,
-    shelves: Shelves,
+    files: StoreFiles,
     outbox: Arc<Outbox>,
     waker: Waker,
     /// Letters that queues have not confirmed yet, by the number that they confirm.
@@ -115,6 +116,7 @@ struct Open {
     queue: Arc<Queue>,
     ticket: u64,
     unread: Ranges,
+    failed: Ranges,
     /// How many confirms are missing.
     missing: usize,
     /// How many letters were read.
@@ -189,6 +191,7 @@ impl Office {
             queue,
             ticket,
             unread: Ranges::new(),
+            failed: Ranges::new(),
             missing: 1,
             letters: 0,
         };
@@ -201,25 +204,37 @@ impl Office {
             now: broker.node().now(),
         };
         let mut batch = Batch::default();
-        for page in &letters.pages {
-            for (part, from, count, first) in parts(page) {
-                let block = match part {
-                    PartBytes::Memory(block) => Some(block.clone()),
-                    PartBytes::At(at) => self.shelves.block(&letters.queue, *at),
-                };
-                let Some(block) = block.filter(|block| block.len() as u64 >= u64::from(from + count)) else {
-                    self.unread(number, first, count);
+        for (part, first) in letters.pieces.iter().flat_map(parts) {
+            let found = match &part.bytes {
+                Bytes::Memory(block) => Ok(Found::intact(block.clone())),
+                Bytes::Source(source) => self.files.read(letters.queue.id, *source),
+            };
+            let count = u64::from(part.count);
+            let Some(open) = self.open.get_mut(&number) else {
+                break;
+            };
+            let found = match found {
+                Ok(found) if found.block.len() as u64 >= u64::from(part.from) + count => found,
+                Err(Unread::Failed(_)) => {
+                    open.failed.push_span(first, first + count - 1);
                     continue;
+                }
+                Ok(_) | Err(Unread::Damaged(_)) => {
+                    open.unread.push_span(first, first + count - 1);
+                    continue;
+                }
+            };
+            for (seq, at) in (first..).zip(part.from..part.from + part.count) {
+                let damaged = found.damaged.contains(u64::from(at));
+                let Some(open) = self.open.get_mut(&number) else {
+                    break;
                 };
-                if let Some(open) = self.open.get_mut(&number) {
-                    open.letters += u64::from(count);
+                if damaged {
+                    open.unread.push(seq);
+                    continue;
                 }
-                for at in from..from + count {
-                    self.letter(&round, block.message(at as usize), &mut batch);
-                }
-            }
-            if page.parts.is_none() {
-                self.unread(number, page.first, page.count);
+                open.letters += 1;
+                self.letter(&round, found.block.message(at as usize), &mut batch);
             }
         }
         self.post(&round, &mut batch);
@@ -231,12 +246,6 @@ impl Office {
             open.letters = 0;
         }
         self.confirmed(number);
-    }
-
-    fn unread(&mut self, number: u64, first: Seq, count: u32) {
-        if let Some(open) = self.open.get_mut(&number) {
-            open.unread.push_span(first, first + u64::from(count) - 1);
-        }
     }
 
     /// Adds one dead letter to the batch of the queues that it goes to.
@@ -396,17 +405,18 @@ impl Open {
         self.queue.submit(Request::DeadLettered {
             ticket: self.ticket,
             unread: self.unread,
+            failed: self.failed,
         });
     }
 }
 
-/// The parts of a page, each with the number of its first message.
-fn parts(page: &Page) -> impl Iterator<Item = (&PartBytes, u32, u32, Seq)> {
-    let mut first = page.first;
-    page.parts.iter().flatten().map(move |(bytes, from, count)| {
-        let part = (bytes, *from, *count, first);
-        first += u64::from(*count);
-        part
+/// The parts of a piece, each with the number of its first message.
+fn parts(piece: &Piece) -> impl Iterator<Item = (&Part, Seq)> {
+    let mut first = piece.first;
+    piece.parts.iter().map(move |part| {
+        let start = first;
+        first += u64::from(part.count);
+        (part, start)
     })
 }
 

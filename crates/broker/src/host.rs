@@ -31,15 +31,15 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
     }
 
     /// Ends the turn: appends its records as one batch, then calls `act` for every effect that need not wait. Promises go
-    /// with the batch and are carried out when it is durable; if the turn recorded nothing they are due at once.
+    /// with the batch and are carried out when it is durable; if the turn put nothing on record they are due at once.
     pub fn commit(&mut self, mut act: impl FnMut(M::Effect, &mut J)) {
         let Outcome {
             records,
             effects,
             promises,
         } = &mut self.outcome;
-        if !records.is_empty() {
-            self.journal.append(records, promises);
+        if !records.is_empty() || !promises.is_empty() {
+            self.journal.append(&mut self.machine, records, promises);
             records.clear();
         }
         for effect in effects.drain(..).chain(promises.drain(..)) {

@@ -3,24 +3,21 @@
 
 use crate::promise::{Promise, Promises};
 use model::{Index, Machine};
-use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
 use storage::{Batch, JournalId, Log, Position};
 
 /// What a machine's host writes to.
 pub trait Journal<M: Machine> {
-    /// Appends `records` as one batch and empties it. Takes out of `promises` those that must wait until the batch is
-    /// durable; what is left is due at once.
-    fn append(&mut self, records: &mut Vec<M::Record>, promises: &mut Vec<M::Effect>);
+    /// Appends `records` as one batch and empties it; tells the machine what it wants to know of where they stand. Takes out of
+    /// `promises` those that must wait until the batch is durable; what is left is due at once.
+    fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<M::Effect>);
 }
 
 /// A record as the local journal sees it.
 pub trait Journaled {
     /// Appends the record's bytes.
     fn encode(&self, out: &mut Vec<u8>);
-    /// True if it must be known where this record lies: it carries bodies that are read again, or the log is cut at it.
-    fn place_is_kept(&self) -> bool;
 }
 
 /// The node's log, and what waits until it is durable.
@@ -70,33 +67,18 @@ impl Deref for NodeLog {
     }
 }
 
-/// A machine's part of this node's log: durable once synced to disk.
+/// A machine's part of this node's log: durable once synced to disk. It numbers the machine's records; what this node alone
+/// remembers beside them has no number.
 pub struct LocalJournal {
     log: Arc<NodeLog>,
     id: JournalId,
     next: Index,
-    /// Where records lie that may be read again, and some others: ascending.
-    positions: VecDeque<(Index, Position)>,
 }
 
-/// How often the position of a record is kept that nobody reads again: it bounds how precisely a checkpoint can tell the
-/// log what it needs no longer.
-const POSITION_EVERY: u64 = 64;
-
 impl LocalJournal {
-    /// A journal whose next record gets number `next`; `positions` are known from replay.
-    pub fn new(
-        log: Arc<NodeLog>,
-        id: JournalId,
-        next: Index,
-        positions: VecDeque<(Index, Position)>,
-    ) -> Self {
-        Self {
-            log,
-            id,
-            next,
-            positions,
-        }
+    /// A journal whose next record gets number `next`.
+    pub fn new(log: Arc<NodeLog>, id: JournalId, next: Index) -> Self {
+        Self { log, id, next }
     }
 
     /// This journal's name in the log.
@@ -109,65 +91,67 @@ impl LocalJournal {
         self.next
     }
 
-    /// Where a record lies that said it may be read again.
-    pub fn position(&self, index: Index) -> Option<Position> {
-        let at = self
-            .positions
-            .binary_search_by_key(&index, |entry| entry.0)
-            .ok()?;
-        Some(self.positions[at].1)
-    }
-
-    /// A position at or before that of record `index`, as near as is known.
-    pub fn floor(&self, index: Index) -> Option<Position> {
-        let after = self.positions.partition_point(|entry| entry.0 <= index);
-        Some(self.positions[after.checked_sub(1)?].1)
-    }
-
-    /// The number of a record such that every record before `position` has a lower one, as near as is known.
-    pub fn index_at(&self, position: Position) -> Index {
-        let at = self.positions.partition_point(|entry| entry.1 < position);
-        self.positions.get(at).map_or(self.next, |entry| entry.0)
-    }
-
-    /// Appends one batch with the promises that wait for it.
-    pub fn append<R: Journaled>(
+    /// Appends what `write` puts into the batch, with the promises that wait for it.
+    pub fn append(
         &mut self,
-        records: impl Iterator<Item = R>,
         promises: impl Iterator<Item = Promise>,
+        write: impl FnOnce(&mut JournalBatch<'_, '_>),
     ) {
-        let log = self.log.clone();
-        log.append_with(promises, |batch| {
-            for record in records {
-                let index = self.next;
-                let position = batch.record(self.id, |out| {
-                    out.extend_from_slice(&index.to_le_bytes());
-                    record.encode(out);
-                });
-                if record.place_is_kept() || index.is_multiple_of(POSITION_EVERY) || self.positions.is_empty()
-                {
-                    self.positions.push_back((index, position));
-                }
-                self.next += 1;
-            }
-        });
-    }
-
-    /// Records before `index` are needed no more, once everything appended so far is durable.
-    pub fn release(&mut self, index: Index) {
-        if let Some(before) = self.floor(index) {
-            self.log.release(self.id, before);
-        }
-        let keep = self
-            .positions
-            .partition_point(|entry| entry.0 <= index)
-            .saturating_sub(1);
-        self.positions.drain(..keep);
+        let Self { log, id, next } = self;
+        let id = *id;
+        log.append_with(promises, |batch| write(&mut JournalBatch { batch, id, next }));
     }
 }
 
-/// Splits a log entry into its record's number and bytes; `None` if it is too short to be one.
-pub fn entry(payload: &[u8]) -> Option<(Index, &[u8])> {
+/// A batch of one journal under construction.
+pub struct JournalBatch<'a, 'b> {
+    batch: &'a mut Batch<'b>,
+    id: JournalId,
+    next: &'a mut Index,
+}
+
+impl JournalBatch<'_, '_> {
+    /// Appends a record of the machine. Returns where it stands.
+    pub fn record(&mut self, record: &impl Journaled) -> Position {
+        let index = *self.next;
+        *self.next += 1;
+        self.entry(index, record)
+    }
+
+    /// Appends what this node alone remembers. Returns where it stands.
+    pub fn local(&mut self, record: &impl Journaled) -> Position {
+        self.entry(LOCAL, record)
+    }
+
+    fn entry(&mut self, index: Index, record: &impl Journaled) -> Position {
+        self.batch.record(self.id, |out| {
+            out.extend_from_slice(&index.to_le_bytes());
+            record.encode(out);
+        })
+    }
+
+    /// What stands before this position is needed no more, once everything appended so far is durable.
+    pub fn release(&mut self, before: Position) {
+        self.batch.release(self.id, before);
+    }
+}
+
+/// Stands where a record's number would for what this node alone remembers; records are numbered from 1.
+const LOCAL: Index = 0;
+
+/// What a log entry holds.
+pub enum Entry<'a> {
+    /// A record of the machine with this number.
+    Record(Index, &'a [u8]),
+    /// What this node alone remembers.
+    Local(&'a [u8]),
+}
+
+/// Takes a log entry apart; `None` if it is too short to be one.
+pub fn entry(payload: &[u8]) -> Option<Entry<'_>> {
     let (index, record) = payload.split_first_chunk::<8>()?;
-    Some((Index::from_le_bytes(*index), record))
+    Some(match Index::from_le_bytes(*index) {
+        LOCAL => Entry::Local(record),
+        index => Entry::Record(index, record),
+    })
 }

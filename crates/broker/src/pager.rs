@@ -5,31 +5,46 @@
 //! them.
 
 use crate::broker::Broker;
-use crate::journal::{NodeLog, entry};
+use crate::journal::{Entry, NodeLog, entry};
 use crate::queues::Queue;
 use crate::topology::Deletion;
 use crate::worker::{Jobs, Worker};
-use model::{Block, QueueId, Seq, Timestamp};
-use queue::fifo::{Place, Record, Request, Stored};
+use model::{Block, QueueId, Ranges, Seq, Timestamp};
+use queue::fifo::{Record, Request};
+use queue::store::{self, Bytes, Piece, Place, Read, Source, Stored};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
-use storage::{Position, Segments, StorageError};
+use std::time::Instant;
+use storage::{Position, Segments};
 
 /// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
 const REST: u32 = 3;
 
-/// How long a read that found no descriptor waits for one.
-const READ_AGAIN: Duration = Duration::from_millis(100);
+/// A block that was read.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub block: Arc<Block>,
+    /// At these positions of the block something stands that is not what was written.
+    pub damaged: Ranges,
+}
 
-/// Where bytes are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadAt {
-    /// An `Enqueued` record in the node's log.
-    Log(Position),
-    /// An entry of the queue's segments.
-    Segment(Place),
+impl Found {
+    /// Nothing of it is damaged.
+    pub fn intact(block: Arc<Block>) -> Self {
+        let damaged = Ranges::new();
+        Self { block, damaged }
+    }
+}
+
+/// Why a block was not read, in words.
+#[derive(Clone, Debug)]
+pub enum Unread {
+    /// What is there is not what was written, or nothing is there: what was moved or settled since somebody was told the place is
+    /// gone from there.
+    Damaged(String),
+    /// That says nothing about what is there; it may work later.
+    Failed(String),
 }
 
 /// Something for the pager to do.
@@ -38,12 +53,13 @@ pub enum Job {
     Load {
         queue: Arc<Queue>,
         first: Seq,
-        at: Option<ReadAt>,
+        source: Source,
+        failures: u32,
     },
     /// Write pieces to the queue's segments; answered by `Request::Stored`, in the order of the jobs.
     Store {
         queue: Arc<Queue>,
-        pieces: Vec<Page>,
+        pieces: Vec<Piece>,
         durable: bool,
     },
     /// These entries are not needed any more.
@@ -70,24 +86,6 @@ pub enum Job {
     RestateCache { broker: Weak<Broker>, cache: QueueId },
 }
 
-/// A contiguous piece of a queue, to be stored as one entry.
-pub struct Page {
-    /// Its first message.
-    pub first: Seq,
-    /// How many messages.
-    pub count: u32,
-    /// Its bytes, in order: where, from which message, how many; `None` if the journal does not know the place.
-    pub parts: Option<Vec<(PartBytes, u32, u32)>>,
-}
-
-/// Where a block is.
-pub enum PartBytes {
-    /// Here.
-    Memory(Arc<Block>),
-    /// On disk.
-    At(ReadAt),
-}
-
 /// The two threads.
 pub struct Pager {
     reads: Worker<Job>,
@@ -96,7 +94,7 @@ pub struct Pager {
 
 /// What the threads work on.
 #[derive(Clone)]
-pub struct Shelves {
+pub struct StoreFiles {
     /// The node's log.
     pub log: Arc<NodeLog>,
     /// The segments.
@@ -108,11 +106,11 @@ impl Pager {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(shelves: Shelves) -> std::io::Result<Self> {
+    pub fn start(files: StoreFiles) -> std::io::Result<Self> {
         let (reads, writes) = (Worker::default(), Worker::default());
-        let reading = shelves.clone();
-        reads.start("page-reader", move |jobs| reading.read(jobs))?;
-        writes.start("page-writer", move |jobs| shelves.write(jobs))?;
+        let reading = files.clone();
+        reads.start("page-reader", move |jobs| reading.serve_reads(jobs))?;
+        writes.start("page-writer", move |jobs| files.write(jobs))?;
         Ok(Self { reads, writes })
     }
 
@@ -141,14 +139,24 @@ impl Pager {
     }
 }
 
-impl Shelves {
-    fn read(&self, jobs: Jobs<Job>) {
+impl StoreFiles {
+    fn serve_reads(&self, jobs: Jobs<Job>) {
         for job in jobs {
-            let Job::Load { queue, first, at } = job else {
+            let Job::Load {
+                queue,
+                first,
+                source,
+                failures,
+            } = job
+            else {
                 continue;
             };
-            let block = at.and_then(|at| self.patient_block(&queue, at));
-            queue.submit(Request::Loaded { first, block });
+            let read = match self.read_for(&queue, source, failures) {
+                Ok(Found { block, damaged }) => Read::Found { block, damaged },
+                Err(Unread::Damaged(_)) => Read::Damaged,
+                Err(Unread::Failed(_)) => Read::Failed,
+            };
+            queue.submit(Request::Store(store::Request::Loaded { first, read }));
         }
     }
 
@@ -206,15 +214,16 @@ impl Shelves {
     }
 
     /// Writes the pieces in order, one after the other, so that only one is in memory twice. What cannot be written is left out
-    /// of the answer; the machine keeps it where it is.
-    fn store(&self, queue: &Arc<Queue>, pieces: &[Page], durable: bool) {
+    /// of the answer; the store keeps it where it is.
+    fn store(&self, queue: &Arc<Queue>, pieces: &[Piece], durable: bool) {
         // What a queue that is deleted still wanted written would never be deleted.
         let pieces = if queue.is_retired() { &[] } else { pieces };
         let mut stored = Vec::with_capacity(pieces.len());
+        let mut unreadable = Ranges::new();
         let mut places = Vec::with_capacity(1);
         let mut result = Ok(());
         for piece in pieces {
-            let Some(bytes) = self.entry(queue, piece) else {
+            let Some(bytes) = self.entry(queue, piece, &mut unreadable) else {
                 continue;
             };
             places.clear();
@@ -222,18 +231,11 @@ impl Shelves {
                 .segments
                 .append(queue.id.0, [[bytes.as_slice()]], &mut places);
             match (&result, places.first()) {
-                (Ok(()), Some(place)) => {
-                    let place = Place {
-                        segment: place.segment,
-                        offset: place.offset,
-                        length: place.length,
-                    };
-                    stored.push(Stored {
-                        first: piece.first,
-                        count: piece.count,
-                        place,
-                    });
-                }
+                (Ok(()), Some(place)) => stored.push(Stored {
+                    first: piece.first,
+                    count: piece.count,
+                    place: store_place(*place),
+                }),
                 _ => break,
             }
         }
@@ -245,7 +247,10 @@ impl Shelves {
         if let Err(error) = result {
             tracing::error!(area = "storage", "{queue:?} cannot be paged out: {error}");
         }
-        queue.submit(Request::Stored { pieces: stored });
+        queue.submit(Request::Store(store::Request::Stored {
+            pieces: stored,
+            unreadable,
+        }));
     }
 
     fn free(&self, queue: QueueId, places: Vec<Place>) {
@@ -259,90 +264,97 @@ impl Shelves {
     /// does for queues at rest too.
     fn rewrite_sparse(&self, queue: &Arc<Queue>) {
         if let Some(segment) = self.segments.sparse(queue.id.0) {
-            queue.submit(Request::Compact { segment });
+            queue.submit(Request::Store(store::Request::Compact { segment }));
         }
     }
 
-    /// The bytes of an entry; `None` if a part cannot be read.
-    fn entry(&self, queue: &Queue, piece: &Page) -> Option<Vec<u8>> {
+    /// The bytes of an entry; `None` if a part cannot be read. What is damaged of it is added to `unreadable`.
+    fn entry(&self, queue: &Queue, piece: &Piece, unreadable: &mut Ranges) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        for (part, from, count) in piece.parts.as_ref()? {
-            let block = match part {
-                PartBytes::Memory(block) => block.clone(),
-                PartBytes::At(at) => self.block(queue, *at)?,
+        let mut first = piece.first;
+        let mut whole = true;
+        for part in &piece.parts {
+            let last = first + u64::from(part.count) - 1;
+            let found = match &part.bytes {
+                Bytes::Memory(block) => Ok(Found::intact(block.clone())),
+                Bytes::Source(source) => self.read_for(queue, *source, 0),
             };
-            if bytes.is_empty() {
-                bytes.push(u8::from(block.persistent()));
-                bytes.extend_from_slice(&block.received().0.to_le_bytes());
-            }
-            bytes.extend_from_slice(block.slice(*from as usize, *count as usize));
-        }
-        Some(bytes)
-    }
-
-    /// Reads a block for delivery. Messages that are there must not be given up because the process has no descriptor at the moment:
-    /// it is tried again until there is one.
-    fn patient_block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
-        let mut told = false;
-        loop {
-            match self.fetch(queue.id, at) {
-                Err(error) if error.passes() && !queue.is_retired() => {
-                    if !std::mem::replace(&mut told, true) {
-                        tracing::warn!(area = "storage", "{queue:?}: reading is retried: {error}");
+            match found {
+                Ok(Found { block, damaged }) => {
+                    for (seq, at) in (first..=last).zip(u64::from(part.from)..) {
+                        if damaged.contains(at) || at >= block.len() as u64 {
+                            unreadable.push(seq);
+                            whole = false;
+                        }
                     }
-                    thread::park_timeout(READ_AGAIN);
+                    if bytes.is_empty() {
+                        bytes.push(u8::from(block.persistent()));
+                        bytes.extend_from_slice(&block.received().0.to_le_bytes());
+                    }
+                    if whole {
+                        bytes.extend_from_slice(block.slice(part.from as usize, part.count as usize));
+                    }
                 }
-                read => {
-                    return told_of(
-                        queue,
-                        read.map_err(|error| error.to_string())
-                            .and_then(|it| decode(at, it)),
-                    );
+                Err(Unread::Damaged(_)) => {
+                    unreadable.push_span(first, last);
+                    whole = false;
                 }
+                Err(Unread::Failed(_)) => whole = false,
             }
+            first = last + 1;
         }
+        whole.then_some(bytes)
     }
 
-    /// Reads a block; `None` if it cannot be read, and why is in the log.
-    pub(crate) fn block(&self, queue: &Queue, at: ReadAt) -> Option<Arc<Block>> {
-        told_of(queue, self.read_block(queue.id, at))
+    /// Reads a block that the queue's store asked for. If it cannot be read, why is in the log.
+    fn read_for(&self, queue: &Queue, source: Source, failures: u32) -> Result<Found, Unread> {
+        let read = self.read(queue.id, source);
+        match &read {
+            Err(Unread::Damaged(reason)) => {
+                tracing::error!(
+                    area = "storage",
+                    "{queue:?}: what was paged out is damaged: {reason}"
+                );
+            }
+            Err(Unread::Failed(reason)) => tracing::warn!(
+                area = "storage",
+                "{queue:?}: what was paged out cannot be read just now ({} times by now), it is tried again: {reason}",
+                failures + 1
+            ),
+            Ok(_) => {}
+        }
+        read
     }
 
     /// Reads a block.
     ///
     /// # Errors
-    /// It cannot be read, in words: what was moved or settled since somebody was told the place is gone from there.
-    pub(crate) fn read_block(&self, queue: QueueId, at: ReadAt) -> Result<Arc<Block>, String> {
-        let bytes = self.fetch(queue, at).map_err(|error| error.to_string())?;
-        decode(at, bytes)
-    }
-
-    fn fetch(&self, queue: QueueId, at: ReadAt) -> Result<Vec<u8>, StorageError> {
-        match at {
-            ReadAt::Log(position) => self.log.read(position),
-            ReadAt::Segment(place) => self.segments.read(queue.0, stored_place(place)),
-        }
+    /// It cannot be read.
+    pub(crate) fn read(&self, queue: QueueId, source: Source) -> Result<Found, Unread> {
+        let bytes = match source {
+            Source::Log(place) => self.log.read(Position(place.0)),
+            Source::Segment(place) => self.segments.read(queue.0, stored_place(place)),
+        };
+        let bytes = bytes.map_err(|error| match error.is_damage() {
+            true => Unread::Damaged(error.to_string()),
+            false => Unread::Failed(error.to_string()),
+        })?;
+        decode(source, bytes)
+            .map(Found::intact)
+            .map_err(|reason| Unread::Damaged(reason.to_string()))
     }
 }
 
-/// A block that was read, or a line of log.
-fn told_of(queue: &Queue, read: Result<Arc<Block>, String>) -> Option<Arc<Block>> {
-    read.inspect_err(|reason| {
-        tracing::error!(
-            area = "storage",
-            "{queue:?}: messages are lost, they cannot be read back: {reason}"
-        )
-    })
-    .ok()
-}
-
-fn decode(at: ReadAt, bytes: Vec<u8>) -> Result<Arc<Block>, String> {
-    match at {
-        ReadAt::Log(_) => match entry(&bytes).and_then(|(_, record)| Record::decode(record)) {
-            Some(Record::Enqueued { block, .. }) => Ok(block),
-            _ => Err("the log entry is not the messages that were expected".to_string()),
+fn decode(source: Source, bytes: Vec<u8>) -> Result<Arc<Block>, &'static str> {
+    match source {
+        Source::Log(_) => match entry(&bytes) {
+            Some(Entry::Record(_, record)) => match Record::decode(record) {
+                Some(Record::Enqueued { block, .. }) => Ok(block),
+                _ => Err("the log entry is not the messages that were expected"),
+            },
+            _ => Err("the log entry is not a queue's record"),
         },
-        ReadAt::Segment(_) => decode_entry(bytes).ok_or("the segment entry holds no messages".to_string()),
+        Source::Segment(_) => decode_entry(bytes).ok_or("the segment entry holds no messages"),
     }
 }
 
@@ -353,7 +365,16 @@ fn decode_entry(mut bytes: Vec<u8>) -> Option<Arc<Block>> {
     Block::from_bytes(bytes, persistent, received).map(Arc::new)
 }
 
-/// The storage room's word for a place.
+/// The store's word for a place in segments.
+fn store_place(place: storage::Place) -> Place {
+    Place {
+        segment: place.segment,
+        offset: place.offset,
+        length: place.length,
+    }
+}
+
+/// The storage crate's word for it.
 pub fn stored_place(place: Place) -> storage::Place {
     storage::Place {
         segment: place.segment,

@@ -6,7 +6,8 @@ use crate::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::pager::{Job, Pager};
 use crate::pressure::Relief;
 use model::QueueId;
-use queue::fifo::{Effect, Place};
+use queue::fifo::Effect;
+use queue::store::{self, Place};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,14 +34,17 @@ pub enum Promise {
 impl Promise {
     /// Whether an effect of a queue waits for the journal; [`Promise::of`] makes a promise of it.
     pub fn is_one(effect: &Effect<crate::ends::Ends>) -> bool {
-        matches!(effect, Effect::Confirm(_) | Effect::Release { .. })
+        matches!(
+            effect,
+            Effect::Confirm(_) | Effect::Store(store::Effect::Release { .. })
+        )
     }
 
     /// The promise that an effect of this queue is; `None` if it is none.
     pub fn of(queue: QueueId, effect: Effect<crate::ends::Ends>) -> Option<Self> {
         match effect {
             Effect::Confirm(receipt) => Some(Self::Confirm(receipt)),
-            Effect::Release { places } => Some(Self::Release { queue, places }),
+            Effect::Store(store::Effect::Release { places }) => Some(Self::Release { queue, places }),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::journal::NodeLog;
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
-use crate::pager::{Pager, Shelves, stored_place};
+use crate::pager::{Pager, StoreFiles, stored_place};
 use crate::queues::{Queue, QueueJournal, Registry};
 use crate::topology::{Topology, queue_settings};
 use losses::{accept, describe};
@@ -58,11 +58,11 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
             position: position.0,
         });
     }
-    let shelves = Shelves {
+    let files = StoreFiles {
         log: log.clone(),
         segments: segments.clone(),
     };
-    let node = Node::new(log, segments, Pager::start(shelves).map_err(OpenError::Thread)?);
+    let node = Node::new(log, segments, Pager::start(files).map_err(OpenError::Thread)?);
     log_events.belong_to(&node);
     let queues = Arc::new(Registry::default());
     let Replay {

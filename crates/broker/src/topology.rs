@@ -28,7 +28,7 @@ use journal::CatalogJournal;
 use model::{ConnectionId, QueueId};
 use queue::fifo::{Classic, Request as QueueRequest};
 use queue::seen::Seen;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -428,7 +428,7 @@ impl Topology {
         let journal = match settings.durable {
             true => {
                 let id = JournalId(created.id.0);
-                QueueJournal::Local(LocalJournal::new(self.node.log.clone(), id, 1, VecDeque::new()))
+                QueueJournal::Local(LocalJournal::new(self.node.log.clone(), id, 1))
             }
             false => QueueJournal::None,
         };
@@ -448,7 +448,7 @@ impl Topology {
         }
         let memory = self.queue_memory.load(Ordering::Relaxed);
         if memory > 0 {
-            queue.submit(QueueRequest::Shrink { memory });
+            queue.submit(QueueRequest::Store(queue::store::Request::Shrink { memory }));
         }
         self.registry.insert(queue);
     }
@@ -457,7 +457,7 @@ impl Topology {
         let (settings, journaled) = caches::settings(created);
         let journal = journaled.then(|| {
             let id = journal_of(created.id);
-            LocalJournal::new(self.node.log.clone(), id, 1, VecDeque::new())
+            LocalJournal::new(self.node.log.clone(), id, 1)
         });
         let caches = &self.node.caches;
         caches.insert(created.id, Seen::new(settings), CacheJournal(journal));

@@ -141,7 +141,7 @@ impl<R> Machine for Catalog<R> {
         }
     }
 
-    fn apply(&mut self, _index: Index, record: Record) {
+    fn apply(&mut self, _index: Index, record: Record, _: &mut Outcome<Record, Effect<R>>) {
         match record {
             Record::SnapshotStarted => {
                 self.recovered();

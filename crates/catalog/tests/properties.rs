@@ -261,7 +261,7 @@ fn new() -> (Catalog<()>, Vec<Record>) {
 fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Catalog<()> {
     let mut catalog = Catalog::new();
     for (at, record) in records.into_iter().enumerate() {
-        catalog.apply(at as u64 + 1, record.clone());
+        catalog.apply(at as u64 + 1, record.clone(), &mut Outcome::default());
     }
     catalog.recovered();
     catalog

@@ -16,7 +16,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
-/// The number of a record in its machine's journal, from 1, without gaps.
+/// The number of a record in its machine's journal, from 1, without gaps. The journal gives it out.
 pub type Index = u64;
 
 /// What a machine asks of its host: three lists that the host empties after each turn and hands in again.
@@ -57,6 +57,12 @@ pub trait Machine {
         outcome: &mut Outcome<Self::Record, Self::Effect>,
     );
 
-    /// Takes over a record at start-up (or on a replica): changes contents only, decides nothing.
-    fn apply(&mut self, index: Index, record: Self::Record);
+    /// Takes over a record, at start-up or where somebody else has decided: changes contents only, decides nothing. What `outcome` asks
+    /// for is this node's matter; it has no records.
+    fn apply(
+        &mut self,
+        index: Index,
+        record: Self::Record,
+        outcome: &mut Outcome<Self::Record, Self::Effect>,
+    );
 }

@@ -1,10 +1,8 @@
 //! What the fifo machine alone costs per message: `cargo run --release -p leveret-queue --example fifo_speed`.
 
 use model::{Block, BlockBuilder, ConsumerId, Machine, Outcome, Ranges, Seq, Timestamp};
-use queue::fifo::{
-    ConsumerSettings, Delivery, Disposal, Effect, Ends, Fifo, Place, QueueSettings, Record, Request, Source,
-    Stored,
-};
+use queue::fifo::{ConsumerSettings, Delivery, Disposal, Effect, Ends, Fifo, QueueSettings, Record, Request};
+use queue::store::{self, LogPlace, Place, Read, Source, Stored};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -35,6 +33,15 @@ fn clear(out: &mut Out) {
     out.records.clear();
     out.effects.clear();
     out.promises.clear();
+}
+
+/// What a log would say of the records; nobody looks where it is.
+fn append(fifo: &mut Fifo<Plain>, out: &Out) {
+    for record in &out.records {
+        if let Record::Enqueued { first, .. } = record {
+            fifo.appended(*first, LogPlace(*first));
+        }
+    }
 }
 
 fn consumer(fifo: &mut Fifo<Plain>, id: u64, no_ack: bool, prefetch: u32, out: &mut Out) {
@@ -191,8 +198,10 @@ impl Disk {
         let mut stores = Vec::new();
         for effect in out.effects.drain(..) {
             match effect {
-                Effect::Store { pieces, .. } => stores.push(pieces),
-                Effect::Load { first, source } => self.loads.push_back((first, source)),
+                Effect::Store(store::Effect::Store { pieces, .. }) => stores.push(pieces),
+                Effect::Store(store::Effect::Load { first, source, .. }) => {
+                    self.loads.push_back((first, source))
+                }
                 Effect::Deliver { delivery, .. } => delivered.push(delivery),
                 _ => {}
             }
@@ -212,8 +221,11 @@ impl Disk {
                     place,
                 }
             });
-            let pieces = stored.collect();
-            fifo.handle(Timestamp(0), Request::Stored { pieces }, out);
+            let stored = store::Request::Stored {
+                pieces: stored.collect(),
+                unreadable: Ranges::new(),
+            };
+            fifo.handle(Timestamp(0), Request::Store(stored), out);
         }
         delivered
     }
@@ -224,11 +236,15 @@ impl Disk {
             return false;
         };
         let block = match source {
-            Source::Journal(_) => &self.journaled,
+            Source::Log(_) => &self.journaled,
             _ => &self.stored,
         };
-        let block = Some(block.clone());
-        fifo.handle(Timestamp(0), Request::Loaded { first, block }, out);
+        let read = Read::intact(block.clone());
+        fifo.handle(
+            Timestamp(0),
+            Request::Store(store::Request::Loaded { first, read }),
+            out,
+        );
         true
     }
 }
@@ -256,6 +272,7 @@ fn backlog(per_block: usize, durable: bool) {
     for _ in 0..rounds {
         let (block, receipt) = (one.clone(), None);
         fifo.handle(Timestamp(0), Request::Enqueue { block, receipt }, &mut out);
+        append(&mut fifo, &out);
         disk.answer(&mut fifo, &mut out);
         disk.answer(&mut fifo, &mut out);
     }

@@ -68,15 +68,10 @@ impl StorageError {
         }
     }
 
-    /// True if the same may work a moment later, and says nothing about what is on disk: the process or the machine is out of
-    /// descriptors or memory.
-    pub fn passes(&self) -> bool {
-        match self {
-            Self::Io { source, .. } => {
-                out_of_descriptors(source) || source.kind() == io::ErrorKind::OutOfMemory
-            }
-            _ => false,
-        }
+    /// True if what was to be read is not there, or is not what was written. Every other error says nothing about what is on disk:
+    /// the same may work later.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Gone { .. })
     }
 
     pub(crate) fn corrupt(file: &Path, offset: u64, what: impl Into<String>) -> Self {

@@ -31,7 +31,7 @@ const RETIRED: &[Retired] = &[
     retired(&["porter", "porters"], "acceptor", 20),
     retired(&["relief", "reliefs"], "release of back-pressure", 97),
     retired(&["seat", "seats"], "slot", 55),
-    retired(&["shelf", "shelves"], "segments, message store", 47),
+    retired(&["shelf", "shelves"], "segments, message store", 17),
     retired(&["sight"], "stats", 180),
     retired(&["survey", "surveys"], "overview", 42),
     retired(&["tally", "tallies"], "count, usage", 135),

@@ -16,8 +16,9 @@ use crate::outbox::{ChannelId, Outbox};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Reason};
 use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
-use model::{ConsumerId, Index, QueueId, Timestamp};
+use model::{ConsumerId, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
+use queue::store::{self, LogPlace};
 use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -25,7 +26,7 @@ use std::sync::{
 };
 use storage::Position;
 
-pub(super) use effects::{Actions, locate};
+pub(super) use effects::Actions;
 
 /// How many turns one thread makes in a row for others before it hands the queue on.
 const TURNS: usize = 16;
@@ -233,12 +234,8 @@ impl Queue {
 
     /// Has the queue prepare for the log to forget what lies before `position`.
     pub fn checkpoint(self: &Arc<Self>, position: Position) {
-        let host = self.lock();
-        let QueueJournal::Local(journal) = &host.journal else {
-            return;
-        };
-        let before: Index = journal.index_at(position);
-        self.turn(host, Some(Request::Checkpoint { before }));
+        let before = LogPlace(position.0);
+        self.submit(Request::Store(store::Request::Checkpoint { before }));
     }
 
     /// The clock has come to the time that the queue named.

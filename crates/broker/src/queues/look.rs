@@ -1,11 +1,11 @@
 //! What a browser asks a queue: a look at its machine, for a moment, without a turn.
 
 use super::Queue;
-use super::handle::{Actions, QueueHost, locate};
+use super::handle::{Actions, QueueHost};
 use crate::browse::Spot;
 use crate::ends::Ends;
 use model::{Ranges, Seq};
-use queue::fifo::{Answer, Bytes, Glimpse, Request};
+use queue::fifo::{Answer, Glimpse, Request};
 use std::sync::Arc;
 
 /// What a look has found.
@@ -29,10 +29,7 @@ impl Queue {
                 standing: span.standing,
                 redelivered: span.redelivered,
                 returns: span.returns,
-                bytes: match span.bytes {
-                    Bytes::Memory(block) => Ok(block),
-                    Bytes::Source(source) => Err(locate(source, &host.journal)),
-                },
+                bytes: span.bytes,
                 base: span.base,
             };
             Looked {

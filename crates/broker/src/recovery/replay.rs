@@ -3,12 +3,13 @@
 use crate::broker::CATALOG_JOURNAL;
 use crate::caches::cache_of;
 use crate::ends::Ends;
-use crate::journal::{LocalJournal, NodeLog, entry};
+use crate::journal::{Entry, LocalJournal, NodeLog, entry};
 use catalog::Catalog;
-use model::{Index, Machine, QueueId};
-use queue::fifo::{Classic, QueueSettings, Record};
+use model::{Index, Machine, Outcome, QueueId};
+use queue::fifo::{Classic, LocalRecord, QueueSettings, Record};
 use queue::seen::{Seen, SeenSettings};
-use std::collections::{BTreeMap, VecDeque};
+use queue::store::LogPlace;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use storage::{JournalId, Position};
 
@@ -16,7 +17,8 @@ use storage::{JournalId, Position};
 pub(super) struct Replayed<M> {
     pub machine: M,
     next: Index,
-    positions: VecDeque<(Index, Position)>,
+    /// The number and the position of the first record.
+    first: Option<(Index, Position)>,
     /// How many records are missing between those that were found.
     pub missing: u64,
     /// How many messages those may have brought, at most.
@@ -30,7 +32,7 @@ impl<M> Replayed<M> {
         Self {
             machine,
             next: 1,
-            positions: VecDeque::new(),
+            first: None,
             missing: 0,
             missing_messages: 0,
             behind_gap: false,
@@ -40,7 +42,7 @@ impl<M> Replayed<M> {
     /// The record of this number comes next.
     fn arrives(&mut self, index: Index) {
         // What lies before the first one was released, or the first one is the journal's very first.
-        if !self.positions.is_empty() && index > self.next {
+        if self.first.is_some() && index > self.next {
             self.missing += index - self.next;
             self.behind_gap = true;
         }
@@ -48,12 +50,12 @@ impl<M> Replayed<M> {
 
     fn note(&mut self, index: Index, position: Position) {
         self.next = index + 1;
-        self.positions.push_back((index, position));
+        self.first.get_or_insert((index, position));
     }
 
-    /// Where the first record lies, and its number.
+    /// Where the first record lies, and its number; a checkpoint counts as the first that it does not contain.
     pub(super) fn first(&self) -> Option<(Index, Position)> {
-        self.positions.front().copied()
+        self.first
     }
 
     pub(super) fn host<J>(
@@ -64,12 +66,24 @@ impl<M> Replayed<M> {
     ) -> (M, J) {
         (
             self.machine,
-            journal(LocalJournal::new(log.clone(), id, self.next, self.positions)),
+            journal(LocalJournal::new(log.clone(), id, self.next)),
         )
     }
 }
 
 impl Replayed<Classic<Ends>> {
+    /// Nothing is ordered before the replay is over.
+    fn apply(&mut self, index: Index, position: Position, record: Record) {
+        let first = match &record {
+            Record::Enqueued { first, .. } => Some(*first),
+            _ => None,
+        };
+        self.machine.apply(index, record, &mut Outcome::default());
+        if let Some(first) = first {
+            self.machine.appended(first, LogPlace(position.0));
+        }
+    }
+
     /// Messages have numbers without gaps, apart from those that need no record.
     fn count_missing_messages(&mut self, record: &Record) {
         if let Record::Enqueued { first, .. } = record
@@ -105,11 +119,14 @@ impl Replay {
     }
 
     fn record(&mut self, journal: JournalId, position: Position, payload: &[u8]) -> Option<()> {
-        let (index, record) = entry(payload)?;
+        let (index, record) = match entry(payload)? {
+            Entry::Record(index, record) => (index, record),
+            Entry::Local(record) => return self.local(journal, position, record),
+        };
         if journal == CATALOG_JOURNAL {
             let record = catalog::Record::decode(record)?;
             self.catalog.arrives(index);
-            self.catalog.machine.apply(index, record);
+            self.catalog.machine.apply(index, record, &mut Outcome::default());
             self.catalog.note(index, position);
         } else if let Some(id) = cache_of(journal) {
             let any = SeenSettings {
@@ -118,20 +135,42 @@ impl Replay {
             };
             let cache = self.caches.entry(id);
             let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
-            cache.machine.apply(index, queue::seen::Record::decode(record)?);
+            let record = queue::seen::Record::decode(record)?;
+            cache.machine.apply(index, record, &mut Outcome::default());
             cache.note(index, position);
         } else {
-            let queue = self
-                .queues
-                .entry(QueueId(journal.0))
-                .or_insert_with(|| Replayed::new(Classic::new(durable())));
+            let queue = self.queue(journal);
             let record = Record::decode(record)?;
             queue.arrives(index);
             queue.count_missing_messages(&record);
-            queue.machine.apply(index, record);
+            queue.apply(index, position, record);
             queue.note(index, position);
         }
         Some(())
+    }
+
+    /// What this node remembered beside a queue's records.
+    fn local(&mut self, journal: JournalId, position: Position, record: &[u8]) -> Option<()> {
+        if journal == CATALOG_JOURNAL || cache_of(journal).is_some() {
+            return None;
+        }
+        let queue = self.queue(journal);
+        let record = LocalRecord::decode(record)?;
+        if let LocalRecord::Checkpoint(checkpoint) = &record {
+            queue.arrives(checkpoint.next);
+            queue.next = checkpoint.next;
+            queue.first.get_or_insert((checkpoint.next, position));
+        }
+        queue.machine.apply_local(record);
+        Some(())
+    }
+
+    fn queue(&mut self, journal: JournalId) -> &mut Replayed<Classic<Ends>> {
+        self.queues.entry(QueueId(journal.0)).or_insert_with(|| {
+            let mut machine = Classic::new(durable());
+            machine.replay();
+            Replayed::new(machine)
+        })
     }
 }
 

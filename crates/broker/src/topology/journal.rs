@@ -7,11 +7,11 @@ use crate::node::Node;
 use crate::outbox::Ticket;
 use crate::promise::Promise;
 use catalog::{Catalog, Effect, Record};
-use model::Index;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+use storage::Position;
 
 /// The catalog's journal: this node's log, for what is durable.
 pub struct CatalogJournal {
@@ -26,7 +26,7 @@ pub struct CatalogJournal {
     /// How many batches are not durable yet.
     unsynced: Arc<AtomicUsize>,
     /// Where the snapshot that is being written started.
-    snapshot: Option<Index>,
+    snapshot: Option<Position>,
 }
 
 impl CatalogJournal {
@@ -84,7 +84,7 @@ impl CatalogJournal {
 impl Journal<Catalog<u64>> for CatalogJournal {
     /// Journals the durable records. Replies are not kept back: the caller has the answer at once and a ticket for when it may
     /// be told to the client.
-    fn append(&mut self, records: &mut Vec<Record>, _promises: &mut Vec<Effect<u64>>) {
+    fn append(&mut self, _: &mut Catalog<u64>, records: &mut Vec<Record>, _promises: &mut Vec<Effect<u64>>) {
         if let Some(watch) = &mut self.watch {
             records.iter().for_each(|record| watch.record(record));
         }
@@ -95,29 +95,26 @@ impl Journal<Catalog<u64>> for CatalogJournal {
         self.unsynced.fetch_add(1, Ordering::AcqRel);
         let synced = Promise::Synced(self.unsynced.clone());
         let promises = std::iter::once(synced).chain(self.take_ticket());
-        let next = self.journal.next_index();
-        let mut release = None;
-        for (index, record) in (next..).zip(records.iter()) {
-            match record {
-                Record::SnapshotStarted => self.snapshot = Some(index),
-                Record::SnapshotFinished => release = self.snapshot.take(),
-                _ => {}
+        let snapshot = &mut self.snapshot;
+        self.journal.append(promises, |batch| {
+            let mut release = None;
+            for record in records.drain(..) {
+                let at = batch.record(&record);
+                match record {
+                    Record::SnapshotStarted => *snapshot = Some(at),
+                    Record::SnapshotFinished => release = snapshot.take(),
+                    _ => {}
+                }
             }
-        }
-        self.journal.append(records.drain(..), promises);
-        if let Some(before) = release {
-            self.journal.release(before);
-        }
+            if let Some(before) = release {
+                batch.release(before);
+            }
+        });
     }
 }
 
 impl Journaled for Record {
     fn encode(&self, out: &mut Vec<u8>) {
         Record::encode(self, out);
-    }
-
-    /// Nothing of the catalog is read again, but a snapshot's place must be known to cut the log there.
-    fn place_is_kept(&self) -> bool {
-        matches!(self, Record::SnapshotStarted)
     }
 }

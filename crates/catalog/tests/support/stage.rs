@@ -171,7 +171,7 @@ impl Stage {
         self.catalog = Catalog::new();
         for (at, bytes) in self.journal.iter().enumerate() {
             let record = Record::decode(bytes).expect("a record that was just written");
-            self.catalog.apply(at as u64 + 1, record);
+            self.catalog.apply(at as u64 + 1, record, &mut Outcome::default());
         }
         self.catalog.recovered();
         self.snapshot = None;

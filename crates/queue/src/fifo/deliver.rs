@@ -36,11 +36,11 @@ impl<E: Ends> Fifo<E> {
             && (!self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry())
         {
             let Some(mut ready) = self.next_ready() else { break };
-            let Some(run) = self.contents.run(ready.slot) else {
+            let Some(run) = self.store.run(ready.slot) else {
                 break;
             };
             let Some(memory) = run.memory.clone() else {
-                self.load(ready.slot, outcome);
+                self.store.load(ready.slot);
                 moved = true;
                 break;
             };
@@ -72,15 +72,15 @@ impl<E: Ends> Fifo<E> {
             }
             moved = true;
             for (first, last) in settled.spans() {
-                self.contents.remove(first, last, &mut journaled);
+                self.contents.remove(&mut self.store, first, last, &mut journaled);
             }
             settled.clear();
         }
         self.record_settled(journaled, outcome);
         self.end_waiting(outcome);
-        if moved && self.contents.paged() > 0 {
-            self.relieve(outcome);
-            self.read_ahead(outcome);
+        if moved && self.store.paged() > 0 {
+            self.store.relieve(self.dispatch.demand());
+            self.store.read_ahead(self.dispatch.cursor);
         }
     }
 
@@ -96,9 +96,9 @@ impl<E: Ends> Fifo<E> {
     /// The next ready messages in order. Returned ones come first: they stand before the cursor.
     pub(super) fn next_ready(&self) -> Option<Ready> {
         let (slot, first, last) = match self.dispatch.returned.first() {
-            Some((first, last)) => self.contents.first_live(first, last)?,
+            Some((first, last)) => self.store.first_live(first, last)?,
             None if self.dispatch.leaving.is_empty() => {
-                self.contents.first_live(self.dispatch.cursor, Seq::MAX)?
+                self.store.first_live(self.dispatch.cursor, Seq::MAX)?
             }
             None => self.first_that_stays()?,
         };
@@ -153,7 +153,7 @@ impl<E: Ends> Fifo<E> {
     pub(super) fn first_that_stays(&self) -> Option<(usize, Seq, Seq)> {
         let mut at = self.dispatch.cursor;
         loop {
-            let (slot, first, last) = self.contents.first_live(at, Seq::MAX)?;
+            let (slot, first, last) = self.store.first_live(at, Seq::MAX)?;
             match self.dispatch.leaving.overlap(first, last) {
                 Some((from, to)) if from == first => at = to + 1,
                 Some((from, _)) => return Some((slot, first, from - 1)),
@@ -197,15 +197,15 @@ impl<E: Ends> Fifo<E> {
             return;
         };
         let bytes = self
-            .contents
+            .store
             .run(ready.slot)
             .map_or(0, |run| run.body_bytes(ready.first, last));
         if self.dispatch.allowance < u64::MAX {
             self.dispatch.allowance = self.dispatch.allowance.saturating_sub(bytes + count * OVERHEAD);
         }
-        self.passed(ready.slot, last);
+        self.store.passed(ready.slot, last, self.dispatch.cursor);
         self.dispatch.handed += count;
         self.dispatch.take(ready.first, last, bytes);
-        self.passed_again(ready.slot, last);
+        self.store.passed_again(ready.slot, last, self.dispatch.demand());
     }
 }

@@ -4,9 +4,9 @@
 //! the queues it was routed to have it safely. So a crash brings it back rather than losing it, and paging, checkpoints and
 //! snapshots treat it like any other.
 
-use super::paging::Pieces;
-use super::{DeadLetterTo, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Part, Piece};
-use model::{Block, Ranges, Seq};
+use super::{DeadLetterTo, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss};
+use crate::store::{Bytes, Part, Piece, Pieces, retry_delay_ms};
+use model::{Block, Ranges, Seq, Timestamp};
 use smallvec::smallvec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,14 @@ use std::sync::Arc;
 const ATTEMPTS: u32 = 5;
 
 /// What is on its way to the dead-letter exchange.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Leaving {
     next_ticket: u64,
     tickets: BTreeMap<u64, Ticket>,
+    /// What could not be read just now, by the number it had and when it is handed over again.
+    failed: BTreeMap<u64, (u64, Ticket)>,
+    /// The earliest of these times, in milliseconds since the Unix epoch; `u64::MAX` if nothing failed.
+    retry_ms: u64,
     /// Bytes of blocks that were refused and are on their way all the same.
     pub(crate) refused_bytes: usize,
 }
@@ -30,6 +34,20 @@ struct Ticket {
     reason: DropReason,
     refused_bytes: usize,
     attempts: u32,
+    /// How often they could not be read for a reason that may pass.
+    failures: u32,
+}
+
+impl Default for Leaving {
+    fn default() -> Self {
+        Self {
+            next_ticket: 0,
+            tickets: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            retry_ms: u64::MAX,
+            refused_bytes: 0,
+        }
+    }
 }
 
 impl Leaving {
@@ -43,7 +61,18 @@ impl Leaving {
 
     /// True if nothing is on its way.
     pub(crate) fn is_empty(&self) -> bool {
-        self.tickets.is_empty()
+        self.tickets.is_empty() && self.failed.is_empty()
+    }
+
+    /// When something is to be handed over again.
+    #[inline]
+    pub(crate) fn retry_ms(&self) -> u64 {
+        self.retry_ms
+    }
+
+    fn look_when(&mut self) {
+        let times = self.failed.values().map(|(at_ms, _)| *at_ms);
+        self.retry_ms = times.min().unwrap_or(u64::MAX);
     }
 
     fn add(&mut self, ticket: Ticket) -> u64 {
@@ -51,6 +80,19 @@ impl Leaving {
         self.refused_bytes += ticket.refused_bytes;
         self.tickets.insert(self.next_ticket, ticket);
         self.next_ticket
+    }
+}
+
+impl Ticket {
+    /// The same for some of its messages.
+    fn of(&self, seqs: &Ranges, attempts: u32, failures: u32) -> Self {
+        Self {
+            spans: seqs.spans().collect(),
+            reason: self.reason,
+            refused_bytes: 0,
+            attempts,
+            failures,
+        }
     }
 }
 
@@ -84,7 +126,7 @@ impl<E: Ends> Fifo<E> {
         match self.dead_letters_to(reason) {
             Some(to) if !spans.is_empty() => {
                 for (first, last) in &spans {
-                    let bytes = self.contents.bytes_of(*first, *last);
+                    let bytes = self.store.bytes_of(*first, *last);
                     self.dispatch.leave(*first, *last, bytes);
                     self.lost(Loss::DeadLettered(reason), last + 1 - first);
                     if reason == DropReason::Expired {
@@ -92,13 +134,20 @@ impl<E: Ends> Fifo<E> {
                         self.contents.expiries.set_late(*first, *last);
                     }
                 }
-                self.hand_over(spans, reason, to, 1, outcome);
+                let ticket = Ticket {
+                    spans,
+                    reason,
+                    refused_bytes: 0,
+                    attempts: 1,
+                    failures: 0,
+                };
+                self.hand_over(ticket, to, outcome);
             }
             _ => {
                 let mut journaled = Ranges::new();
                 let mut count = 0;
                 for (first, last) in spans {
-                    count += self.contents.remove(first, last, &mut journaled);
+                    count += self.contents.remove(&mut self.store, first, last, &mut journaled);
                 }
                 self.lost(Loss::Dropped(reason), count);
                 self.record_dropped(journaled, reason, outcome);
@@ -106,51 +155,86 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// The host has done what it could for these dead letters; it could not read `unread`.
-    pub(super) fn dead_lettered(&mut self, ticket: u64, unread: &Ranges, outcome: &mut FifoOutcome<E>) {
+    /// The host has done what it could for these dead letters. It could not read `unread`, and just now not `failed`.
+    pub(super) fn dead_lettered(
+        &mut self,
+        ticket: u64,
+        unread: &Ranges,
+        failed: &Ranges,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         let Some(left) = self.leaving.tickets.remove(&ticket) else {
             return;
         };
         self.leaving.refused_bytes -= left.refused_bytes;
-        let (mut gone, mut lost, mut again) = (Ranges::new(), Ranges::new(), Vec::new());
-        for (first, last) in left.spans {
-            if unread.is_empty() {
-                gone.push_span(first, last);
+        let (mut gone, mut lost) = (Ranges::new(), Ranges::new());
+        let (mut again, mut later) = (Ranges::new(), Ranges::new());
+        for (first, last) in &left.spans {
+            if unread.is_empty() && failed.is_empty() {
+                gone.push_span(*first, *last);
                 continue;
             }
-            for seq in first..=last {
+            for seq in *first..=*last {
                 match unread.contains(seq) {
                     // Its bytes were moved meanwhile; if they were not, they are damaged.
-                    true if left.attempts < ATTEMPTS => again.push((seq, seq)),
+                    true if left.attempts < ATTEMPTS || self.store.is_in_memory(seq) => again.push(seq),
                     true => lost.push(seq),
+                    false if failed.contains(seq) => later.push(seq),
                     false => gone.push(seq),
                 }
             }
         }
-        for (seqs, reason) in [(gone, left.reason), (lost, DropReason::Unreadable)] {
-            let mut journaled = Ranges::new();
-            for (first, last) in seqs.spans() {
-                self.left(first, last);
-                self.contents.remove(first, last, &mut journaled);
+        let mut journaled = Ranges::new();
+        for (first, last) in gone.spans() {
+            self.left(first, last);
+            self.contents.remove(&mut self.store, first, last, &mut journaled);
+        }
+        self.record_dropped(journaled, left.reason, outcome);
+        self.store.lose(&lost, false);
+        if !later.is_empty() {
+            let at_ms = now.0.saturating_add(retry_delay_ms(left.failures));
+            let failures = left.failures + 1;
+            let ticket_later = left.of(&later, left.attempts, failures);
+            self.leaving.failed.insert(ticket, (at_ms, ticket_later));
+            self.leaving.look_when();
+        }
+        if !again.is_empty() {
+            self.hand_on(left.of(&again, left.attempts + 1, left.failures), outcome);
+        }
+    }
+
+    /// Hands over again what could not be read before, if its time has come.
+    #[cold]
+    pub(super) fn hand_over_again(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        let failed = self.leaving.failed.iter();
+        let due: Vec<u64> = failed
+            .filter(|(_, (at_ms, _))| *at_ms <= now.0)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in due {
+            if let Some((_, ticket)) = self.leaving.failed.remove(&number) {
+                self.hand_on(ticket, outcome);
             }
-            self.record_dropped(journaled, reason, outcome);
         }
-        if again.is_empty() {
-            return;
-        }
-        match self.dead_letters_to(left.reason) {
-            Some(to) => self.hand_over(again, left.reason, to, left.attempts + 1, outcome),
+        self.leaving.look_when();
+    }
+
+    /// Hands over again what is on its way, as the settings in force say.
+    fn hand_on(&mut self, ticket: Ticket, outcome: &mut FifoOutcome<E>) {
+        match self.dead_letters_to(ticket.reason) {
+            Some(to) => self.hand_over(ticket, to, outcome),
             None => {
-                again.iter().for_each(|(first, last)| self.left(*first, *last));
-                self.let_leave(again, left.reason, outcome);
+                let Ticket { spans, reason, .. } = ticket;
+                spans.iter().for_each(|(first, last)| self.left(*first, *last));
+                self.let_leave(spans, reason, outcome);
             }
         }
     }
 
     /// These are on their way no more.
     pub(super) fn left(&mut self, first: Seq, last: Seq) {
-        self.dispatch
-            .left(first, last, self.contents.bytes_of(first, last));
+        self.dispatch.left(first, last, self.store.bytes_of(first, last));
         self.contents.expiries.forget_late(first, last);
     }
 
@@ -168,7 +252,7 @@ impl<E: Ends> Fifo<E> {
         let piece = |(first, last): (u64, u64)| {
             let count = (last + 1 - first) as u32;
             let part = Part {
-                bytes: super::Bytes::Memory(block.clone()),
+                bytes: Bytes::Memory(block.clone()),
                 from: first as u32,
                 count,
             };
@@ -183,6 +267,7 @@ impl<E: Ends> Fifo<E> {
             reason: DropReason::MaxLength,
             refused_bytes: block.memory(),
             attempts: 1,
+            failures: 0,
         });
         outcome.effects.push(Effect::DeadLetter {
             ticket,
@@ -192,25 +277,26 @@ impl<E: Ends> Fifo<E> {
         });
     }
 
-    fn hand_over(
-        &mut self,
-        spans: Vec<(Seq, Seq)>,
-        reason: DropReason,
-        to: Arc<DeadLetterTo>,
-        attempts: u32,
-        outcome: &mut FifoOutcome<E>,
-    ) {
+    fn hand_over(&mut self, mut ticket: Ticket, to: Arc<DeadLetterTo>, outcome: &mut FifoOutcome<E>) {
         let mut pieces = Pieces::default();
-        for (first, last) in &spans {
-            self.contents
-                .live_spans(*first, *last, |run, from, to| pieces.add(run, from, to + 1));
+        let (mut readable, mut unreadable) = (Vec::new(), Ranges::new());
+        for (first, last) in &ticket.spans {
+            self.store
+                .live_spans(*first, *last, |run, from, to| match run.lost {
+                    true => unreadable.push_span(from, to),
+                    false => {
+                        readable.push((from, to));
+                        pieces.add(run, from, to + 1);
+                    }
+                });
         }
-        let ticket = self.leaving.add(Ticket {
-            spans,
-            reason,
-            refused_bytes: 0,
-            attempts,
-        });
+        self.store.report(unreadable);
+        if pieces.is_empty() {
+            return;
+        }
+        ticket.spans = readable;
+        let reason = ticket.reason;
+        let ticket = self.leaving.add(ticket);
         outcome.effects.push(Effect::DeadLetter {
             ticket,
             to,
@@ -222,13 +308,14 @@ impl<E: Ends> Fifo<E> {
     /// Live messages `first..=last`, wherever they stand, are ready no more.
     pub(super) fn take_out(&mut self, first: Seq, last: Seq) {
         let mut parts = Vec::new();
-        self.contents.live_spans(first, last, |run, from, to| {
+        self.store.live_spans(first, last, |run, from, to| {
             parts.push((from, to, run.body_bytes(from, to)));
         });
         for (from, to, bytes) in parts {
             let head = self.first_that_stays().is_some_and(|(_, head, _)| head == from);
             if from < self.dispatch.cursor || head {
-                self.passed(self.contents.find(from), to);
+                let slot = self.store.find(from);
+                self.store.passed(slot, to, self.dispatch.cursor);
                 self.dispatch.take(from, to, bytes);
             } else {
                 self.dispatch.take_from_middle(from, to, bytes);

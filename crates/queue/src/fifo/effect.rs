@@ -1,8 +1,8 @@
 //! What the machine orders its host to do. Imperative.
 
-use super::{DeadLetterTo, DropReason, Ends, Place};
-use model::{Block, ConsumerId, Index, Ranges, Seq};
-use smallvec::SmallVec;
+use super::{DeadLetterTo, DropReason, Ends};
+use crate::store::{self, Piece};
+use model::{Block, ConsumerId, Ranges, Seq};
 use std::sync::Arc;
 
 /// An order to the host.
@@ -30,17 +30,8 @@ pub enum Effect<E: Ends> {
     Reply(E::Reply, Answer),
     /// Tell a consumer that it is one no longer (the queue is gone).
     CancelConsumer { outlet: E::Outlet, consumer: ConsumerId },
-    /// Read back the block at `source`, which message `first` lies in; answered by `Request::Loaded` with the same `first`
-    /// and the whole block found there.
-    Load { first: Seq, source: Source },
-    /// Write these pieces to the queue's segments, in order; answered by `Request::Stored`, one answer for each `Store`
-    /// and in the order of the `Store`s. `durable` pieces must be synced before the answer.
-    Store { pieces: Vec<Piece>, durable: bool },
-    /// Nothing in these entries is needed any more.
-    Release { places: Vec<Place> },
-    /// Always a promise, with the snapshot that made it so: records with lower numbers than `before` are not needed any
-    /// more, neither for replay nor to be read.
-    Forget { before: Index },
+    /// An order of the message store.
+    Store(store::Effect),
     /// The queue's last consumer is gone and it was declared auto-delete, or nobody used it for as long as it was told to wait:
     /// have it deleted.
     Unused,
@@ -87,46 +78,6 @@ impl Delivery {
             (last + 1 - first) as usize,
         )
     }
-}
-
-/// Where bytes are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The block of an `Enqueued` record: this record of the queue's journal.
-    Journal(Index),
-    /// An entry of the queue's segments.
-    Segment(Place),
-}
-
-/// A contiguous piece of the queue that is to be stored as one entry: the messages of its parts one behind the other.
-#[derive(Clone, Debug)]
-pub struct Piece {
-    /// Its first message.
-    pub first: Seq,
-    /// How many messages, without gaps; the sum over its parts.
-    pub count: u32,
-    /// What it is made of, in order; at least one. The entry's persistence and time of receipt are those of the first.
-    pub parts: SmallVec<[Part; 1]>,
-}
-
-/// Messages of one block.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// Where the block is.
-    pub bytes: Bytes,
-    /// Which of the block's messages is the first.
-    pub from: u32,
-    /// How many messages.
-    pub count: u32,
-}
-
-/// Where a block is.
-#[derive(Clone, Debug)]
-pub enum Bytes {
-    /// Here.
-    Memory(Arc<Block>),
-    /// To be read.
-    Source(Source),
 }
 
 /// The answer to a question.

@@ -35,8 +35,8 @@ impl<E: Ends> Fifo<E> {
         self.retired = true;
         // No records and no releases: the journal and the segments go as a whole.
         self.contents.clear();
+        self.store.clear();
         self.dispatch.clear();
-        self.paging.clear();
         self.leaving = Leaving::default();
         self.unused_at_ms = u64::MAX;
     }

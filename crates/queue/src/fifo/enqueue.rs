@@ -19,40 +19,36 @@ impl<E: Ends> Fifo<E> {
         let gone = gone + self.overflow_before(count - gone, outcome);
         if gone > 0 {
             // Numbers are used up all the same: a number is a message's place in the queue's life.
-            self.contents.skip(gone);
+            self.store.skip(gone);
             if self.dispatch.ready == 0 {
-                self.dispatch.cursor = self.contents.next();
+                self.dispatch.cursor = self.store.next();
             }
         }
         if gone < count {
-            let (first, from) = (self.contents.next(), gone as u32);
+            let (first, from) = (self.store.next(), gone as u32);
             let bytes = block.body_bytes_of(from as usize, (count - gone) as usize);
-            let index = journaled.then_some(self.next_index);
             let expiries = self.expiries_of(&block, from, first, now);
             if journaled {
-                self.record(
-                    Record::Enqueued {
-                        first,
-                        block: block.clone(),
-                        from,
-                        expiries: expiries.clone(),
-                        keyed: self.settings.deduplicates,
-                    },
-                    outcome,
-                );
+                outcome.records.push(Record::Enqueued {
+                    first,
+                    block: block.clone(),
+                    from,
+                    expiries: expiries.clone(),
+                    keyed: self.settings.deduplicates,
+                });
             }
             if self.settings.deduplicates {
-                self.contents.enqueue(first, block.clone(), from, index);
+                self.store.enqueue(first, block.clone(), from, journaled);
                 self.note_keys(&block, from, first);
             } else {
-                self.contents.enqueue(first, block, from, index);
+                self.store.enqueue(first, block, from, journaled);
             }
-            self.contents.expire_at(&expiries);
+            self.contents.expire_at(&self.store, &expiries);
             self.dispatch.ready += count - gone;
             self.dispatch.ready_bytes += bytes;
             self.deliver(outcome);
             self.overflow(outcome);
-            self.relieve(outcome);
+            self.store.relieve(self.dispatch.demand());
         }
         journaled && gone < count
     }
@@ -67,7 +63,7 @@ impl<E: Ends> Fifo<E> {
         {
             return 0;
         }
-        let first = self.contents.next();
+        let first = self.store.next();
         let last = first + block.len() as u64 - 1;
         let span = Span {
             first,

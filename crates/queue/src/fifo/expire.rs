@@ -17,6 +17,8 @@ impl<E: Ends> Fifo<E> {
             .expiries
             .next_ms()
             .min(self.contents.retries.next_ms())
+            .min(self.store.retry_ms())
+            .min(self.leaving.retry_ms())
             .min(self.unused_at_ms)
     }
 
@@ -25,6 +27,7 @@ impl<E: Ends> Fifo<E> {
     pub(super) fn due(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         let mut going = Vec::new();
         let again = self.retries_due(now);
+        self.read_again(now, outcome);
         while let Some((first, last)) = self.contents.expiries.pop_due(now.0) {
             self.expire(first, last, &mut going);
         }
@@ -45,13 +48,23 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
+    /// Tries again what could not be read.
+    fn read_again(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        if self.store.retry_ms() <= now.0 {
+            self.store.retry_loads(now);
+        }
+        if self.leaving.retry_ms() <= now.0 {
+            self.hand_over_again(now, outcome);
+        }
+    }
+
     /// Of `first..=last`, adds what is ready to `going`; what somebody holds expires if it comes back, and what is on its way
     /// to the dead-letter exchange if a crash brings it back.
     fn expire(&mut self, first: Seq, last: Seq, going: &mut Vec<(Seq, Seq)>) {
         self.wait_no_more(first, last);
         let mut late = Vec::new();
         let dispatch = &self.dispatch;
-        self.contents.live_spans(first, last, |_, from, to| {
+        self.store.live_spans(first, last, |_, from, to| {
             dispatch.ready_within(from, to, |from, to| going.push((from, to)));
             dispatch.held_within(from, to, |from, to| late.push((from, to)));
             dispatch.leaving_within(from, to, |from, to| late.push((from, to)));

@@ -4,7 +4,8 @@
 //! A look is a bounded piece of work, however long the queue is: whoever wants more goes on from where it ended. Places are
 //! told by messages' numbers, so a look goes on rightly although messages came and went meanwhile.
 
-use super::{Bytes, Ends, Fifo};
+use super::{Ends, Fifo};
+use crate::store::Bytes;
 use model::Seq;
 use model::properties::Properties;
 
@@ -39,9 +40,9 @@ pub struct Glimpse {
     pub redelivered: bool,
     /// How often they came back.
     pub returns: u32,
-    /// Where their block is. Places on disk stand until the queue's next turn: what cannot be read there was moved, or is
-    /// gone, and is to be looked at again.
-    pub bytes: Bytes,
+    /// Where their block is; `None` if nobody can read it here. Places on disk stand until the queue's next turn: what cannot be
+    /// read there was moved, or is gone, and is to be looked at again.
+    pub bytes: Option<Bytes>,
     /// The number that the block's first message has, or would have.
     pub base: Seq,
 }
@@ -83,9 +84,9 @@ impl Sight {
 impl<E: Ends> Fifo<E> {
     /// Looks at the messages from `from` on. False if the look ended before the queue did; then `glance.next` says where.
     pub(super) fn look(&self, from: Seq, sight: &mut Sight, glance: &mut Glance) -> bool {
-        let mut slot = self.contents.find(from);
+        let mut slot = self.store.find(from);
         let mut from = from;
-        while let Some(run) = self.contents.run(slot) {
+        while let Some(run) = self.store.run(slot) {
             from = from.max(run.first);
             if sight.is_over(glance) {
                 glance.next = Some(from);
@@ -123,12 +124,10 @@ impl<E: Ends> Fifo<E> {
 
     /// The first of the live messages `first..=last` of a run, with those that are alike.
     fn glimpse(&self, slot: usize, first: Seq, last: Seq) -> Option<Glimpse> {
-        let run = self.contents.run(slot)?;
-        let (bytes, base) = match (&run.memory, run.home.source()) {
-            (Some(memory), _) => (Bytes::Memory(memory.block.clone()), memory.base),
-            (None, Some((source, base))) => (Bytes::Source(source), base),
-            (None, None) => return None,
-        };
+        let run = self.store.run(slot)?;
+        let (bytes, base) = run
+            .bytes()
+            .map_or((None, run.first), |(bytes, base)| (Some(bytes), base));
         let (standing, last) = self.standing(first, last);
         let (mut last, returns) = self.contents.returned_alike(first, last);
         let suspect = first < self.dispatch.suspect_below;
@@ -175,7 +174,7 @@ impl<E: Ends> Fifo<E> {
     /// What the publisher wrote as the time of the first message (`timestamp`, in seconds since the Unix epoch): of the first ready one or
     /// of the first that a consumer holds, whichever says less, as in RabbitMQ. `None` if they say nothing, or are not in memory.
     pub(super) fn head_timestamp(&self) -> Option<u64> {
-        let first = self.contents.first_live(0, Seq::MAX);
+        let first = self.store.first_live(0, Seq::MAX);
         let first = first.map(|(slot, seq, _)| (slot, seq));
         let ready = (self.dispatch.ready > 0).then(|| self.first_ready()).flatten();
         let heads = [first, ready].into_iter().flatten();
@@ -183,7 +182,7 @@ impl<E: Ends> Fifo<E> {
     }
 
     fn timestamp(&self, slot: usize, seq: Seq) -> Option<u64> {
-        let memory = self.contents.run(slot)?.memory.as_ref()?;
+        let memory = self.store.run(slot)?.memory.as_ref()?;
         let message = memory.block.message((seq - memory.base) as usize);
         Properties::new(message.properties).timestamp()
     }
@@ -191,13 +190,13 @@ impl<E: Ends> Fifo<E> {
     /// The number of the first of the last `count` messages before `before`; less are counted off `count`. A bounded piece of
     /// work too: it may stop short.
     pub(super) fn back(&self, before: Seq, count: &mut u64) -> Seq {
-        let mut at = before.min(self.contents.next());
-        let mut slot = self.contents.find(at.saturating_sub(1));
+        let mut at = before.min(self.store.next());
+        let mut slot = self.store.find(at.saturating_sub(1));
         for _ in 0..RUNS {
             if *count == 0 {
                 break;
             }
-            if let Some(run) = self.contents.run(slot) {
+            if let Some(run) = self.store.run(slot) {
                 at = at.min(run.end);
                 if at == run.end && u64::from(run.live) <= *count {
                     *count -= u64::from(run.live);

@@ -1,11 +1,11 @@
 //! The classic queue as a machine: first in, first out.
 //!
-//! `contents` knows which messages exist and is what the journal can rebuild; `dispatch` knows who gets them and is
-//! forgotten at a restart. Everything else in this folder is one kind of request each: it looks at both, decides, and
+//! The store keeps the messages that exist, and `contents` what else the journal can rebuild; `dispatch` knows who gets them and is
+//! forgotten at a restart. Everything else in this folder is one kind of request each: it looks at all three, decides, and
 //! changes them.
 //!
 //! A durable queue's persistent messages are *journaled*: whatever befalls them is recorded. All others live in the same
-//! contents and leave no record.
+//! store and leave no record.
 
 mod admit;
 mod checkpoint;
@@ -20,32 +20,32 @@ mod end;
 mod enqueue;
 mod expire;
 mod lanes;
-mod loading;
 mod look;
 mod losses;
 mod once;
 mod overflow;
-mod paging;
 pub mod record;
 pub mod request;
 mod retry;
 mod settle;
+mod storing;
 mod take;
 
-pub use effect::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
+pub use checkpoint::{Checkpoint, LocalRecord};
+pub use effect::{Answer, Delivery, Effect};
 pub use lanes::{Classic, Lanes, Sorting};
 pub use look::{Glance, Glimpse, Standing};
 pub use losses::{LOSSES, Loss, Losses};
-pub use record::{DropReason, Expiry, Kept, Record, Rest, Snapshot, Stored};
+pub use record::{DropReason, Expiry, Record, Snapshot};
 pub use request::{
     ConsumerSettings, DeadLetterTo, DeliveryLimit, Disposal, Overflow, QueueSettings, Request,
 };
 
+use crate::store::{LogPlace, Place, Store, Table};
 use contents::Contents;
 use discard::Leaving;
 use dispatch::Dispatch;
 use model::{ConsumerId, Index, Machine, Outcome, Ranges, Seq, Timestamp};
-use paging::Paging;
 
 /// What the host ties to requests and finds again in effects. The machine carries these and never looks into
 /// them; tests use plain numbers.
@@ -59,17 +59,6 @@ pub trait Ends {
 
     /// Splits a receipt for `count` messages: takes out the part for those at `positions` (from 0).
     fn split(receipt: &mut Self::Receipt, positions: &Ranges, count: usize) -> Self::Receipt;
-}
-
-/// Where an entry lies in the queue's own segments (the storage room's words, carried as plain numbers).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Number of the segment file.
-    pub segment: u32,
-    /// Byte offset in it.
-    pub offset: u32,
-    /// Length in bytes.
-    pub length: u32,
 }
 
 /// A queue's numbers. All are kept as they change; asking costs nothing.
@@ -112,15 +101,13 @@ pub type FifoOutcome<E> = Outcome<Record, Effect<E>>;
 /// A classic queue.
 pub struct Fifo<E: Ends> {
     settings: QueueSettings,
+    store: Store,
     contents: Contents,
     dispatch: Dispatch<E>,
-    paging: Paging,
     leaving: Leaving,
     losses: Losses,
     /// When the queue ends if nobody uses it, in milliseconds since the Unix epoch; `u64::MAX` for never.
     unused_at_ms: u64,
-    /// The number of the next record.
-    next_index: Index,
     /// Messages are suspected since a crash, which the journal doesn't know yet.
     unsaid: bool,
     /// The queue is deleted; nothing happens here any more.
@@ -133,12 +120,11 @@ impl<E: Ends> Fifo<E> {
         Self {
             dispatch: Dispatch::new(settings.single_active),
             settings,
+            store: Store::default(),
             contents: Contents::default(),
-            paging: Paging::default(),
             leaving: Leaving::default(),
             losses: Losses::default(),
             unused_at_ms: u64::MAX,
-            next_index: 1,
             unsaid: false,
             retired: false,
         }
@@ -152,19 +138,41 @@ impl<E: Ends> Fifo<E> {
     /// held is when their connections end, or if a later message was settled. After a crash every message is: as in
     /// RabbitMQ, a message that is not marked was never delivered.
     pub fn recovered(&mut self, closed: bool) {
-        let _ = self.contents.take_freed();
+        self.follow();
         self.dispatch.cursor = 1;
-        self.unsaid = !closed && self.contents.suspect_all();
+        self.unsaid = !closed && self.contents.suspect_all(&self.store);
         self.dispatch.suspect_below = self.contents.settled_high();
-        self.dispatch.ready = self.contents.live();
-        self.dispatch.ready_bytes = self.contents.sums().bytes;
+        self.dispatch.ready = self.store.live();
+        self.dispatch.ready_bytes = self.store.sums().bytes;
         self.recover_retries();
-        self.paging.recovered(self.contents.next());
+    }
+
+    /// Ends replay for a queue that goes on applying what is decided elsewhere: from now on its store pages out, and frees what is
+    /// gone.
+    pub fn follow(&mut self) {
+        self.store.replayed();
+    }
+
+    /// The record that brought messages `first..` was appended to the log, and stands there.
+    #[inline]
+    pub fn appended(&mut self, first: Seq, at: LogPlace) {
+        self.store.appended(first, at, self.dispatch.demand());
+    }
+
+    /// Everything that the journal knows of, and where it lies.
+    fn checkpoint(&self) -> (Snapshot, Table) {
+        (self.contents.snapshot(&self.store), self.store.table())
+    }
+
+    /// Becomes what a checkpoint says.
+    fn restore(&mut self, snapshot: Snapshot, table: &Table) {
+        self.store.restore(table, &snapshot.live, snapshot.next.max(1));
+        self.contents.restore(&self.store, snapshot);
     }
 
     /// The queue's numbers.
     pub fn status(&self) -> Status {
-        let sums = self.contents.sums();
+        let sums = self.store.sums();
         let unacked =
             sums.live - self.dispatch.ready - self.dispatch.leaving.count() + self.dispatch.taken.count();
         Status {
@@ -181,9 +189,9 @@ impl<E: Ends> Fifo<E> {
             consumers: self.dispatch.ring.len(),
             ready_bytes: self.dispatch.ready_bytes,
             handed: self.dispatch.handed,
-            memory: self.contents.memory() + self.leaving.refused_bytes,
+            memory: self.store.memory() + self.leaving.refused_bytes,
             paged: sums.paged,
-            next_seq: self.contents.next(),
+            next_seq: self.store.next(),
             oldest_ms: self.oldest_ms(),
             active: self.dispatch.ring.active(),
         }
@@ -194,7 +202,7 @@ impl<E: Ends> Fifo<E> {
             return 0;
         }
         let first = self.first_ready();
-        let memory = first.and_then(|(slot, _)| self.contents.run(slot)?.memory.as_ref());
+        let memory = first.and_then(|(slot, _)| self.store.run(slot)?.memory.as_ref());
         memory.map_or(0, |memory| memory.block.received().0)
     }
 
@@ -205,35 +213,25 @@ impl<E: Ends> Fifo<E> {
             .returned
             .first()
             .unwrap_or((self.dispatch.cursor, Seq::MAX));
-        let (slot, seq, _) = self.contents.first_live(from, last)?;
+        let (slot, seq, _) = self.store.first_live(from, last)?;
         Some((slot, seq))
-    }
-
-    /// The number that its next record will have.
-    pub fn next_index(&self) -> Index {
-        self.next_index
     }
 
     /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.contents.places()
+        self.store.places()
     }
 
     /// True if it holds nothing and expects nothing.
     fn is_idle(&self) -> bool {
-        self.contents.live() == 0 && self.paging.is_idle() && self.leaving.is_empty()
-    }
-
-    fn record(&mut self, record: Record, outcome: &mut FifoOutcome<E>) {
-        outcome.records.push(record);
-        self.next_index += 1;
+        self.store.is_idle() && self.leaving.is_empty()
     }
 
     /// Records that journaled messages were settled.
     fn record_settled(&mut self, journaled: Ranges, outcome: &mut FifoOutcome<E>) {
         if !journaled.is_empty() {
             self.contents.note_settled(&journaled);
-            self.record(Record::Settled { seqs: journaled }, outcome);
+            outcome.records.push(Record::Settled { seqs: journaled });
         }
     }
 
@@ -242,33 +240,30 @@ impl<E: Ends> Fifo<E> {
     fn record_suspicion(&mut self, outcome: &mut FifoOutcome<E>) {
         if std::mem::take(&mut self.unsaid) {
             let seqs = Ranges::one(self.dispatch.suspect_below);
-            self.record(Record::Settled { seqs }, outcome);
+            outcome.records.push(Record::Settled { seqs });
         }
     }
 
     /// Records that journaled messages were dropped.
     fn record_dropped(&mut self, journaled: Ranges, reason: DropReason, outcome: &mut FifoOutcome<E>) {
         if !journaled.is_empty() {
-            self.record(
-                Record::Dropped {
-                    seqs: journaled,
-                    reason,
-                },
-                outcome,
-            );
+            outcome.records.push(Record::Dropped {
+                seqs: journaled,
+                reason,
+            });
         }
     }
 
-    /// Gives back places that became free. Those the journal knows of must stand until it knows that they are free.
-    fn give_back(&mut self, outcome: &mut FifoOutcome<E>) {
-        let Some((journaled, others)) = self.contents.take_freed() else {
-            return;
-        };
-        if !journaled.is_empty() {
-            outcome.promises.push(Effect::Release { places: journaled });
-        }
-        if !others.is_empty() {
-            outcome.effects.push(Effect::Release { places: others });
+    /// Passes the store's orders on to the host.
+    #[inline]
+    fn pass_on(&mut self, outcome: &mut FifoOutcome<E>) {
+        if let Some(orders) = self.store.take_orders() {
+            outcome
+                .effects
+                .extend(orders.effects.into_iter().map(Effect::Store));
+            outcome
+                .promises
+                .extend(orders.promises.into_iter().map(Effect::Store));
         }
     }
 }
@@ -346,18 +341,19 @@ impl<E: Ends> Machine for Fifo<E> {
             Request::Configure { settings } => self.configure(*settings, now, outcome),
             Request::Use => self.used(now),
             Request::Tick => {}
-            Request::DeadLettered { ticket, unread } => self.dead_lettered(ticket, &unread, outcome),
-            Request::Shrink { memory } => self.shrink(memory, outcome),
-            Request::Loaded { first, block } => self.loaded(first, block, outcome),
-            Request::Stored { pieces } => self.stored(&pieces, outcome),
-            Request::Checkpoint { before } => self.checkpoint(before, outcome),
-            Request::Compact { segment } => self.compact(segment, outcome),
+            Request::DeadLettered {
+                ticket,
+                unread,
+                failed,
+            } => self.dead_lettered(ticket, &unread, &failed, now, outcome),
+            Request::GiveUp { seqs } => self.give_up(&seqs, outcome),
+            Request::Store(request) => self.handle_store(request, now, outcome),
         }
-        self.give_back(outcome);
+        self.pass_on(outcome);
     }
 
-    fn apply(&mut self, index: Index, record: Record) {
-        self.next_index = index.saturating_add(1);
+    fn apply(&mut self, _: Index, record: Record, outcome: &mut FifoOutcome<E>) {
+        let (store, contents) = (&mut self.store, &mut self.contents);
         let mut journaled = Ranges::new();
         match record {
             Record::Enqueued {
@@ -367,45 +363,38 @@ impl<E: Ends> Machine for Fifo<E> {
                 expiries,
                 keyed,
             } => {
-                let memory = block.memory();
-                if self.contents.enqueue(first, block.clone(), from, Some(index)) {
+                if store.enqueue(first, block.clone(), from, true) {
                     if keyed {
                         self.note_keys(&block, from, first);
                     }
-                    self.contents.expire_at(&expiries);
-                    self.paging.replayed(&mut self.contents, memory);
+                    self.contents.expire_at(&self.store, &expiries);
                 }
             }
             Record::Settled { seqs } => {
                 for (first, last) in seqs.spans() {
-                    self.contents.remove(first, last, &mut journaled);
+                    contents.remove(store, first, last, &mut journaled);
                 }
-                self.contents.note_settled(&seqs);
+                contents.note_settled(&seqs);
             }
             Record::Dropped { seqs, .. } => {
                 for (first, last) in seqs.spans() {
-                    self.contents.remove(first, last, &mut journaled);
+                    contents.remove(store, first, last, &mut journaled);
                 }
             }
             Record::Returned { seqs } => {
                 for (first, last) in seqs.spans() {
-                    self.contents.mark_returned(first, last, &mut journaled);
-                    self.contents.retries.remove(first, last);
+                    contents.mark_returned(store, first, last, &mut journaled);
+                    contents.retries.remove(first, last);
                 }
             }
             Record::Retried { until } => {
                 for expiry in &until {
                     let (first, last) = (expiry.first, expiry.last);
-                    self.contents.mark_returned(first, last, &mut journaled);
+                    contents.mark_returned(store, first, last, &mut journaled);
                 }
-                self.contents.retry_at(&until);
+                contents.retry_at(store, &until);
             }
-            Record::Moved { pieces } => {
-                for piece in pieces {
-                    self.contents.relocate(piece, false);
-                }
-            }
-            Record::Snapshot(snapshot) => self.contents.restore(snapshot),
         }
+        self.pass_on(outcome);
     }
 }

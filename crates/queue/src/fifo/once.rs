@@ -100,7 +100,7 @@ impl<E: Ends> Fifo<E> {
         if self.settings.durable && block.persistent() {
             if outcome.records.is_empty() {
                 let seqs = Ranges::new();
-                self.record(Record::Settled { seqs }, outcome);
+                outcome.records.push(Record::Settled { seqs });
             }
             outcome.promises.push(Effect::Confirm(receipt));
         } else {
@@ -115,15 +115,15 @@ impl<E: Ends> Fifo<E> {
 
     fn counts(&self, seq: Seq) -> bool {
         let leaving = || self.dispatch.leaving.overlap(seq, seq).is_some();
-        self.contents.lives(seq) && (!leaving() || self.contents.retries.waits(seq))
+        self.store.lives(seq) && (!leaving() || self.contents.retries.waits(seq))
     }
 
     /// Notes the keys of messages `from..` of the block, which became `first`, `first + 1`, ….
     #[cold]
     pub(super) fn note_keys(&mut self, block: &Block, from: u32, first: Seq) {
         self.contents.note_keys(block, from, first);
-        if self.contents.keys.is_crowded(self.contents.live()) {
-            self.contents.forget_keys();
+        if self.contents.keys.is_crowded(self.store.live()) {
+            self.contents.forget_keys(&self.store);
         }
     }
 }

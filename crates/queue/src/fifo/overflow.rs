@@ -1,4 +1,4 @@
-//! Dropping what is ready: too much of it, purged, or unreadable.
+//! Dropping what is ready: too much of it, or purged.
 
 use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Overflow, QueueSettings};
 use model::{Ranges, Seq, Timestamp};
@@ -52,7 +52,7 @@ impl<E: Ends> Fifo<E> {
         self.record_suspicion(outcome);
         self.unused_at_ms = u64::MAX;
         self.used(now);
-        self.give_up(outcome);
+        self.drop_spent(outcome);
         // What is due leaves by the new settings: a queue that comes from the log has no others, and would know of no
         // dead-letter exchange for what expired meanwhile.
         if self.wakes_at_ms() <= now.0 {
@@ -76,7 +76,7 @@ impl<E: Ends> Fifo<E> {
         let (mut dropped, mut won) = (0, 0);
         while dropped < count && won < bytes {
             let Some(ready) = self.next_ready() else { break };
-            let Some(run) = self.contents.run(ready.slot) else {
+            let Some(run) = self.store.run(ready.slot) else {
                 break;
             };
             let last = ready.last.min(ready.first.saturating_add(count - dropped - 1));
@@ -84,11 +84,14 @@ impl<E: Ends> Fifo<E> {
                 u64::MAX => (last, run.body_bytes(ready.first, last)),
                 _ => enough(ready.first, last, bytes - won, |seq| run.body_bytes(seq, seq)),
             };
-            self.passed(ready.slot, last);
+            self.store.passed(ready.slot, last, self.dispatch.cursor);
             self.dispatch.take(ready.first, last, size);
             match leaving {
                 true => going.push((ready.first, last)),
-                false => drop(self.contents.remove(ready.first, last, &mut journaled)),
+                false => {
+                    let store = &mut self.store;
+                    self.contents.remove(store, ready.first, last, &mut journaled);
+                }
             }
             dropped += last + 1 - ready.first;
             won += size;
@@ -100,25 +103,6 @@ impl<E: Ends> Fifo<E> {
         }
         self.end_waiting(outcome);
         dropped
-    }
-
-    /// Drops those of `first..=last` that are ready, wherever they stand. What consumers hold stays until they settle it.
-    pub(super) fn drop_unreadable(&mut self, first: Seq, last: Seq, outcome: &mut FifoOutcome<E>) {
-        let mut spans: Vec<(Seq, Seq)> = Vec::new();
-        let dispatch = &self.dispatch;
-        self.contents.live_spans(first, last, |_, from, to| {
-            dispatch.ready_within(from, to, |from, to| spans.push((from, to)));
-        });
-        let mut journaled = Ranges::new();
-        for (from, to) in spans {
-            let bytes = self.contents.bytes_of(from, to);
-            self.dispatch.returned.remove(from, to);
-            let count = self.contents.remove(from, to, &mut journaled);
-            self.lost(Loss::Dropped(DropReason::Unreadable), count);
-            self.dispatch.ready -= count;
-            self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
-        }
-        self.record_dropped(journaled, DropReason::Unreadable, outcome);
     }
 }
 

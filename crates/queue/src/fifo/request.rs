@@ -1,7 +1,8 @@
 //! What may be asked of a queue. Imperative.
 
-use super::{Ends, Sorting, record::Stored};
-use model::{Block, ConsumerId, Index, Ranges, RetryDelay, Seq};
+use super::{Ends, Sorting};
+use crate::store;
+use model::{Block, ConsumerId, Ranges, RetryDelay};
 use std::sync::Arc;
 
 /// A request to the queue.
@@ -68,22 +69,20 @@ pub enum Request<E: Ends> {
     /// The time that `Fifo::wakes_at_ms` named has come.
     Tick,
     /// Answer to `Effect::DeadLetter`: all queues that the messages went to have them safely, or they went nowhere. `unread`
-    /// could not be read where the effect said.
-    DeadLettered { ticket: u64, unread: Ranges },
+    /// could not be read where the effect said: they were moved meanwhile, or are damaged. `failed` could not be read just now,
+    /// which says nothing about what is there.
+    DeadLettered {
+        ticket: u64,
+        unread: Ranges,
+        failed: Ranges,
+    },
     /// New settings (limits) are in force. They are boxed because a request is as large as its largest kind.
     Configure { settings: Box<QueueSettings> },
-    /// Bodies may take this many bytes of memory from now on; the rest is paged out.
-    Shrink { memory: usize },
-    /// Answer to `Effect::Load`: the whole block that was found at its source; `None` if it cannot be read (its
-    /// messages are then quarantined: dropped with `DropReason::Unreadable`, and the host has logged why).
-    Loaded { first: Seq, block: Option<Arc<Block>> },
-    /// Answer to `Effect::Store`: these pieces are now in segments (synced, if they are in the journal). Pieces that
-    /// could not be written are missing. Each `Store` is answered once, in order.
-    Stored { pieces: Vec<Stored> },
-    /// The journal wants to forget records before `before`: move what they hold to segments, then write a snapshot.
-    Checkpoint { before: Index },
-    /// This segment is mostly empty: move what is left of it to another.
-    Compact { segment: u32 },
+    /// Nobody can read these messages any more, on whatever node. Those that no consumer holds are dropped with
+    /// `DropReason::Unreadable`.
+    GiveUp { seqs: Ranges },
+    /// Something is asked of the message store, or an order of it was carried out.
+    Store(store::Request),
 }
 
 /// What a consumer asked for.

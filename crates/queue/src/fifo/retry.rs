@@ -36,7 +36,8 @@ impl<E: Ends> Fifo<E> {
     ) {
         let mut journaled = Ranges::new();
         for (first, last) in back {
-            self.contents.mark_returned(*first, *last, &mut journaled);
+            self.contents
+                .mark_returned(&self.store, *first, *last, &mut journaled);
         }
         let verdicts = self.judge(back, overdue, now);
         self.record_failed(journaled, &verdicts.waiting, outcome);
@@ -45,7 +46,7 @@ impl<E: Ends> Fifo<E> {
         }
         for Expiry { first, last, at_ms } in verdicts.waiting {
             self.take_out(first, last);
-            let bytes = self.contents.bytes_of(first, last);
+            let bytes = self.store.bytes_of(first, last);
             self.dispatch.leave(first, last, bytes);
             (first..=last).for_each(|seq| self.contents.retries.set(seq, at_ms));
         }
@@ -94,10 +95,10 @@ impl<E: Ends> Fifo<E> {
         }
         if !known.is_empty() {
             journaled = journaled.iter().filter(|seq| !waits.contains(*seq)).collect();
-            self.record(Record::Retried { until: known }, outcome);
+            outcome.records.push(Record::Retried { until: known });
         }
         if !journaled.is_empty() {
-            self.record(Record::Returned { seqs: journaled }, outcome);
+            outcome.records.push(Record::Returned { seqs: journaled });
         }
     }
 
@@ -121,7 +122,7 @@ impl<E: Ends> Fifo<E> {
     /// The live ones of `first..=last`, which were neither ready nor held, stand where they stood.
     pub(super) fn ready_again(&mut self, first: Seq, last: Seq) {
         let mut spans = Vec::new();
-        self.contents.live_spans(first, last, |run, from, to| {
+        self.store.live_spans(first, last, |run, from, to| {
             spans.push((from, to, run.body_bytes(from, to)));
         });
         for (from, to, bytes) in spans {
@@ -139,7 +140,7 @@ impl<E: Ends> Fifo<E> {
     pub(super) fn recover_retries(&mut self) {
         let waiting: Vec<Seq> = self.contents.retries.list().map(|(seq, _)| seq).collect();
         for seq in waiting {
-            let bytes = self.contents.bytes_of(seq, seq);
+            let bytes = self.store.bytes_of(seq, seq);
             self.dispatch.leave(seq, seq, bytes);
             self.dispatch.ready -= 1;
             self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
@@ -148,7 +149,7 @@ impl<E: Ends> Fifo<E> {
 
     /// A limit is in force: what was tried too often before (or was on its way to the dead-letter exchange when the process ended)
     /// leaves.
-    pub(super) fn give_up(&mut self, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn drop_spent(&mut self, outcome: &mut FifoOutcome<E>) {
         if self.settings.delivery_limit.is_none() {
             return;
         }

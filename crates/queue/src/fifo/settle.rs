@@ -21,13 +21,13 @@ impl<E: Ends> Fifo<E> {
             let last = last.min(self.dispatch.cursor.saturating_sub(1));
             if self.dispatch.returned.is_empty() && self.dispatch.leaving.is_empty() {
                 if first <= last {
-                    count += self.contents.remove(first, last, &mut journaled);
+                    count += self.contents.remove(&mut self.store, first, last, &mut journaled);
                 }
                 continue;
             }
-            let contents = &mut self.contents;
+            let (contents, store) = (&mut self.contents, &mut self.store);
             self.dispatch.held_within(first, last, |from, to| {
-                count += contents.remove(from, to, &mut journaled)
+                count += contents.remove(store, from, to, &mut journaled)
             });
         }
         self.overdue_are_settled(seqs);
@@ -45,7 +45,7 @@ impl<E: Ends> Fifo<E> {
     fn reject(&mut self, consumer: Option<ConsumerId>, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
         let mut spans = Vec::new();
         for (first, last) in seqs.spans() {
-            self.contents.live_spans(first, last, |_, from, to| {
+            self.store.live_spans(first, last, |_, from, to| {
                 self.dispatch
                     .held_within(from, to, |from, to| spans.push((from, to)));
             });
@@ -75,7 +75,7 @@ impl<E: Ends> Fifo<E> {
         let (mut count, mut bytes) = (0, 0);
         for (first, last) in seqs.spans() {
             self.dispatch.held_within(first, last, |from, to| {
-                self.contents.live_spans(from, to, |run, start, stop| {
+                self.store.live_spans(from, to, |run, start, stop| {
                     back.push((start, stop));
                     count += stop + 1 - start;
                     bytes += run.body_bytes(start, stop);
@@ -88,7 +88,8 @@ impl<E: Ends> Fifo<E> {
         for (first, last) in &back {
             self.dispatch.returned.insert(*first, *last);
             if failed && !counted {
-                self.contents.mark_returned(*first, *last, &mut journaled);
+                self.contents
+                    .mark_returned(&self.store, *first, *last, &mut journaled);
             }
         }
         self.dispatch.ready += count;
@@ -98,7 +99,7 @@ impl<E: Ends> Fifo<E> {
             self.failed(&back, &overdue, now, outcome);
         }
         if !journaled.is_empty() {
-            self.record(Record::Returned { seqs: journaled }, outcome);
+            outcome.records.push(Record::Returned { seqs: journaled });
         }
         if !overdue.is_empty() {
             self.discard(&overdue, DropReason::Expired, outcome);

@@ -13,13 +13,13 @@ impl<E: Ends> Fifo<E> {
         let mut spans = Vec::new();
         for (first, last) in seqs.spans() {
             let dispatch = &self.dispatch;
-            self.contents.live_spans(first, last, |_, from, to| {
+            self.store.live_spans(first, last, |_, from, to| {
                 dispatch.ready_within(from, to, |from, to| spans.push((from, to)));
             });
         }
         for (first, last) in spans {
             self.take_out(first, last);
-            let bytes = self.contents.bytes_of(first, last);
+            let bytes = self.store.bytes_of(first, last);
             self.dispatch.leave(first, last, bytes);
             self.dispatch.taken.insert(first, last);
             self.dispatch.taken_bytes += bytes;
@@ -48,7 +48,7 @@ impl<E: Ends> Fifo<E> {
         let mut journaled = Ranges::new();
         for (first, last) in self.untake(seqs) {
             self.left(first, last);
-            let count = self.contents.remove(first, last, &mut journaled);
+            let count = self.contents.remove(&mut self.store, first, last, &mut journaled);
             self.lost(Loss::Dropped(DropReason::Purged), count);
         }
         self.record_dropped(journaled, DropReason::Purged, outcome);
@@ -60,7 +60,7 @@ impl<E: Ends> Fifo<E> {
             let mut at = first;
             while let Some((from, to)) = self.dispatch.taken.overlap(at, last) {
                 spans.push((from, to));
-                let bytes = self.contents.bytes_of(from, to);
+                let bytes = self.store.bytes_of(from, to);
                 self.dispatch.taken_bytes = self.dispatch.taken_bytes.saturating_sub(bytes);
                 at = to + 1;
             }

@@ -232,7 +232,7 @@ impl Machine for Seen {
         }
     }
 
-    fn apply(&mut self, _: Index, record: Record) {
+    fn apply(&mut self, _: Index, record: Record, _: &mut Outcome<Record, Effect>) {
         let (Record::Seen(sights) | Record::Restated(sights)) = record;
         for sight in sights {
             let older = |(number, _): &(u64, u64)| *number < sight.number;
@@ -316,7 +316,7 @@ mod tests {
         let mut replayed = seen(1, None);
         (1..)
             .zip(records)
-            .for_each(|(index, it)| replayed.apply(index, it));
+            .for_each(|(index, it)| replayed.apply(index, it, &mut Outcome::default()));
         replayed.recovered(live.settings);
         assert!(!passes(&mut replayed, 0, 1, None) && !passes(&mut replayed, 0, 2, None));
         assert!(!replayed.has_news());
@@ -333,7 +333,7 @@ mod tests {
         let mut replayed = seen(1, None);
         (1..)
             .zip(records)
-            .for_each(|(index, it)| replayed.apply(index, it));
+            .for_each(|(index, it)| replayed.apply(index, it, &mut Outcome::default()));
         replayed.recovered(live.settings);
         assert_eq!((replayed.known, replayed.next), (live.known, live.next));
         assert_eq!(replayed.order, live.order);

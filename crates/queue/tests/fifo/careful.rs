@@ -1,6 +1,6 @@
 //! A careful bystander: it keeps its own list of what must be so, message by message, and compares after every turn.
 
-use crate::world::{Event, Plain, World, numbers};
+use crate::world::{Event, Plain, World, numbers, shrink};
 use model::{ConsumerId, Ranges, Seq};
 use queue::fifo::{Answer, ConsumerSettings, DropReason, QueueSettings, Record, Request, Standing};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +76,7 @@ impl Careful {
         self.estimated = true;
         self.compare();
         self.configure(self.settings.clone());
-        self.simply(Request::Shrink { memory: memory / 2 });
+        self.simply(shrink(memory / 2));
     }
 
     pub fn next(&self) -> Seq {

@@ -1,6 +1,6 @@
 //! Times to live, dead letters and limits of queues with lanes: the rules of a plain queue hold in each lane.
 
-use crate::world::{Event, Plain, World, body, number};
+use crate::world::{Event, Plain, World, body, number, shrink};
 use model::properties::PropertiesBuilder;
 use model::{Block, BlockBuilder, ConsumerId, Ranges, Timestamp};
 use queue::fifo::{
@@ -235,7 +235,7 @@ fn a_lower_priority_goes_out_when_the_higher_message_that_waited_for_the_disk_ha
         ..sorted()
     };
     let mut world = World::new(settings);
-    world.handle(Request::Shrink { memory: 0 });
+    world.handle(shrink(0));
     publish(&mut world, 1, &[9]);
     publish(&mut world, 2, &[9]);
     world.handle(consume(10));

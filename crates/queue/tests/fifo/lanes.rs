@@ -1,6 +1,6 @@
 //! A queue that sorts its messages against a naive one: one list, from which the best ready message is always the next.
 
-use crate::world::{Event, Plain, World, number};
+use crate::world::{Event, Plain, World, compact, number, shrink};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{Block, BlockBuilder, ConsumerId, Ranges, Seq, Timestamp};
@@ -234,7 +234,7 @@ impl Naive {
                 }
                 self.turn(Request::Purge { reply: 0 });
             }
-            Step::Shrink { memory } => drop(self.turn(Request::Shrink { memory })),
+            Step::Shrink { memory } => drop(self.turn(shrink(memory))),
             Step::Load => {
                 if let Some(events) = self.world.load_one() {
                     self.look_at(events);
@@ -246,10 +246,10 @@ impl Naive {
                 }
             }
             Step::Checkpoint { back } => {
-                let before = self.world.fifo.next_index().saturating_sub(back);
-                self.turn(Request::Checkpoint { before });
+                let request = self.world.checkpoint(back);
+                self.turn(request);
             }
-            Step::Compact { segment } => drop(self.turn(Request::Compact { segment })),
+            Step::Compact { segment } => drop(self.turn(compact(segment))),
             Step::Limit { max_length } => {
                 self.settings.max_length = max_length;
                 let settings = self.settings.clone();
@@ -450,14 +450,12 @@ fn groups_that_are_gone_take_no_memory() {
     }
     let before = world.fifo.status();
     assert_eq!((before.ready, before.unacked, before.memory), (0, 0, 0));
-    let journal = world.disk.journal.len();
-    world.handle(Request::Checkpoint {
-        before: world.fifo.next_index(),
-    });
+    let journal = world.disk.log.len();
+    world.handle(world.checkpoint(0));
     assert!(
-        world.disk.journal.len() < 10 && journal > 500,
+        world.disk.log.len() < 10 && journal > 500,
         "{}",
-        world.disk.journal.len()
+        world.disk.log.len()
     );
     enqueue(&mut world, group("g1", 501, &[10]));
     let mut again = World::restarted(fair(), world.disk);

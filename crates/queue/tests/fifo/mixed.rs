@@ -4,7 +4,7 @@
 
 mod checks;
 
-use crate::world::{Event, Plain, World, body, number};
+use crate::world::{Event, Plain, World, body, number, shrink};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{BlockBuilder, ConsumerId, Ranges, RetryDelay, Seq, Timestamp, X_DEDUPLICATION_HEADER};
@@ -416,10 +416,10 @@ impl Naive {
                 self.turn(Request::Purge { reply: 0 });
             }
             Step::Checkpoint => {
-                let before = self.world.fifo.next_index();
-                self.turn(Request::Checkpoint { before });
+                let request = self.world.checkpoint(0);
+                self.turn(request);
             }
-            Step::Shrink { memory } => self.turn(Request::Shrink { memory: *memory }),
+            Step::Shrink { memory } => self.turn(shrink(*memory)),
             Step::Disk => {}
             Step::Restart => self.restart(),
         }

@@ -1,8 +1,8 @@
 //! Messages that expire, are rejected or have no room, in every mixture: the machine against a naive model that looks at each
 //! message of its list at each turn.
 
-use crate::world::{Event, Plain, World, expiring_block, numbers};
-use model::{ConsumerId, Index, Ranges, Seq, Timestamp};
+use crate::world::{Event, Plain, World, expiring_block, numbers, shrink};
+use model::{ConsumerId, Ranges, Seq, Timestamp};
 use proptest::prelude::*;
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Disposal, DropReason, Overflow, QueueSettings, Request,
@@ -108,8 +108,6 @@ struct Model {
     settings: QueueSettings,
     messages: BTreeMap<Seq, Mortal>,
     consumer: Option<ConsumerSettings>,
-    /// Every record that was ever written.
-    whole: BTreeMap<Index, Vec<u8>>,
     /// What this turn must make a dead letter, and deliver.
     dying: Vec<(Seq, DropReason)>,
     going: Vec<Seq>,
@@ -122,11 +120,10 @@ impl Model {
             settings,
             messages: BTreeMap::new(),
             consumer,
-            whole: BTreeMap::new(),
             dying: Vec::new(),
             going: Vec::new(),
         };
-        model.turn(Request::Shrink { memory });
+        model.turn(shrink(memory));
         if let Some(settings) = consumer {
             model.turn(Request::Consume {
                 consumer: CONSUMER,
@@ -208,18 +205,9 @@ impl Model {
 
     /// One turn of the machine, the disk's answers after it, and what clients see of both.
     fn turn(&mut self, request: Request<Plain>) -> Vec<Event> {
-        let before = self.world.fifo.next_index();
         let mut events = self.world.handle(request);
         let crashed = self.world.crashed.clone();
         events.extend(self.world.settle_disk());
-        for (index, event) in
-            (before..).zip(events.iter().filter(|event| matches!(event, Event::Recorded(_))))
-        {
-            let Event::Recorded(record) = event else { continue };
-            let mut bytes = Vec::new();
-            record.encode(&mut bytes);
-            self.whole.insert(index, bytes);
-        }
         self.world.crashed = crashed;
         events
     }
@@ -366,7 +354,11 @@ impl Model {
                 self.messages.remove(seq);
             }
         }
-        let events = self.turn(Request::DeadLettered { ticket, unread: lost });
+        let events = self.turn(Request::DeadLettered {
+            ticket,
+            unread: lost,
+            failed: Ranges::new(),
+        });
         self.compare(events);
     }
 
@@ -388,7 +380,9 @@ impl Model {
 
     fn restart(&mut self) {
         let (now, disk) = (self.world.now, self.world.disk.clone());
+        let whole = std::mem::take(&mut self.world.whole);
         self.world = World::restarted(self.settings.clone(), disk);
+        self.world.whole = whole;
         self.world.now = now;
         self.consumer = None;
         self.messages.retain(|_, it| it.journaled);
@@ -430,7 +424,7 @@ impl Model {
     fn check_replay(&self, later: u64) {
         let mut tail = self.world.disk.clone();
         let mut whole = tail.clone();
-        whole.journal = self.whole.clone();
+        whole.log = self.world.whole.clone();
         let known = self.survivors();
         for disk in [&mut tail, &mut whole] {
             let mut again = World::restarted(self.settings.clone(), std::mem::take(disk));
@@ -503,10 +497,10 @@ impl Model {
                 self.compare(events);
             }
             // Where a consumer has to wait for the disk, what is refused or dropped meanwhile depends on the disk.
-            Step::Shrink { memory } if self.consumer.is_none() => self.simply(Request::Shrink { memory }),
+            Step::Shrink { memory } if self.consumer.is_none() => self.simply(shrink(memory)),
             Step::Checkpoint { back } => {
-                let before = self.world.fifo.next_index().saturating_sub(back);
-                self.simply(Request::Checkpoint { before });
+                let request = self.world.checkpoint(back);
+                self.simply(request);
             }
             // After a restart sizes are estimates.
             Step::Restart if !estimates => self.restart(),
@@ -567,10 +561,10 @@ proptest! {
         let mut model = Model::new(settings, memory, consumer);
         for step in steps {
             let (before, restarts) = (model.survivors(), matches!(step, Step::Restart));
-            let index = model.world.fifo.next_index();
+            let end = model.world.disk.log_end();
             model.take(step);
             model.check_replay(later);
-            if !restarts && model.world.fifo.next_index() > index {
+            if !restarts && model.world.disk.log_end() > end {
                 model.check_crash(&before);
             }
         }

@@ -2,7 +2,7 @@
 //! twice, or forgotten at a restart.
 
 use crate::careful::Careful;
-use crate::world::{Event, Plain, block};
+use crate::world::{Event, Plain, block, compact, shrink};
 use model::{ConsumerId, Machine, Outcome, Seq, Timestamp};
 use proptest::prelude::*;
 use queue::fifo::{ConsumerSettings, Effect, Fifo, QueueSettings, Record, Request};
@@ -183,15 +183,15 @@ fn take(careful: &mut Careful, step: Step, bytes_limited: bool) {
         }
         Step::Restart if !bytes_limited => careful.restart(),
         Step::Configure { .. } | Step::Restart => {}
-        Step::Shrink { memory } => careful.simply(Request::Shrink { memory }),
+        Step::Shrink { memory } => careful.simply(shrink(memory)),
         Step::Load => careful.load_one(),
         Step::Store { failing } => careful.store_one(|at| at == failing),
         Step::SettleDisk => careful.settle_disk(),
         Step::Checkpoint { back } => {
-            let before = careful.world.fifo.next_index().saturating_sub(back);
-            careful.simply(Request::Checkpoint { before });
+            let request = careful.world.checkpoint(back);
+            careful.simply(request);
         }
-        Step::Compact { segment } => careful.simply(Request::Compact { segment }),
+        Step::Compact { segment } => careful.simply(compact(segment)),
     }
 }
 
@@ -207,7 +207,7 @@ proptest! {
     ) {
         let settings = QueueSettings { durable, max_length, max_length_bytes, ..QueueSettings::default() };
         let mut careful = Careful::new(settings);
-        careful.simply(Request::Shrink { memory });
+        careful.simply(shrink(memory));
         for step in steps {
             let before = careful.survivors();
             let turns = careful.turns;
@@ -269,10 +269,11 @@ proptest! {
             record.encode(&mut again);
             prop_assert_eq!(Record::decode(&again), Some(record.clone()));
             let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { durable: true, ..QueueSettings::default() });
-            fifo.apply(1, Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false });
-            fifo.apply(2, record);
-            fifo.recovered(false);
             let mut outcome = Outcome::default();
+            let enqueued = Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false };
+            fifo.apply(1, enqueued, &mut outcome);
+            fifo.apply(2, record, &mut outcome);
+            fifo.recovered(false);
             fifo.handle(Timestamp(0), Request::Get { no_ack: true, reply: 0 }, &mut outcome);
             fifo.handle(Timestamp(0), Request::Purge { reply: 0 }, &mut outcome);
         }
@@ -386,7 +387,7 @@ impl Line {
 #[test]
 fn small_publishes_do_not_keep_a_piece_each() {
     let mut world = crate::world::World::new(QueueSettings::default());
-    world.handle(Request::Shrink { memory: 64 * 1024 });
+    world.handle(shrink(64 * 1024));
     for seq in 1..=20_000 {
         world.handle(Request::Enqueue {
             block: block(seq, &[20], false),
@@ -414,7 +415,7 @@ fn small_journaled_publishes_are_put_together_once_there_are_many() {
         ..QueueSettings::default()
     };
     let mut world = crate::world::World::new(settings.clone());
-    world.handle(Request::Shrink { memory: 16 * 1024 });
+    world.handle(shrink(16 * 1024));
     for seq in 1..=3_000 {
         world.handle(Request::Enqueue {
             block: block(seq, &[20], true),
@@ -425,11 +426,11 @@ fn small_journaled_publishes_are_put_together_once_there_are_many() {
     let places = world.fifo.places().count();
     assert!((1..300).contains(&places), "{places} places");
     // What is not put together yet is seen to by a checkpoint.
-    let next = world.fifo.next_index();
-    world.handle(Request::Checkpoint { before: next });
+    let request = world.checkpoint(0);
+    world.handle(request);
     while world.store_one(|_| false).is_some() {}
     let mut again = crate::world::World::restarted(settings, world.disk.clone());
-    assert!(world.disk.journal.len() < 100, "{}", world.disk.journal.len());
+    assert!(world.disk.log.len() < 100, "{}", world.disk.log.len());
     assert_eq!(again.drain(), (1..=3_000).collect::<Vec<_>>());
     assert_eq!(world.drain(), (1..=3_000).collect::<Vec<_>>());
 }

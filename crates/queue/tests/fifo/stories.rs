@@ -1,4 +1,5 @@
-//! Runs the stories in `tests/stories`: what is asked of a queue stands at the margin, what comes of it is indented.
+//! Runs the stories in `tests/stories`: what is asked of a queue stands at the margin, what comes of it is indented. Those of its
+//! message store (memory, disk, checkpoints) stand in `tests/stories/store`.
 //!
 //! ```text
 //! queue [durable] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
@@ -8,7 +9,9 @@
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
 //! clock MS (and the host's tick)     arrive (the oldest dead letters have reached their queues)     use
-//! memory BYTES       disk          disk fails [PIECES]     checkpoint [N]    compact SEGMENT
+//! memory BYTES    disk    checkpoint [N (of what the log has before its entry N)]    compact SEGMENT
+//! disk fails [PIECES] (the next read finds nothing, or the next write fails)     disk damages POSITIONS (of the next block that is read)
+//! disk errs (the next read fails for a reason that may pass)
 //! take NUMBERS (an operator)      put back NUMBERS      remove NUMBERS
 //! look [FROM] [skip N] [count N]     tail N
 //! restart [MS] (at that time; the host tells the queue its settings after it has replayed the journal)
@@ -17,12 +20,13 @@
 //!
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
 
-use crate::world::{Event, World, expiring_block, keyed_block};
+use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
 use model::{ConsumerId, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
-    Answer, Bytes, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse,
-    Loss, Overflow, QueueSettings, Record, Request, Sorting, Source, Standing,
+    Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Loss,
+    Overflow, QueueSettings, Record, Request, Sorting, Standing,
 };
+use queue::store::{self, Bytes, LogPlace, Read, Source};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,9 +41,12 @@ struct Story {
 #[test]
 fn stories_end_as_they_are_told() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
+    let folders = [folder.join("store"), folder];
+    let mut files: Vec<_> = folders
+        .into_iter()
+        .flat_map(|it| std::fs::read_dir(it).unwrap())
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
         .collect();
     files.sort();
     assert!(files.len() >= 30, "only {} stories", files.len());
@@ -135,7 +142,7 @@ impl Story {
                 let from = self.world.fifo.back(None, words[1].parse().unwrap());
                 return self.look(from, 0, None);
             }
-            "disk" => return self.disk(words.contains(&"fails"), words.get(2).map(|pieces| spans(pieces))),
+            "disk" => return self.disk(words.get(1).copied(), words.get(2).map(|some| spans(some))),
             _ => self.request(words),
         };
         let events = self.world.handle(requests);
@@ -171,16 +178,11 @@ impl Story {
             "limits" => Request::Configure {
                 settings: Box::new(settings(words)),
             },
-            "memory" => Request::Shrink {
-                memory: who.parse().unwrap(),
-            },
-            "checkpoint" => {
-                let before = who.parse().unwrap_or_else(|_| self.world.fifo.next_index());
-                Request::Checkpoint { before }
-            }
-            "compact" => Request::Compact {
-                segment: who.parse().unwrap(),
-            },
+            "memory" => shrink(who.parse().unwrap()),
+            "checkpoint" => Request::Store(store::Request::Checkpoint {
+                before: who.parse().map_or(self.world.disk.log_end(), LogPlace),
+            }),
+            "compact" => compact(who.parse().unwrap()),
             other => panic!("a story asks for {other:?}"),
         }
     }
@@ -273,26 +275,37 @@ impl Story {
         (name != "get").then(|| self.consumer(name))
     }
 
-    /// The disk answers all that was asked of it; or one answer fails, for a store perhaps only some of its pieces.
-    fn disk(&mut self, fails: bool, pieces: Option<Ranges>) -> Vec<String> {
+    /// The disk answers all that was asked of it; or one answer is not what was hoped for.
+    fn disk(&mut self, how: Option<&str>, some: Option<Ranges>) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            let events = if fails {
-                let load = self.world.loads.pop_front();
-                let loaded = load.map(|(first, _)| self.world.handle(Request::Loaded { first, block: None }));
-                loaded.or_else(|| {
-                    self.world
-                        .store_one(|at| pieces.as_ref().is_none_or(|bad| bad.contains(at as u64 + 1)))
-                })
-            } else {
-                self.world.load_one().or_else(|| self.world.store_one(|_| false))
+            let events = match how {
+                None => self.world.load_one().or_else(|| self.world.store_one(|_| false)),
+                Some(how) => self.answer_badly(how, some.clone()),
             };
             let Some(events) = events else { return lines };
             lines.extend(self.describe(events));
-            if fails {
+            if how.is_some() {
                 return lines;
             }
         }
+    }
+
+    fn answer_badly(&mut self, how: &str, some: Option<Ranges>) -> Option<Vec<Event>> {
+        let Some((first, source)) = self.world.loads.pop_front() else {
+            let fails = |at: usize| some.as_ref().is_none_or(|bad| bad.contains(at as u64 + 1));
+            return self.world.store_one(fails);
+        };
+        let read = match how {
+            "fails" => Read::Damaged,
+            "errs" => Read::Failed,
+            "damages" => Read::Found {
+                block: self.world.read(source).unwrap(),
+                damaged: some.unwrap(),
+            },
+            other => panic!("a disk that {other}"),
+        };
+        Some(self.world.answer_load(first, read))
     }
 
     fn look(&self, from: Option<u64>, skip: u64, count: Option<u64>) -> Vec<String> {
@@ -309,9 +322,10 @@ impl Story {
             } else {
                 ""
             };
-            let place = match span.bytes {
-                Bytes::Memory(_) => "",
-                Bytes::Source(_) => ", on disk",
+            let place = match &span.bytes {
+                Some(Bytes::Memory(_)) => "",
+                Some(Bytes::Source(_)) => ", on disk",
+                None => ", unreadable",
             };
             format!("{}: {standing}{again}{place}", show(span.first, span.last))
         };
@@ -366,8 +380,8 @@ impl Story {
             }
             Event::Answered(_, answer) => format!("answer: {}", answered(&answer)),
             Event::Cancelled(id) => format!("{} is told that the queue is gone", name(id)),
-            Event::Load(first, Source::Journal(index)) => {
-                format!("disk: read {first} from journal record {index}")
+            Event::Load(first, Source::Log(place)) => {
+                format!("disk: read {first} from the log at {}", place.0)
             }
             Event::Load(first, Source::Segment(place)) => {
                 format!("disk: read {first} from segment {}", place.segment)
@@ -386,7 +400,19 @@ impl Story {
                     durably(once_durable)
                 )
             }
-            Event::Forget(before) => format!("journal: forget the records before {before}"),
+            Event::Remembered(store::Record::Moved { pieces }) => {
+                let spans = pieces
+                    .iter()
+                    .map(|piece| show(piece.first, piece.first + u64::from(piece.count) - 1));
+                let spans = spans.collect::<Vec<_>>().join(" and ");
+                format!("log: {spans} moved to a segment")
+            }
+            Event::Checkpoint(checkpoint, before) => {
+                let rows: usize = checkpoint.lanes.iter().map(|(_, table)| table.rows.len()).sum();
+                let rows = counted(rows, "piece", "pieces");
+                format!("log: checkpoint with {rows}, begins at {} now", before.0)
+            }
+            Event::Unreadable(seqs) => format!("disk: {} cannot be read", list(&seqs)),
             Event::Unused => "the queue is unused".to_string(),
         };
         events.into_iter().map(line).collect()
@@ -427,15 +453,6 @@ fn recorded(record: &Record) -> String {
         }
         Record::Dropped { seqs, reason } => {
             format!("{} dropped, {}", list(seqs), why(*reason))
-        }
-        Record::Moved { pieces } => {
-            let spans = pieces
-                .iter()
-                .map(|piece| show(piece.first, piece.first + u64::from(piece.count) - 1));
-            format!("{} moved to a segment", spans.collect::<Vec<_>>().join(" and "))
-        }
-        Record::Snapshot(snapshot) => {
-            format!("snapshot of {}", counted(snapshot.kept.len(), "piece", "pieces"))
         }
     }
 }

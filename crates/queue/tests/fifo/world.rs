@@ -7,9 +7,10 @@ use model::{
     X_DEDUPLICATION_HEADER,
 };
 use queue::fifo::{
-    Answer, Bytes, Classic, Delivery, DropReason, Effect, Ends, Glimpse, Piece, Place, QueueSettings, Record,
-    Request, Sorting, Source, Standing, Stored,
+    Answer, Checkpoint, Classic, Delivery, DropReason, Effect, Ends, Glimpse, LocalRecord, QueueSettings,
+    Record, Request, Sorting, Standing,
 };
+use queue::store::{self, Bytes, LogPlace, Piece, Place, Read, Source, Stored};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -47,17 +48,46 @@ pub enum Event {
         places: Vec<Place>,
         once_durable: bool,
     },
-    Forget(Index),
+    /// What the store has the node remember.
+    Remembered(store::Record),
+    /// A checkpoint, and where the log begins from now on.
+    Checkpoint(Checkpoint, LogPlace),
+    Unreadable(Ranges),
     Unused,
 }
 
 /// What survives a crash.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
-    pub journal: BTreeMap<Index, Vec<u8>>,
+    pub log: BTreeMap<LogPlace, Logged>,
+    /// Where the log goes on.
+    end: u64,
     pub segments: BTreeMap<(u32, u32), Arc<Block>>,
     next_offset: u32,
     next_segment: u32,
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug)]
+pub enum Logged {
+    /// The machine's, by its number.
+    Record(Index, Vec<u8>),
+    /// This node's own.
+    Local(Vec<u8>),
+}
+
+impl Disk {
+    /// Where the next entry of the log will stand.
+    pub fn log_end(&self) -> LogPlace {
+        LogPlace(self.end)
+    }
+
+    fn append(&mut self, entry: Logged) -> LogPlace {
+        let place = self.log_end();
+        self.log.insert(place, entry);
+        self.end += 1;
+        place
+    }
 }
 
 /// A machine and its host.
@@ -66,6 +96,10 @@ pub struct World {
     /// Numbers say in which lane messages are, not which ones they are.
     pub sorted: bool,
     pub disk: Disk,
+    /// The number of the machine's next record.
+    pub next_index: Index,
+    /// Everything that was ever in the log.
+    pub whole: BTreeMap<LogPlace, Logged>,
     pub loads: VecDeque<(Seq, Source)>,
     pub stores: VecDeque<(Vec<Piece>, bool)>,
     /// Dead letters that have not arrived yet.
@@ -131,6 +165,16 @@ pub fn numbers(delivery: &Delivery) -> Vec<Seq> {
     delivery.seqs.iter().map(check).collect()
 }
 
+/// A request to take no more memory for bodies.
+pub fn shrink(memory: usize) -> Request<Plain> {
+    Request::Store(store::Request::Shrink { memory })
+}
+
+/// A request to empty a segment.
+pub fn compact(segment: u32) -> Request<Plain> {
+    Request::Store(store::Request::Compact { segment })
+}
+
 impl World {
     pub fn new(settings: QueueSettings) -> Self {
         Self {
@@ -138,8 +182,11 @@ impl World {
             fifo: Classic::new(settings),
             disk: Disk {
                 next_segment: 1,
+                end: 1,
                 ..Disk::default()
             },
+            next_index: 1,
+            whole: BTreeMap::new(),
             loads: VecDeque::new(),
             stores: VecDeque::new(),
             dead_letters: VecDeque::new(),
@@ -164,9 +211,7 @@ impl World {
             })
         };
         world.sorted = settings.sorting != Sorting::Arrival;
-        for (index, bytes) in &world.disk.journal {
-            world.fifo.apply(*index, Record::decode(bytes).unwrap());
-        }
+        world.replay();
         world.fifo.recovered(closed);
         let places: Vec<Place> = world.fifo.places().collect();
         world.disk.segments.retain(|(segment, offset), _| {
@@ -182,30 +227,91 @@ impl World {
         world
     }
 
-    /// One turn.
+    fn replay(&mut self) {
+        self.fifo.replay();
+        self.whole = self.disk.log.clone();
+        for (place, entry) in &self.disk.log {
+            match entry {
+                Logged::Record(index, bytes) => {
+                    let mut outcome = Outcome::default();
+                    let record = Record::decode(bytes).unwrap();
+                    let first = match &record {
+                        Record::Enqueued { first, .. } => Some(*first),
+                        _ => None,
+                    };
+                    self.fifo.apply(*index, record, &mut outcome);
+                    if let Some(first) = first {
+                        self.fifo.appended(first, *place);
+                    }
+                    self.next_index = index + 1;
+                    let quiet = outcome.effects.is_empty() && outcome.records.is_empty();
+                    assert!(quiet && outcome.promises.is_empty(), "a replay orders nothing");
+                }
+                Logged::Local(bytes) => {
+                    let record = LocalRecord::decode(bytes).unwrap();
+                    if let LocalRecord::Checkpoint(checkpoint) = &record {
+                        self.next_index = checkpoint.next;
+                    }
+                    self.fifo.apply_local(record);
+                }
+            }
+        }
+    }
+
+    fn log(&mut self, entry: Logged) -> LogPlace {
+        self.whole.insert(self.disk.log_end(), entry.clone());
+        self.disk.append(entry)
+    }
+
+    fn log_local(&mut self, record: &LocalRecord) -> LogPlace {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        assert_eq!(LocalRecord::decode(&bytes).as_ref(), Some(record));
+        self.log(Logged::Local(bytes))
+    }
+
+    /// One turn. What cannot be read here nobody else has.
     pub fn handle(&mut self, request: Request<Plain>) -> Vec<Event> {
         let mut outcome = Outcome::default();
-        let first_index = self.fifo.next_index();
+        let first_place = self.disk.log_end();
         self.fifo.handle(self.now, request, &mut outcome);
-        assert_eq!(self.fifo.next_index(), first_index + outcome.records.len() as u64);
         let mut events = Vec::new();
-        for (index, record) in (first_index..).zip(outcome.records) {
+        for record in outcome.records {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             let mut again = Vec::new();
             Record::decode(&bytes).unwrap().encode(&mut again);
             assert_eq!(bytes, again);
-            self.disk.journal.insert(index, bytes);
+            let place = self.log(Logged::Record(self.next_index, bytes));
+            self.next_index += 1;
+            if let Record::Enqueued { first, .. } = &record {
+                self.fifo.appended(*first, place);
+            }
             events.push(Event::Recorded(record));
         }
-        let turn_recorded = !events.is_empty();
+        let mut waits = !events.is_empty();
+        let mut unreadable = Ranges::new();
         for effect in outcome.effects {
             events.push(self.carry_out(effect, false));
+            if let Some(Event::Unreadable(seqs)) = events.last() {
+                seqs.spans()
+                    .for_each(|(first, last)| unreadable.push_span(first, last));
+            }
         }
         self.crashed = self.disk.clone();
-        self.crashed.journal.retain(|index, _| *index < first_index);
+        self.crashed.log.retain(|place, _| *place < first_place);
         for effect in outcome.promises {
-            events.push(self.carry_out(effect, turn_recorded));
+            let local = matches!(
+                effect,
+                Effect::Store(store::Effect::Remember(_) | store::Effect::Checkpoint)
+            );
+            waits |= local;
+            events.push(self.carry_out(effect, waits));
+        }
+        if !unreadable.is_empty() {
+            let crashed = self.crashed.clone();
+            events.extend(self.handle(Request::GiveUp { seqs: unreadable }));
+            self.crashed = crashed;
         }
         events
     }
@@ -234,36 +340,53 @@ impl World {
             }
             Effect::Reply(reply, answer) => Event::Answered(reply, answer),
             Effect::CancelConsumer { consumer, .. } => Event::Cancelled(consumer),
-            Effect::Load { first, source } => {
+            Effect::Store(effect) => self.serve_store(effect, once_durable),
+            Effect::Unused => Event::Unused,
+        }
+    }
+
+    fn serve_store(&mut self, effect: store::Effect, once_durable: bool) -> Event {
+        match effect {
+            store::Effect::Load { first, source, .. } => {
                 self.loads.push_back((first, source));
                 Event::Load(first, source)
             }
-            Effect::Store { pieces, durable } => {
+            store::Effect::Store { pieces, durable } => {
                 let named = pieces.iter().map(|piece| (piece.first, piece.count)).collect();
                 self.stores.push_back((pieces, durable));
                 Event::Store(named, durable)
             }
-            Effect::Release { places } => {
+            store::Effect::Release { places } => {
                 for place in &places {
                     let gone = self.disk.segments.remove(&(place.segment, place.offset));
                     assert!(gone.is_some(), "{place:?} was released twice");
                 }
                 Event::Released { places, once_durable }
             }
-            Effect::Forget { before } => {
-                self.disk.journal.retain(|index, _| *index >= before);
-                Event::Forget(before)
+            store::Effect::Remember(record) => {
+                self.log_local(&LocalRecord::Store(record.clone()));
+                Event::Remembered(record)
             }
-            Effect::Unused => Event::Unused,
+            store::Effect::Checkpoint => {
+                let checkpoint = self.fifo.checkpoint(self.next_index);
+                let own = self.log_local(&LocalRecord::Checkpoint(checkpoint.clone()));
+                let before = checkpoint.first_in_log().unwrap_or(own);
+                self.disk.log.retain(|place, _| *place >= before);
+                Event::Checkpoint(checkpoint, before)
+            }
+            store::Effect::Unreadable { seqs } => Event::Unreadable(seqs),
         }
     }
 
-    fn read(&self, source: Source) -> Option<Arc<Block>> {
+    pub fn read(&self, source: Source) -> Option<Arc<Block>> {
         match source {
             Source::Segment(place) => self.disk.segments.get(&(place.segment, place.offset)).cloned(),
-            Source::Journal(index) => match Record::decode(self.disk.journal.get(&index)?)? {
-                Record::Enqueued { block, .. } => Some(block),
-                _ => None,
+            Source::Log(place) => match self.disk.log.get(&place)? {
+                Logged::Record(_, bytes) => match Record::decode(bytes)? {
+                    Record::Enqueued { block, .. } => Some(block),
+                    _ => None,
+                },
+                Logged::Local(_) => None,
             },
         }
     }
@@ -287,8 +410,9 @@ impl World {
 
     fn see(&self, span: &Glimpse, seq: Seq) -> (Seq, Seq, Standing, bool) {
         let block = match &span.bytes {
-            Bytes::Memory(block) => block.clone(),
-            Bytes::Source(source) => self.read(*source).unwrap(),
+            Some(Bytes::Memory(block)) => block.clone(),
+            Some(Bytes::Source(source)) => self.read(*source).unwrap(),
+            None => panic!("{seq} cannot be read"),
         };
         let message = block.message((seq - span.base) as usize);
         (seq, number(message), span.standing, span.redelivered)
@@ -297,8 +421,19 @@ impl World {
     /// The disk answers the oldest load.
     pub fn load_one(&mut self) -> Option<Vec<Event>> {
         let (first, source) = self.loads.pop_front()?;
-        let block = self.read(source);
-        Some(self.handle(Request::Loaded { first, block }))
+        let read = self.read(source).map_or(Read::Damaged, Read::intact);
+        Some(self.answer_load(first, read))
+    }
+
+    /// The disk answers a load.
+    pub fn answer_load(&mut self, first: Seq, read: Read) -> Vec<Event> {
+        self.handle(Request::Store(store::Request::Loaded { first, read }))
+    }
+
+    /// A request for a checkpoint of all but the last entries of the log.
+    pub fn checkpoint(&self, back: u64) -> Request<Plain> {
+        let before = LogPlace(self.disk.end.saturating_sub(back));
+        Request::Store(store::Request::Checkpoint { before })
     }
 
     /// The disk answers the oldest store; every piece for which `fails` holds is not written.
@@ -317,14 +452,20 @@ impl World {
                 });
             }
         }
-        Some(self.handle(Request::Stored { pieces: stored }))
+        Some(self.handle(Request::Store(store::Request::Stored {
+            pieces: stored,
+            unreadable: Ranges::new(),
+        })))
     }
 
     /// The oldest dead letters have arrived.
     pub fn dead_letter_one(&mut self) -> Option<Vec<Event>> {
         let (ticket, ..) = self.dead_letters.pop_front()?;
-        let unread = Ranges::new();
-        Some(self.handle(Request::DeadLettered { ticket, unread }))
+        Some(self.handle(Request::DeadLettered {
+            ticket,
+            unread: Ranges::new(),
+            failed: Ranges::new(),
+        }))
     }
 
     fn read_piece(&self, piece: &Piece) -> Option<Block> {

@@ -4,12 +4,13 @@ use super::{Queue, QueueHost};
 use crate::dead_letters::Letters;
 use crate::ends::{Ends, Reply};
 use crate::outbox::Event;
-use crate::pager::{Job, Page, PartBytes, ReadAt};
+use crate::pager::Job;
 use crate::pressure::Relief;
 use crate::promise::{Kept, Promise};
-use crate::queues::QueueJournal;
 use crate::stats::Count;
-use queue::fifo::{Answer, Bytes, Delivery, Effect, Part, Piece, Source};
+use model::Ranges;
+use queue::fifo::{Answer, Delivery, Effect, Request};
+use queue::store;
 use std::sync::{Arc, atomic::Ordering};
 
 /// What a turn leaves to be done without the host's lock.
@@ -21,6 +22,8 @@ pub(in crate::queues) struct Actions {
     letters: Vec<Letters>,
     wakes_at_ms: Option<u64>,
     unused: bool,
+    /// Messages that cannot be read on this node.
+    unreadable: Vec<Ranges>,
 }
 
 impl Queue {
@@ -69,7 +72,7 @@ impl Queue {
         actions: &mut Actions,
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
-        host.commit(|effect, journal| self.arrange(effect, journal, actions, answered));
+        host.commit(|effect, _| self.arrange(effect, actions, answered));
         self.publish_status(host, &mut actions.relieved);
         let wakes_at_ms = host.machine.wakes_at_ms();
         if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
@@ -83,7 +86,6 @@ impl Queue {
     fn arrange(
         self: &Arc<Self>,
         effect: Effect<Ends>,
-        journal: &QueueJournal,
         actions: &mut Actions,
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
@@ -102,15 +104,8 @@ impl Queue {
                 };
                 actions.kept.woken.push(outlet.outbox, event);
             }
-            effect @ (Effect::Confirm(_) | Effect::Release { .. }) => {
-                let frees = matches!(effect, Effect::Release { .. });
-                if let Some(promise) = Promise::of(self.id, effect) {
-                    promise.keep(&mut actions.kept, || self.node.micros());
-                }
-                if frees {
-                    let queue = self.clone();
-                    actions.kept.jobs.push(Job::Rewrite { queue });
-                }
+            Effect::Confirm(receipt) => {
+                Promise::Confirm(receipt).keep(&mut actions.kept, || self.node.micros());
             }
             Effect::Reject(receipt) => {
                 let (channel, numbers) = (receipt.channel, receipt.numbers);
@@ -127,7 +122,7 @@ impl Queue {
                 ticket,
                 to,
                 reason,
-                pages: pages(pieces, journal),
+                pieces,
             }),
             Effect::Reply(reply, answer) => {
                 self.count_answer(&reply, &answer);
@@ -142,18 +137,54 @@ impl Queue {
                 let event = Event::ConsumerCancelled { channel, consumer };
                 actions.kept.woken.push(outlet.outbox, event);
             }
-            Effect::Load { first, source } => {
-                let (queue, at) = (self.clone(), locate(source, journal));
-                actions.kept.jobs.push(Job::Load { queue, first, at });
-            }
-            Effect::Store { pieces, durable } => actions.kept.jobs.push(Job::Store {
-                queue: self.clone(),
-                pieces: pages(pieces, journal),
-                durable,
-            }),
-            Effect::Forget { .. } => {}
+            Effect::Store(effect) => self.arrange_for_store(effect, actions),
             Effect::Unused => actions.unused = true,
         }
+    }
+
+    /// What the message store ordered.
+    #[cold]
+    fn arrange_for_store(self: &Arc<Self>, effect: store::Effect, actions: &mut Actions) {
+        let queue = self.clone();
+        match effect {
+            store::Effect::Load {
+                first,
+                source,
+                failures,
+            } => actions.kept.jobs.push(Job::Load {
+                queue,
+                first,
+                source,
+                failures,
+            }),
+            store::Effect::Store { pieces, durable } => actions.kept.jobs.push(Job::Store {
+                queue,
+                pieces,
+                durable,
+            }),
+            store::Effect::Release { places } => {
+                let jobs = &mut actions.kept.jobs;
+                jobs.push(Job::Free {
+                    queue: self.id,
+                    places,
+                });
+                jobs.push(Job::Rewrite { queue });
+            }
+            store::Effect::Unreadable { seqs } => actions.unreadable.push(seqs),
+            // The journal's; a queue without one has nothing to remember.
+            store::Effect::Remember(_) | store::Effect::Checkpoint => {}
+        }
+    }
+
+    /// Nobody else has the messages of a queue of this node: what cannot be read here is given up.
+    #[cold]
+    fn give_up(self: &Arc<Self>, seqs: Ranges) {
+        tracing::error!(
+            area = "storage",
+            "{self:?}: {} messages are lost, they cannot be read back",
+            seqs.count()
+        );
+        self.submit(Request::GiveUp { seqs });
     }
 
     pub(super) fn carry_out(self: &Arc<Self>, actions: Actions) {
@@ -169,6 +200,9 @@ impl Queue {
         }
         for relief in actions.relieved {
             relief.relieve();
+        }
+        for seqs in actions.unreadable {
+            self.give_up(seqs);
         }
     }
 
@@ -195,33 +229,5 @@ impl Queue {
         if !self.touched.load(Ordering::Relaxed) {
             self.touch();
         }
-    }
-}
-
-pub(in crate::queues) fn locate(source: Source, journal: &QueueJournal) -> Option<ReadAt> {
-    match (source, journal) {
-        (Source::Segment(place), _) => Some(ReadAt::Segment(place)),
-        (Source::Journal(index), QueueJournal::Local(journal)) => journal.position(index).map(ReadAt::Log),
-        (Source::Journal(_), QueueJournal::None) => None,
-    }
-}
-
-/// Says where the bytes of these pieces are, in words that the pager can do without the journal.
-fn pages(pieces: Vec<Piece>, journal: &QueueJournal) -> Vec<Page> {
-    pieces.into_iter().map(|piece| page(piece, journal)).collect()
-}
-
-fn page(piece: Piece, journal: &QueueJournal) -> Page {
-    let part = |part: Part| {
-        let bytes = match part.bytes {
-            Bytes::Memory(block) => Some(PartBytes::Memory(block)),
-            Bytes::Source(source) => locate(source, journal).map(PartBytes::At),
-        };
-        Some((bytes?, part.from, part.count))
-    };
-    Page {
-        first: piece.first,
-        count: piece.count,
-        parts: piece.parts.into_iter().map(part).collect(),
     }
 }

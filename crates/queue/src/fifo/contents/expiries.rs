@@ -4,8 +4,8 @@
 //! expiration. Those stand in a line of spans, one for all messages that came in the same millisecond; only a message whose
 //! deadline is before an earlier message's takes a place of its own, in a heap.
 
-use crate::fifo::dispatch::SeqSet;
 use crate::fifo::record::Expiry;
+use crate::seq_set::SeqSet;
 use model::Seq;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -90,12 +90,13 @@ impl Retries {
 
 /// Adds a message to a list of spans; those that follow each other and have one time are one.
 pub(crate) fn push_time(list: &mut Vec<Expiry>, seq: Seq, at_ms: u64) {
+    push_span(list, seq, seq, at_ms);
+}
+
+/// Adds messages to such a list.
+pub(crate) fn push_span(list: &mut Vec<Expiry>, first: Seq, last: Seq, at_ms: u64) {
     match list.last_mut() {
-        Some(last) if last.at_ms == at_ms && last.last + 1 == seq => last.last = seq,
-        _ => list.push(Expiry {
-            first: seq,
-            last: seq,
-            at_ms,
-        }),
+        Some(before) if before.at_ms == at_ms && before.last + 1 == first => before.last = last,
+        _ => list.push(Expiry { first, last, at_ms }),
     }
 }

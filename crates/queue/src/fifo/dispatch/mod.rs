@@ -6,14 +6,14 @@
 mod consumer;
 mod lines;
 mod ring;
-mod seq_set;
 
 pub(crate) use consumer::Consumer;
 pub(crate) use lines::Lines;
 pub(crate) use ring::{Ring, Span};
-pub(crate) use seq_set::SeqSet;
 
 use super::Ends;
+use crate::seq_set::SeqSet;
+use crate::store::Demand;
 use model::Seq;
 use std::collections::VecDeque;
 
@@ -76,6 +76,15 @@ impl<E: Ends> Dispatch<E> {
             elsewhere: 0,
             gets: VecDeque::new(),
             ring,
+        }
+    }
+
+    /// What will be wanted next.
+    #[inline]
+    pub(crate) fn demand(&self) -> Demand<'_> {
+        Demand {
+            cursor: self.cursor,
+            returned: &self.returned,
         }
     }
 

@@ -1,48 +1,83 @@
-//! Letting the journal forget: each lane writes a snapshot of its own, and what is older than all of them may go.
+//! Checkpoints of all lanes: written once every lane has moved what it needed of old records.
 
-use super::{LaneId, Lanes};
-use crate::fifo::{Effect, Ends, FifoOutcome};
+use super::{Classic, LaneId, Lanes, lane_of};
+use crate::fifo::{Checkpoint, Effect, Ends, FifoOutcome, LocalRecord, Snapshot};
+use crate::store;
 use model::Index;
 use std::collections::BTreeSet;
 
-/// A checkpoint of all lanes under way.
-#[derive(Debug)]
-pub(super) struct Forgetting {
-    /// Lanes whose snapshot is not written yet.
-    waiting: BTreeSet<LaneId>,
-    /// The lowest record that is still needed. Lanes that are made meanwhile have later ones only.
-    before: Index,
+impl<E: Ends> Classic<E> {
+    /// Everything that the journal knows of, and where it lies, before the record `next`.
+    pub fn checkpoint(&self, next: Index) -> Checkpoint {
+        let lanes = match self {
+            Self::Plain(fifo) => vec![fifo.checkpoint()],
+            Self::Sorted(lanes) => lanes.lanes.values().map(|lane| lane.checkpoint()).collect(),
+        };
+        Checkpoint { next, lanes }
+    }
+
+    /// Takes over what this node remembered.
+    pub fn apply_local(&mut self, record: LocalRecord) {
+        match record {
+            LocalRecord::Store(record) => {
+                let store::Record::Moved { pieces } = &record;
+                let lane = pieces.first().map_or(0, |piece| lane_of(piece.first));
+                match self {
+                    Self::Plain(fifo) if lane == 0 => fifo.store.apply(record),
+                    Self::Plain(_) => {}
+                    Self::Sorted(lanes) => {
+                        if let Some(lane) = lanes.lanes.get_mut(&lane) {
+                            lane.store.apply(record);
+                        }
+                    }
+                }
+            }
+            LocalRecord::Checkpoint(checkpoint) => self.restore(checkpoint),
+        }
+    }
+
+    fn restore(&mut self, checkpoint: Checkpoint) {
+        if let Self::Sorted(lanes) = self {
+            for lane in lanes.lanes.values_mut() {
+                let empty = Snapshot {
+                    next: lane.store.next(),
+                    ..Snapshot::default()
+                };
+                lane.restore(empty, &store::Table::default());
+            }
+        }
+        for (snapshot, table) in checkpoint.lanes {
+            let lane = lane_of(snapshot.next);
+            match self {
+                Self::Plain(fifo) if lane == 0 => fifo.restore(snapshot, &table),
+                _ => self.sort().restore(lane, snapshot, &table),
+            }
+        }
+    }
 }
 
 impl<E: Ends> Lanes<E> {
     pub(super) fn begin_checkpoint(&mut self) {
         // A lane that is still busy with an earlier checkpoint answers for both.
-        self.forgetting = Some(Forgetting {
-            waiting: self.lanes.keys().copied().collect(),
-            before: self.next_index,
-        });
+        self.unwritten = self.lanes.keys().copied().collect();
     }
 
-    /// Takes what a lane wants to be forgotten out of the promises from number `from` on; once all have spoken, promises it.
-    pub(super) fn collect_forgets(&mut self, id: LaneId, from: usize, outcome: &mut FifoOutcome<E>) {
-        let mut at = from;
-        while at < outcome.promises.len() {
-            let Effect::Forget { before } = outcome.promises[at] else {
-                at += 1;
-                continue;
-            };
-            outcome.promises.remove(at);
-            let Some(forgetting) = &mut self.forgetting else {
-                continue;
-            };
-            forgetting.waiting.remove(&id);
-            forgetting.before = forgetting.before.min(before);
-            if forgetting.waiting.is_empty() {
-                let before = forgetting.before;
-                outcome.promises.push(Effect::Forget { before });
-                self.forgetting = None;
-                return;
-            }
+    /// Takes a lane's word that it is ready for a checkpoint out of the promises from number `from` on; once all have spoken, it
+    /// is written.
+    pub(super) fn collect_checkpoints(&mut self, id: LaneId, from: usize, outcome: &mut FifoOutcome<E>) {
+        if outcome.promises.len() == from {
+            return;
+        }
+        let is_checkpoint = |effect: &Effect<E>| matches!(effect, Effect::Store(store::Effect::Checkpoint));
+        let Some(at) = outcome.promises[from..].iter().position(is_checkpoint) else {
+            return;
+        };
+        let spoken = outcome.promises.remove(from + at);
+        if self.unwritten.remove(&id) && self.unwritten.is_empty() {
+            outcome.promises.push(spoken);
         }
     }
 }
+
+/// Lanes whose part of a checkpoint is not ready yet.
+pub(super) type Unwritten = BTreeSet<LaneId>;

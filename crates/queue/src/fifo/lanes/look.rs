@@ -36,7 +36,7 @@ impl<E: Ends> Classic<E> {
             Self::Plain(fifo) => return fifo.head_timestamp(),
             Self::Sorted(lanes) => lanes,
         };
-        let mut held = lanes.lanes.values().rev().filter(|lane| lane.contents.live() > 0);
+        let mut held = lanes.lanes.values().rev().filter(|lane| lane.store.live() > 0);
         match lanes.settings.sorting {
             Sorting::Priority(_) => held.next()?.head_timestamp(),
             _ => held.filter_map(Fifo::head_timestamp).min(),
@@ -47,10 +47,7 @@ impl<E: Ends> Classic<E> {
     /// message may have a lower number.
     pub fn bounds(&self) -> Option<(Seq, Seq)> {
         match self {
-            Self::Plain(fifo) => {
-                let first = fifo.contents.run(0).map_or(fifo.contents.next(), |run| run.low);
-                Some((first, fifo.contents.next()))
-            }
+            Self::Plain(fifo) => Some((fifo.store.low(), fifo.store.next())),
             Self::Sorted(_) => None,
         }
     }

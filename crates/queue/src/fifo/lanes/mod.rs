@@ -14,10 +14,11 @@ mod turns;
 
 pub use sorting::Sorting;
 
-use super::{Fifo, FifoOutcome, Losses, Place, QueueSettings, Record, Request, Status};
+use super::{Fifo, FifoOutcome, Losses, QueueSettings, Record, Request, Snapshot, Status};
 use crate::fifo::discard::Leaving;
 use crate::fifo::{Effect, Ends};
-use checkpoints::Forgetting;
+use crate::store::{LogPlace, Place, Table};
+use checkpoints::Unwritten;
 use model::{DeduplicationKey, Index, Machine, Seq, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use turns::Turns;
@@ -76,11 +77,32 @@ impl<E: Ends> Classic<E> {
         }
     }
 
-    /// The number that its next record will have.
-    pub fn next_index(&self) -> Index {
+    /// The log is replayed from now on, until [`Classic::recovered`] or [`Classic::follow`]: applying records orders nothing.
+    pub fn replay(&mut self) {
         match self {
-            Self::Plain(fifo) => fifo.next_index(),
-            Self::Sorted(lanes) => lanes.next_index,
+            Self::Plain(fifo) => fifo.store.replay(),
+            Self::Sorted(lanes) => lanes.replaying = true,
+        }
+    }
+
+    /// Ends replay for a queue that goes on applying what is decided elsewhere: see [`Fifo::follow`].
+    pub fn follow(&mut self) {
+        match self {
+            Self::Plain(fifo) => fifo.follow(),
+            Self::Sorted(lanes) => lanes.follow(),
+        }
+    }
+
+    /// The record that brought messages `first..` was appended to the log, and stands there.
+    #[inline]
+    pub fn appended(&mut self, first: Seq, at: LogPlace) {
+        match self {
+            Self::Plain(fifo) => fifo.appended(first, at),
+            Self::Sorted(lanes) => {
+                if let Some(lane) = lanes.lanes.get_mut(&lane_of(first)) {
+                    lane.appended(first, at);
+                }
+            }
         }
     }
 
@@ -134,11 +156,11 @@ impl<E: Ends> Machine for Classic<E> {
         }
     }
 
-    fn apply(&mut self, index: Index, record: Record) {
+    fn apply(&mut self, index: Index, record: Record, outcome: &mut FifoOutcome<E>) {
         let lane = lane_of(record.first());
         match self {
-            Self::Plain(fifo) if lane == 0 => fifo.apply(index, record),
-            _ => self.sort().apply(lane, index, record),
+            Self::Plain(fifo) if lane == 0 => fifo.apply(index, record, outcome),
+            _ => self.sort().apply(lane, index, record, outcome),
         }
     }
 }
@@ -177,10 +199,11 @@ pub struct Lanes<E: Ends> {
     floor: Seq,
     /// Bodies of all lanes may take so many bytes of memory.
     budget: usize,
-    next_index: Index,
     /// The lanes of the stores under way, in order.
     stores: VecDeque<LaneId>,
-    forgetting: Option<Forgetting>,
+    unwritten: Unwritten,
+    /// The log is being replayed.
+    replaying: bool,
     /// When lanes want to be turned, in milliseconds since the Unix epoch, and the same by lane.
     alarms: BTreeSet<(u64, LaneId)>,
     alarm_of: BTreeMap<LaneId, u64>,
@@ -194,17 +217,17 @@ impl<E: Ends> Lanes<E> {
             hand: 0,
             backlog: BTreeSet::new(),
             turns: Turns::default(),
-            came: fifo.contents.next() - 1,
+            came: fifo.store.next() - 1,
             handed: 0,
             losses: Losses::default(),
             ready: 0,
             ready_bytes: 0,
             floor: 0,
             keys: BTreeMap::new(),
-            budget: fifo.paging.budget,
-            next_index: fifo.next_index,
+            budget: fifo.store.budget(),
+            replaying: fifo.store.is_replaying(),
             stores: VecDeque::new(),
-            forgetting: None,
+            unwritten: Unwritten::new(),
             alarms: BTreeSet::new(),
             alarm_of: BTreeMap::new(),
             lanes: BTreeMap::from([(0, fifo)]),
@@ -265,7 +288,13 @@ impl<E: Ends> Lanes<E> {
         self.losses.sum() + lanes.sum::<u64>()
     }
 
+    fn follow(&mut self) {
+        self.replaying = false;
+        self.lanes.values_mut().for_each(Fifo::follow);
+    }
+
     fn recovered(&mut self, closed: bool) {
+        self.replaying = false;
         for lane in self.lanes.values_mut() {
             lane.recovered(closed);
         }
@@ -275,13 +304,30 @@ impl<E: Ends> Lanes<E> {
         self.collect_keys();
     }
 
-    fn apply(&mut self, id: LaneId, index: Index, record: Record) {
-        self.next_index = index.saturating_add(1);
-        if matches!(record, Record::Enqueued { .. } | Record::Snapshot(_)) {
+    fn apply(&mut self, id: LaneId, index: Index, record: Record, outcome: &mut FifoOutcome<E>) {
+        if matches!(record, Record::Enqueued { .. }) {
             self.make(id);
         }
         if let Some(lane) = self.lanes.get_mut(&id) {
-            lane.apply(index, record);
+            let effects = outcome.effects.len();
+            lane.apply(index, record, outcome);
+            self.note_stores(id, &outcome.effects[effects..]);
+        }
+    }
+
+    fn restore(&mut self, id: LaneId, snapshot: Snapshot, table: &Table) {
+        self.make(id);
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.restore(snapshot, table);
+        }
+    }
+
+    /// Stores that a lane has ordered are answered to it.
+    fn note_stores(&mut self, id: LaneId, effects: &[Effect<E>]) {
+        for effect in effects {
+            if let Effect::Store(crate::store::Effect::Store { .. }) = effect {
+                self.stores.push_back(id);
+            }
         }
     }
 
@@ -311,11 +357,14 @@ impl<E: Ends> Lanes<E> {
             return;
         }
         let mut lane = Fifo::new(self.settings.clone());
-        lane.contents.start_at(first_of(id) + self.floor + 1);
-        lane.dispatch.cursor = lane.contents.next();
+        lane.store.start_at(first_of(id) + self.floor + 1);
+        if self.replaying {
+            lane.store.replay();
+        }
+        lane.dispatch.cursor = lane.store.next();
         lane.dispatch.allowance = 0;
         lane.leaving = Leaving::after(first_of(id));
-        lane.paging.budget = self.share(self.lanes.len() + 1);
+        lane.store.set_budget(self.share(self.lanes.len() + 1));
         self.lanes.insert(id, lane);
     }
 
@@ -327,7 +376,7 @@ impl<E: Ends> Lanes<E> {
             self.note_alarm(id);
             self.handed += lane.dispatch.handed;
             self.losses.add_all(&lane.losses);
-            self.floor = self.floor.max(lane.contents.next() - first_of(id));
+            self.floor = self.floor.max(lane.store.next() - first_of(id));
         }
     }
 }

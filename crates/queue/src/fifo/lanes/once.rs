@@ -50,7 +50,7 @@ impl<E: Ends> Lanes<E> {
                 self.keys.insert(key, lane);
             }
         }
-        let live: u64 = self.lanes.values().map(|lane| lane.contents.live()).sum();
+        let live: u64 = self.lanes.values().map(|lane| lane.store.live()).sum();
         if self.keys.len() as u64 > (FEW + 2 * block.len()) as u64 + 2 * live {
             self.collect_keys();
         }

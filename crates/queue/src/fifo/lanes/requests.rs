@@ -4,6 +4,7 @@
 use super::{LaneId, Lanes, Sorting, lane_of};
 use crate::fifo::deliver::OVERHEAD;
 use crate::fifo::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Losses, Overflow, Request};
+use crate::store;
 use model::{Block, BlockBuilder, Machine, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
@@ -14,10 +15,7 @@ impl<E: Ends> Lanes<E> {
         }
         match request {
             Request::Enqueue { block, receipt } => self.enqueue(now, block, receipt, outcome),
-            Request::DeadLettered { ticket, unread } => {
-                let request = Request::DeadLettered { ticket, unread };
-                self.ask(lane_of(ticket), now, request, outcome);
-            }
+            Request::DeadLettered { ticket, .. } => self.ask(lane_of(ticket), now, request, outcome),
             Request::Settle {
                 consumer,
                 seqs,
@@ -51,14 +49,10 @@ impl<E: Ends> Lanes<E> {
             Request::Remove { seqs } => {
                 self.ask_parts(&seqs, now, outcome, |seqs| Request::Remove { seqs });
             }
-            Request::Loaded { first, block } => {
-                self.ask(lane_of(first), now, Request::Loaded { first, block }, outcome);
+            Request::GiveUp { seqs } => {
+                self.ask_parts(&seqs, now, outcome, |seqs| Request::GiveUp { seqs });
             }
-            Request::Stored { pieces } => {
-                if let Some(id) = self.stores.pop_front() {
-                    self.ask(id, now, Request::Stored { pieces }, outcome);
-                }
-            }
+            Request::Store(request) => self.ask_store(request, now, outcome),
             Request::Purge { reply } => self.purge(reply, outcome),
             Request::Configure { settings } => {
                 self.settings = (*settings).clone();
@@ -66,15 +60,6 @@ impl<E: Ends> Lanes<E> {
                     settings: settings.clone(),
                 });
             }
-            Request::Shrink { memory } => {
-                self.budget = memory;
-                self.share_out(self.share(self.lanes.len()), outcome);
-            }
-            Request::Checkpoint { before } => {
-                self.begin_checkpoint();
-                self.ask_all(now, outcome, || Request::Checkpoint { before });
-            }
-            Request::Compact { segment } => self.ask_all(now, outcome, || Request::Compact { segment }),
             // Consumers and gets are where the hand is; so is the end of the queue.
             request => {
                 self.ask(self.hand, now, request, outcome);
@@ -84,6 +69,32 @@ impl<E: Ends> Lanes<E> {
             }
         }
         self.go_on(now, outcome);
+    }
+
+    /// Asks the stores of the lanes.
+    fn ask_store(&mut self, request: store::Request, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        use store::Request::{Checkpoint, Compact, Loaded, Shrink, Stored};
+        let lane = match &request {
+            Loaded { first, .. } => Some(lane_of(*first)),
+            Stored { .. } => self.stores.pop_front(),
+            Shrink { .. } | Checkpoint { .. } | Compact { .. } => None,
+        };
+        match request {
+            Shrink { memory } => {
+                self.budget = memory;
+                self.share_out(self.share(self.lanes.len()), outcome);
+            }
+            Checkpoint { before } => {
+                self.begin_checkpoint();
+                self.ask_all(now, outcome, || Request::Store(Checkpoint { before }));
+            }
+            Compact { segment } => self.ask_all(now, outcome, || Request::Store(Compact { segment })),
+            Loaded { .. } | Stored { .. } => {
+                if let Some(id) = lane {
+                    self.ask(id, now, Request::Store(request), outcome);
+                }
+            }
+        }
     }
 
     /// Hands out what somebody takes, then drops what nobody did and what is too much.
@@ -225,7 +236,7 @@ impl<E: Ends> Lanes<E> {
                 lane.dispatch.allowance = allowance;
                 lane.deliver(outcome);
                 lane.dispatch.allowance = 0;
-                lane.give_back(outcome);
+                lane.pass_on(outcome);
             });
             stuck = if self.ready < before { 0 } else { stuck + 1 };
             let went = before.saturating_sub(self.ready);
@@ -280,7 +291,7 @@ impl<E: Ends> Lanes<E> {
             };
             self.in_lane(id, outcome, |lane, outcome| {
                 lane.drop_ready(count, size, DropReason::MaxLength, outcome);
-                lane.give_back(outcome);
+                lane.pass_on(outcome);
             });
             if self.ready == before {
                 return;
@@ -293,7 +304,7 @@ impl<E: Ends> Lanes<E> {
         self.each_lane(outcome, |lane, outcome| {
             lane.wait_no_more(0, Seq::MAX);
             purged += lane.drop_ready(u64::MAX, u64::MAX, DropReason::Purged, outcome);
-            lane.give_back(outcome);
+            lane.pass_on(outcome);
         });
         outcome.effects.push(Effect::Reply(reply, Answer::Purged(purged)));
     }
@@ -307,7 +318,7 @@ impl<E: Ends> Lanes<E> {
         }
         self.backlog.clear();
         (self.ready, self.ready_bytes) = (0, 0);
-        self.forgetting = None;
+        self.unwritten.clear();
         self.stores.clear();
         self.alarms.clear();
         self.alarm_of.clear();
@@ -326,8 +337,8 @@ impl<E: Ends> Lanes<E> {
 
     fn share_out(&mut self, memory: usize, outcome: &mut FifoOutcome<E>) {
         self.each_lane(outcome, |lane, outcome| {
-            lane.shrink(memory, outcome);
-            lane.give_back(outcome);
+            lane.store.shrink(memory, lane.dispatch.demand());
+            lane.pass_on(outcome);
         });
     }
 
@@ -400,10 +411,8 @@ impl<E: Ends> Lanes<E> {
         };
         let (ready, bytes) = (lane.dispatch.ready, lane.dispatch.ready_bytes);
         lane.dispatch.elsewhere = self.ready - ready;
-        lane.next_index = self.next_index;
         let (effects, promises) = (outcome.effects.len(), outcome.promises.len());
         then(lane, outcome);
-        self.next_index = lane.next_index;
         self.ready = self.ready - ready + lane.dispatch.ready;
         self.ready_bytes = self.ready_bytes.saturating_sub(bytes) + lane.dispatch.ready_bytes;
         if lane.dispatch.ready == 0 {
@@ -411,13 +420,9 @@ impl<E: Ends> Lanes<E> {
         } else if self.backlog.insert(id) {
             self.turns.join(id);
         }
-        for effect in &outcome.effects[effects..] {
-            if let Effect::Store { .. } = effect {
-                self.stores.push_back(id);
-            }
-        }
+        self.note_stores(id, &outcome.effects[effects..]);
         self.note_alarm(id);
-        self.collect_forgets(id, promises, outcome);
+        self.collect_checkpoints(id, promises, outcome);
     }
 
     /// Moves the consumers to the lane. False if there is no such lane.

@@ -1,0 +1,84 @@
+//! What the message store is asked and answered, and what becomes of messages that nobody can read.
+
+use super::{DropReason, Ends, Fifo, FifoOutcome, Loss};
+use crate::store::{Read, Request};
+use model::{Ranges, Seq, Timestamp};
+
+impl<E: Ends> Fifo<E> {
+    pub(super) fn handle_store(&mut self, request: Request, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        match request {
+            Request::Shrink { memory } => self.store.shrink(memory, self.dispatch.demand()),
+            Request::Loaded { first, read } => self.loaded(first, read, now, outcome),
+            Request::Stored { pieces, unreadable } => self.store.stored(&pieces, &unreadable),
+            Request::Checkpoint { before } if self.settings.durable => self.store.checkpoint(before),
+            Request::Checkpoint { .. } => {}
+            Request::Compact { segment } => self.store.compact(segment),
+        }
+    }
+
+    /// A block was read back, which says how large its messages are if that was only estimated.
+    fn loaded(&mut self, first: Seq, read: Read, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        let estimated = self.store.estimated(first);
+        let before = estimated.map(|(from, last)| self.bytes_by_standing(from, last));
+        self.store.loaded(first, read, now);
+        if let (Some((from, last)), Some(before)) = (estimated, before) {
+            let after = self.bytes_by_standing(from, last);
+            let dispatch = &mut self.dispatch;
+            let sums = [
+                &mut dispatch.ready_bytes,
+                &mut dispatch.leaving_bytes,
+                &mut dispatch.taken_bytes,
+            ];
+            for (sum, (before, after)) in sums.into_iter().zip(before.into_iter().zip(after)) {
+                *sum = (*sum + after).saturating_sub(before);
+            }
+        }
+        self.deliver(outcome);
+        self.store.relieve(self.dispatch.demand());
+    }
+
+    /// The bytes of bodies in `first..=last`: of what is ready, of what leaves, and of what of that an operator has.
+    fn bytes_by_standing(&self, first: Seq, last: Seq) -> [u64; 3] {
+        let (mut ready, mut leaving, mut taken) = (0, 0, 0);
+        let bytes = |from, to| self.store.bytes_of(from, to);
+        self.dispatch
+            .ready_within(first, last, |from, to| ready += bytes(from, to));
+        self.dispatch
+            .leaving_within(first, last, |from, to| leaving += bytes(from, to));
+        let mut at = first;
+        while let Some((from, to)) = self.dispatch.taken.overlap(at, last) {
+            taken += bytes(from, to);
+            at = to + 1;
+        }
+        [ready, leaving, taken]
+    }
+
+    /// Drops those of the messages that are ready, wherever they stand, or on their way to a dead-letter exchange, or wait for their
+    /// next try. What consumers or an operator hold stays until they are done with it.
+    pub(super) fn give_up(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+        let (mut ready, mut leaving) = (Vec::new(), Vec::new());
+        for (first, last) in seqs.spans() {
+            let dispatch = &self.dispatch;
+            self.store.live_spans(first, last, |_, from, to| {
+                dispatch.ready_within(from, to, |from, to| ready.push((from, to)));
+                dispatch.leaving_within(from, to, |from, to| {
+                    dispatch
+                        .taken
+                        .others(from, to, |from, to| leaving.push((from, to)));
+                });
+            });
+        }
+        leaving.iter().for_each(|(first, last)| self.left(*first, *last));
+        ready
+            .iter()
+            .for_each(|(first, last)| self.take_out(*first, *last));
+        let mut journaled = Ranges::new();
+        for (first, last) in ready.into_iter().chain(leaving) {
+            let count = self.contents.remove(&mut self.store, first, last, &mut journaled);
+            self.lost(Loss::Dropped(DropReason::Unreadable), count);
+        }
+        self.record_dropped(journaled, DropReason::Unreadable, outcome);
+        self.deliver(outcome);
+        self.end_waiting(outcome);
+    }
+}
