@@ -37,7 +37,7 @@ def client_suites() -> list[Suite]:
         Suite(
             "python",
             TESTS / "python",
-            [[str(TESTS / "python" / "install-slapd")]],
+            [[str(TESTS / "python" / "install-slapd")], [str(TESTS / "python" / "install-faketime")]],
             [python, "-m", "pytest", "-p", "no:terminal", "-p", "no:cacheprovider"],
             {"PYTHONDONTWRITEBYTECODE": "1"},
         ),

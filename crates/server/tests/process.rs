@@ -10,6 +10,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn leveret(scratch: &TempDir, args: &[&str]) -> Command {
@@ -28,7 +30,23 @@ fn leveret(scratch: &TempDir, args: &[&str]) -> Command {
 /// A node that is running; killed if a test ends early.
 struct Node {
     child: Child,
-    out: BufReader<ChildStdout>,
+    lines: Receiver<String>,
+}
+
+/// How long a node may take to say something.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The lines of a node's standard output, as a thread of their own reads them.
+fn lines(out: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 impl Node {
@@ -37,8 +55,8 @@ impl Node {
         let mut all = vec!["server", "--listen", "127.0.0.1:0", "-s", "management.tcp.port=0"];
         all.extend(args);
         let mut child = leveret(scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let mut node = Self { child, out };
+        let lines = lines(child.stdout.take().unwrap());
+        let mut node = Self { child, lines };
         let listening = node.read_until("started TCP listener on ");
         let behind = listening.split("listener on ").nth(1).unwrap();
         let address = behind.split(' ').next().unwrap().parse().unwrap();
@@ -48,15 +66,19 @@ impl Node {
 
     /// The next line of standard output that has this text.
     fn read_until(&mut self, text: &str) -> String {
-        let mut line = String::new();
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = String::new();
         loop {
-            line.clear();
-            assert!(
-                self.out.read_line(&mut line).unwrap() > 0,
-                "the node ended before it said {text:?}"
-            );
-            if line.contains(text) {
-                return line.trim_end().to_owned();
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(line) => last = line,
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("the node never said {text:?}; its last line: {last}")
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the node ended before it said {text:?}; its last line: {last}")
+                }
             }
         }
     }
@@ -128,8 +150,8 @@ fn the_environment_says_who_the_node_is_and_where_it_listens() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let out = BufReader::new(child.stdout.take().unwrap());
-    let mut node = Node { child, out };
+    let lines = lines(child.stdout.take().unwrap());
+    let mut node = Node { child, lines };
     node.read_until("RABBITMQ_ERLANG_COOKIE has no effect");
     node.read_until("did you mean RABBITMQ_NODE_IP_ADDRESS?");
     node.read_until("started TCP listener on 127.0.0.1:");
@@ -161,8 +183,8 @@ fn a_collector_hears_the_whole_log() {
     }
     let child = leveret(&scratch, &line).stdout(Stdio::piped()).spawn().unwrap();
     let mut child = child;
-    let out = BufReader::new(child.stdout.take().unwrap());
-    let mut node = Node { child, out };
+    let lines = lines(child.stdout.take().unwrap());
+    let mut node = Node { child, lines };
     let hear = |wanted: &str| {
         let mut buffer = [0; 10_000];
         loop {
@@ -318,7 +340,7 @@ fn keys_of_parts_to_come_warn_and_the_node_starts() {
     let scratch = TempDir::new().unwrap();
     let args = [
         "-s",
-        "log.journald=true",
+        "net_ticktime=60",
         "-s",
         "log.console.formatter=json",
         "--data-dir",
@@ -327,9 +349,9 @@ fn keys_of_parts_to_come_warn_and_the_node_starts() {
     let mut all = vec!["server", "--listen", "127.0.0.1:0", "-s", "management.tcp.port=0"];
     all.extend(args);
     let mut child = leveret(&scratch, &all).stdout(Stdio::piped()).spawn().unwrap();
-    let out = BufReader::new(child.stdout.take().unwrap());
-    let mut node = Node { child, out };
-    let warning = node.read_until("log.journald");
+    let lines = lines(child.stdout.take().unwrap());
+    let mut node = Node { child, lines };
+    let warning = node.read_until("net_ticktime");
     assert!(
         warning.starts_with("{\"time\":\"") && warning.contains("\"level\":\"warning\""),
         "{warning}"
