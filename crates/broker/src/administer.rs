@@ -150,6 +150,8 @@ impl<'a> Administrator<'a> {
     /// The name is impossible, or the log failed.
     pub fn create_vhost(&self, name: &str) -> Result<(), Refusal> {
         let is_new = self.broker.view().vhost(name).is_none();
+        let limits = &self.broker.options().node_limits;
+        limits.permit_vhost(&self.view(), name)?;
         let vhost: Name = name.into();
         self.change(Request::CreateVhost { name: vhost })?;
         match is_new {
@@ -246,6 +248,8 @@ impl<'a> Administrator<'a> {
     /// # Errors
     /// See RabbitMQ's `exchange.declare`.
     pub fn install_exchange(&self, vhost: &str, declare: DeclareExchange) -> Result<(), Refusal> {
+        let limits = &self.broker.options().node_limits;
+        limits.permit_exchange(&self.view(), vhost, &declare.name)?;
         let vhost = vhost.into();
         let request = Request::DeclareExchange { vhost, declare };
         self.decide(request)
@@ -256,6 +260,8 @@ impl<'a> Administrator<'a> {
     /// # Errors
     /// See RabbitMQ's `queue.declare`.
     pub fn install_queue(&self, vhost: &str, declare: DeclareQueue) -> Result<(), Refusal> {
+        let limits = &self.broker.options().node_limits;
+        limits.permit_queue(&self.view(), vhost, &declare.name)?;
         let vhost = vhost.into();
         let declare = DeclareQueue {
             passive: false,

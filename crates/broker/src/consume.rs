@@ -162,6 +162,14 @@ pub enum Getting {
 }
 
 impl Session {
+    /// A channel that has so many consumers may have one more.
+    ///
+    /// # Errors
+    /// The configuration says how many a channel may have.
+    pub fn permit_consumer(&self, consumers: usize) -> Result<(), Refusal> {
+        self.broker().options().node_limits.permit_consumer(consumers)
+    }
+
     /// Starts a consumer.
     ///
     /// # Errors

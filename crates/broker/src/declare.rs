@@ -71,6 +71,10 @@ impl Session {
         let alternate = alternate.filter(|_| !passive).map(str::to_owned);
         let permit = || {
             self.check_declare(ObjectKind::Exchange, &named, passive)?;
+            if !passive {
+                let (limits, view) = (&self.broker().options().node_limits, self.broker().view());
+                limits.permit_exchange(&view, self.vhost(), &named)?;
+            }
             // RabbitMQ asks for these two only when it makes the exchange.
             let known = self.broker().view().exchange(self.vhost(), &named).is_some();
             let Some(alternate) = alternate.as_ref().filter(|_| !known) else {
@@ -159,6 +163,10 @@ impl Session {
         let passive = declare.passive;
         let permit = || {
             self.check_declare(ObjectKind::Queue, &named, passive)?;
+            if !passive {
+                let (limits, view) = (&self.broker().options().node_limits, self.broker().view());
+                limits.permit_queue(&view, self.vhost(), &named)?;
+            }
             self.check_dead_letters(&named, dead_letter.as_deref().filter(|_| !passive))
         };
         let (vhost, connection) = (self.vhost().into(), self.id());

@@ -1,6 +1,6 @@
 //! Limits of the node as a whole, and what passwords must be like: what an operator says in the configuration, not in the catalog.
 
-use catalog::{Pattern, Refusal};
+use catalog::{Pattern, Refusal, View};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many of something this node takes; `None` is any number.
@@ -10,6 +10,77 @@ pub struct NodeLimits {
     pub connections: Option<u64>,
     /// Channels of all connections together (RabbitMQ: `channel_max_per_node`).
     pub channels: Option<u64>,
+    /// Consumers of one channel (RabbitMQ: `consumer_max_per_channel`).
+    pub consumers: Option<u64>,
+    /// Queues of the cluster (RabbitMQ: `cluster_queue_limit`).
+    pub queues: Option<u64>,
+    /// Exchanges of the cluster, those that every virtual host begins with among them (RabbitMQ: `cluster_exchange_limit`).
+    pub exchanges: Option<u64>,
+    /// Virtual hosts of the cluster (RabbitMQ: `vhost_max`).
+    pub vhosts: Option<u64>,
+}
+
+impl NodeLimits {
+    /// A queue of this name may be declared: it exists, or there may be one more. Several at once may pass the limit by a few, as in
+    /// RabbitMQ.
+    ///
+    /// # Errors
+    /// [`Refusal::ObjectLimit`].
+    pub(crate) fn permit_queue(&self, view: &View, vhost: &str, name: &str) -> Result<(), Refusal> {
+        let count = || view.vhosts().map(|vhost| vhost.queue_count()).sum();
+        match reached(self.queues, count) {
+            Some(limit) if view.queue(vhost, name).is_none() => Err(Refusal::ObjectLimit {
+                text: format!("cannot declare queue '{name}': queue limit in cluster ({limit}) is reached"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for an exchange.
+    ///
+    /// # Errors
+    /// [`Refusal::ObjectLimit`].
+    pub(crate) fn permit_exchange(&self, view: &View, vhost: &str, name: &str) -> Result<(), Refusal> {
+        let count = || view.vhosts().map(|vhost| vhost.exchange_count()).sum();
+        match reached(self.exchanges, count) {
+            Some(limit) if view.exchange(vhost, name).is_none() => Err(Refusal::ObjectLimit {
+                text: format!(
+                    "cannot declare exchange '{name}' in vhost '{vhost}': exchange limit of {limit} is reached"
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for a virtual host.
+    ///
+    /// # Errors
+    /// [`Refusal::ObjectLimit`].
+    pub(crate) fn permit_vhost(&self, view: &View, name: &str) -> Result<(), Refusal> {
+        match reached(self.vhosts, || view.vhosts().count()) {
+            Some(limit) if view.vhost(name).is_none() => Err(Refusal::ObjectLimit {
+                text: format!("cannot create vhost '{name}': vhost limit of {limit} is reached"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// A channel with so many consumers may have one more.
+    ///
+    /// # Errors
+    /// [`Refusal::ConsumerLimit`].
+    pub(crate) fn permit_consumer(&self, consumers: usize) -> Result<(), Refusal> {
+        match reached(self.consumers, || consumers) {
+            Some(limit) => Err(Refusal::ConsumerLimit { limit }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The limit, if there is one and there are as many.
+fn reached(limit: Option<u64>, count: impl FnOnce() -> usize) -> Option<u64> {
+    let limit = limit?;
+    (count() as u64 >= limit).then_some(limit)
 }
 
 /// What is open on this node.
@@ -91,6 +162,7 @@ mod tests {
         let limits = NodeLimits {
             connections: Some(2),
             channels: Some(1),
+            ..NodeLimits::default()
         };
         let occupancy = Occupancy::default();
         assert_eq!(
@@ -105,6 +177,21 @@ mod tests {
         occupancy.close_channels(1);
         assert_eq!(occupancy.open_channel(&limits), Ok(()));
         assert_eq!(occupancy.enter(&NodeLimits::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_channel_has_no_more_consumers_than_it_may_have() {
+        let limits = NodeLimits {
+            consumers: Some(2),
+            ..NodeLimits::default()
+        };
+        assert_eq!(limits.permit_consumer(1), Ok(()));
+        let refused = limits.permit_consumer(2).map_err(|refusal| refusal.to_string());
+        assert_eq!(
+            refused,
+            Err("reached maximum (2) of consumers per channel".into())
+        );
+        assert_eq!(NodeLimits::default().permit_consumer(1_000), Ok(()));
     }
 
     #[test]

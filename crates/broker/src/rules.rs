@@ -5,7 +5,8 @@ use crate::administer::Administrator;
 use crate::broker::Broker;
 use crate::declare::random_bytes;
 use catalog::{Metadata, Name, QuotaOf, Refusal, Request};
-use model::table::Value;
+use model::table::{Table, Value};
+use std::collections::BTreeMap;
 
 /// The global parameter that tells clusters apart, whatever they are called.
 pub const CLUSTER_ID: &str = "internal_cluster_id";
@@ -37,17 +38,25 @@ impl Broker {
 }
 
 impl Broker {
-    /// Sets the cluster's tags to none if they are not set, as RabbitMQ does at every start. They may be changed and deleted.
+    /// Sets the cluster's tags to those of the configuration, if it has some; else to none if they are not set, as RabbitMQ does at
+    /// every start. They may be changed and deleted.
     ///
     /// # Errors
     /// The log failed.
-    pub fn make_cluster_tags(&self) -> Result<(), Refusal> {
-        match self.view().global(CLUSTER_TAGS) {
-            Some(_) => Ok(()),
-            None => self
-                .administrator(crate::THE_NODE)
-                .set_global(CLUSTER_TAGS, Some(Value::Array(Vec::new()))),
-        }
+    pub fn make_cluster_tags(&self, configured: &BTreeMap<String, String>) -> Result<(), Refusal> {
+        let tags = match configured.is_empty() {
+            true if self.view().global(CLUSTER_TAGS).is_some() => return Ok(()),
+            true => Value::Array(Vec::new()),
+            false => {
+                let text = |value: &String| Value::LongStr(value.clone().into());
+                let tags = configured.iter();
+                Value::Table(tags.fold(Table::new(), |table, (name, value)| {
+                    table.with(name.as_str(), text(value))
+                }))
+            }
+        };
+        let administrator = self.administrator(crate::THE_NODE);
+        administrator.set_global(CLUSTER_TAGS, Some(tags))
     }
 }
 

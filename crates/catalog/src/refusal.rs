@@ -132,6 +132,10 @@ pub enum Refusal {
     ChannelLimit { user: String, limit: i64 },
     /// The node has as many channels as it may have.
     NodeChannelLimit { node: String, limit: u64 },
+    /// The node's configuration lets the cluster have no more objects of a kind; the text is RabbitMQ's.
+    ObjectLimit { text: String },
+    /// The channel has as many consumers as it may have.
+    ConsumerLimit { limit: u64 },
     /// A new password is not what passwords must be like.
     WeakPassword { reason: String },
     /// The virtual host is protected from deletion.
@@ -181,11 +185,14 @@ impl Refusal {
             | Self::InvalidPolicy { .. }
             | Self::InvalidLimit { .. }
             | Self::QueueLimit { .. }
+            | Self::ObjectLimit { .. }
             | Self::ProtectedVhost { .. }
             | Self::InvalidPattern { .. }
             | Self::InvalidName { .. } => RefusalKind::PreconditionFailed,
             Self::WeakPassword { .. } => RefusalKind::PreconditionFailed,
-            Self::ChannelLimit { .. } | Self::NodeChannelLimit { .. } => RefusalKind::NotAllowed,
+            Self::ChannelLimit { .. } | Self::NodeChannelLimit { .. } | Self::ConsumerLimit { .. } => {
+                RefusalKind::NotAllowed
+            }
             Self::Internal { .. } => RefusalKind::Internal,
         }
     }
@@ -228,7 +235,8 @@ impl fmt::Display for Refusal {
             | Self::InvalidExchange { text }
             | Self::InvalidBinding { text }
             | Self::InvalidMessage { text }
-            | Self::InvalidLimit { text } => f.write_str(text),
+            | Self::InvalidLimit { text }
+            | Self::ObjectLimit { text } => f.write_str(text),
             Self::InvalidArgument(argument) => argument.fmt(f),
             // RabbitMQ says `invalid` of words that it knows, though not as a type; the empty one is among them.
             Self::UnknownExchangeType { kind } if kind.is_empty() => f.write_str("invalid exchange type ''"),
@@ -251,6 +259,7 @@ impl fmt::Display for Refusal {
             | Self::QueueLimit { .. }
             | Self::ChannelLimit { .. }
             | Self::NodeChannelLimit { .. }
+            | Self::ConsumerLimit { .. }
             | Self::WeakPassword { .. }
             | Self::ProtectedVhost { .. } => self.fmt_rule(f),
         }
@@ -291,6 +300,9 @@ impl Refusal {
                 f,
                 "number of channels opened on node '{node}' has reached the maximum allowed limit of {limit}"
             ),
+            Self::ConsumerLimit { limit } => {
+                write!(f, "reached maximum ({limit}) of consumers per channel")
+            }
             Self::WeakPassword { reason } => f.write_str(reason),
             Self::ProtectedVhost { vhost } => write!(
                 f,

@@ -5,7 +5,7 @@ use crate::log_tail::LogTail;
 use crate::origins::Origins;
 use crate::sign_on::SignOn;
 use listener::{Door, Guest, Opened, Parked, Place, Tls};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ pub struct Options {
     pub plugins: Option<BTreeSet<String>>,
     /// So many nodes the cluster should have; this one is alone.
     pub target_cluster_size: u32,
+    /// What operators say about the node: names and values (`node_tags`).
+    pub node_tags: BTreeMap<String, String>,
     /// The version of RabbitMQ whose behaviour clients may expect.
     pub rabbitmq_version: String,
     /// The other doors that are open.
@@ -121,6 +123,7 @@ impl Options {
             node: "rabbit@localhost".into(),
             plugins: None,
             target_cluster_size: 1,
+            node_tags: BTreeMap::new(),
             rabbitmq_version: "4.2.0".into(),
             listeners: Vec::new(),
             config_files: Vec::new(),

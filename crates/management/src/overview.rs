@@ -140,7 +140,7 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         "rabbitmq_version": version,
         "cluster_name": call.hall.broker.cluster_name(),
         "cluster_tags": cluster_tags(&call.view),
-        "node_tags": {},
+        "node_tags": options.node_tags,
         "erlang_version": "",
         "erlang_full_version": "",
         "crypto_lib_version": "",

@@ -134,7 +134,7 @@ fn serve(
         broker.create_defaults()?;
     }
     broker.make_cluster_id()?;
-    broker.make_cluster_tags()?;
+    broker.make_cluster_tags(&config.cluster.tags)?;
     broker.declare_event_exchange()?;
     log.publish(&broker)?;
     let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
@@ -423,6 +423,7 @@ fn management_options(
         node: config.node_name.to_string(),
         plugins: config.plugins.as_ref().map(|listed| listed.names.clone()),
         target_cluster_size: config.cluster.target_size,
+        node_tags: config.cluster.node_tags.clone(),
         rabbitmq_version: compatible_version(),
         listeners: others.flat_map(named).collect(),
         config_files: config.files.clone(),

@@ -84,6 +84,9 @@ fn row_of(setting: &Setting, shown: &HashSet<&str>) -> Option<String> {
 fn canonical(key: String) -> String {
     let name = match key.as_str() {
         "config_entry_decoder.passphrase_file" => "config_entry_decoder.passphrase",
+        "log.journald" => "log.console",
+        "log.journald.level" => "log.console.level",
+        "management_agent.disable_metrics_collector" => "management.disable_stats",
         "max_connections" => "connection_max",
         "max_channels_per_connection" => "channel_max",
         "management.load_definitions" => "load_definitions",
@@ -172,6 +175,15 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     );
     definitions(&mut sheet, &config.definitions);
     sheet.put("cluster_name", &config.cluster_name);
+    let tags = [
+        ("cluster_tags", &config.cluster.tags),
+        ("node_tags", &config.cluster.node_tags),
+    ];
+    for (group, tags) in tags {
+        for (name, value) in tags {
+            sheet.put(format!("{group}.{name}"), value);
+        }
+    }
     let nodes = config.cluster.nodes.values();
     sheet.list("cluster_formation.classic_config.nodes", nodes, NONE);
     sheet.put(
@@ -247,6 +259,10 @@ fn amqp(sheet: &mut Sheet, config: &Config) {
     let limit = |limit: Option<u64>| limit.map_or("infinity".to_owned(), |it| it.to_string());
     sheet.put("connection_max", limit(config.node_limits.connections));
     sheet.put("channel_max_per_node", limit(config.node_limits.channels));
+    sheet.put("consumer_max_per_channel", limit(config.node_limits.consumers));
+    sheet.put("cluster_queue_limit", limit(config.node_limits.queues));
+    sheet.put("cluster_exchange_limit", limit(config.node_limits.exchanges));
+    sheet.put("vhost_max", limit(config.node_limits.vhosts));
     sheet.put("consumer_timeout", config.consumer_timeout_ms);
     let incoming = "message_interceptors.incoming";
     sheet.maybe(

@@ -10,6 +10,8 @@ use super::{
 const CLIENT_SECRET: &str = "the web UI logs in as a public client, with PKCE: register it as one; a secret that every browser is given is none";
 const RESPONSE_TYPE: &str = "code is the only flow that is safe in a browser";
 
+const RETENTION: &str = "samples are kept for ten minutes, those of the whole node for a day";
+
 /// Keys by pattern, as in [`super::keys::KEYS`].
 pub const PAGES: &[(&str, Rule)] = &[
     ("management.listener", Sets(management::listener)),
@@ -170,7 +172,12 @@ pub const PAGES: &[(&str, Rule)] = &[
         "management.oauth_resource_servers.*.oauth_response_type",
         Only(&["code"], RESPONSE_TYPE),
     ),
+    ("management.sample_retention_policies.**", NoEffect(RETENTION)),
     ("management.**", Part("this setting of the HTTP API")),
+    (
+        "management_agent.disable_metrics_collector",
+        Sets(management::disable_metrics_collector),
+    ),
     ("management_agent.**", Part("this setting of the HTTP API")),
     ("http_dispatch.**", Only(&[], GUARD)),
     (

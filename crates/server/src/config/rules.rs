@@ -298,6 +298,15 @@ pub fn log_console(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+/// Under systemd the journal takes what the process writes to its own output; so the key does what `log.console` does, and a node that
+/// logs nowhere else is not silent.
+pub fn log_journald(config: &mut Config, setting: &Setting) -> Checked {
+    if boolean(setting)? {
+        config.log.console = true;
+    }
+    Ok(())
+}
+
 pub fn log_console_stdio(config: &mut Config, setting: &Setting) -> Checked {
     config.log.console_stream = match setting.value.as_str() {
         "stdout" => ConsoleStream::Stdout,

@@ -1,4 +1,5 @@
-//! What is said about clusters, which this version doesn't have: a node that should be one of several must not pass for the whole.
+//! What is said about the cluster: its tags; and about clusters of several nodes, which this version doesn't have: a node that should
+//! be one of several must not pass for the whole.
 
 use super::rules::{Checked, number};
 use super::{Config, NodeName, Setting};
@@ -11,6 +12,10 @@ pub struct ClusterOptions {
     pub nodes: BTreeMap<String, String>,
     /// `cluster_formation.target_cluster_size_hint`.
     pub target_size: u32,
+    /// `cluster_tags.NAME`.
+    pub tags: BTreeMap<String, String>,
+    /// `node_tags.NAME`.
+    pub node_tags: BTreeMap<String, String>,
 }
 
 impl Default for ClusterOptions {
@@ -18,6 +23,8 @@ impl Default for ClusterOptions {
         Self {
             nodes: BTreeMap::new(),
             target_size: 1,
+            tags: BTreeMap::new(),
+            node_tags: BTreeMap::new(),
         }
     }
 }
@@ -48,6 +55,18 @@ pub fn node(config: &mut Config, setting: &Setting) -> Checked {
         false => return Err("the name of a node, such as rabbit@mq1"),
     };
     config.cluster.nodes.insert(setting.key.name().to_owned(), name);
+    Ok(())
+}
+
+pub fn tag(config: &mut Config, setting: &Setting) -> Checked {
+    let (name, value) = (setting.key.name().to_owned(), setting.value.clone());
+    config.cluster.tags.insert(name, value);
+    Ok(())
+}
+
+pub fn node_tag(config: &mut Config, setting: &Setting) -> Checked {
+    let (name, value) = (setting.key.name().to_owned(), setting.value.clone());
+    config.cluster.node_tags.insert(name, value);
     Ok(())
 }
 

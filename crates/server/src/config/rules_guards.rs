@@ -1,4 +1,4 @@
-//! Limits of the node as a whole, and what passwords must be like: `connection_max`, `channel_max_per_node`, `credential_validator.*`.
+//! Limits of the node as a whole, and what passwords must be like: `connection_max`, `channel_max_per_node` and their like, `credential_validator.*`.
 
 use super::rules::{Checked, number};
 use super::rules_vhost_defaults::pattern;
@@ -68,6 +68,26 @@ pub fn connection_max(config: &mut Config, setting: &Setting) -> Checked {
 
 pub fn channel_max_per_node(config: &mut Config, setting: &Setting) -> Checked {
     config.node_limits.channels = limit(setting, 1)?;
+    Ok(())
+}
+
+pub fn consumer_max_per_channel(config: &mut Config, setting: &Setting) -> Checked {
+    config.node_limits.consumers = limit(setting, 1)?;
+    Ok(())
+}
+
+pub fn vhost_max(config: &mut Config, setting: &Setting) -> Checked {
+    config.node_limits.vhosts = limit(setting, 0)?;
+    Ok(())
+}
+
+pub fn cluster_queue_limit(config: &mut Config, setting: &Setting) -> Checked {
+    config.node_limits.queues = limit(setting, 0)?;
+    Ok(())
+}
+
+pub fn cluster_exchange_limit(config: &mut Config, setting: &Setting) -> Checked {
+    config.node_limits.exchanges = limit(setting, 0)?;
     Ok(())
 }
 

@@ -70,6 +70,14 @@ pub fn disable_stats(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
+/// RabbitMQ's answers are the same with this key as with `management.disable_stats`.
+pub fn disable_metrics_collector(config: &mut Config, setting: &Setting) -> Checked {
+    if boolean(setting)? {
+        config.management.disable_stats = true;
+    }
+    Ok(())
+}
+
 pub fn queue_totals(config: &mut Config, setting: &Setting) -> Checked {
     config.management.enable_queue_totals = boolean(setting)?;
     Ok(())

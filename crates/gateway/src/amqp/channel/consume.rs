@@ -22,6 +22,8 @@ impl Channel {
             let text = format!("attempt to reuse consumer tag '{}'", it.consumer_tag);
             return Err(Exception::new(ReplyCode::NotAllowed, text, BasicConsume::ID));
         }
+        let permitted = cx.ground.session.permit_consumer(self.consumers.count());
+        permitted.map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
         if it.queue == REPLY_TO {
             return self.consume_replies(it, cx);
         }

@@ -59,7 +59,7 @@ pub const KNOWN: &[(&str, &str, Becomes)] = &[
          mirroring_sync_batch_size mirroring_sync_max_throughput queue_master_locator queue_leader_locator \
          background_gc_enabled background_gc_target_interval cluster_keepalive_interval mnesia_table_loading_retry_limit \
          mnesia_table_loading_retry_timeout connection_max channel_max_per_node consumer_max_per_channel \
-         ranch_connection_max vhost_max delegate_count vhost_restart_strategy load_definitions ssl_allow_poodle_attack",
+         ranch_connection_max vhost_max cluster_queue_limit cluster_exchange_limit delegate_count vhost_restart_strategy load_definitions ssl_allow_poodle_attack",
         Same(""),
     ),
     ("rabbit", "tcp_listen_options", Sockets("tcp_listen_options")),
@@ -184,7 +184,7 @@ pub const KNOWN: &[(&str, &str, Becomes)] = &[
     (
         "rabbitmq_management",
         "sample_retention_policies process_stats_gc_timeout",
-        Nothing("samples of a day are kept"),
+        Nothing("samples are kept for ten minutes, those of the whole node for a day"),
     ),
     (
         "rabbitmq_management_agent",
@@ -194,7 +194,7 @@ pub const KNOWN: &[(&str, &str, Becomes)] = &[
     (
         "rabbitmq_management_agent",
         "sample_retention_policies",
-        Nothing("samples of a day are kept"),
+        Nothing("samples are kept for ten minutes, those of the whole node for a day"),
     ),
     ("rabbitmq_prometheus", "tcp_config", Section("prometheus.tcp")),
     ("rabbitmq_prometheus", "ssl_config", Section("prometheus.ssl")),

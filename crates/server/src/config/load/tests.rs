@@ -196,6 +196,47 @@ fn a_few_of_the_largest_messages_may_come_at_once_whatever_is_set() {
 }
 
 #[test]
+fn a_cluster_has_no_more_objects_and_a_channel_no_more_consumers_than_is_said() {
+    let found = config(
+        "vhost_max = 3\ncluster_queue_limit = 10000\ncluster_exchange_limit = 0\nconsumer_max_per_channel = 20",
+    );
+    let limits = found.node_limits;
+    assert_eq!(
+        [limits.vhosts, limits.queues, limits.exchanges, limits.consumers],
+        [Some(3), Some(10_000), Some(0), Some(20)]
+    );
+    assert_eq!(config("vhost_max = infinity").node_limits.vhosts, None);
+    assert!(loaded("consumer_max_per_channel = few").is_err());
+}
+
+#[test]
+fn a_cluster_and_a_node_have_tags() {
+    let cluster = config("cluster_tags.region = eu-west-1\nnode_tags.rack = r7\nnode_tags.zone = a").cluster;
+    assert_eq!(cluster.tags["region"], "eu-west-1");
+    assert_eq!(
+        cluster.node_tags.into_iter().collect::<Vec<_>>(),
+        [("rack".into(), "r7".into()), ("zone".into(), "a".into())]
+    );
+}
+
+#[test]
+fn the_journal_gets_the_standard_output_and_no_collector_means_no_statistics() {
+    let found = config("log.console = false\nlog.journald = true\nlog.journald.level = debug");
+    assert!(found.log.console);
+    assert_eq!(found.log.console_level, crate::config::Level::Debug);
+    assert!(!config("log.console = false\nlog.journald = false").log.console);
+    assert!(
+        config("management_agent.disable_metrics_collector = true")
+            .management
+            .disable_stats
+    );
+    assert!(
+        warnings("management.sample_retention_policies.global.minute = 5")[0]
+            .contains("samples are kept for ten minutes")
+    );
+}
+
+#[test]
 fn deliveries_have_an_end_only_where_somebody_says_so() {
     assert_eq!(config("").consumer_timeout_ms, 0);
     assert_eq!(
@@ -391,7 +432,6 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
         "auth_cache.cached_backend = internal",
         "default_queue_type = quorum",
         "password_hashing_module = rabbit_password_hashing_md5",
-        "vhost_max = 10",
         "runtime_parameters.limits.shovel = 10",
         "default_policies.operator.a.max_in_memory_length = 10",
         "prometheus.authentication.enabled = true",
