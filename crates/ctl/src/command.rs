@@ -1,8 +1,8 @@
-//! What a command is, and the table of all.
+//! What a command is.
 
 use crate::ask::Ask;
-use crate::commands;
 use crate::failure::Failure;
+use crate::line::Takes;
 use crate::output::Output;
 use crate::tool::Tool;
 
@@ -115,6 +115,12 @@ impl Command {
         Self { tools, ..self }
     }
 
+    /// What may stand on its line.
+    pub fn takes(&self) -> Takes {
+        let Self { words, options, .. } = *self;
+        Takes { words, options }
+    }
+
     /// The line that says how it is called.
     pub fn usage_line(&self, tool: Tool) -> String {
         let line = format!(
@@ -122,77 +128,5 @@ impl Command {
             self.name, self.usage
         );
         line.trim_end().to_owned()
-    }
-}
-
-/// All commands of a tool.
-pub fn of_tool(tool: Tool) -> impl Iterator<Item = &'static Command> {
-    let commands = commands::ALL.iter().copied().flatten();
-    commands.filter(move |command| tool == Tool::Leveret || command.tools.contains(&tool))
-}
-
-/// The command of this name among all.
-#[cfg(test)]
-pub fn find(name: &str) -> Option<&'static Command> {
-    of_tool(Tool::Leveret).find(|command| command.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::line;
-    use crate::tool::TOOLS;
-
-    /// Every command of RabbitMQ's tools with its options, recorded from 4.3.6.
-    const RECORDED: &str = include_str!("../../../tests/operating/recorded/commands.txt");
-
-    #[test]
-    fn every_command_of_rabbitmqs_tools_is_known_with_all_of_its_options() {
-        let mut lacking = Vec::new();
-        for row in RECORDED.lines() {
-            let mut words = row.split(' ').map(str::to_owned);
-            let (tool, name) = (words.next().unwrap(), words.next().unwrap());
-            let tool = Tool::called(&tool).unwrap();
-            let Some(command) = of_tool(tool).find(|command| command.name == name) else {
-                lacking.push(row.to_owned());
-                continue;
-            };
-            // Each option by each of its names, with a value if it takes one.
-            let mut given = vec![name];
-            for option in words {
-                let (names, kind) = option.split_once('=').unwrap_or((&option, ""));
-                for name in names.split('|') {
-                    given.push(name.to_owned());
-                    given.extend((kind == "N").then(|| "7".to_owned()));
-                    given.extend((kind == "TEXT").then(|| "text".to_owned()));
-                }
-            }
-            let line = line::parse(&given, Some(command));
-            let known = line.check(&Command {
-                words: (0, 0),
-                ..*command
-            });
-            lacking.extend(known.err().map(|failure| format!("{row}: {}", failure.text)));
-        }
-        assert!(lacking.is_empty(), "{}", lacking.join("\n"));
-        assert!(RECORDED.lines().count() > 250);
-    }
-
-    #[test]
-    fn each_tool_has_a_command_once_and_each_command_is_described() {
-        for tool in TOOLS {
-            let names: Vec<_> = of_tool(tool).map(|command| command.name).collect();
-            for (at, name) in names.iter().enumerate() {
-                assert!(!names[..at].contains(name), "{tool} has {name} twice");
-            }
-        }
-        for command in of_tool(Tool::Leveret) {
-            assert!(
-                !command.about.is_empty() && !command.about.ends_with('.'),
-                "{}",
-                command.name
-            );
-            assert!(command.words.0 <= command.words.1, "{}", command.name);
-        }
     }
 }

@@ -3,6 +3,7 @@
 mod access;
 mod application;
 mod checks;
+mod completions;
 mod connections;
 mod definitions;
 mod encode;
@@ -12,6 +13,7 @@ mod facts;
 mod first;
 mod flags;
 mod former;
+pub mod help;
 mod inspect;
 mod interceptors;
 mod limits;
@@ -26,20 +28,19 @@ mod policies;
 mod process;
 mod queues;
 mod replicas;
-mod rings;
 mod streams;
+mod rings;
 mod tails;
 mod topics;
 mod upkeep;
 mod users;
 mod vhosts;
 
-pub use lists::columns_of;
-
 use crate::ask::Ask;
 use crate::command::Command;
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::output::Rows;
+use crate::tool::Tool;
 use serde_json::Value;
 
 /// Every command once.
@@ -65,8 +66,8 @@ pub const ALL: &[&[Command]] = &[
     process::COMMANDS,
     queues::COMMANDS,
     replicas::COMMANDS,
-    rings::COMMANDS,
     streams::COMMANDS,
+    rings::COMMANDS,
     mirroring::COMMANDS,
     network::COMMANDS,
     interceptors::COMMANDS,
@@ -78,6 +79,18 @@ pub const ALL: &[&[Command]] = &[
     former::COMMANDS,
     erlang::COMMANDS,
 ];
+
+/// All commands of a tool.
+pub fn of_tool(tool: Tool) -> impl Iterator<Item = &'static Command> {
+    let commands = ALL.iter().copied().flatten();
+    commands.filter(move |command| tool == Tool::Leveret || command.tools.contains(&tool))
+}
+
+/// The command of this name among all.
+#[cfg(test)]
+pub fn find(name: &str) -> Option<&'static Command> {
+    of_tool(Tool::Leveret).find(|command| command.name == name)
+}
 
 /// Picks members of objects as columns; what an object lacks is null.
 fn pick(columns: &[(&str, &str)], list: &Value) -> Rows {
@@ -129,4 +142,64 @@ fn text<'a>(object: &'a Value, member: &str) -> &'a str {
 /// A number of an object; 0 if it has none.
 fn number(object: &Value, member: &str) -> u64 {
     object.get(member).and_then(Value::as_u64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::{self, Takes};
+    use crate::tool::TOOLS;
+
+    /// Every command of RabbitMQ's tools with its options, recorded from 4.3.6.
+    const RECORDED: &str = include_str!("../../../tests/operating/recorded/commands.txt");
+
+    #[test]
+    fn every_command_of_rabbitmqs_tools_is_known_with_all_of_its_options() {
+        let mut lacking = Vec::new();
+        for row in RECORDED.lines() {
+            let mut words = row.split(' ').map(str::to_owned);
+            let (tool, name) = (words.next().unwrap(), words.next().unwrap());
+            let tool = Tool::called(&tool).unwrap();
+            let Some(command) = of_tool(tool).find(|command| command.name == name) else {
+                lacking.push(row.to_owned());
+                continue;
+            };
+            // Each option by each of its names, with a value if it takes one.
+            let mut given = vec![name];
+            for option in words {
+                let (names, kind) = option.split_once('=').unwrap_or((&option, ""));
+                for name in names.split('|') {
+                    given.push(name.to_owned());
+                    given.extend((kind == "N").then(|| "7".to_owned()));
+                    given.extend((kind == "TEXT").then(|| "text".to_owned()));
+                }
+            }
+            let line = line::parse(&given, Some(command.takes()));
+            let known = line.check(Takes {
+                words: (0, 0),
+                ..command.takes()
+            });
+            lacking.extend(known.err().map(|failure| format!("{row}: {}", failure.text)));
+        }
+        assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+        assert!(RECORDED.lines().count() > 250);
+    }
+
+    #[test]
+    fn each_tool_has_a_command_once_and_each_command_is_described() {
+        for tool in TOOLS {
+            let names: Vec<_> = of_tool(tool).map(|command| command.name).collect();
+            for (at, name) in names.iter().enumerate() {
+                assert!(!names[..at].contains(name), "{tool} has {name} twice");
+            }
+        }
+        for command in of_tool(Tool::Leveret) {
+            assert!(
+                !command.about.is_empty() && !command.about.ends_with('.'),
+                "{}",
+                command.name
+            );
+            assert!(command.words.0 <= command.words.1, "{}", command.name);
+        }
+    }
 }

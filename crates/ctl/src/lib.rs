@@ -4,9 +4,9 @@
 //! queue, no log and no file of the broker, and decides nothing that the node decides. What it shows, and the exit codes, are
 //! RabbitMQ's.
 //!
-//! Reading order: [`tool`] (the names), `line` (a command line taken apart), `aliases`, `command` (what a command is, and the table of all),
-//! `ask` (what a command sees), `endpoint` and `http` (the node), `commands` (by what they are about), `output` (the forms),
-//! `failure` (the exit codes), `help` and `completions`. [`admin`] stands apart: `rabbitmqadmin` has a grammar of its own.
+//! Reading order: [`tool`] (the names), `failure` (the exit codes), `line` (a command line taken apart), `aliases`, `output` (the forms),
+//! `endpoint` and `http` (the node), `ask` (what a command sees), `columns` (of lists), `command` (what a command is), `commands` (all of
+//! them, by what they are about, help and completions among them). Each imports only from those before it. [`admin`] stands apart: `rabbitmqadmin` has a grammar of its own.
 
 pub mod admin;
 mod aliases;
@@ -14,11 +14,9 @@ mod ask;
 mod columns;
 mod command;
 mod commands;
-mod completions;
 pub mod encoded;
 mod endpoint;
 mod failure;
-mod help;
 mod http;
 mod line;
 mod output;
@@ -28,6 +26,7 @@ pub mod tool;
 
 use ask::Ask;
 use command::Command;
+use commands::help;
 use endpoint::Endpoint;
 use failure::{Failure, USAGE};
 use std::ffi::OsString;
@@ -80,7 +79,7 @@ fn run(called: Tool, product: &Product, given: &[String]) -> Result<String, Fail
             _ => Err(Failure::plain(USAGE, help::overview(tool))),
         };
     };
-    let find = |name: &str| command::of_tool(tool).find(|command| command.name == name);
+    let find = |name: &str| commands::of_tool(tool).find(|command| command.name == name);
     if let Some(command) = find(name) {
         return run_command(tool, product, command, given);
     }
@@ -103,7 +102,7 @@ fn run_command(
     command: &Command,
     given: &[String],
 ) -> Result<String, Failure> {
-    let line = line::parse(given, Some(command));
+    let line = line::parse(given, Some(command.takes()));
     if line.has("help") {
         return Ok(format!("{}\n", help::of_command(tool, command)));
     }
@@ -157,7 +156,7 @@ fn scope(called: Tool, line: &line::Line) -> Result<Tool, Failure> {
 }
 
 fn answer(tool: Tool, product: &Product, command: &Command, line: &line::Line) -> Result<String, Failure> {
-    line.check(command)?;
+    line.check(command.takes())?;
     let form = output::form(line)?;
     let variable = |name: &str| std::env::var(name).ok();
     let endpoint = Endpoint::find(line, variable)?;

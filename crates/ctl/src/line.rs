@@ -1,6 +1,5 @@
 //! A command line, taken apart as RabbitMQ's tools do: options may stand anywhere, before the command's name too.
 
-use crate::command::Command;
 use crate::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +32,15 @@ pub const GLOBAL: &[&str] = &[
     "plugins-dir=",
     "aliases-file=",
 ];
+
+/// What may stand on a command's line besides the options of all.
+#[derive(Clone, Copy, Debug)]
+pub struct Takes {
+    /// How many words, from and to.
+    pub words: (usize, usize),
+    /// Options of its own, in the form of [`GLOBAL`].
+    pub options: &'static [&'static str],
+}
 
 /// What stands on a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +104,7 @@ pub fn name(given: &[String]) -> Option<&str> {
 }
 
 /// Takes a command line apart.
-pub fn parse(given: &[String], command: Option<&Command>) -> Line {
+pub fn parse(given: &[String], command: Option<Takes>) -> Line {
     let own = command.map_or(&[][..], |command| command.options);
     let mut line = Line {
         given: given.to_vec(),
@@ -216,7 +224,7 @@ impl Line {
     ///
     /// # Errors
     /// What is wrong, with the nearest option to each that is not known.
-    pub fn check(&self, command: &Command) -> Result<(), Failure> {
+    pub fn check(&self, command: Takes) -> Result<(), Failure> {
         if !self.unknown.is_empty() || !self.wrong.is_empty() {
             let lines = self.unknown.iter().map(|word| unknown(word, command));
             let lines: Vec<String> = lines.chain(self.wrong.iter().cloned()).collect();
@@ -234,7 +242,7 @@ impl Line {
     }
 }
 
-fn unknown(word: &str, command: &Command) -> String {
+fn unknown(word: &str, command: Takes) -> String {
     let name = split(word).map_or(word, |(name, _)| name);
     let options = long_names(command.options).chain(long_names(GLOBAL));
     let wanted = name.trim_start_matches('-');
@@ -251,11 +259,11 @@ fn unknown(word: &str, command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command;
+    use crate::commands;
 
     fn parsed(text: &str) -> Line {
         let given: Vec<String> = text.split(' ').map(str::to_owned).collect();
-        let command = command::find(name(&given).unwrap()).unwrap();
+        let command = commands::find(name(&given).unwrap()).unwrap().takes();
         parse(&given, Some(command))
     }
 
@@ -282,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_option_is_told_the_nearest_one() {
-        let command = command::find("list_queues").unwrap();
+        let command = commands::find("list_queues").unwrap().takes();
         let failure = parsed("list_queues --formater json").check(command).unwrap_err();
         assert_eq!((failure.code, failure.with_usage), (64, true));
         assert!(
@@ -296,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_none_is_told_with_the_name_it_was_given_by() {
-        let command = command::find("log_tail").unwrap();
+        let command = commands::find("log_tail").unwrap().takes();
         assert_eq!(parsed("log_tail -N 7").number("number"), Some(7));
         let failure = parsed("log_tail -N abc").check(command).unwrap_err();
         assert!(failure.text.ends_with("\n-N : abc"), "{}", failure.text);
@@ -313,7 +321,7 @@ mod tests {
             ),
             (false, false, true)
         );
-        let command = command::find("list_queues").unwrap();
+        let command = commands::find("list_queues").unwrap().takes();
         for wrong in ["--no-zork", "--no-vhost", "--vhost"] {
             let failure = parsed(&format!("list_queues {wrong}"))
                 .check(command)
@@ -325,7 +333,7 @@ mod tests {
     #[test]
     fn words_are_counted() {
         for (text, expected) in [("add_vhost", "not enough"), ("add_vhost a b", "too many")] {
-            let command = command::find("add_vhost").unwrap();
+            let command = commands::find("add_vhost").unwrap().takes();
             let failure = parsed(text).check(command).unwrap_err();
             assert!(
                 failure.text.contains(expected) && failure.code == 64,

@@ -12,7 +12,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("bench", 2),
     ("broker", 33),
     ("catalog", 3),
-    ("ctl", 10),
     ("gateway", 3),
     ("listener", 5),
     ("management", 55),

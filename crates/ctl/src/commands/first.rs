@@ -1,10 +1,9 @@
 //! Help, versions and what shells ask for.
 
+use super::{completions, help, of_tool};
 use crate::ask::Ask;
-use crate::command::{self, Command, Section::Help};
-use crate::completions;
+use crate::command::{Command, Section::Help};
 use crate::failure::{Failure, USAGE};
-use crate::help;
 use crate::output::Output;
 use crate::tool::Tool;
 use serde_json::json;
@@ -46,7 +45,7 @@ fn help(ask: &Ask<'_>) -> Result<Output, Failure> {
     if name.is_empty() {
         return Ok(Output::text(help::overview(ask.tool)));
     }
-    match command::of_tool(ask.tool).find(|command| command.name == name) {
+    match of_tool(ask.tool).find(|command| command.name == name) {
         Some(command) => Ok(Output::text(help::of_command(ask.tool, command))),
         None => Err(Failure::error(USAGE, help::not_found(ask.tool, name))),
     }
@@ -58,7 +57,7 @@ fn version(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn autocomplete(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let commands = command::of_tool(ask.tool).map(|command| command.name);
+    let commands = of_tool(ask.tool).map(|command| command.name);
     let found: Vec<&str> = commands.filter(|name| name.starts_with(ask.word(0))).collect();
     Ok(Output::Told(found.join("\n"), json!(found)))
 }

@@ -2,7 +2,7 @@
 
 use super::this_node;
 use crate::ask::{Ask, encode};
-use crate::command::{self, Command, Section::Configuration, Section::Monitoring};
+use crate::command::{Command, Section::Configuration, Section::Monitoring};
 use crate::failure::{BAD_VALUE, Failure, UNAVAILABLE};
 use crate::line;
 use crate::output::{self, Output, table};
@@ -64,10 +64,10 @@ pub const COMMANDS: &[Command] = &[
 fn part(ask: &Ask<'_>, words: &[&str]) {
     let given: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let name = line::name(&given).unwrap_or_default();
-    let Some(command) = command::of_tool(Tool::Leveret).find(|command| command.name == name) else {
+    let Some(command) = super::of_tool(Tool::Leveret).find(|command| command.name == name) else {
         return;
     };
-    let line = line::parse(&given, Some(command));
+    let line = line::parse(&given, Some(command.takes()));
     let inner = Ask {
         line: &line,
         credentials: ask.credentials.clone(),

@@ -1,6 +1,7 @@
 //! What help shows.
 
-use crate::command::{self, Command, SECTIONS};
+use super::{lists::columns_of, of_tool};
+use crate::command::{Command, SECTIONS};
 use crate::line::{GLOBAL, long_names};
 use crate::tool::Tool;
 
@@ -34,13 +35,10 @@ pub fn overview(tool: Tool) -> String {
 
 /// The list of commands by headings.
 pub fn commands(tool: Tool) -> String {
-    let width = command::of_tool(tool)
-        .map(|command| command.name.len())
-        .max()
-        .unwrap_or(0);
+    let width = of_tool(tool).map(|command| command.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (section, heading) in SECTIONS {
-        let mut commands: Vec<&Command> = command::of_tool(tool)
+        let mut commands: Vec<&Command> = of_tool(tool)
             .filter(|command| command.section == section)
             .collect();
         commands.sort_by_key(|command| command.name);
@@ -65,7 +63,7 @@ pub fn of_command(tool: Tool, command: &Command) -> String {
     if !command.more.is_empty() {
         text.push_str(&format!("{}\n\n", command.more));
     }
-    let columns: Vec<&str> = crate::commands::columns_of(command.name).collect();
+    let columns: Vec<&str> = columns_of(command.name).collect();
     if !columns.is_empty() {
         text.push_str(&format!("Columns: {}.\n\n", columns.join(", ")));
     }
@@ -102,7 +100,7 @@ pub fn not_found(tool: Tool, name: &str) -> String {
 const ALIKE: f64 = 0.75;
 
 fn near(tool: Tool, name: &str) -> Option<&'static str> {
-    let names = command::of_tool(tool).map(|command| command.name);
+    let names = of_tool(tool).map(|command| command.name);
     let alike = names.map(|known| (strsim::jaro(known, name), known));
     let (likeness, near) = alike.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (likeness >= ALIKE).then_some(near)
@@ -120,7 +118,7 @@ mod tests {
     #[test]
     fn help_names_every_command_of_a_tool_and_the_nearest_to_a_misspelt_one() {
         let text = overview(Tool::Ctl);
-        for command in command::of_tool(Tool::Ctl) {
+        for command in of_tool(Tool::Ctl) {
             assert!(
                 text.contains(&format!("   {} ", command.name)),
                 "{}",

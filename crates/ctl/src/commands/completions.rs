@@ -1,7 +1,7 @@
 //! Scripts by which shells complete commands, options and columns.
 
-use crate::command::{self, Command};
-use crate::help;
+use super::{help, lists::columns_of, of_tool};
+use crate::command::Command;
 use crate::output::FORMS;
 use crate::tool::{TOOLS, Tool};
 
@@ -21,12 +21,12 @@ pub fn script(shell: &str) -> Option<String> {
 /// The words that may follow a command: its options and its columns.
 fn words(command: &Command) -> String {
     let options = help::options_of(command).map(|option| format!("--{option}"));
-    let columns = crate::commands::columns_of(command.name).map(str::to_owned);
+    let columns = columns_of(command.name).map(str::to_owned);
     options.chain(columns).collect::<Vec<_>>().join(" ")
 }
 
 fn names(tool: Tool) -> String {
-    command::of_tool(tool)
+    of_tool(tool)
         .map(|command| command.name)
         .collect::<Vec<_>>()
         .join(" ")
@@ -46,7 +46,7 @@ fn bash() -> String {
         forms()
     ));
     let mut seen: Vec<&str> = Vec::new();
-    for command in command::of_tool(Tool::Leveret) {
+    for command in of_tool(Tool::Leveret) {
         if !seen.contains(&command.name) {
             seen.push(command.name);
             script.push_str(&format!("    {}) words='{}' ;;\n", command.name, words(command)));
@@ -77,7 +77,7 @@ fn fish() -> String {
             "complete -c {called} -f -l formatter -r -a '{}'",
             forms()
         ));
-        for command in command::of_tool(tool) {
+        for command in of_tool(tool) {
             lines.push(format!(
                 "complete -c {called} -f -n '{unchosen}' -a {} -d \"{}\"",
                 command.name,
