@@ -1,5 +1,6 @@
 //! All commands, by what they are about.
 
+mod absent;
 mod access;
 mod application;
 mod checks;
@@ -7,15 +8,12 @@ mod completions;
 mod connections;
 mod definitions;
 mod encode;
-mod erlang;
 mod eval;
 mod facts;
 mod first;
 mod flags;
-mod former;
 pub mod help;
 mod inspect;
-mod interceptors;
 mod limits;
 mod lists;
 mod messages;
@@ -27,8 +25,6 @@ mod plugins;
 mod policies;
 mod process;
 mod queues;
-mod replicas;
-mod streams;
 mod rings;
 mod tails;
 mod topics;
@@ -65,19 +61,15 @@ pub const ALL: &[&[Command]] = &[
     facts::COMMANDS,
     process::COMMANDS,
     queues::COMMANDS,
-    replicas::COMMANDS,
-    streams::COMMANDS,
     rings::COMMANDS,
     mirroring::COMMANDS,
     network::COMMANDS,
-    interceptors::COMMANDS,
     tails::COMMANDS,
     messages::COMMANDS,
     connections::COMMANDS,
     plugins::COMMANDS,
     eval::COMMANDS,
-    former::COMMANDS,
-    erlang::COMMANDS,
+    absent::COMMANDS,
 ];
 
 /// All commands of a tool.

@@ -1,0 +1,458 @@
+//! Commands about what is not here: replicas, streams and their clients, mirrors, links to other brokers, Erlang's runtime. This table
+//! has all of them; each says what RabbitMQ says where there is none, or why this broker has none.
+//!
+//! In what a command tells, `{0}` and `{1}` are words of its line, `{node}` and `{vhost}` where it is carried out.
+
+use super::{text, this_node};
+use crate::ask::{Ask, encode};
+use crate::columns::{self, Column};
+use crate::command::{Command, Section::*};
+use crate::failure::{BAD_VALUE, Failure, SOFTWARE, UNAVAILABLE, USAGE};
+use crate::output::{Form, Output, Rows};
+use crate::tool::Tool::{self, Ctl, Diagnostics, Streams, Upgrade};
+use serde_json::json;
+
+type Answer = Result<Output, Failure>;
+
+/// A row a command: the tools that have it, heading, name, least and most words, usage; what it does; its options, its answer.
+macro_rules! table {
+    ($($tools:tt $section:ident $name:literal $least:literal $most:literal $usage:literal; $about:literal; $options:tt $run:expr;)*) => {
+        &[$(Command::new($section, $name, ($least, $most), $usage, $run).about($about).options(&$options).of(&$tools)),*]
+    };
+}
+
+pub const COMMANDS: &[Command] = table! {
+    // Replicas of quorum queues.
+    [Tool::Queues] Queues "add_member" 2 2 "[--vhost <vhost>] <queue> <node> [--membership <promotable|voter>]";
+        "Adds a replica of a quorum queue";
+        ["membership="] |ask| {
+            membership(ask)?;
+            member(ask, ask.word(1))?;
+            no_quorum_queue(ask, "Adding a member for queue {0} on node {1}...")
+        };
+    [Tool::Queues] Queues "delete_member" 2 2 "[--vhost <vhost>] <queue> <node>"; "Removes a replica of a quorum queue";
+        [] |ask| no_quorum_queue(ask, "Removing a replica of queue {0} on node {1}...");
+    [Tool::Queues] Queues "grow" 2 2
+        "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
+        "Adds replicas of quorum queues on a node";
+        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] |ask| {
+            strategy(ask)?;
+            membership(ask)?;
+            member(ask, ask.word(0))?;
+            nothing(ask, "Growing {1} queues on {0}...")
+        };
+    [Tool::Queues] Queues "grow_to_count" 2 2
+        "<node_count> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <promotable|voter>]";
+        "Adds replicas of quorum queues up to the given number";
+        ["vhost-pattern=", "queue-pattern=", "membership=", "errors-only"] |ask| {
+            let wrong = |count: &str| format!("node count '{count}' must be greater than 0.");
+            is_positive(ask.word(0), wrong)?;
+            strategy(ask)?;
+            membership(ask)?;
+            nothing(ask, "Growing {1} quorum queues on {0} nodes...")
+        };
+    [Tool::Queues] Queues "shrink" 1 1 "<node> [--errors-only]"; "Removes the replicas of quorum queues from a node";
+        ["errors-only"] shrink;
+    [Tool::Queues] Queues "force_checkpoint" 0 0 "[--vhost-pattern <pattern>] [--queue-pattern <pattern>]";
+        "Makes quorum queues write checkpoints";
+        ["vhost-pattern=", "queue-pattern=", "errors-only"] |ask| nothing(ask, "Forcing checkpoint for all matching quorum queues...");
+    [Tool::Queues, Diagnostics] Queues "quorum_status" 1 1 "[--vhost <vhost>] <queue>"; "Shows the replicas of a quorum queue";
+        [] |ask| no_quorum_queue(ask, "Status of queue {0} on node {node} ...");
+    [Tool::Queues, Diagnostics] Queues "reclaim_quorum_memory" 1 1 "[--vhost <vhost>] <quorum queue>";
+        "Runs garbage collection for a quorum queue";
+        [] |ask| no_target(ask, "Will garbage collect quorum queue {0} ...");
+    [Tool::Queues] Queues "peek" 2 2 "[--vhost <vhost>] <queue> <position>";
+        "Shows a message of a quorum queue; for classic queues use browse_messages";
+        [] |ask| {
+            is_positive(ask.word(1), |_| "position value must be a positive integer".into())?;
+            no_target(ask, "Peeking at quorum queue {0} at position {1} on node {node} ...")
+        };
+    [Tool::Queues] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <queue> <node>"; "Moves the leader of a quorum queue";
+        [] |ask| no_quorum_queue(ask, "Transferring leadership of quorum queue {0} to node {1}...");
+    [Tool::Queues, Diagnostics] Operations "check_if_new_quorum_queue_replicas_have_finished_initial_sync" 0 0 "";
+        "Fails while this node has promotable replicas of quorum queues; it has none";
+        [] |ask| {
+            nothing(ask, "Checking if node {node} runs promotable replicas of any queues ...")?;
+            Ok(Output::text(filled(ask, "Node {node} reported no queues with promotable replicas")))
+        };
+
+    // Streams and their replicas.
+    [Streams, Tool::Queues, Diagnostics] Queues "stream_status" 1 1 "[--vhost <vhost>] [--tracking] <stream>";
+        "Shows the replicas of a stream";
+        ["tracking"] |ask| no_stream(ask, "Status of stream {0} on node {node} ...");
+    [Streams] Queues "restart_stream" 1 1 "[--vhost <vhost>] <stream> [--preferred-leader-node <node>]"; "Restarts a stream";
+        ["preferred-leader-node="] |ask| no_stream(ask, "Restarting stream {0}...");
+    [Streams] Queues "add_replica" 2 2 "[--vhost <vhost>] <stream> <node>"; "Adds a replica of a stream";
+        [] |ask| no_stream(ask, "Adding a replica for stream {0} on node {1}...");
+    [Streams] Queues "delete_replica" 2 2 "[--vhost <vhost>] <queue> <node>"; "Removes a replica of a stream";
+        [] |ask| no_stream(ask, "Removing a replica of queue {0} on node {1}...");
+    [Streams] Queues "grow" 2 2 "<node> <all | even> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--errors-only]";
+        "Adds replicas of streams on a node";
+        ["vhost-pattern=", "queue-pattern=", "errors-only"] |ask| {
+            strategy(ask)?;
+            member(ask, ask.word(0))?;
+            nothing(ask, "Growing {1} streams on {0}...")
+        };
+    [Streams] Queues "shrink" 1 1 "<node> [--errors-only]"; "Removes the replicas of streams from a node";
+        ["errors-only"] |ask| nothing(ask, "Shrinking streams on {0}...");
+    [Streams] Queues "transfer_leadership" 2 2 "[--vhost <vhost>] <stream> <node>"; "Moves the leader of a stream";
+        [] |ask| no_quorum_queue(ask, "Transferring leadership of stream {0} to node {1}...");
+    [Streams, Diagnostics] Queues "coordinator_status" 0 0 ""; "Shows the status of the stream coordinator";
+        [] |ask| nothing(ask, "Status of stream coordinator ...");
+    [Streams] Queues "list_stream_tracking" 1 1 "<stream> [--all | --offset | --writer] [--vhost <vhost>]";
+        "Lists the offsets stored in a stream; there are none";
+        ["stream=", "all", "offset", "writer"] |ask| {
+            let kinds = ["all", "offset", "writer"].map(|kind| ask.line.has(kind));
+            if kinds.iter().filter(|given| **given).count() > 1 {
+                return Err(Failure::usage("Specify only one of --all, --offset, --writer."));
+            }
+            missing(ask, "Listing tracking information for stream {0} ...", UNAVAILABLE, "The stream does not exist.")
+        };
+    [Streams] Queues "reset_offset" 0 0 "--stream <stream> --reference <reference> [--vhost <vhost>]";
+        "Resets an offset stored in a stream; there are none";
+        ["stream=", "reference="] |ask| {
+            named(ask)?;
+            missing(ask, "Resetting stored offset ...", UNAVAILABLE, "The stream does not exist")
+        };
+    [Streams] Queues "add_super_stream" 1 1
+        "<name> [--vhost <vhost>] [--partitions <partitions>] [--binding-keys <binding-keys>]";
+        "Adds a super stream; this broker has no streams";
+        [
+            "partitions=#", "binding-keys=", "routing-keys=", "max-length-bytes=", "max-age=", "stream-max-segment-size-bytes=",
+            "leader-locator=", "initial-cluster-size=#"
+        ] |ask| {
+            let text = "This broker has no streams, so super streams cannot be added";
+            missing(ask, "Adding a super stream...", UNAVAILABLE, text)
+        };
+    [Streams] Queues "delete_super_stream" 1 1 "<name> [--vhost <vhost>]"; "Deletes a super stream; this broker has no streams";
+        [] |ask| missing(ask, "Deleting a super stream...", SOFTWARE, "stream_not_found");
+
+    // Clients of the stream protocol.
+    [Ctl, Diagnostics, Streams] Queues "list_stream_connections" 0 32 "[<column> ...]";
+        "Lists connections of the stream protocol; there are none";
+        ["verbose|V"] |ask| empty(ask, CONNECTIONS, "Listing stream connections ...");
+    [Ctl, Diagnostics, Streams] Queues "list_stream_consumers" 0 32 "[--vhost <vhost>] [<column> ...]";
+        "Lists consumers of the stream protocol; there are none";
+        ["verbose|V"] |ask| empty(ask, CONSUMERS, "Listing stream consumers ...");
+    [Ctl, Diagnostics, Streams] Queues "list_stream_publishers" 0 32 "[--vhost <vhost>] [<column> ...]";
+        "Lists publishers of the stream protocol; there are none";
+        ["verbose|V"] |ask| empty(ask, PUBLISHERS, "Listing stream publishers ...");
+    [Ctl, Diagnostics, Streams] Queues "list_stream_consumer_groups" 0 32 "[--vhost <vhost>] [<column> ...]";
+        "Lists stream consumer groups; there are none";
+        ["verbose|V"] |ask| empty(ask, GROUPS, "Listing stream consumer groups ...");
+    [Ctl, Diagnostics, Streams] Queues "list_stream_group_consumers" 0 32
+        "--stream <stream> --reference <reference> [--vhost <vhost>] [<column> ...]";
+        "Lists the consumers of a stream consumer group; there are none";
+        ["verbose|V", "stream=", "reference="] |ask| {
+            named(ask)?;
+            empty(ask, GROUP_CONSUMERS, "Listing group consumers ...")?;
+            Err(Failure::error(UNAVAILABLE, "The group does not exist"))
+        };
+    [Ctl, Streams] Queues "activate_stream_consumer" 0 0 "--stream <stream> --reference <reference> [--vhost <vhost>]";
+        "Activates a consumer of a stream consumer group; there are none";
+        ["stream=", "reference="] |ask| {
+            named(ask)?;
+            missing(ask, "Activating a consumer in the group ...", UNAVAILABLE, "The group does not exist")
+        };
+
+    // What RabbitMQ 3 had, and plugins whose features are not part of this broker.
+    [Ctl] Queues "sync_queue" 1 1 "[--vhost <vhost>] <queue>";
+        "Fails: no queue is mirrored, so there is nothing to synchronise";
+        [] |ask| not_mirrored(ask, "Synchronising queue '{0}' in vhost '{vhost}' ...");
+    [Ctl] Queues "cancel_sync_queue" 1 1 "[--vhost <vhost>] <queue>";
+        "Fails: no queue is mirrored, so nothing is being synchronised";
+        [] |ask| not_mirrored(ask, "Stopping synchronising queue '{0}' in vhost '{vhost}' ...");
+    [Ctl] Cluster "change_cluster_node_type" 1 1 "<disc | ram>"; "Fails: a single node keeps everything on disk";
+        [] node_type;
+    [Upgrade] Operations "await_online_synchronized_mirror" 0 0 "[--timeout <timeout>]";
+        "Waits for mirrors of queues; a single node has none, so it returns at once";
+        [] await_mirror;
+    [Ctl, Diagnostics] Monitoring "shovel_status" 0 0 "[--timeout <timeout>]"; "Lists shovels; there are none in this version";
+        [] |ask| nothing(ask, "Shovel status on node {node}");
+    [Ctl, Diagnostics] Monitoring "federation_status" 0 0 "[--only-down]"; "Lists federation links; there are none in this version";
+        ["only-down"] |ask| nothing(ask, "Listing federation links on node {node}...");
+    [Ctl, Diagnostics] Monitoring "list_mqtt_connections" 0 64 "[--verbose] [<column> ...]";
+        "Lists MQTT connections; there are none in this version";
+        ["verbose"] |ask| nothing(ask, "Listing MQTT connections ...");
+    // This broker's own interceptors (`message_interceptors`) have no order to be set.
+    [Ctl, Diagnostics] Monitoring "list_channel_interceptors" 0 0 "[--no-table-headers]";
+        "Lists channel interceptors of plugins; there are none";
+        [] |ask| nothing(ask, "Listing channel interceptors ...");
+    [Ctl] Configuration "set_channel_interceptor_priorities" 1 64 "<interceptor> <priority> [<interceptor> <priority> ...]";
+        "Sets the order of channel interceptors; there are none";
+        [] set_priorities;
+
+    // Erlang's runtime, and its clusters.
+    [Ctl] Erlang "eval_file" 0 64 "<file path>"; "Evaluates a file of Erlang"; [] runtime;
+    [Ctl] Erlang "exec" 0 64 "<expression> [--offline]"; "Evaluates Elixir"; ["offline"] runtime;
+    [Ctl] Erlang "force_boot" 0 64 ""; "Starts a node of a cluster alone"; [] cluster;
+    [Ctl] Erlang "force_standalone_khepri_boot" 0 64 ""; "Starts a node of a cluster alone"; [] cluster;
+    [Ctl] Erlang "join_cluster" 0 64 "<existing_cluster_member>"; "Joins a cluster"; ["disc"] cluster;
+    [Ctl] Erlang "forget_cluster_node" 0 64 "<existing_cluster_member_node>"; "Removes a node from the cluster";
+        ["offline"] not_a_member;
+    [Ctl] Erlang "rename_cluster_node" 0 64 "<old> <new>"; "Renames nodes of a cluster"; [] cluster;
+    [Ctl] Erlang "update_cluster_nodes" 0 64 "<node>"; "Updates the nodes of a cluster"; [] cluster;
+    [Ctl] Erlang "rotate_logs" 0 64 ""; "Rotates logs; deprecated";
+        [] |_| Err(Failure::error(UNAVAILABLE, "This command does not rotate logs anymore [deprecated]"));
+    [Diagnostics] Erlang "remote_shell" 0 64 ""; "Opens a shell of the runtime"; [] runtime;
+    [Diagnostics] Erlang "observer" 0 64 ""; "Watches the runtime's processes"; ["interval|i=#"] runtime;
+    [Diagnostics] Erlang "maybe_stuck" 0 64 ""; "Looks for stuck processes of the runtime"; [] runtime;
+    [Diagnostics] Erlang "runtime_thread_stats" 0 64 ""; "Measures threads of the runtime"; ["sample-interval|i=#"] runtime;
+    [Diagnostics] Erlang "erlang_cookie_hash" 0 64 ""; "Shows a hash of the runtime's cookie"; [] runtime;
+    [Diagnostics] Erlang "erlang_cookie_sources" 0 64 ""; "Shows where the runtime's cookie comes from"; [] runtime;
+    [Diagnostics] Erlang "resolver_info" 0 64 ""; "Shows how the runtime resolves names"; ["offline"] runtime;
+    [Diagnostics] Erlang "metadata_store_status" 0 64 ""; "Shows the Raft group of the metadata"; [] cluster;
+    [Diagnostics] Erlang "erlang_version" 0 64 ""; "Shows the version of the runtime"; ["details", "offline"] runtime;
+};
+
+/// Columns that RabbitMQ knows, so that a misspelt one is found.
+macro_rules! columns {
+    ($($name:literal)*) => { &[$(Column::same($name)),*] };
+}
+
+const CONNECTIONS: &[Column] = columns!(
+    "auth_mechanism" "client_properties" "conn_name" "connected_at" "connection_state" "frame_max" "heartbeat" "host" "node"
+    "peer_cert_issuer" "peer_cert_serial_number" "peer_cert_subject" "peer_cert_validity" "peer_host" "peer_port" "pid" "port" "ssl"
+    "ssl_cipher" "ssl_hash" "ssl_key_exchange" "ssl_protocol" "subscriptions" "user" "vhost"
+);
+const CONSUMERS: &[Column] = columns!(
+    "active" "activity_status" "connection_pid" "credits" "messages_consumed" "node" "offset" "offset_lag" "properties" "stream"
+    "subscription_id"
+);
+const PUBLISHERS: &[Column] = columns!(
+    "connection_pid" "messages_confirmed" "messages_errored" "messages_published" "node" "publisher_id" "reference" "stream"
+);
+const GROUPS: &[Column] = columns!("consumers" "partition_index" "reference" "stream");
+const GROUP_CONSUMERS: &[Column] = columns!("connection_name" "state" "subscription_id");
+
+/// A text with what its names in braces stand for.
+fn filled(ask: &Ask<'_>, text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, (name, behind))) = rest
+        .split_once('{')
+        .and_then(|(before, after)| Some((before, after.split_once('}')?)))
+    {
+        out.push_str(before);
+        match name {
+            "0" => out.push_str(ask.word(0)),
+            "1" => out.push_str(ask.word(1)),
+            "vhost" => out.push_str(ask.vhost()),
+            _ => out.push_str(&ask.node()),
+        }
+        rest = behind;
+    }
+    out + rest
+}
+
+/// Tells what is looked for, and sees that the node is there to be asked.
+fn tell(ask: &Ask<'_>, told: &str) -> Result<(), Failure> {
+    ask.say(filled(ask, told));
+    ask.get("/overview?columns=node").map(drop)
+}
+
+/// There is none, which is no mistake.
+fn nothing(ask: &Ask<'_>, told: &str) -> Answer {
+    tell(ask, told)?;
+    Ok(Output::Rows(Rows::default()))
+}
+
+/// There is none, in a frame as lists of the stream plugin are.
+fn empty(ask: &Ask<'_>, known: &'static [Column], told: &str) -> Answer {
+    let chosen = columns::chosen(ask, known, &[])?;
+    tell(ask, told)?;
+    let mut rows = columns::rows(&chosen, &json!([]));
+    rows.form = Form::Pretty;
+    Ok(Output::Rows(rows))
+}
+
+/// What is named is not there.
+fn missing(ask: &Ask<'_>, told: &str, code: u8, text: &str) -> Answer {
+    tell(ask, told)?;
+    Err(Failure::error(code, text))
+}
+
+fn no_stream(ask: &Ask<'_>, told: &str) -> Answer {
+    tell(ask, told)?;
+    let text = "Object (queue, stream, exchange, etc) was not found";
+    Err(Failure::plain(BAD_VALUE, text))
+}
+
+/// Tells what is done with a queue, and whether there is one of this name.
+fn is_there(ask: &Ask<'_>, told: &str) -> Result<bool, Failure> {
+    ask.say(filled(ask, told));
+    let (queue, vhost) = (encode(ask.word(0)), encode(ask.vhost()));
+    Ok(ask
+        .find(&format!("/queues/{vhost}/{queue}?columns=name"))?
+        .is_some())
+}
+
+fn no_quorum_queue(ask: &Ask<'_>, told: &str) -> Answer {
+    let text = match is_there(ask, told)? {
+        true => "queue '{0}' in virtual host '{vhost}' is not a quorum queue",
+        false => "queue '{0}' was not found in virtual host '{vhost}'",
+    };
+    Err(Failure::plain(BAD_VALUE, filled(ask, text)))
+}
+
+fn no_target(ask: &Ask<'_>, told: &str) -> Answer {
+    let text = match is_there(ask, told)? {
+        true => "queue '{0}' in virtual host '{vhost}' is not a quorum queue",
+        false => "Target queue was not found in virtual host '{vhost}'",
+    };
+    Err(Failure::error(UNAVAILABLE, filled(ask, text)))
+}
+
+fn not_mirrored(ask: &Ask<'_>, told: &str) -> Answer {
+    let text = match is_there(ask, told)? {
+        true => ":not_mirrored",
+        false => ":not_found",
+    };
+    Err(Failure::error(UNAVAILABLE, text))
+}
+
+/// RabbitMQ shows these words in quotes.
+fn wrong(text: String) -> Failure {
+    Failure::usage(format!("\"{text}\""))
+}
+
+fn is_positive(number: &str, told: impl Fn(&str) -> String) -> Result<(), Failure> {
+    match number.parse::<u64>() {
+        Ok(1..) => Ok(()),
+        _ => Err(wrong(told(number))),
+    }
+}
+
+fn membership(ask: &Ask<'_>) -> Result<(), Failure> {
+    match ask.line.value("membership") {
+        None | Some("promotable" | "voter" | "non_voter") => Ok(()),
+        Some(other) => Err(wrong(format!("voter status '{other}' is not recognised."))),
+    }
+}
+
+fn strategy(ask: &Ask<'_>) -> Result<(), Failure> {
+    match ask.word(1) {
+        "all" | "even" => Ok(()),
+        other => Err(wrong(format!("strategy '{other}' is not recognised."))),
+    }
+}
+
+/// Both a stream and a reference are named.
+fn named(ask: &Ask<'_>) -> Result<(), Failure> {
+    match ask.line.has("stream") && ask.line.has("reference") {
+        true => Ok(()),
+        false => Err(Failure::usage("not enough arguments.")),
+    }
+}
+
+/// The node that is named is this one.
+fn here(ask: &Ask<'_>, node: &str) -> Result<bool, Failure> {
+    let this = this_node(ask)?;
+    Ok(text(&this, "name") == node || ask.node() == node)
+}
+
+fn member(ask: &Ask<'_>, node: &str) -> Result<(), Failure> {
+    match here(ask, node)? {
+        true => Ok(()),
+        false => Err(Failure {
+            with_usage: true,
+            ..Failure::plain(
+                USAGE,
+                format!("Error: node {node} is not a member of the cluster"),
+            )
+        }),
+    }
+}
+
+fn shrink(ask: &Ask<'_>) -> Answer {
+    let node = ask.word(0);
+    ask.say(format!("Shrinking queues on {node}..."));
+    match here(ask, node)? {
+        true => Ok(Output::Rows(Rows::default())),
+        false => Err(Failure::error(
+            UNAVAILABLE,
+            format!("{{:node_not_running, :{node}}}"),
+        )),
+    }
+}
+
+fn node_type(ask: &Ask<'_>) -> Answer {
+    match ask.word(0) {
+        "disc" | "disk" | "ram" => {
+            let text = "Error: change_cluster_node_type is for clusters; this version runs a single node, which keeps everything on disk";
+            Err(Failure::plain(USAGE, text))
+        }
+        other => {
+            let text = format!("Bad argument: The node type must be either disc or ram, not {other}");
+            Err(Failure::argument(BAD_VALUE, text))
+        }
+    }
+}
+
+fn await_mirror(ask: &Ask<'_>) -> Answer {
+    let seconds = ask.patience.map_or(120, |patience| patience.as_secs());
+    ask.say(format!(
+        "Will wait for a synchronised mirror be online for all classic mirrored queues for {seconds} seconds..."
+    ));
+    ask.get("/overview?columns=node")?;
+    Ok(Output::text(
+        "Target node seems to be the only one in a single node cluster, the command does not apply",
+    ))
+}
+
+fn set_priorities(ask: &Ask<'_>) -> Answer {
+    let (mut shown, mut names) = (Vec::new(), Vec::new());
+    for pair in ask.line.words.chunks(2) {
+        let [name, priority] = pair else {
+            let text = "Bad argument: Interceptors and priorities must be provided as <interceptor> <priority> pairs";
+            return Err(Failure::argument(BAD_VALUE, text));
+        };
+        if priority.parse::<i64>().is_err() {
+            let text = format!("Bad argument: Priority \"{priority}\" is not a valid integer");
+            return Err(Failure::argument(BAD_VALUE, text));
+        }
+        shown.push(format!("{name}={priority}"));
+        names.push(format!("<<\"{name}\">>"));
+    }
+    ask.say(format!(
+        "Setting channel interceptor priorities to [{}] ...",
+        shown.join(", ")
+    ));
+    this_node(ask)?;
+    Err(Failure::error(
+        UNAVAILABLE,
+        format!(
+            "cannot set channel interceptor priorities: the following are not registered as channel interceptors: [{}]",
+            names.join(",")
+        ),
+    ))
+}
+
+fn runtime(ask: &Ask<'_>) -> Answer {
+    let name = name(ask);
+    Err(Failure::error(
+        UNAVAILABLE,
+        format!("{name} needs Erlang's runtime, which this broker does not have"),
+    ))
+}
+
+fn cluster(ask: &Ask<'_>) -> Answer {
+    let name = name(ask);
+    Err(Failure::error(
+        UNAVAILABLE,
+        format!("{name} is for clusters; this version runs a single node"),
+    ))
+}
+
+fn not_a_member(ask: &Ask<'_>) -> Answer {
+    if ask.line.has("offline") {
+        let text = "Error: this command requires the target node to be stopped.";
+        return Err(Failure::plain(USAGE, text));
+    }
+    ask.say(format!("Removing node {} from the cluster", ask.word(0)));
+    let reason = "{:not_a_cluster_node, ~c\"The node selected is not in the cluster.\"}";
+    Err(Failure::error(UNAVAILABLE, reason))
+}
+
+fn name<'a>(ask: &Ask<'a>) -> &'a str {
+    crate::line::name(&ask.line.given).unwrap_or_default()
+}
