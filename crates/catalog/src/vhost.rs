@@ -300,6 +300,8 @@ impl Vhost {
             Some(Own::Seen(seen)) if envelope.has_passed(seen) => {}
             _ => exchange.routes.find(envelope, found),
         }
+        // Many bindings may lead to the same queue, and each is a step.
+        envelope.took(found.queues.len() - before.0);
         if before == (found.queues.len(), found.exchanges.len()) {
             let argument = exchange.alternate.clone();
             let alternate = argument.or_else(|| self.policies.alternate(exchange));

@@ -91,8 +91,8 @@ impl<'a> Envelope<'a> {
         self.looked
     }
 
-    /// How many steps have been taken to route it: nodes that topic and headers exchanges visited and conditions that they
-    /// looked for, some ten nanoseconds each.
+    /// How many steps have been taken to route it: nodes that topic and headers exchanges visited, conditions that they
+    /// looked for, and bindings that lead to queues, some ten nanoseconds each.
     pub fn steps(&self) -> usize {
         self.steps
     }
