@@ -1,17 +1,16 @@
 //! Two threads apart from the road: one reads what was paged out, one writes what is to be. So a deep queue neither slows
 //! its publishers nor waits behind them.
 //!
-//! An entry in a segment is one octet (1 if persistent), the time of receipt (8 octets), then messages as a block has
-//! them.
+//! What an entry in a segment looks like, `queue::store` says.
 
 use crate::broker::Broker;
 use crate::journal::{Entry, NodeLog, entry};
 use crate::queues::Queue;
 use crate::topology::Deletion;
 use crate::worker::{Jobs, Worker};
-use model::{Block, QueueId, Ranges, Seq, Timestamp};
+use model::{Block, QueueId, Ranges, Seq};
 use queue::fifo::{Record, Request};
-use queue::store::{self, Bytes, Piece, Place, Read, Source, Stored};
+use queue::store::{self, Bytes, EntryBuilder, Piece, Place, Read, Source, Stored, decode_entry};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -223,13 +222,11 @@ impl StoreFiles {
         let mut places = Vec::with_capacity(1);
         let mut result = Ok(());
         for piece in pieces {
-            let Some(bytes) = self.entry(queue, piece, &mut unreadable) else {
+            let Some(entry) = self.entry(queue, piece, &mut unreadable) else {
                 continue;
             };
             places.clear();
-            result = self
-                .segments
-                .append(queue.id.0, [[bytes.as_slice()]], &mut places);
+            result = self.segments.append(queue.id.0, [entry.parts()], &mut places);
             match (&result, places.first()) {
                 (Ok(()), Some(place)) => stored.push(Stored {
                     first: piece.first,
@@ -269,8 +266,8 @@ impl StoreFiles {
     }
 
     /// The bytes of an entry; `None` if a part cannot be read. What is damaged of it is added to `unreadable`.
-    fn entry(&self, queue: &Queue, piece: &Piece, unreadable: &mut Ranges) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
+    fn entry(&self, queue: &Queue, piece: &Piece, unreadable: &mut Ranges) -> Option<EntryBuilder> {
+        let mut entry: Option<EntryBuilder> = None;
         let mut first = piece.first;
         let mut whole = true;
         for part in &piece.parts {
@@ -287,12 +284,10 @@ impl StoreFiles {
                             whole = false;
                         }
                     }
-                    if bytes.is_empty() {
-                        bytes.push(u8::from(block.persistent()));
-                        bytes.extend_from_slice(&block.received().0.to_le_bytes());
-                    }
                     if whole {
-                        bytes.extend_from_slice(block.slice(part.from as usize, part.count as usize));
+                        entry
+                            .get_or_insert_with(|| EntryBuilder::new(block.persistent(), block.received()))
+                            .push(&block, part.from as usize, part.count as usize);
                     }
                 }
                 Err(Unread::Damaged(_)) => {
@@ -303,7 +298,9 @@ impl StoreFiles {
             }
             first = last + 1;
         }
-        whole.then_some(bytes)
+        let mut entry = entry.filter(|_| whole)?;
+        entry.finish();
+        Some(entry)
     }
 
     /// Reads a block that the queue's store asked for. If it cannot be read, why is in the log.
@@ -331,38 +328,43 @@ impl StoreFiles {
     /// # Errors
     /// It cannot be read.
     pub(crate) fn read(&self, queue: QueueId, source: Source) -> Result<Found, Unread> {
-        let bytes = match source {
-            Source::Log(place) => self.log.read(Position(place.0)),
-            Source::Segment(place) => self.segments.read(queue.0, stored_place(place)),
+        let read = match source {
+            Source::Log(at) => self.log.read(Position(at.0)).map(|bytes| logged_block(&bytes)),
+            Source::Segment(place) => self
+                .segments
+                .read_parts(queue.0, stored_place(place))
+                .map(|entry| {
+                    let (block, damaged) = decode_entry(place, entry.parts())?;
+                    Some((Arc::new(block), damaged))
+                }),
         };
-        let bytes = bytes.map_err(|error| match error.is_damage() {
-            true => Unread::Damaged(error.to_string()),
-            false => Unread::Failed(error.to_string()),
-        })?;
-        decode(source, bytes)
-            .map(Found::intact)
-            .map_err(|reason| Unread::Damaged(reason.to_string()))
+        match read {
+            Ok(Some((block, damaged))) => {
+                if !damaged.is_empty() {
+                    let count = damaged.count();
+                    tracing::error!(
+                        area = "storage",
+                        "queue {queue}: {count} of the messages in {source:?} are damaged"
+                    );
+                }
+                Ok(Found { block, damaged })
+            }
+            Ok(None) => Err(Unread::Damaged(format!("{source:?} holds no messages"))),
+            Err(error) if error.is_damage() => Err(Unread::Damaged(error.to_string())),
+            Err(error) => Err(Unread::Failed(error.to_string())),
+        }
     }
 }
 
-fn decode(source: Source, bytes: Vec<u8>) -> Result<Arc<Block>, &'static str> {
-    match source {
-        Source::Log(_) => match entry(&bytes) {
-            Some(Entry::Record(_, record)) => match Record::decode(record) {
-                Some(Record::Enqueued { block, .. }) => Ok(block),
-                _ => Err("the log entry is not the messages that were expected"),
-            },
-            _ => Err("the log entry is not a queue's record"),
-        },
-        Source::Segment(_) => decode_entry(bytes).ok_or("the segment entry holds no messages"),
+/// The block of an `Enqueued` record.
+fn logged_block(payload: &[u8]) -> Option<(Arc<Block>, Ranges)> {
+    let Entry::Record(_, record) = entry(payload)? else {
+        return None;
+    };
+    match Record::decode(record)? {
+        Record::Enqueued { block, .. } => Some((block, Ranges::new())),
+        _ => None,
     }
-}
-
-fn decode_entry(mut bytes: Vec<u8>) -> Option<Arc<Block>> {
-    let persistent = *bytes.first()? == 1;
-    let received = Timestamp(u64::from_le_bytes(bytes.get(1..9)?.try_into().ok()?));
-    bytes.drain(..9);
-    Block::from_bytes(bytes, persistent, received).map(Arc::new)
 }
 
 /// The store's word for a place in segments.

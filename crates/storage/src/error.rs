@@ -29,7 +29,7 @@ pub enum StorageError {
     Incomplete { dir: PathBuf, what: String },
     /// The caller did not accept what opening the log found. Nothing was changed.
     Refused { what: String },
-    /// The file was written by a newer version. Run that version.
+    /// The file was written by a version with another format. Run that version.
     Version {
         file: PathBuf,
         found: u32,
@@ -135,7 +135,7 @@ impl std::fmt::Display for StorageError {
                 supported,
             } => write!(
                 f,
-                "{} has format version {found}, this program reads up to version {supported}; run the version that wrote it",
+                "{} has format version {found}, which this program does not read (it writes version {supported}); run the version that wrote it",
                 file.display()
             ),
             Self::Gone { what } | Self::Refused { what } => write!(f, "{what}"),

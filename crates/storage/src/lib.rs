@@ -26,7 +26,7 @@ pub use disk::Disk;
 pub use error::StorageError;
 pub use file_system::{Access, Advice, File, FileSystem, Locking};
 pub use log::{Batch, Callbacks, Cut, Damage, JournalId, Log, LogOptions, Position, Recovery};
-pub use segments::{Each, Place, SegmentOptions, Segments};
+pub use segments::{Entry, Place, SegmentOptions, Segments};
 
 /// The error of [`Log`].
 pub type LogError = StorageError;

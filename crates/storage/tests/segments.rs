@@ -36,7 +36,7 @@ fn files(fs: &FaultyFs) -> Vec<PathBuf> {
 }
 
 #[test]
-fn entries_of_several_parts_are_read_back_one_by_one_and_in_runs() {
+fn entries_of_several_parts_are_read_back() {
     let fs = FaultyFs::new();
     let segments = open(&fs);
     let heads: Vec<[u8; 8]> = (0..200_u64).map(u64::to_le_bytes).collect();
@@ -58,17 +58,6 @@ fn entries_of_several_parts_are_read_back_one_by_one_and_in_runs() {
     for (place, entry) in places.iter().zip(&expected) {
         assert_eq!(segments.read(5, *place).unwrap(), *entry);
     }
-    let mut seen = Vec::new();
-    segments.read_each(5, &places, &mut |number, entry| {
-        assert_eq!(number, seen.len());
-        seen.push(entry.unwrap().to_vec());
-    });
-    assert_eq!(seen, expected);
-    // Out of order, with gaps, and one place twice.
-    let some = [places[3], places[150], places[4], places[4], places[9]];
-    let mut seen = Vec::new();
-    segments.read_each(5, &some, &mut |_, entry| seen.push(entry.unwrap().to_vec()));
-    assert_eq!(seen, [3, 150, 4, 4, 9].map(|n: usize| expected[n].clone()));
 }
 
 #[test]
@@ -327,13 +316,12 @@ fn a_flipped_bit_or_a_wrong_place_is_never_served() {
         fs.corrupt(&file, |bytes| bytes[at] ^= 1 << (at % 8));
         let segments = open(&fs);
         for (number, place) in places.iter().enumerate() {
-            let hit = at < 32 || (place.offset as usize..place.end_for_test()).contains(&at);
+            let hit = (place.offset as usize..place.end_for_test()).contains(&at);
             match segments.read(1, *place) {
                 Ok(entry) => assert!(!hit && entry == [number as u8; 50]),
                 Err(SegmentError::Corrupt { .. }) => assert!(hit),
                 Err(error) => panic!("{error}"),
             }
-            segments.read_each(1, &[*place], &mut |_, entry| assert_eq!(entry.is_err(), hit));
         }
     }
     for wrong in [
@@ -359,15 +347,57 @@ fn a_flipped_bit_or_a_wrong_place_is_never_served() {
         },
     ] {
         assert!(segments.read(1, wrong).is_err());
-        segments.read_each(1, &[wrong], &mut |_, entry| assert!(entry.is_err()));
     }
     // Another owner's file under this owner's name.
     let bytes = fs.bytes(&Path::new(DIR).join("2/1.segment")).unwrap();
     fs.corrupt(&file, |old| *old = bytes);
     assert!(matches!(
         open(&fs).read(1, places[0]),
-        Err(SegmentError::Corrupt { offset: 0, .. })
+        Err(SegmentError::Corrupt { .. })
     ));
+}
+
+#[test]
+fn a_flipped_bit_costs_the_parts_that_it_hits_and_no_others() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let contents: Vec<Vec<u8>> = (0..5).map(|n| vec![n; 20 + usize::from(n)]).collect();
+    let parts: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+    let mut places = Vec::new();
+    segments.append(1, [&parts], &mut places).unwrap();
+    segments.sync(1).unwrap();
+    let file = Path::new(DIR).join("1/1.segment");
+    let mut worst = 0;
+    for at in 0..places[0].length as usize {
+        let fs = fs.copy();
+        fs.corrupt(&file, |bytes| bytes[32 + at] ^= 1 << (at % 8));
+        let entry = open(&fs).read_parts(1, places[0]).unwrap();
+        let read: Vec<Option<&[u8]>> = entry.parts().collect();
+        assert_eq!(read.len(), 5, "byte {at}");
+        let right = read
+            .iter()
+            .zip(&parts)
+            .filter(|(read, part)| **read == Some(part));
+        let damaged = read.iter().filter(|part| part.is_none()).count();
+        assert_eq!(right.count() + damaged, 5);
+        // Where a part ends the next one begins.
+        worst = worst.max(damaged);
+        assert!((1..=2).contains(&damaged), "byte {at}: {damaged} are lost");
+    }
+    assert_eq!(worst, 2);
+}
+
+#[test]
+fn files_of_another_version_are_refused_at_the_start() {
+    let fs = FaultyFs::new();
+    put(&open(&fs), 1, b"entry");
+    fs.corrupt(&Path::new(DIR).join("1/1.segment"), |bytes| {
+        bytes[8] = 1;
+        let crc = crc32fast::hash(&bytes[..28]).to_le_bytes();
+        bytes[28..32].copy_from_slice(&crc);
+    });
+    let opened = Segments::open(Arc::new(fs), Path::new(DIR), small());
+    assert!(matches!(opened, Err(SegmentError::Version { found: 1, .. })));
 }
 
 trait EndForTest {
@@ -376,7 +406,7 @@ trait EndForTest {
 
 impl EndForTest for Place {
     fn end_for_test(&self) -> usize {
-        self.offset as usize + self.length as usize + 8
+        self.offset as usize + self.length as usize
     }
 }
 
@@ -470,15 +500,6 @@ fn readers_do_not_wait_for_a_writer_and_see_only_whole_entries() {
         }
     });
     assert!(segments.owner_bytes(1).0 == 0 && segments.owner_bytes(1).1 <= 4 << 10);
-    segments.read_ahead(
-        1,
-        Place {
-            segment: 1,
-            offset: 32,
-            length: 1,
-        },
-        1 << 20,
-    );
     segments.remove(1).unwrap();
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     std::fs::remove_dir_all(&dir).unwrap();

@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod codec;
+mod entry;
 pub mod grammar;
 mod loading;
 mod lost;
@@ -18,6 +19,7 @@ mod sizes;
 mod sums;
 mod table;
 
+pub use entry::{EntryBuilder, decode_entry};
 pub use grammar::{
     Bytes, Effect, LogPlace, Part, Piece, Place, Read, Record, Request, Row, Source, Stored, Table,
 };

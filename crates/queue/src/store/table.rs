@@ -1,11 +1,10 @@
 //! Where everything is, to be remembered with the machine's contents, and back.
 
+use super::entry::SMALLEST;
 use super::{Home, LogPlace, Row, Run, Sizes, Source, Store, Table};
 use model::{Ranges, Seq};
 use std::collections::BTreeMap;
 
-/// The least that a message takes in a block, in bytes: its lengths and two empty names.
-const SMALLEST: u64 = 14;
 /// So many messages in a row may be expected somewhere else when nothing is known of where; more can only be nonsense, and would cost
 /// memory.
 const MOST_MISSING: u64 = 1 << 24;

@@ -1,19 +1,17 @@
 //! Per-owner files for what stays long: the backlog of a long queue. Entries are bytes; an entry lies in one file.
 //! Reading order: `place` (an entry on disk), `owner` (appending, syncing, freeing), `books` (what is still needed),
-//! `descriptors` (open files), `run` (reading many).
+//! `descriptors` (open files).
 
 mod books;
 mod descriptors;
 mod owner;
 mod place;
-mod run;
 
-pub use place::Place;
-pub use run::Each;
+pub use place::{Entry, Place};
 
 use crate::error::StorageError;
-use crate::file_system::{Advice, FileSystem, create_dir_durably, read_full_at};
-use descriptors::Descriptors;
+use crate::file_system::{FileSystem, create_dir_durably, read_full_at};
+use descriptors::{Descriptors, check_version};
 use owner::{Around, Owner};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -97,16 +95,16 @@ impl Segments {
             .clone()
     }
 
-    /// Writes entries, each given in `N` parts, and adds their places to `places`. They are durable after
-    /// [`sync`](Self::sync).
+    /// Writes entries, each given in its parts, and adds their places to `places`. They are durable after
+    /// [`sync`](Self::sync). Each part has its own checksum and can be read when others are damaged.
     ///
     /// # Errors
     /// After an error none of these entries exists and `places` is as it was; the next append goes to a new file.
     /// [`StorageError::TooLarge`] for an entry above 1 GiB. After a failed sync every append fails.
-    pub fn append<'a, const N: usize>(
+    pub fn append<'a>(
         &self,
         owner: u64,
-        entries: impl IntoIterator<Item = [&'a [u8]; N]>,
+        entries: impl IntoIterator<Item = impl AsRef<[&'a [u8]]>>,
         places: &mut Vec<Place>,
     ) -> Result<(), StorageError> {
         self.owner_or_new(owner).append(&self.around(), entries, places)
@@ -131,11 +129,20 @@ impl Segments {
         }
     }
 
-    /// One entry, verified. Takes no lock that appends hold.
+    /// The bytes of one entry, verified. Takes no lock that appends hold.
     ///
     /// # Errors
-    /// [`StorageError::Gone`] if its file was deleted; [`StorageError::Corrupt`] if it does not read as written.
+    /// [`StorageError::Gone`] if its file was deleted; [`StorageError::Corrupt`] if any of it does not read as written.
     pub fn read(&self, owner: u64, place: Place) -> Result<Vec<u8>, StorageError> {
+        let whole = self.read_parts(owner, place)?.whole();
+        whole.ok_or_else(|| wrong(&self.descriptors.path((owner, place.segment)), place))
+    }
+
+    /// One entry with those of its parts that read as written.
+    ///
+    /// # Errors
+    /// [`StorageError::Gone`] if its file was deleted; [`StorageError::Corrupt`] if nothing of it reads as written.
+    pub fn read_parts(&self, owner: u64, place: Place) -> Result<Entry, StorageError> {
         let file = self.descriptors.get((owner, place.segment))?;
         let path = || self.descriptors.path((owner, place.segment));
         let io = |e| StorageError::from_io("read", &path(), e);
@@ -144,18 +151,8 @@ impl Segments {
         }
         let mut bytes = vec![0; place.disk_bytes() as usize];
         let read = read_full_at(file.as_ref(), &mut bytes, u64::from(place.offset)).map_err(io)?;
-        if place.verify(owner, &bytes[..read]).is_none() {
-            return Err(wrong(&path(), place));
-        }
-        bytes.truncate(place.length as usize);
-        Ok(bytes)
-    }
-
-    /// A hint that everything from `place` on, for `bytes`, will be read soon.
-    pub fn read_ahead(&self, owner: u64, place: Place, bytes: u64) {
-        if let Ok(file) = self.descriptors.get((owner, place.segment)) {
-            file.advise(u64::from(place.offset), bytes, Advice::WillNeed);
-        }
+        bytes.truncate(read);
+        place.decode(owner, bytes).ok_or_else(|| wrong(&path(), place))
     }
 
     /// An entry is needed no more. Call it only when that is durable: its file may be deleted at once. If deleting
@@ -234,7 +231,7 @@ fn wrong(path: &Path, place: Place) -> StorageError {
     StorageError::corrupt(
         path,
         u64::from(place.offset),
-        "an entry does not match its checksum",
+        "an entry does not match its checksums",
     )
 }
 
@@ -257,6 +254,7 @@ fn segment_files(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<(u32, u64)>, Sto
             let file = fs
                 .open(&path, crate::file_system::Access::Read)
                 .map_err(|e| StorageError::from_io("open", &path, e))?;
+            check_version(file.as_ref(), &path)?;
             files.push((
                 segment,
                 file.len()

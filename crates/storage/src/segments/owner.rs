@@ -2,7 +2,7 @@
 
 use super::books::Books;
 use super::descriptors::{Descriptors, HEADER, SegmentKey, encode_header};
-use super::place::TRAILER;
+use super::place::PART;
 use super::{Place, SegmentOptions};
 use crate::error::StorageError;
 use crate::file_system::{File, FileSystem, create_dir_durably, write_all_at};
@@ -85,10 +85,10 @@ impl Owner {
         (self.id, segment)
     }
 
-    pub(crate) fn append<'a, const N: usize>(
+    pub(crate) fn append<'a>(
         &self,
         around: &Around<'_>,
-        entries: impl IntoIterator<Item = [&'a [u8]; N]>,
+        entries: impl IntoIterator<Item = impl AsRef<[&'a [u8]]>>,
         places: &mut Vec<Place>,
     ) -> Result<(), StorageError> {
         let mut tail = self.tail();
@@ -98,7 +98,7 @@ impl Owner {
         let known = places.len();
         let mut outcome = Ok(());
         for parts in entries {
-            outcome = self.add(around, &mut tail, parts, places);
+            outcome = self.add(around, &mut tail, parts.as_ref(), places);
             if outcome.is_err() {
                 break;
             }
@@ -138,32 +138,28 @@ impl Owner {
     }
 
     /// Puts one entry into the buffer.
-    fn add<const N: usize>(
+    fn add(
         &self,
         around: &Around<'_>,
         tail: &mut Tail,
-        parts: [&[u8]; N],
+        parts: &[&[u8]],
         places: &mut Vec<Place>,
     ) -> Result<(), StorageError> {
-        let length: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let length: u64 = parts.iter().map(|part| (part.len() + PART) as u64).sum();
         if length > MAX_ENTRY {
             return Err(StorageError::TooLarge {
                 bytes: length,
                 limit: MAX_ENTRY,
             });
         }
-        let current = self.current_for(around, tail, length + TRAILER as u64)?;
+        let current = self.current_for(around, tail, length)?;
         let offset = current.size + tail.buffer.len() as u64;
         let place = Place {
             segment: current.segment,
             offset: offset as u32,
             length: length as u32,
         };
-        for part in parts {
-            tail.buffer.extend_from_slice(part);
-        }
-        let trailer = place.trailer(self.id, parts.into_iter());
-        tail.buffer.extend_from_slice(&trailer);
+        place.encode(self.id, parts, &mut tail.buffer);
         places.push(place);
         if tail.buffer.len() >= WRITE_BYTES {
             self.flush(around, tail)
