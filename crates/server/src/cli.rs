@@ -41,30 +41,47 @@ pub struct Passed {
 }
 
 impl Cli {
-    /// The subcommand of a command line. A program called `perf-test` or `perftest` (through a link) is `leveret perf`; one called
+    /// The subcommand of a command line. A program called `perf-test` or `perftest` (through a link) is `leveret perf`, and so is
+    /// `runjava com.rabbitmq.perf.PerfTest`, as PerfTest's script has it; `PerfTestMulti` is `leveret perf multi`; one called
     /// `rabbitmqctl` or like another of RabbitMQ's tools is that tool; `rabbitmq-server` is `leveret server` that finds its
     /// configuration where RabbitMQ's packages have it.
     pub fn command(line: impl IntoIterator<Item = OsString>) -> Command {
-        let mut line = line.into_iter().peekable();
-        let called = line.peek().map(Path::new).and_then(Path::file_stem);
-        if called.is_some_and(|name| name == "perf-test" || name == "perftest") {
-            let args = line.skip(1).collect();
+        let mut line: Vec<OsString> = line.into_iter().collect();
+        let called = line.first().map(Path::new).and_then(Path::file_stem);
+        let called = called.and_then(std::ffi::OsStr::to_str).map(str::to_owned);
+        let called = called.as_deref();
+        if let Some(args) = perf_arguments(called, &line) {
             return Command::Perf(Passed { args });
         }
-        if let Some(tool) = called.and_then(|name| ctl::Tool::called(name.to_str()?)) {
-            let args = line.skip(1).collect();
+        if let Some(tool) = called.and_then(ctl::Tool::called) {
+            let args = line.split_off(1);
             return Command::Tool(tool, Passed { args });
         }
-        if called.is_some_and(|name| name == "rabbitmqadmin") {
-            let args = line.skip(1).collect();
+        if called == Some("rabbitmqadmin") {
+            let args = line.split_off(1);
             return Command::Admin(Passed { args });
         }
-        if called.is_some_and(|name| name == "rabbitmq-server") {
+        if called == Some("rabbitmq-server") {
             let mut args = RabbitmqServer::parse_from(line).args;
             args.as_rabbitmq = true;
             return Command::Server(args);
         }
         Self::parse_from(line).command
+    }
+}
+
+/// What a command line of PerfTest means to `leveret perf`; `None` for any other.
+fn perf_arguments(called: Option<&str>, line: &[OsString]) -> Option<Vec<OsString>> {
+    let class = || line.get(1)?.to_str()?.strip_prefix("com.rabbitmq.perf.");
+    let (name, skipped) = match called? {
+        "runjava" => (class()?, 2),
+        name => (name, 1),
+    };
+    let rest = line.get(skipped..)?.iter().cloned();
+    match name {
+        "perf-test" | "perftest" | "PerfTest" => Some(rest.collect()),
+        "PerfTestMulti" => Some(std::iter::once("multi".into()).chain(rest).collect()),
+        _ => None,
     }
 }
 
@@ -172,11 +189,21 @@ mod tests {
             "leveret perf -x 1 --help -qpf 3",
             "/bin/perf-test -x 1 --help -qpf 3",
             "perftest -x 1 --help -qpf 3",
+            "runjava com.rabbitmq.perf.PerfTest -x 1 --help -qpf 3",
         ] {
             let Command::Perf(passed) = Cli::command(line.split(' ').map(OsString::from)) else {
                 panic!("{line}: another command");
             };
             assert_eq!(passed.args, ["-x", "1", "--help", "-qpf", "3"], "{line}");
+        }
+        for line in [
+            "PerfTestMulti a b",
+            "bin/runjava com.rabbitmq.perf.PerfTestMulti a b",
+        ] {
+            let Command::Perf(passed) = Cli::command(line.split(' ').map(OsString::from)) else {
+                panic!("{line}: another command");
+            };
+            assert_eq!(passed.args, ["multi", "a", "b"], "{line}");
         }
     }
 }

@@ -30,8 +30,9 @@ plots/*.svg in the output directory. See docs/bench.md for what is measured and 
 pub struct Options {
     /// A broker: NAME=URI, NAME=URI,pid=PID or NAME=URI,pid=COMMAND (which prints the id).
     /// Repeat it for each broker; the others are compared with the first. For a broker on this
-    /// machine the process is found by its port.
-    #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,pid=PID]", value_parser = TargetSpec::parse)]
+    /// machine the process is found by its port. A management API that is not on the port 10,000
+    /// higher than AMQP's is given as NAME=URI,http=URI.
+    #[arg(verbatim_doc_comment, long = "target", value_name = "NAME=URI[,http=URI][,pid=PID]", value_parser = TargetSpec::parse)]
     pub targets: Vec<TargetSpec>,
     /// Scenarios to run: names, groups or patterns such as T1,S000-*.
     #[arg(verbatim_doc_comment, long, value_name = "NAME,…", value_delimiter = ',')]

@@ -6,7 +6,7 @@ use crate::processors;
 use crate::sampler::{Sampler, Samples};
 use crate::scenario::{Scenario, VISIT};
 use crate::stop::Stop;
-use crate::target::without_password;
+use crate::target::{TargetSpec, without_password};
 use rustix::process::{Pid, Signal};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -38,6 +38,8 @@ pub struct LoadProgram {
 #[derive(Debug, Clone)]
 pub struct Load {
     pub uri: String,
+    /// Of the management API; only imports use it.
+    pub http: Option<String>,
     pub id: String,
     /// As a user would type them behind `perf`, without the URI.
     pub words: Vec<String>,
@@ -66,9 +68,10 @@ pub enum LoadFailure {
 
 impl Load {
     /// A visit's load.
-    pub fn of(scenario: &Scenario, uri: &str, visit: &str) -> Self {
+    pub fn of(scenario: &Scenario, target: &TargetSpec, visit: &str) -> Self {
         Self {
-            uri: uri.to_owned(),
+            uri: target.uri.clone(),
+            http: target.http.clone(),
             id: format!("bench-{visit}"),
             words: words(scenario, visit),
             expected: Duration::from_secs_f64(scenario.load_seconds()),
@@ -95,7 +98,7 @@ pub fn words(scenario: &Scenario, visit: &str) -> Vec<String> {
     words
 }
 
-/// `churn` or `phases`, which come before all flags.
+/// `churn`, `import` or `phases`, which come before all flags.
 fn subcommand(words: &[String]) -> Option<&str> {
     words
         .first()
@@ -162,6 +165,13 @@ impl LoadProgram {
         let ours = ["--uri", &load.uri, "--id", &load.id, "--interval", "1", "--json"];
         arguments.extend(ours.map(str::to_owned));
         arguments.push(json.display().to_string());
+        if let Some(http) = load
+            .http
+            .as_ref()
+            .filter(|_| subcommand(&load.words) == Some("import"))
+        {
+            arguments.extend(["--http".to_owned(), http.clone()]);
+        }
         arguments.extend(load.words.iter().skip(behind).cloned());
         arguments
     }
@@ -255,7 +265,8 @@ mod tests {
 
     fn load(flags: &str) -> Load {
         let text = format!("[[scenario]]\nname='A'\ntitle='a'\nflags='{flags}'\nseconds=2");
-        Load::of(&scenario_file::read(&text).unwrap()[0], "amqp://u:secret@h", "v1")
+        let target = TargetSpec::parse("t=amqp://u:secret@h,http=http://h:1").unwrap();
+        Load::of(&scenario_file::read(&text).unwrap()[0], &target, "v1")
     }
 
     fn run(lines: &str) -> LoadFailure {
@@ -295,6 +306,11 @@ mod tests {
         let printed = program.printed();
         assert!(printed.starts_with("perf churn --uri "), "{printed}");
         assert!(printed.trim_end().ends_with("--what bind --time 3"), "{printed}");
+        assert!(!printed.contains("--http"), "{printed}");
+        program
+            .run(&load("import --vhosts 3"), &Stop::default(), &mut || ())
+            .unwrap();
+        assert!(program.printed().contains("--http http://h:1 --vhosts 3"));
     }
 
     #[test]

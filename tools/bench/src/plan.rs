@@ -121,7 +121,11 @@ impl PlannedTarget {
             PidSpec::Fixed(pid) => format!(",pid={pid}"),
             PidSpec::Command(command) => format!(",pid={command}"),
         };
-        let spec = format!("{}={}{pid}", target.name, target.uri);
+        let http = target
+            .http
+            .as_ref()
+            .map_or(String::new(), |http| format!(",http={http}"));
+        let spec = format!("{}={}{http}{pid}", target.name, target.uri);
         Self {
             name: target.name.clone(),
             spec: (!target.has_secret()).then_some(spec),

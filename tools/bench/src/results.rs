@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 pub const FORMAT: u32 = 1;
 
 /// What churns are about, as the load generator names it. Of deleting queues with bindings (`bind-all`) it is the deletion.
-const MAIN_OPERATIONS: [&str; 7] = [
-    "acquire", "bind", "connect", "consume", "declare", "dispatch", "open",
+const MAIN_OPERATIONS: [&str; 8] = [
+    "acquire", "bind", "connect", "consume", "declare", "dispatch", "import", "open",
 ];
 
 /// All of a benchmark: one file.

@@ -197,7 +197,7 @@ impl Runner {
         let run = Run::empty(visit.target, visit.round);
         // Where the process can't be watched there are no costs, but rates and latencies all the same.
         let sampler = broker.pid.and_then(|pid| Sampler::start(pid).ok());
-        let load = Load::of(scenario, &broker.spec.uri, &unique(visit));
+        let load = Load::of(scenario, &broker.spec, &unique(visit));
         let loaded = self.program.run(&load, &self.stop, tick);
         let samples = sampler.map(Sampler::finish);
         let loaded = loaded.map_err(|failure| with_death(failure, samples.as_ref()))?;
@@ -219,7 +219,7 @@ impl Runner {
         let count = SyncCount::start(pid, &self.program.scratch).map_err(LoadFailure::Failed)?;
         let load = Load::of(
             &short,
-            &broker.spec.uri,
+            &broker.spec,
             &format!(
                 "{}s",
                 unique(Visit {
@@ -352,7 +352,7 @@ pub fn greet(program: &LoadProgram, spec: &TargetSpec, stop: &Stop) -> Result<St
         target: 0,
         round: 0,
     };
-    let measured = program.run(&Load::of(scenario, &spec.uri, &unique(visit)), stop, &mut || ());
+    let measured = program.run(&Load::of(scenario, spec, &unique(visit)), stop, &mut || ());
     match measured {
         Ok(loaded) => Ok(match loaded.measured.server {
             Some(server) => format!("{} {}", server.product, server.version).trim().to_owned(),

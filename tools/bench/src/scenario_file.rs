@@ -350,7 +350,9 @@ mod tests {
                 let bounded = ours == "--time" && has(&scenario, "phases");
                 assert!(bounded || !has(&scenario, ours), "{}: {ours}", scenario.name);
             }
-            let ends = has(&scenario, "phases") || has(&scenario, "--count");
+            let ends = ["phases", "import", "--count"]
+                .iter()
+                .any(|word| has(&scenario, word));
             assert_eq!(scenario.ends_itself, ends, "{}", scenario.name);
         }
     }

@@ -15,6 +15,8 @@ pub struct TargetSpec {
     /// With the password.
     pub uri: String,
     pub pid: PidSpec,
+    /// Where its management API is, if it is not expected beside AMQP; with the password.
+    pub http: Option<String>,
     pub host: String,
     pub port: u16,
 }
@@ -30,7 +32,7 @@ pub enum PidSpec {
 }
 
 impl TargetSpec {
-    /// Reads `NAME=URI[,pid=PID|,pid=COMMAND]`.
+    /// Reads `NAME=URI[,http=URI][,pid=PID|,pid=COMMAND]`; a command may have commas in it.
     ///
     /// # Errors
     /// A sentence that says what is wrong and how it is written right.
@@ -47,11 +49,16 @@ impl TargetSpec {
             None => (rest, PidSpec::Listener),
             Some((uri, pid)) => (uri, PidSpec::parse(pid)?),
         };
+        let (uri, http) = match uri.split_once(",http=") {
+            None => (uri, None),
+            Some((uri, http)) => (uri, Some(http.to_owned())),
+        };
         let (host, port) = address(uri).map_err(|e| format!("{}: {e}; {form}", without_password(uri)))?;
         Ok(Self {
             name: name.to_owned(),
             uri: uri.to_owned(),
             pid,
+            http,
             host,
             port,
         })
@@ -64,15 +71,18 @@ impl TargetSpec {
 
     /// Whether the URI has a password that must not be written to a file. The well-known `guest` is no secret.
     pub fn has_secret(&self) -> bool {
-        password(&self.uri).is_some_and(|p| p != "guest")
+        self.passwords().any(|password| password != "guest")
+    }
+
+    fn passwords(&self) -> impl Iterator<Item = &str> {
+        let uris = [Some(self.uri.as_str()), self.http.as_deref()];
+        uris.into_iter().flatten().filter_map(password)
     }
 
     /// A text of somebody else's, without our password in it.
     pub fn hide_secret(&self, text: &str) -> String {
-        match password(&self.uri) {
-            Some(password) if self.has_secret() && !password.is_empty() => text.replace(password, "***"),
-            _ => text.to_owned(),
-        }
+        let secrets = self.passwords().filter(|it| !["", "guest"].contains(it));
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 
     /// Whether somebody accepts connections there.
@@ -214,6 +224,13 @@ mod tests {
         assert_eq!((target.host.as_str(), target.port), ("::1", 9999));
         assert_eq!(target.pid, PidSpec::Command("./rabbitmq pid".to_owned()));
         assert_eq!(TargetSpec::parse("r=amqps://").unwrap().port, 5671);
+        let target = TargetSpec::parse("r=amqp://h,http=http://a:b@h:1,pid=echo 1,2").unwrap();
+        assert_eq!(
+            (target.uri.as_str(), target.http.as_deref()),
+            ("amqp://h", Some("http://a:b@h:1"))
+        );
+        assert_eq!(target.pid, PidSpec::Command("echo 1,2".to_owned()));
+        assert!(target.has_secret() && !target.hide_secret("http://a:b@h").contains(":b"));
     }
 
     #[test]

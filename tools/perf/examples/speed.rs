@@ -5,7 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a measurement that can't begin has failed")]
 
 use model::{Message, RouteBuf};
-use perf::cli::{Asked, plan};
+use perf::Request;
+use perf::cli::plan;
 use perf::message::Messages;
 use perf::pace::Pacer;
 use perf::plan::Schedule;
@@ -32,7 +33,7 @@ fn measure(name: &str, mut batch: impl FnMut()) {
 
 fn messages(line: &str, key: Option<&str>) -> Messages {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let Ok(Asked::Run(plan)) = plan(&arguments, &|_| None) else {
+    let Ok(Request::Run(plan)) = plan(&arguments, &|_| None) else {
         panic!("no plan: {line}")
     };
     let route = Route {

@@ -1,16 +1,14 @@
 //! Tokens from an OAuth 2 server.
 
 use crate::failure::Failure;
+use crate::http::{self, Refusals};
 use crate::plan::OAuth2;
 use serde_json::Value;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
-use ureq::Agent;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// How long the token server may take in all.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// No answer of a token server is longer, in bytes.
 const LARGEST_ANSWER: u64 = 1024 * 1024;
 
@@ -57,10 +55,10 @@ impl Tokens {
             .iter()
             .chain(&oauth2.parameters)
             .map(|(name, value)| (name.as_str(), value.as_str()));
-        let login = base64(format!("{}:{}", oauth2.client_id, oauth2.client_secret).as_bytes());
-        let sent = agent()
+        let login = http::basic(&oauth2.client_id, &oauth2.client_secret);
+        let sent = http::agent(TIMEOUT, Refusals::AreAnswers)
             .post(endpoint)
-            .header("authorization", format!("Basic {login}"))
+            .header("authorization", login)
             .header("accept", "application/json")
             .send_form(form);
         let mut answer = sent.map_err(|error| {
@@ -85,25 +83,6 @@ impl Tokens {
     }
 }
 
-fn agent() -> Agent {
-    let certificates: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
-        .certs
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate).to_owned())
-        .collect();
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::from(certificates))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .build();
-    let config = Agent::config_builder()
-        .timeout_global(Some(PATIENCE))
-        // The body of a refusal says why.
-        .http_status_as_error(false)
-        .tls_config(tls)
-        .build();
-    Agent::new_with_config(config)
-}
-
 fn read(body: &str) -> Option<Token> {
     let answer: Value = serde_json::from_str(body).ok()?;
     let value = answer.get("access_token")?.as_str()?.to_owned();
@@ -124,26 +103,6 @@ fn reason(body: &str) -> Option<String> {
     let error = answer.get("error")?.as_str()?.to_owned();
     let more = answer.get("error_description").and_then(Value::as_str);
     Some(more.map_or(error.clone(), |more| format!("{error}: {more}")))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let wide = group
-            .iter()
-            .fold(0_u32, |wide, byte| wide << 8 | u32::from(*byte))
-            << (8 * (3 - group.len()));
-        for at in 0..4 {
-            let letter = LETTERS[(wide >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= group.len() {
-                char::from(letter)
-            } else {
-                '='
-            });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -236,20 +195,5 @@ mod tests {
         thread.join().unwrap();
         assert!(text.contains("access_token"), "{text}");
         assert_eq!(read(r#"{"access_token":"a"}"#).unwrap().expires_in, None);
-    }
-
-    #[test]
-    fn base64_is_that_of_rfc_4648() {
-        let table = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-        ];
-        for (plain, encoded) in table {
-            assert_eq!(base64(plain.as_bytes()), encoded);
-        }
     }
 }

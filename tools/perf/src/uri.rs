@@ -122,7 +122,7 @@ fn without_password(text: &str) -> String {
 }
 
 /// A user without a password logs in with `guest`, since the Java client leaves its default in place.
-fn read_login(login: &str) -> Result<(String, String), String> {
+pub(crate) fn read_login(login: &str) -> Result<(String, String), String> {
     let (user, password) = login
         .split_once(':')
         .map_or((login, None), |(user, password)| (user, Some(password)));

@@ -19,7 +19,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a story that can't be read has failed")]
 
-use perf::cli::{Asked, plan};
+use perf::Request;
+use perf::cli::plan;
 use perf::message::{Messages, stamp};
 use perf::pace::{Due, Pacer};
 use perf::plan::Schedule;
@@ -51,7 +52,7 @@ struct World {
 
 impl World {
     fn new(schedule: &Schedule, producers: u64) -> Self {
-        let Ok(Asked::Run(plan)) = plan(&["--size".to_owned(), "16".to_owned()], &|_| None) else {
+        let Ok(Request::Run(plan)) = plan(&["--size".to_owned(), "16".to_owned()], &|_| None) else {
             panic!("no plan")
         };
         let route = Route {

@@ -2,13 +2,14 @@
 
 use super::footprint::Footprint;
 use super::words;
-use crate::cli::{self, Asked};
+use crate::cli;
 use crate::client::Client;
 use crate::engine::Load;
 use crate::failure::Failure;
 use crate::measure::Recorder;
 use crate::plan::Plan;
 use crate::report::json;
+use crate::subcommand::Request;
 use crate::topology::Topology;
 use serde_json::Value;
 use std::sync::Arc;
@@ -28,8 +29,8 @@ pub fn plan(flags: &str, uri: &str, id: &str) -> Result<Plan, Failure> {
     ]);
     let nothing = |_: &str| None;
     let mut plan = match cli::plan(&arguments, &nothing) {
-        Ok(Asked::Run(plan)) => *plan,
-        Ok(Asked::Print(_)) => {
+        Ok(Request::Run(plan)) => *plan,
+        Ok(Request::Print(_)) => {
             let text = "--background asks for a help text: ask 'leveret perf' itself for it.";
             return Err(Failure::Usage(text.into()));
         }

@@ -7,21 +7,22 @@ use super::pool::Pool;
 use super::publisher::Publisher;
 use super::screen::Screen;
 use super::site::Site;
-use super::tally::{Tally, add, histograms};
+use super::tally::{Tally, histograms};
 use super::turns::{Turns, all_gave_up};
 use super::what::What;
 use super::words;
 use super::worker::{CHANNEL, Job, Worker};
-use crate::cli::{self, Asked};
+use crate::cli;
 use crate::client::Client;
 use crate::engine::clock;
 use crate::failure::{Failure, complain};
-use crate::measure::{Recorder, Sample};
+use crate::measure::{self, Recorder, Sample};
 use crate::plan::Plan;
 use crate::report::{End, Reports};
 use crate::run::Interrupt;
+use crate::subcommand;
+use crate::subcommand::Request;
 use hdrhistogram::Histogram;
-use jiff::Zoned;
 use jiff::tz::TimeZone;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,9 +42,7 @@ const GOODBYE: Duration = Duration::from_secs(10);
 /// If the run could not start.
 pub fn run(options: Options, arguments: &[String]) -> Result<ExitCode, Failure> {
     let interrupt = Interrupt::catch();
-    let now = Zoned::now();
-    let own = || format!("test-{}-{:03}", now.strftime("%H%M%S"), now.millisecond());
-    let id = options.id.clone().unwrap_or_else(own);
+    let id = options.id.clone().unwrap_or_else(subcommand::own_id);
     let plan = connecting(&options, &id)?;
     let read = |flags: &String| background::plan(flags, &options.uri, &id);
     let beside = options.background.as_ref().map(read).transpose()?;
@@ -97,8 +96,8 @@ fn connecting(options: &Options, id: &str) -> Result<Plan, Failure> {
         &arguments.into_iter().map(str::to_owned).collect::<Vec<_>>(),
         &|_| None,
     )? {
-        Asked::Run(plan) => Ok(*plan),
-        Asked::Print(text) => Err(Failure::Usage(text)),
+        Request::Run(plan) => Ok(*plan),
+        Request::Print(text) => Err(Failure::Usage(text)),
     }
 }
 
@@ -400,7 +399,7 @@ impl Course {
             self.screen.line(&line);
         }
         for (sum, part) in self.all.iter_mut().zip(&taken) {
-            add(sum, part);
+            measure::add(sum, part);
         }
         let sample = Sample {
             from_unix_us: self.sampled_unix_us,

@@ -23,24 +23,13 @@ mod what;
 pub(crate) mod words;
 mod worker;
 
-use crate::failure::complain;
-use options::{Asked, Options};
-use std::io::Write;
+use crate::subcommand;
+use options::Options;
 use std::process::ExitCode;
 
 /// Runs `leveret perf churn` with the arguments behind its name.
-pub fn main(arguments: Vec<String>) -> ExitCode {
-    let done = match Options::read(&arguments) {
-        Ok(Asked::Run(options)) => course::run(*options, &arguments),
-        Ok(Asked::Print(text)) => {
-            // Whoever reads may stop reading.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            return ExitCode::SUCCESS;
-        }
-        Err(failure) => Err(failure),
-    };
-    done.unwrap_or_else(|failure| {
-        complain(&failure);
-        ExitCode::FAILURE
+pub fn main(arguments: &[String]) -> ExitCode {
+    subcommand::execute(Options::read(arguments), |options| {
+        course::run(options, arguments)
     })
 }

@@ -2,7 +2,7 @@
 
 use super::what::What;
 use crate::failure::Failure;
-use clap::error::ErrorKind;
+use crate::subcommand::{self, Request};
 use clap::{ArgAction, Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -144,38 +144,15 @@ pub struct Options {
     pub id: Option<String>,
 }
 
-/// What a command line asks for.
-#[derive(Debug)]
-pub enum Asked {
-    Run(Box<Options>),
-    /// A text for standard output.
-    Print(String),
-}
-
 impl Options {
     /// Reads the arguments behind `churn`.
     ///
     /// # Errors
     /// [`Failure::Usage`] with what to write instead.
-    pub fn read(arguments: &[String]) -> Result<Asked, Failure> {
-        let words = std::iter::once("leveret perf churn".to_owned()).chain(arguments.iter().cloned());
-        let mut options = match Self::try_parse_from(words) {
-            Ok(options) => options,
-            Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-                return Ok(Asked::Print(error.to_string()));
-            }
-            Err(error) => {
-                let text = error.to_string();
-                let told = text
-                    .split("\n\nUsage:")
-                    .next()
-                    .unwrap_or(&text)
-                    .trim_start_matches("error: ");
-                let line = told.split_whitespace().collect::<Vec<_>>().join(" ");
-                return Err(Failure::Usage(format!(
-                    "{line}; see 'leveret perf churn --help'."
-                )));
-            }
+    pub fn read(arguments: &[String]) -> Result<Request<Self>, Failure> {
+        let mut options = match subcommand::read::<Self>("churn", arguments)? {
+            Request::Run(options) => options,
+            help @ Request::Print(_) => return Ok(help),
         };
         if let Some(bindings) = options.delete_with_bindings {
             options.what = Some(What::Queue);
@@ -185,7 +162,7 @@ impl Options {
             }
         }
         options.check()?;
-        Ok(Asked::Run(Box::new(options)))
+        Ok(Request::Run(options))
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -257,8 +234,8 @@ mod tests {
     fn read(line: &str) -> Result<Options, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match Options::read(&words) {
-            Ok(Asked::Run(options)) => Ok(*options),
-            Ok(Asked::Print(text)) => Err(text),
+            Ok(Request::Run(options)) => Ok(*options),
+            Ok(Request::Print(text)) => Err(text),
             Err(failure) => Err(failure.to_string()),
         }
     }
@@ -284,7 +261,7 @@ mod tests {
             "--durable",
             "false",
         ];
-        let Ok(Asked::Run(options)) = Options::read(&words.map(str::to_owned)) else {
+        let Ok(Request::Run(options)) = Options::read(&words.map(str::to_owned)) else {
             panic!()
         };
         assert_eq!(options.background.as_deref(), Some("--producers 4 --confirm 1"));

@@ -276,11 +276,11 @@ fn exists(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::churn::options::Asked;
+    use crate::subcommand::Request;
 
     fn site(line: &str, background: Option<(&str, &str)>) -> Site {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let Ok(Asked::Run(options)) = Options::read(&words) else {
+        let Ok(Request::Run(options)) = Options::read(&words) else {
             panic!("{line}")
         };
         Site::new(&options, "x", background)

@@ -1,7 +1,7 @@
 //! What the workers of a churn count: a histogram for each operation, and what went wrong.
 
 use crate::failure::Failure;
-use crate::measure::LONGEST_NS;
+use crate::measure;
 use hdrhistogram::Histogram;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -57,7 +57,7 @@ impl Tally {
         let mut all = histograms(self.operations);
         for lane in &self.lanes {
             for (sum, part) in all.iter_mut().zip(lock(lane).iter_mut()) {
-                add(sum, part);
+                measure::add(sum, part);
                 part.reset();
             }
         }
@@ -65,23 +65,11 @@ impl Tally {
     }
 }
 
-/// Empty ones, to three digits from 1 ns to [`LONGEST_NS`].
+/// Empty ones.
 pub fn histograms(operations: usize) -> Vec<Histogram<u64>> {
-    let empty = || {
-        Histogram::new_with_bounds(1, LONGEST_NS, 3).unwrap_or_else(|_| unreachable!("an hour with 3 digits"))
-    };
-    (0..operations).map(|_| empty()).collect()
+    (0..operations).map(|_| measure::latencies()).collect()
 }
 
-/// Histograms of the same bounds always fit into each other.
-pub fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
-    if !from.is_empty() {
-        let added = to.add(from);
-        debug_assert!(added.is_ok(), "{added:?}");
-    }
-}
-
-/// A worker that panicked left counters behind that are still good to read.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -385,8 +385,8 @@ fn sleep_until(due: u64, job: &Job) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::churn::options::Asked;
     use crate::client::scripted::{Offer, Peer, plan};
+    use crate::subcommand::Request;
     use protocol::amqp::Method;
     use std::net::TcpListener;
     use std::thread::JoinHandle;
@@ -411,7 +411,7 @@ mod tests {
     /// Lets one worker do what the flags say; gives the job afterwards.
     fn work(uri: &str, flags: &str) -> Arc<Job> {
         let words: Vec<String> = flags.split_whitespace().map(str::to_owned).collect();
-        let Ok(Asked::Run(options)) = Options::read(&words) else {
+        let Ok(Request::Run(options)) = Options::read(&words) else {
             panic!("{flags}")
         };
         let plan = plan(&format!("--uri {uri} --id x --heartbeat 0"));

@@ -12,6 +12,8 @@ const USAGE: &str = "\
 Usage: leveret perf [FLAGS]
        leveret perf churn --what WHAT [FLAGS]    how long single operations take; see churn --help
        leveret perf phases [FLAGS]               fill a queue, then drain it; see phases --help
+       leveret perf import [FLAGS]               import definitions over HTTP; see import --help
+       leveret perf multi SPEC RESULT            a file of PerfTestMulti; see multi --help
 
 Puts an AMQP 0-9-1 broker under load and measures it. Command lines of PerfTest work unchanged; without
 flags one producer publishes as fast as it can to one consumer on amqp://localhost, until Ctrl-C.

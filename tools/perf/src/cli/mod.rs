@@ -13,69 +13,35 @@ mod settings;
 mod table;
 mod values;
 
-use crate::failure::{Failure, complain};
+use crate::failure::Failure;
 use crate::plan::Plan;
-use crate::{churn, phases, run};
+use crate::subcommand::Request;
 use flag::{Flag, Group};
 use parse::Given;
 use settings::Settings;
-use std::ffi::OsString;
-use std::io::Write;
-use std::process::ExitCode;
 
-/// What a command line asks for.
-#[derive(Debug)]
-pub enum Asked {
-    Run(Box<Plan>),
-    /// A text for standard output; then the program is done, with exit code 0.
-    Print(String),
-}
-
-/// Runs `leveret perf` with the arguments behind its name. The exit code is 1 if the command line cannot be followed.
-pub fn main(arguments: Vec<OsString>) -> ExitCode {
-    let arguments: Result<Vec<String>, OsString> = arguments.into_iter().map(OsString::into_string).collect();
-    let arguments = match arguments {
-        Ok(arguments) => arguments,
-        Err(odd) => {
-            complain(format_args!(
-                "the argument {} is not UTF-8: write it in UTF-8.",
-                odd.to_string_lossy()
-            ));
-            return ExitCode::FAILURE;
-        }
-    };
-    match arguments.split_first() {
-        Some((first, rest)) if first == "churn" => return churn::main(rest.to_vec()),
-        Some((first, rest)) if first == "phases" => return phases::main(rest.to_vec()),
-        _ => {}
-    }
-    match read(&arguments, &|name| std::env::var(name).ok()) {
-        Ok((Asked::Print(text), _)) => print(&text),
-        Ok((Asked::Run(plan), notes)) => {
-            for note in notes {
-                complain(note);
-            }
-            run::execute(&plan)
-        }
-        Err(failure) => {
-            complain(&failure);
-            ExitCode::FAILURE
-        }
-    }
-}
+/// The words that stand first for another kind of run.
+pub const SUBCOMMANDS: [&str; 4] = ["churn", "import", "multi", "phases"];
 
 /// Reads a command line (without the program's name) and the environment.
 ///
 /// # Errors
 /// [`Failure::Usage`] or [`Failure::File`], a line that says what to write instead.
-pub fn plan(arguments: &[String], environment: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Failure> {
-    read(arguments, environment).map(|(asked, _)| asked)
-}
-
-fn read(
+pub fn plan(
     arguments: &[String],
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<(Asked, Vec<String>), Failure> {
+) -> Result<Request<Plan>, Failure> {
+    read(arguments, environment).map(|(request, _)| request)
+}
+
+/// The same with a line for each flag that was given and has no effect.
+///
+/// # Errors
+/// As [`plan`]'s.
+pub fn read(
+    arguments: &[String],
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(Request<Plan>, Vec<String>), Failure> {
     let given = parse::parse(arguments)?;
     let settings = Settings::new(&given, environment);
     let text = if settings.has("metrics-help") {
@@ -92,12 +58,12 @@ fn read(
         settings.has("version").then(help::version)
     };
     if let Some(text) = text {
-        return Ok((Asked::Print(text), Vec::new()));
+        return Ok((Request::Print(text), Vec::new()));
     }
     if let Some(stray) = given
         .strays
         .iter()
-        .find(|stray| ["churn", "phases"].contains(&stray.as_str()))
+        .find(|stray| SUBCOMMANDS.contains(&stray.as_str()))
     {
         return Err(Failure::Usage(format!(
             "{stray} is a command of its own: write it first, as in 'leveret perf {stray} …'."
@@ -116,7 +82,7 @@ fn read(
             "the default exchange delivers to the queue that the routing key names: give --routing-key with the name of the queue.".into(),
         ));
     }
-    Ok((Asked::Run(Box::new(plan)), notes(&given, &settings)))
+    Ok((Request::Run(Box::new(plan)), notes(&given, &settings)))
 }
 
 /// What was asked for and has no effect, a line each for flags and for stray arguments.
@@ -205,12 +171,4 @@ fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
         notes.push(format!("Ignored, since no flag stands before it: {strays}."));
     }
     notes
-}
-
-/// Whoever reads may stop reading.
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
-    }
 }

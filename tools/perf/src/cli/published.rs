@@ -1,8 +1,9 @@
 //! Command lines that people have published, and what is refused.
 
-use super::{Asked, plan, read};
+use super::{plan, read};
 use crate::failure::Failure;
 use crate::plan::{BodyPlan, ExitWhen, Format, LatencyFrom, Plan, QueueNames, Schedule, Verbose};
+use crate::subcommand::Request;
 use model::table::{Table, Value};
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ fn words(line: &str) -> Vec<String> {
 
 fn planned(line: &str) -> Plan {
     match plan(&words(line), &none) {
-        Ok(Asked::Run(plan)) => *plan,
-        Ok(Asked::Print(text)) => panic!("{line} prints {text}"),
+        Ok(Request::Run(plan)) => *plan,
+        Ok(Request::Print(text)) => panic!("{line} prints {text}"),
         Err(failure) => panic!("{line}: {failure}"),
     }
 }
@@ -393,7 +394,7 @@ fn texts_are_printed_instead_of_a_run() {
         ("-x 2 -ew wrong --version", "leveret perf "),
     ] {
         match plan(&words(line), &none) {
-            Ok(Asked::Print(text)) => assert!(text.contains(part), "{line}: {text}"),
+            Ok(Request::Print(text)) => assert!(text.contains(part), "{line}: {text}"),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -407,7 +408,7 @@ fn variables_take_the_place_of_flags() {
         "QUORUM_QUEUE" => Some("true".to_owned()),
         _ => None,
     };
-    let Ok(Asked::Run(plan)) = plan(&words("-x 2"), &environment) else {
+    let Ok(Request::Run(plan)) = plan(&words("-x 2"), &environment) else {
         panic!("no run")
     };
     assert_eq!(plan.producing.producers, 7);
@@ -434,7 +435,7 @@ fn flags_of_the_jvm_and_strays_are_told_once() {
     assert!(notes[0].contains("no effect") && notes[1].contains("'stray'"));
     assert!(read(&words("-x 1"), &none).unwrap().1.is_empty());
     let (asked, notes) = read(&words("-P 1 -r 5 -o2id me"), &none).unwrap();
-    assert!(matches!(asked, Asked::Run(plan) if plan.producing.schedule == Schedule::Interval(seconds(1))));
+    assert!(matches!(asked, Request::Run(plan) if plan.producing.schedule == Schedule::Interval(seconds(1))));
     assert_eq!(
         notes[0],
         "--oauth2-client-id has no effect without --oauth2-token-endpoint."

@@ -1,7 +1,7 @@
 //! A broker for tests: a thread that speaks the server's side on a loopback socket, as a script says.
 
-use crate::cli::Asked;
 use crate::plan::{Connecting, Plan};
+use crate::subcommand::Request;
 use crate::uri::Uri;
 use model::table::Table;
 use protocol::amqp::handshake::PROTOCOL_HEADER;
@@ -281,7 +281,7 @@ fn line(method: &Method<'_>) -> Option<String> {
 pub fn plan(line: &str) -> Plan {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     match crate::cli::plan(&arguments, &|_| None) {
-        Ok(Asked::Run(plan)) => *plan,
+        Ok(Request::Run(plan)) => *plan,
         other => panic!("{line}: {other:?}"),
     }
 }

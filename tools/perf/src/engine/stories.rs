@@ -3,9 +3,10 @@
 use super::consumer::{Consumer, Next, Received};
 use super::producer::{Producer, Wants};
 use super::shared::{Shared, lock};
-use crate::cli::{Asked, plan};
+use crate::cli::plan;
 use crate::measure::Recorder;
 use crate::plan::Plan;
+use crate::subcommand::Request;
 use crate::topology::Route;
 use model::Limits;
 use protocol::amqp::method::{BasicAck, BasicNack};
@@ -19,8 +20,8 @@ const SECOND: u64 = 1_000_000_000;
 fn of(line: &str) -> Plan {
     let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     match plan(&arguments, &|_| None) {
-        Ok(Asked::Run(plan)) => *plan,
-        Ok(Asked::Print(text)) => panic!("{line}: {text}"),
+        Ok(Request::Run(plan)) => *plan,
+        Ok(Request::Print(text)) => panic!("{line}: {text}"),
         Err(failure) => panic!("{line}: {failure}"),
     }
 }

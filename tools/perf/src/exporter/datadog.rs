@@ -3,20 +3,20 @@
 use super::Shared;
 use super::meter::{Kind, Meter, Summary};
 use crate::failure::{Failure, complain};
+use crate::http::{self, Refusals};
 use crate::plan::Datadog;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 use ureq::Agent;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// How often failures are told.
 const QUIET: Duration = Duration::from_secs(60);
 /// How long a post may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A thread that posts every step.
 pub struct Poster {
@@ -72,11 +72,7 @@ struct Account {
 
 impl Account {
     fn new(datadog: Datadog) -> Self {
-        let mut config = Agent::config_builder().timeout_global(Some(PATIENCE));
-        if datadog.uri.starts_with("https:") {
-            config = config.tls_config(tls());
-        }
-        let agent = config.build().new_agent();
+        let agent = http::agent(TIMEOUT, Refusals::AreErrors);
         Self {
             datadog,
             agent,
@@ -265,17 +261,4 @@ impl Series<'_> {
             );
         }
     }
-}
-
-/// The system's certificates; a system without any cannot reach Datadog, which the first post then says.
-fn tls() -> TlsConfig {
-    let certificates: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
-        .certs
-        .iter()
-        .map(|certificate| Certificate::from_der(certificate.as_ref()).to_owned())
-        .collect();
-    TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&certificates))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-        .build()
 }

@@ -8,5 +8,5 @@ mod recorder;
 mod sample;
 
 pub use latency::Latency;
-pub use recorder::{LONGEST_NS, Recorder};
+pub use recorder::{LONGEST_NS, Recorder, add, latencies};
 pub use sample::Sample;

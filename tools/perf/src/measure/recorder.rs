@@ -48,9 +48,9 @@ impl Recorder {
             consumed: 0,
             redelivered: 0,
             early: 0,
-            latency: histogram(LONGEST_NS),
-            sent_latency: histogram(LONGEST_NS),
-            confirm_latency: histogram(LONGEST_NS),
+            latency: latencies(),
+            sent_latency: latencies(),
+            confirm_latency: latencies(),
             confirm_size: histogram(LARGEST_CONFIRM),
             differs: false,
             spare: None,
@@ -196,13 +196,18 @@ impl Default for Recorder {
     }
 }
 
+/// An empty histogram of latencies: three digits from 1 ns to [`LONGEST_NS`].
+pub fn latencies() -> Histogram<u64> {
+    histogram(LONGEST_NS)
+}
+
 /// Three digits from 1 to `highest`. Such bounds are always possible.
 fn histogram(highest: u64) -> Histogram<u64> {
     Histogram::new_with_bounds(1, highest, 3).unwrap_or_else(|_| unreachable!("1 to {highest} with 3 digits"))
 }
 
 /// Histograms of the same bounds always fit into each other; an empty one is not even looked at.
-fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
+pub fn add(to: &mut Histogram<u64>, from: &Histogram<u64>) {
     if !from.is_empty() {
         let added = to.add(from);
         debug_assert!(added.is_ok(), "{added:?}");

@@ -145,7 +145,8 @@ impl Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Asked, plan};
+    use crate::cli::plan;
+    use crate::subcommand::Request;
     use model::Limits;
     use model::properties::Properties;
     use protocol::amqp::{Assembler, Method, Step, next_frame};
@@ -155,7 +156,7 @@ mod tests {
     fn of(line: &str) -> Plan {
         let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match plan(&arguments, &|_| None) {
-            Ok(Asked::Run(plan)) => *plan,
+            Ok(Request::Run(plan)) => *plan,
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -1,6 +1,6 @@
 //! One phase after the other on the same queues.
 
-use super::options::{Asked, How, Options};
+use super::options::{How, Options, PlannedPhase};
 use super::outcome::{Outcome, json, table};
 use super::script::Until;
 use super::watch::Watch;
@@ -14,6 +14,7 @@ use crate::failure::{Failure, complain};
 use crate::plan::{Plan, QueueNames};
 use crate::report::{End, Reports};
 use crate::run::{Interrupt, Measured, measure};
+use crate::subcommand::Request;
 use crate::topology::Topology;
 use jiff::tz::TimeZone;
 use std::process::ExitCode;
@@ -43,8 +44,8 @@ struct Phase {
 pub fn run(options: &Options, arguments: &[String]) -> Result<ExitCode, Failure> {
     let environment = |name: &str| std::env::var(name).ok();
     let mut base = match cli::plan(&options.common, &environment)? {
-        cli::Asked::Run(plan) => *plan,
-        cli::Asked::Print(text) => {
+        Request::Run(plan) => *plan,
+        Request::Print(text) => {
             print!("{text}");
             return Ok(ExitCode::SUCCESS);
         }
@@ -109,7 +110,7 @@ fn settle(plan: &mut Plan) -> Result<(), Failure> {
 }
 
 fn phase(
-    asked: &Asked,
+    asked: &PlannedPhase,
     base: &Plan,
     common: &[String],
     environment: &dyn Fn(&str) -> Option<String>,
@@ -119,8 +120,8 @@ fn phase(
     // The first one of two flags counts.
     let arguments = [asked.phase.flags.clone(), common.to_vec()].concat();
     let mut plan = match cli::plan(&arguments, environment) {
-        Ok(cli::Asked::Run(plan)) => *plan,
-        Ok(cli::Asked::Print(_)) => return Err(refuse("asks for a help text, and not for a load.")),
+        Ok(Request::Run(plan)) => *plan,
+        Ok(Request::Print(_)) => return Err(refuse("asks for a help text, and not for a load.")),
         Err(failure) => return Err(refuse(&failure.to_string())),
     };
     let mut until = asked.phase.until;
@@ -373,10 +374,10 @@ mod tests {
 
     fn phases(line: &str) -> Result<Vec<Phase>, String> {
         let words = words::split(line).unwrap();
-        let options = Options::read(&words)
-            .map_err(|failure| failure.to_string())?
-            .unwrap();
-        let Ok(cli::Asked::Run(base)) = cli::plan(&options.common, &|_| None) else {
+        let Request::Run(options) = Options::read(&words).map_err(|failure| failure.to_string())? else {
+            panic!("{line}")
+        };
+        let Ok(Request::Run(base)) = cli::plan(&options.common, &|_| None) else {
             panic!("{line}")
         };
         let mut base = *base;

@@ -13,24 +13,13 @@ mod outcome;
 mod script;
 mod watch;
 
-use crate::failure::complain;
-use options::{HELP, Options};
-use std::io::Write;
+use crate::subcommand;
+use options::Options;
 use std::process::ExitCode;
 
 /// Runs `leveret perf phases` with the arguments behind its name.
-pub fn main(arguments: Vec<String>) -> ExitCode {
-    let done = match Options::read(&arguments) {
-        Ok(Some(options)) => course::run(&options, &arguments),
-        Ok(None) => {
-            // Whoever reads may stop reading.
-            let _ = std::io::stdout().write_all(HELP.as_bytes());
-            return ExitCode::SUCCESS;
-        }
-        Err(failure) => Err(failure),
-    };
-    done.unwrap_or_else(|failure| {
-        complain(&failure);
-        ExitCode::FAILURE
+pub fn main(arguments: &[String]) -> ExitCode {
+    subcommand::execute(Options::read(arguments), |options| {
+        course::run(&options, arguments)
     })
 }

@@ -2,11 +2,12 @@
 
 use super::script::{Depth, Phase, Until, time_of, whole};
 use crate::failure::Failure;
+use crate::subcommand::Request;
 
 /// Below this depth a queue under load counts as drained (as in the scenario of source 004, RabbitMQ's PR #1378).
 const DRAINED_UNDER_LOAD: u64 = 1_000;
 
-pub const HELP: &str = "\
+const HELP: &str = "\
 Usage: leveret perf phases [FLAGS OF PHASES] [PERFTEST FLAGS]
 
 Fills queues to a depth, drains them, and whatever else goes in phases; the queues stay from one phase to the next.
@@ -47,7 +48,7 @@ Exit codes: 0 all phases came to their ends; 1 one did not, or could not start; 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    pub phases: Vec<Asked>,
+    pub phases: Vec<PlannedPhase>,
     /// PerfTest's flags for all phases.
     pub common: Vec<String>,
     pub keep: bool,
@@ -55,7 +56,7 @@ pub struct Options {
 
 /// A phase, with what the short flags ask for beside a script.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct PlannedPhase {
     pub phase: Phase,
     pub how: How,
 }
@@ -85,8 +86,11 @@ impl Options {
     ///
     /// # Errors
     /// [`Failure::Usage`] with what to write instead.
-    pub fn read(arguments: &[String]) -> Result<Option<Self>, Failure> {
-        read(arguments).map_err(Failure::Usage)
+    pub fn read(arguments: &[String]) -> Result<Request<Self>, Failure> {
+        Ok(match read(arguments).map_err(Failure::Usage)? {
+            Some(options) => Request::Run(Box::new(options)),
+            None => Request::Print(HELP.to_owned()),
+        })
     }
 }
 
@@ -125,7 +129,7 @@ fn read(arguments: &[String]) -> Result<Option<Options>, String> {
                 let phase = Phase::parse(&value(
                     "a phase, as in 'fill: --consumers 0 until depth 100000',",
                 )?)?;
-                options.phases.push(Asked {
+                options.phases.push(PlannedPhase {
                     phase,
                     how: How::Written,
                 });
@@ -142,7 +146,7 @@ fn read(arguments: &[String]) -> Result<Option<Options>, String> {
 }
 
 /// Adds the phases of the short flags, and refuses what does not go together.
-fn complete(options: &mut Options, shorts: Vec<Asked>) -> Result<(), String> {
+fn complete(options: &mut Options, shorts: Vec<PlannedPhase>) -> Result<(), String> {
     if !shorts.is_empty() && !options.phases.is_empty() {
         return Err(
             "--fill, --drain and --steady don't go with --phase: write all of them as --phase.".into(),
@@ -171,10 +175,10 @@ fn complete(options: &mut Options, shorts: Vec<Asked>) -> Result<(), String> {
 }
 
 impl Short {
-    fn phases(self) -> Result<Vec<Asked>, String> {
+    fn phases(self) -> Result<Vec<PlannedPhase>, String> {
         let mut phases = Vec::new();
         let mut add = |name: &str, flags: Vec<String>, until: Until, how: How| {
-            phases.push(Asked {
+            phases.push(PlannedPhase {
                 phase: Phase {
                     name: name.to_owned(),
                     flags,
@@ -238,7 +242,7 @@ mod tests {
     }
 
     fn shown(options: &Options) -> Vec<String> {
-        let show = |asked: &Asked| {
+        let show = |asked: &PlannedPhase| {
             format!(
                 "{}: {} {} {:?}",
                 asked.phase.name,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The version of the layout.
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// The object while it grows.
 #[derive(Debug)]

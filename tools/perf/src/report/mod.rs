@@ -18,6 +18,7 @@ pub(crate) mod trial;
 
 pub use end::End;
 pub use figures::Figures;
+pub use figures::per_second;
 pub use parts::Parts;
 pub use reports::Reports;
 

@@ -42,7 +42,12 @@ pub struct Reports {
     warned_early: bool,
     /// The first file that could not be written to the end.
     broken: Option<Failure>,
+    /// Who else wants to see each whole interval.
+    watcher: Option<Watcher>,
 }
+
+/// Sees a sample.
+type Watcher = Box<dyn FnMut(&Sample) + Send>;
 
 impl Reports {
     /// Opens the files that the plan names. `terminal`: stderr is a terminal, so a bounded run shows a bar there.
@@ -88,7 +93,13 @@ impl Reports {
             headed: false,
             warned_early: false,
             broken: None,
+            watcher: None,
         })
+    }
+
+    /// Shows each whole interval to somebody else, too.
+    pub fn watch(&mut self, watcher: Watcher) {
+        self.watcher = Some(watcher);
     }
 
     /// The load begins now; the bar appears.
@@ -126,6 +137,9 @@ impl Reports {
     /// Tells an interval. One without any message has no line, as in PerfTest; the next line's rates are over both.
     pub fn interval(&mut self, sample: &Sample) {
         self.count(sample);
+        if let Some(watcher) = &mut self.watcher {
+            watcher(sample);
+        }
         if sample.recorder.is_idle() {
             self.idle += sample.interval;
         } else {

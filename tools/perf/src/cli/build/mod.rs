@@ -14,6 +14,7 @@ use super::settings::{Settings, parts};
 use crate::failure::Failure;
 use crate::plan::{ExitWhen, Routing};
 use crate::plan::{Format, Instances, LatencyFrom, Plan, Reporting, Stopping, Verbose};
+use crate::subcommand;
 use crate::uri::Uri;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,7 +30,7 @@ const MANY: u32 = 1_000_000;
 pub fn build(settings: &Settings<'_>, arguments: &[String]) -> Result<Plan, Failure> {
     let message = message::plan(settings)?;
     let plan = Plan {
-        id: id(settings),
+        id: settings.text("id").unwrap_or_else(subcommand::own_id),
         arguments: masked(arguments),
         uris: uris(settings)?,
         allocation: connecting::allocation(settings)?,
@@ -57,19 +58,6 @@ pub fn build(settings: &Settings<'_>, arguments: &[String]) -> Result<Plan, Fail
     };
     check::check(&plan, settings)?;
     Ok(plan)
-}
-
-fn id(settings: &Settings<'_>) -> String {
-    settings.text("id").unwrap_or_else(|| {
-        let now = jiff::Zoned::now();
-        format!(
-            "test-{:02}{:02}{:02}-{:03}",
-            now.hour(),
-            now.minute(),
-            now.second(),
-            now.millisecond()
-        )
-    })
 }
 
 fn uris(settings: &Settings<'_>) -> Result<Vec<Uri>, Failure> {
