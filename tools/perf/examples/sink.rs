@@ -174,7 +174,7 @@ fn deliver(mut stream: TcpStream, size: usize) {
     let stamp_at = one.len() - 1 - size.max(12) + 4;
     let mut batch = one.repeat(BATCH);
     loop {
-        let stamp = perf::engine::clock::now().to_be_bytes();
+        let stamp = perf::clock::now().to_be_bytes();
         for message in batch.chunks_exact_mut(one.len()) {
             message[stamp_at..stamp_at + 8].copy_from_slice(&stamp);
         }

@@ -10,6 +10,7 @@
 pub mod churn;
 pub mod cli;
 pub mod client;
+pub mod clock;
 mod command;
 pub mod engine;
 pub mod exporter;

@@ -1,7 +1,8 @@
 //! One run from beginning to end: start, sample, stop, tell.
 
 use crate::client;
-use crate::engine::{Load, clock};
+use crate::clock;
+use crate::engine::Load;
 use crate::exporter::Exporter;
 use crate::failure::{Failure, complain};
 use crate::instances;

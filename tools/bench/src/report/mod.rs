@@ -1,4 +1,4 @@
-//! What a benchmark found, for people: a page, Markdown, plots and a table for the terminal.
+//! What a benchmark found, for people: a page, Markdown and plots.
 //!
 //! Reading order: `document` says what is told in which order; it asks `summary`, `sweep`, `confirm_window`, `over_time`, `percentiles` for
 //! drawings and `conditions`, `table`, `details` for the rest. `html` and `markdown` write it down. Below are `drawing`, `panel`, `bars`,
@@ -49,11 +49,6 @@ pub fn svg(results: &Results) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The table for the terminal.
-pub fn terminal(results: &Results) -> String {
-    crate::table::found(results)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,7 +68,7 @@ mod tests {
         assert_eq!(svg(&results), Vec::new());
         results.scenarios.clear();
         results.targets.clear();
-        assert!(html(&results).contains("</html>") && terminal(&results).ends_with('\n'));
+        assert!(html(&results).contains("</html>") && crate::table::found(&results).ends_with('\n'));
     }
 
     #[test]

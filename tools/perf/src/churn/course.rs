@@ -14,7 +14,7 @@ use super::words;
 use super::worker::{CHANNEL, Job, Worker};
 use crate::cli;
 use crate::client::Client;
-use crate::engine::clock;
+use crate::clock;
 use crate::failure::{Failure, complain};
 use crate::measure::{self, Recorder, Sample};
 use crate::plan::Plan;

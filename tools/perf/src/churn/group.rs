@@ -4,7 +4,7 @@
 use super::what::What;
 use super::worker::{CHANNEL, Worker, since};
 use crate::client::Client;
-use crate::engine::clock;
+use crate::clock;
 use crate::failure::Failure;
 use protocol::amqp::method::{QueueBind, QueueDelete, QueueUnbind};
 use protocol::amqp::{Arguments, Method, encode};

@@ -8,7 +8,7 @@ use super::tally::Tally;
 use super::turns::{Turns, begin};
 use super::what::{BIND_ALL, What};
 use crate::client::Client;
-use crate::engine::clock;
+use crate::clock;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use model::table::Table;

@@ -1,8 +1,8 @@
 //! One consumer: a channel that takes messages, times and acknowledges them.
 
-use super::clock;
 use super::producer::Run;
 use super::shared::{Shared, lock};
+use crate::clock;
 use crate::failure::Failure;
 use crate::measure::Recorder;
 use crate::message::stamp::{self, Stamp};

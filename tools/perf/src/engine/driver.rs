@@ -1,11 +1,11 @@
 //! One thread of a load: it turns its links, as they are ready and as their moments come.
 
-use super::clock;
 use super::link::{Link, Role, Turn};
 use super::opener::{Opener, Reopened};
 use super::producer::Wants;
 use super::shared::{Shared, lock};
 use super::waiting::{LONGEST, Ready, Waiting, bounded};
+use crate::clock;
 use crate::failure::Failure;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,10 +1,10 @@
 //! One connection of the load: bytes in and out, and the producers or consumers on its channels.
 
-use super::clock;
 use super::consumer::{Consumer, Next, Received};
 use super::producer::{Producer, Wants};
 use super::shared::{Shared, lock};
 use crate::client::{Agreed, Transport};
+use crate::clock;
 use crate::failure::Failure;
 use crate::measure::Recorder;
 use model::Limits;

@@ -9,7 +9,6 @@
 //! [`confirms`] remembers what the broker has not confirmed, [`answers`] handles frames off the straight path.
 
 mod answers;
-pub mod clock;
 mod confirms;
 mod consumer;
 mod driver;
@@ -22,6 +21,7 @@ mod stories;
 mod waiting;
 
 use crate::client::{Addresses, Client};
+use crate::clock;
 use crate::failure::Failure;
 use crate::measure::Recorder;
 use crate::oauth2::{Token, Tokens};

@@ -1,12 +1,12 @@
 //! Opens the connections of a load, many at a time, and lost ones again.
 
-use super::clock;
 use super::consumer::Consumer;
 use super::driver::{Mailbox, Order};
 use super::link::{Link, Role};
 use super::producer::Producer;
 use super::shared::{Shared, lock};
 use crate::client::{Addresses, Agreed, Client, Transport};
+use crate::clock;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::topology::Topology;

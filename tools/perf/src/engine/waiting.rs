@@ -1,6 +1,6 @@
 //! Waiting for sockets, for a moment and for other threads, all at once and to the microsecond.
 
-use super::clock;
+use crate::clock;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use std::io;
 use std::os::fd::RawFd;

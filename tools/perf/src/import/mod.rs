@@ -10,7 +10,7 @@ mod definitions;
 mod options;
 
 use crate::churn::words;
-use crate::engine::clock;
+use crate::clock;
 use crate::failure::{Failure, complain};
 use crate::measure;
 use crate::report::json;

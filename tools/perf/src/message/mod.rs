@@ -8,7 +8,7 @@ pub mod seal;
 pub mod stamp;
 mod template;
 
-use crate::engine::clock;
+use crate::clock;
 use crate::failure::Failure;
 use crate::pace::Phases;
 use crate::plan::{BodyPlan, LatencyFrom, Plan};
