@@ -39,8 +39,9 @@ const WALLS: &[(&str, &[&str])] = &[
             "bench",
         ],
     ),
-    ("perf", &["protocol", "model"]),
-    ("bench", &[]),
+    ("charts", &[]),
+    ("perf", &["charts", "protocol", "model"]),
+    ("bench", &["charts"]),
     ("ctl", &[]),
     (
         "sim",

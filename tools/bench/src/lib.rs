@@ -30,7 +30,6 @@ mod scenario;
 mod scenario_file;
 mod schedule;
 mod selection;
-mod shown;
 pub mod statistics;
 mod stop;
 mod store;
@@ -40,6 +39,7 @@ mod target;
 mod wakes;
 mod window;
 
+use charts::shown;
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;

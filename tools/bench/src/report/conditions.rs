@@ -1,10 +1,10 @@
 //! Under which conditions it was measured, for the head of the report.
 
-use super::axis::plain;
 use super::details;
 use super::verdict;
 use crate::results::{Machine, Probe, Results, Target};
 use crate::shown;
+use charts::axis::plain;
 use jiff::Timestamp;
 
 /// The conditions: a name and a text each.

@@ -5,14 +5,14 @@
 //! would without the disk: `min(transient rate, publishers × window / (sync + round trip))`. The sync is the machine's
 //! (an append of 4 KiB), the round trip that of a single transient message of a single publisher.
 
-use super::axis::{Axis, Quantity};
-use super::drawing::{Content, Drawing, slug};
 use super::figure;
-use super::panel::{Dot, Line, Panel, Stroke};
-use super::scale::Scale;
 use super::table::{Cell, Row, Table};
 use crate::results::{PlotKind, Results, Run, ScenarioResult};
 use crate::shown;
+use charts::axis::{Axis, Quantity};
+use charts::drawing::{Content, Drawing, slug};
+use charts::panel::{Dot, Line, Panel, Stroke};
+use charts::scale::Scale;
 
 /// The share of the bound that a broker should reach: what is missing is its processor time.
 const SHARE: f64 = 0.8;

@@ -3,7 +3,6 @@
 use super::conditions;
 use super::confirm_window::ConfirmWindow;
 use super::details;
-use super::drawing::Drawing;
 use super::over_time;
 use super::percentiles;
 use super::summary;
@@ -11,6 +10,7 @@ use super::sweep::Sweep;
 use super::table::{self, Table};
 use crate::flags;
 use crate::results::{PlotKind, Results, ScenarioResult};
+use charts::drawing::Drawing;
 use std::collections::BTreeSet;
 
 /// A report.

@@ -182,8 +182,8 @@ pub fn spread(scenario: &ScenarioResult, target: usize, of: impl Fn(&Run) -> Opt
 pub fn spread_of(values: &[f64]) -> Option<Spread> {
     Some(Spread {
         median: crate::statistics::median(values)?,
-        low: super::scale::least(values.iter().copied())?,
-        high: super::scale::greatest(values.iter().copied())?,
+        low: charts::scale::least(values.iter().copied())?,
+        high: charts::scale::greatest(values.iter().copied())?,
         rounds: values.len(),
     })
 }

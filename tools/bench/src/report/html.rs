@@ -1,9 +1,10 @@
 //! The report as one page: no file beside it, nothing from a network, readable without its script.
 
 use super::document::{Block, Document, Section};
-use super::drawing::slug;
-use super::svg::{self, FONTS, Svg, escape, series_class};
 use super::table::{Cell, Row, Table};
+use charts::drawing::slug;
+use charts::drawing::{marker, target_sample};
+use charts::theme::{self, FONTS, escape};
 
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -15,8 +16,8 @@ pub fn html(document: &Document) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title>\n<style>\n\
          body{{font-family:{FONTS}}}\n{CSS}{}{}</style></head>\n<body>\n",
-        svg::style(),
-        hiding(document.targets.len()),
+        theme::style(document.targets.len()),
+        (0..document.targets.len()).map(theme::hiding).collect::<String>(),
     );
     out.push_str(&format!("<header><h1>{title}</h1>\n<dl>"));
     for (name, text) in &document.facts {
@@ -37,16 +38,6 @@ pub fn html(document: &Document) -> String {
     out
 }
 
-/// Rules by which a switch hides a target's shapes; no script is needed for it.
-fn hiding(targets: usize) -> String {
-    (0..targets)
-        .map(|t| {
-            let class = series_class(t);
-            format!("body:has(#show-{class}:not(:checked)) main .series.{class}{{display:none}}")
-        })
-        .collect()
-}
-
 /// A box for each target, with its line and marker.
 fn switches(document: &Document) -> String {
     if document.targets.len() < 2 {
@@ -56,16 +47,9 @@ fn switches(document: &Document) -> String {
         "<div class=\"bar-top\"><div role=\"group\" aria-label=\"Targets shown in plots\"><span>In plots:</span>",
     );
     for (index, name) in document.targets.iter().enumerate() {
-        let mut sample = Svg::default();
-        sample.path(
-            &format!("line {}", svg::colour_class(index)),
-            &[(1.0, 7.0), (33.0, 7.0)],
-        );
-        sample.marker(index, (17.0, 7.0), 4.2);
         out.push_str(&format!(
-            "<label><input type=\"checkbox\" id=\"show-{}\" checked><svg class=\"plot\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{}</svg>{}</label>",
-            series_class(index),
-            sample.into_text(),
+            "<label><input type=\"checkbox\" id=\"show-{index}\" checked>{}{}</label>",
+            target_sample(index),
             escape(name)
         ));
     }
@@ -206,11 +190,7 @@ fn cell_html(table: &Table, row: &Row, index: usize, cell: &Cell, rows: usize) -
             escape(&cell.text)
         ),
         (None, "Target", Some(target)) => {
-            let marker = format!(
-                "<svg class=\"plot\" viewBox=\"0 0 12 12\" width=\"12\" height=\"12\" aria-hidden=\"true\">{}</svg> ",
-                marker(target)
-            );
-            format!("{marker}{}", escape(&cell.text))
+            format!("{} {}", marker(target), escape(&cell.text))
         }
         (None, "Scenario", _) if !cell.text.is_empty() => format!("<b>{}</b>", escape(&cell.text)),
         _ => escape(&cell.text),
@@ -225,12 +205,6 @@ fn cell_html(table: &Table, row: &Row, index: usize, cell: &Cell, rows: usize) -
         String::new()
     };
     format!("<td{class}{span}>{text}{note}</td>")
-}
-
-fn marker(target: usize) -> String {
-    let mut svg = Svg::default();
-    svg.marker(target, (6.0, 6.0), 4.0);
-    svg.into_text()
 }
 
 #[cfg(test)]

@@ -1,27 +1,21 @@
 //! What a benchmark found, for people: a page, Markdown and plots.
 //!
 //! Reading order: `document` says what is told in which order; it asks `summary`, `sweep`, `confirm_window`, `over_time`, `percentiles` for
-//! drawings and `conditions`, `table`, `details` for the rest. `html` and `markdown` write it down. Below are `drawing`, `panel`, `bars`,
-//! `axis`, `scale` and `svg`, which know nothing of benchmarks, and `figure` and `words`, which know nothing of drawings.
+//! drawings and `conditions`, `table`, `details` for the rest. `html` and `markdown` write it down. `figure` and `words` know
+//! nothing of drawings; how one is drawn is in the crate `charts`.
 
-mod axis;
-mod bars;
 mod conditions;
 mod confirm_window;
 mod details;
 mod document;
-mod drawing;
 mod figure;
 mod html;
 mod markdown;
 mod over_time;
-mod panel;
 mod percentiles;
 #[cfg(test)]
 mod sample;
-mod scale;
 mod summary;
-mod svg;
 mod sweep;
 mod table;
 pub mod verdict;

@@ -1,13 +1,13 @@
 //! Curves of latency over percentiles, which tell more about the slow ones than any single figure.
 
-use super::axis::{Axis, Quantity};
-use super::drawing::{Content, Drawing, slug};
 use super::figure::{Spread, spread_of};
-use super::panel::{Dot, Line, Panel, Stroke};
-use super::scale::Scale;
 use super::words;
 use crate::results::{Latency, Results, Run, ScenarioResult};
 use crate::shown;
+use charts::axis::{Axis, Quantity};
+use charts::drawing::{Content, Drawing, slug};
+use charts::panel::{Dot, Line, Panel, Stroke};
+use charts::scale::Scale;
 
 /// A percentile's name, and how it is taken out of a latency.
 type Place = (&'static str, fn(&Latency) -> f64);

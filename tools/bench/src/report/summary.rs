@@ -1,12 +1,12 @@
 //! What stands first: bars of rates and costs, and each sweep in a line.
 
-use super::bars::{Bar, BarGroup};
-use super::drawing::{Content, Drawing};
 use super::figure::{self, CPU, Figure, P99, RATE};
 use super::table::{Cell, Row, Table};
 use super::words;
 use crate::results::{Results, ScenarioResult};
 use crate::shown;
+use charts::bars::{Bar, BarGroup};
+use charts::drawing::{Content, Drawing};
 
 /// Bars of the rates of those scenarios that run as fast as they can.
 pub fn rates(results: &Results, scenarios: &[&ScenarioResult]) -> Vec<Drawing> {

@@ -1,13 +1,13 @@
 //! Plots of a sweep: latency, rate and cost against what is varied, a line for each target.
 
-use super::axis::{Axis, Quantity};
-use super::drawing::{Content, Drawing, slug};
 use super::figure::{self, Figure, P50, P99, Spread};
-use super::panel::{Dot, Line, Missing, Panel, Stroke};
-use super::scale::Scale;
 use super::words;
 use crate::results::{Outcome, PlotKind, Point, Results, Run, ScenarioResult};
 use crate::shown;
+use charts::axis::{Axis, Quantity};
+use charts::drawing::{Content, Drawing, slug};
+use charts::panel::{Dot, Line, Missing, Panel, Stroke};
+use charts::scale::Scale;
 
 /// What differs by more than this share from what was asked for gets a plot of its own.
 const MISSED_SHARE: f64 = 0.02;
@@ -225,7 +225,7 @@ impl<'a> Sweep<'a> {
         format!(
             "{name}, {} {}{}: {} {}{range}",
             point.x_label,
-            super::axis::plain(point.x),
+            charts::axis::plain(point.x),
             unit(&point.x_unit),
             figure.heading,
             (figure.show)(spread.median),
@@ -273,8 +273,8 @@ impl<'a> Sweep<'a> {
     fn wide(&self, of: fn(&Run) -> Option<f64>) -> bool {
         let runs = || self.points.iter().flat_map(|(s, _)| s.runs.iter());
         let values: Vec<f64> = runs().filter(|r| r.is_ok()).filter_map(of).collect();
-        let least = super::scale::least(values.iter().copied().filter(|v| *v > 0.0));
-        let greatest = super::scale::greatest(values.iter().copied());
+        let least = charts::scale::least(values.iter().copied().filter(|v| *v > 0.0));
+        let greatest = charts::scale::greatest(values.iter().copied());
         matches!((least, greatest), (Some(low), Some(high)) if high / low > 30.0)
     }
 }

@@ -1,9 +1,10 @@
 //! `leveret perf multi`: the loads of a specification one after the other, as PerfTest's `PerfTestMulti` runs them.
 //!
 //! Reading order: [`spec`] is the specification, [`properties`] how a load is described in it, [`stats`] what is measured of
-//! a load, [`outcome`] the results of a scenario.
+//! a load, [`outcome`] the results of a scenario, [`page`] their charts.
 
 mod outcome;
+mod page;
 mod properties;
 mod spec;
 mod stats;
@@ -41,6 +42,9 @@ struct Options {
     spec: PathBuf,
     /// The file for the results, in JSON
     result: PathBuf,
+    /// Also writes a page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Runs `leveret perf multi` with the arguments behind its name.
@@ -75,6 +79,9 @@ fn run(options: &Options) -> Result<ExitCode, Failure> {
         }
     }
     write(&options.result, &results(&outcomes))?;
+    if let Some(path) = &options.html {
+        write(path, &page::page(&outcomes))?;
+    }
     if let Some(signal) = interrupt.came() {
         return Ok(ExitCode::from(128 + signal));
     }

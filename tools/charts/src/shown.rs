@@ -1,4 +1,4 @@
-//! Numbers for people, on the terminal.
+//! Numbers for people.
 
 /// What stands where there is no figure.
 pub const NONE: &str = "–";

@@ -1,8 +1,10 @@
-//! Axes: what they measure, how their ticks are labelled, and how they are drawn.
+//! Axes: what they measure and how their ticks are labelled.
 
+use super::pencil::width_of;
 use super::scale::{Scale, greatest};
-use super::svg::{Anchor, Svg, width_of};
 use crate::shown;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
 
 /// What an axis measures, which decides about the units of its labels.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,23 +31,12 @@ pub struct Axis {
     pub at: Vec<f64>,
 }
 
-/// The part of the drawing that a plot's lines may use.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Frame {
-    pub left: f64,
-    pub top: f64,
-    pub width: f64,
-    pub height: f64,
-}
-
-impl Frame {
-    pub fn bottom(self) -> f64 {
-        self.top + self.height
-    }
-
-    pub fn right(self) -> f64 {
-        self.left + self.width
-    }
+/// An axis with room for its labels, as `plotters` asks for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Coordinate {
+    scale: Scale,
+    /// Ticks with their labels; one that would run into the one before is empty.
+    ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
@@ -88,41 +79,74 @@ impl Axis {
         }
     }
 
-    /// Draws the axis at the bottom of the frame; labels that would run into the one before are left out.
-    pub fn draw_x(&self, svg: &mut Svg, frame: Frame) {
-        let y = frame.bottom();
+    /// The axis at the bottom of a plot of this width.
+    pub(crate) fn across(&self, width: f64) -> Coordinate {
         let mut free_from = f64::NEG_INFINITY;
-        for (tick, label) in self.labelled((frame.width / 80.0) as usize) {
-            let x = frame.left + frame.width * self.scale.at(tick);
-            svg.line("grid", [x, frame.top, x, y]);
-            svg.line("axis", [x, y, x, y + 4.0]);
-            let half = width_of(&label, 11.0) / 2.0;
-            if x - half >= free_from {
-                svg.label("small", (x, y + 17.0), Anchor::Middle, &label);
+        let fits = |tick: f64, label: &str| {
+            let (x, half) = (width * self.scale.at(tick), width_of(label, 11.0) / 2.0);
+            let fits = x - half >= free_from;
+            if fits {
                 free_from = x + half + 6.0;
             }
-        }
-        svg.line("axis", [frame.left, y, frame.right(), y]);
-        let middle = frame.left + frame.width / 2.0;
-        svg.label("small", (middle, y + 34.0), Anchor::Middle, &self.title());
+            fits
+        };
+        self.coordinate((width / 80.0) as usize, fits)
     }
 
-    /// Draws the axis at the left of the frame. What it measures is the panel's heading, which is easier to read than a
-    /// text on its side.
-    pub fn draw_y(&self, svg: &mut Svg, frame: Frame) {
-        let y_of = |value: f64| frame.bottom() - frame.height * self.scale.at(value);
-        for value in self.scale.minor() {
-            svg.line("fine", [frame.left, y_of(value), frame.right(), y_of(value)]);
-        }
-        let mut free_below = f64::INFINITY;
-        for (tick, label) in self.labelled((frame.height / 28.0) as usize) {
-            let y = y_of(tick);
-            svg.line("grid", [frame.left, y, frame.right(), y]);
-            if y <= free_below {
-                svg.label("small", (frame.left - 7.0, y + 4.0), Anchor::End, &label);
-                free_below = y - 13.0;
+    /// The axis at the left of a plot of this height.
+    pub(crate) fn upwards(&self, height: f64) -> Coordinate {
+        let mut free_from = f64::NEG_INFINITY;
+        let fits = |tick: f64, _: &str| {
+            let y = height * self.scale.at(tick);
+            let fits = y >= free_from;
+            if fits {
+                free_from = y + 13.0;
+            }
+            fits
+        };
+        self.coordinate((height / 28.0) as usize, fits)
+    }
+
+    fn coordinate(&self, about: usize, mut fits: impl FnMut(f64, &str) -> bool) -> Coordinate {
+        let mut ticks = self.labelled(about);
+        for (tick, label) in &mut ticks {
+            if !fits(*tick, label) {
+                label.clear();
             }
         }
+        Coordinate {
+            scale: self.scale.clone(),
+            ticks,
+        }
+    }
+}
+
+impl Ranged for Coordinate {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+        from + (f64::from(to - from) * self.scale.at(*value)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() {
+            self.scale.minor()
+        } else {
+            self.ticks.iter().map(|(tick, _)| *tick).collect()
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        let (low, high) = self.scale.ends();
+        low..high
+    }
+}
+
+impl ValueFormatter<f64> for Coordinate {
+    fn format_ext(&self, value: &f64) -> String {
+        let found = self.ticks.iter().find(|(tick, _)| tick == value);
+        found.map_or_else(String::new, |(_, label)| label.clone())
     }
 }
 
@@ -202,14 +226,8 @@ mod tests {
             scale: Scale::Ordinal(places),
             at: Vec::new(),
         };
-        let mut svg = Svg::default();
-        let frame = Frame {
-            left: 0.0,
-            top: 0.0,
-            width: 300.0,
-            height: 100.0,
-        };
-        axis.draw_x(&mut svg, frame);
-        assert!(svg.into_text().matches("<text").count() < 15);
+        let shown = axis.across(300.0).ticks;
+        assert_eq!(shown.len(), 60);
+        assert!(shown.iter().filter(|(_, label)| !label.is_empty()).count() < 15);
     }
 }

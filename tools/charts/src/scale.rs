@@ -100,6 +100,17 @@ impl Scale {
         }
     }
 
+    /// The least and the greatest value that it shows.
+    pub fn ends(&self) -> (f64, f64) {
+        match self {
+            Self::Linear { low, high } | Self::Log { low, high } => (*low, *high),
+            Self::Ordinal(places) => (
+                least(places.iter().copied()).unwrap_or_default(),
+                greatest(places.iter().copied()).unwrap_or_default(),
+            ),
+        }
+    }
+
     /// The place of a value: 0 at the axis' beginning, 1 at its end; values beyond are held at the ends.
     pub fn at(&self, value: f64) -> f64 {
         let place = match self {
