@@ -39,7 +39,6 @@ mod target;
 mod wakes;
 mod window;
 
-use charts::shown;
 use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -3,8 +3,8 @@
 use super::details;
 use super::verdict;
 use crate::results::{Machine, Probe, Results, Target};
-use crate::shown;
 use charts::axis::plain;
+use charts::shown;
 use jiff::Timestamp;
 
 /// The conditions: a name and a text each.

@@ -8,11 +8,11 @@
 use super::figure;
 use super::table::{Cell, Row, Table};
 use crate::results::{PlotKind, Results, Run, ScenarioResult};
-use crate::shown;
 use charts::axis::{Axis, Quantity};
 use charts::drawing::{Content, Drawing, slug};
 use charts::panel::{Dot, Line, Panel, Stroke};
 use charts::scale::Scale;
+use charts::shown;
 
 /// The share of the bound that a broker should reach: what is missing is its processor time.
 const SHARE: f64 = 0.8;

@@ -5,8 +5,8 @@ use super::percentiles::operations;
 use super::table::{Cell, Row, Table};
 use super::words;
 use crate::results::{Latency, Operation, Outcome, Phase, Results, Run, ScenarioResult};
-use crate::shown;
 use crate::statistics;
+use charts::shown;
 
 /// The operations of churn scenarios: a row for each operation and target.
 pub fn churn(results: &Results, scenarios: &[&ScenarioResult]) -> Option<Table> {

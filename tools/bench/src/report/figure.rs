@@ -1,7 +1,7 @@
 //! The figures that tables show and ratios are taken of, and why one may be missing.
 
 use crate::results::{Latency, Outcome, Results, Run, ScenarioResult};
-use crate::shown;
+use charts::shown;
 
 /// A figure of a visit.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Plots over time: latency, rates, depth and memory, of the median round in full and of the others thinly.
 
 use crate::results::{Moment, Results, Run, ScenarioResult};
-use crate::shown;
 use crate::statistics;
 use charts::axis::{Axis, Quantity, plain};
 use charts::drawing::{Content, Drawing, slug};
 use charts::panel::{Dot, Line, Panel, Span, Stroke};
 use charts::scale::Scale;
+use charts::shown;
 
 /// A figure in words.
 type Show = fn(f64) -> String;

@@ -3,11 +3,11 @@
 use super::figure::{Spread, spread_of};
 use super::words;
 use crate::results::{Latency, Results, Run, ScenarioResult};
-use crate::shown;
 use charts::axis::{Axis, Quantity};
 use charts::drawing::{Content, Drawing, slug};
 use charts::panel::{Dot, Line, Panel, Stroke};
 use charts::scale::Scale;
+use charts::shown;
 
 /// A percentile's name, and how it is taken out of a latency.
 type Place = (&'static str, fn(&Latency) -> f64);

@@ -4,9 +4,9 @@ use super::figure::{self, CPU, Figure, P99, RATE};
 use super::table::{Cell, Row, Table};
 use super::words;
 use crate::results::{Results, ScenarioResult};
-use crate::shown;
 use charts::bars::{Bar, BarGroup};
 use charts::drawing::{Content, Drawing};
+use charts::shown;
 
 /// Bars of the rates of those scenarios that run as fast as they can.
 pub fn rates(results: &Results, scenarios: &[&ScenarioResult]) -> Vec<Drawing> {

@@ -3,11 +3,11 @@
 use super::figure::{self, Figure, P50, P99, Spread};
 use super::words;
 use crate::results::{Outcome, PlotKind, Point, Results, Run, ScenarioResult};
-use crate::shown;
 use charts::axis::{Axis, Quantity};
 use charts::drawing::{Content, Drawing, slug};
 use charts::panel::{Dot, Line, Missing, Panel, Stroke};
 use charts::scale::Scale;
+use charts::shown;
 
 /// What differs by more than this share from what was asked for gets a plot of its own.
 const MISSED_SHARE: f64 = 0.02;

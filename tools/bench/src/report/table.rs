@@ -4,7 +4,7 @@ use super::figure::{self, FURTHER, Figure, MAIN, Spread};
 use super::verdict;
 use super::words;
 use crate::results::{Results, ScenarioResult};
-use crate::shown;
+use charts::shown;
 
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! What speaks against believing figures: what else the machine and its host did meanwhile, and too few rounds.
 
 use crate::results::{Results, Run, ScenarioResult};
-use crate::shown;
+use charts::shown;
 
 /// More of the processors' time than this for the host's other guests, in percent, and a visit says more about them.
 const MOST_STOLEN: f64 = 5.0;

@@ -1,7 +1,7 @@
 //! Ratios in words that people use.
 
-use crate::shown;
 use crate::statistics::Ratio;
+use charts::shown;
 
 /// A ratio of so many pairs of rounds in words: `1/42 of the CPU [1/52–1/40]`, `5.30 times the rate`, or that no
 /// difference was shown where the interval includes 1.
