@@ -5,10 +5,9 @@
 use crate::broker::Broker;
 use crate::draft::Draft;
 use catalog::{
-    DeclareExchange, DeclareQueue, Destination, Name, PasswordHash, PasswordHashing, Refusal, Request, View,
-    WantedBinding,
+    DeclareExchange, DeclareQueue, Destination, Name, NodeConnection, PasswordHash, PasswordHashing, Refusal,
+    Request, View, WantedBinding,
 };
-use model::ConnectionId;
 use model::table::Table;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -170,7 +169,6 @@ impl<'a> Administrator<'a> {
         if !self.is_real() {
             return Ok(());
         }
-        self.broker.topology().forget_policies(vhost);
         self.broker
             .close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
                 session.vhost() == vhost
@@ -251,7 +249,8 @@ impl<'a> Administrator<'a> {
         let limits = &self.broker.options().node_limits;
         limits.permit_exchange(&self.view(), vhost, &declare.name)?;
         let vhost = vhost.into();
-        let request = Request::DeclareExchange { vhost, declare };
+        let by = self.broker.topology().incarnation();
+        let request = Request::DeclareExchange { vhost, declare, by };
         self.decide(request)
     }
 
@@ -271,7 +270,7 @@ impl<'a> Administrator<'a> {
         let request = Request::DeclareQueue {
             vhost,
             declare,
-            connection: NOBODY,
+            by: self.as_node(),
             unique: [0; 16],
         };
         self.decide(request)
@@ -295,7 +294,7 @@ impl<'a> Administrator<'a> {
             destination,
             routing_key: routing_key.into(),
             arguments,
-            connection: NOBODY,
+            by: self.as_node(),
         };
         let request = Request::Bind { vhost, binding };
         self.decide(request)
@@ -306,6 +305,11 @@ impl<'a> Administrator<'a> {
             area = "access",
             "user '{user}' has a password hash by MD5, which is quickly guessed: set the password anew"
         );
+    }
+
+    /// What is declared for nobody's connection is the node's.
+    fn as_node(&self) -> NodeConnection {
+        NodeConnection::of_node(self.broker.topology().incarnation())
     }
 
     fn decide(&self, request: Request) -> Result<(), Refusal> {
@@ -327,9 +331,6 @@ impl<'a> Administrator<'a> {
         }
     }
 }
-
-/// No connection has this number.
-const NOBODY: ConnectionId = ConnectionId(0);
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,7 @@ pub fn settings(known: &catalog::Queue) -> (SeenSettings, bool) {
         size: cache.size,
         lifetime_ms: cache.lifetime_ms,
     };
-    (settings, cache.on_disk && known.survives_restart())
+    (settings, cache.on_disk && known.is_durable())
 }
 
 /// A cache's journal: none, or this node's log.

@@ -12,7 +12,7 @@ use crate::outbox::{ChannelId, Event, Outbox};
 use crate::pager::{Found, StoreFiles, Unread};
 use crate::queues::Queue;
 use crate::worker::{Jobs, Mailbox, Worker};
-use catalog::{Envelope, Exchange, View};
+use catalog::{Envelope, Exchange, QueueKind, View};
 use model::properties::{Properties, with_headers};
 use model::table::Value;
 use model::{
@@ -239,7 +239,7 @@ impl Office {
         }
         self.post(&round, &mut batch);
         // What a delayed exchange had kept did not die.
-        if catalog::delayed_exchange(&letters.queue.name).is_none() {
+        if letters.queue.kind != QueueKind::Delayed {
             let died = self.open.get(&number).map_or(0, |open| open.letters);
             broker.stats().dead_letters().died(letters.reason, died);
         } else if let Some(open) = self.open.get_mut(&number) {
@@ -260,7 +260,7 @@ impl Office {
         let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
             return;
         };
-        if catalog::delayed_exchange(&letters.queue.name).is_some() {
+        if letters.queue.kind == QueueKind::Delayed {
             return self.delayed(round, exchange, message, batch);
         }
         let keys = routing_keys(message, &Limits::STORED);

@@ -83,8 +83,8 @@ impl Session {
             self.check(Verb::Read, ObjectKind::Exchange, &named)?;
             self.check(Verb::Write, ObjectKind::Exchange, alternate)
         };
-        let vhost = self.vhost().into();
-        self.decide_if(channel, permit, Request::DeclareExchange { vhost, declare })
+        let (vhost, by) = (self.vhost().into(), self.connection().incarnation);
+        self.decide_if(channel, permit, Request::DeclareExchange { vhost, declare, by })
             .map(|done| done.map(|_| ()))
     }
 
@@ -169,11 +169,11 @@ impl Session {
             }
             self.check_dead_letters(&named, dead_letter.as_deref().filter(|_| !passive))
         };
-        let (vhost, connection) = (self.vhost().into(), self.id());
+        let (vhost, by) = (self.vhost().into(), self.connection());
         let request = Request::DeclareQueue {
             vhost,
             declare,
-            connection,
+            by,
             unique,
         };
         let done = self.decide_if(channel, permit, request);
@@ -215,7 +215,7 @@ impl Session {
         let Some(known) = view.queue(self.vhost(), name) else {
             return Ok(QueueDeleted::default());
         };
-        known.check_owner(self.id())?;
+        known.check_exclusive(self.connection())?;
         let id: QueueId = known.id;
         let Some(queue) = self.broker().registry().get(id) else {
             return Ok(QueueDeleted::default());
@@ -285,11 +285,11 @@ impl Session {
         }
     }
 
-    /// The connection is gone: so are the queues that it owned. If there are very many, the pager deletes them, and it is done when
+    /// The connection is gone: so are its exclusive queues. If there are very many, the pager deletes them, and it is done when
     /// the pressure ends; until then they are locked for everybody else.
     pub(crate) fn delete_exclusive_queues(&self) -> Option<Pressure> {
-        let more = self.broker().topology().delete_exclusive(self.id());
-        more.then(|| self.delete_later(Doomed::OwnedBy(self.id())))
+        let more = self.broker().topology().delete_exclusive(self.connection());
+        more.then(|| self.delete_later(Doomed::ExclusiveTo(self.connection())))
     }
 
     fn bind(
@@ -313,7 +313,7 @@ impl Session {
             },
             routing_key: binding.routing_key.to_vec(),
             arguments: binding.arguments,
-            connection: self.id(),
+            by: self.connection(),
         };
         let request = match bind {
             true => Request::Bind { vhost, binding },

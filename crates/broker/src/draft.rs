@@ -1,9 +1,8 @@
 //! Many changes at once: tried on a copy of the catalog first, then made all together or not at all.
 
 use crate::administer::Administrator;
-use catalog::{Answer, Catalog, Effect, Name, Record, Refusal, Request, View};
+use catalog::{Answer, Catalog, Effect, Record, Refusal, Request, View};
 use model::{Machine, Outcome, Timestamp};
-use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// How often a draft is made anew because somebody else has changed something meanwhile.
@@ -123,12 +122,9 @@ impl Administrator<'_> {
 
     /// Makes what a draft says. False if it says it of what exists no more; then nothing was changed.
     fn make(&self, draft: Draft) -> Result<bool, Refusal> {
-        let (mut ruled, mut limited, mut weak) = (BTreeSet::<Name>::new(), Vec::new(), Vec::new());
+        let (mut limited, mut weak) = (Vec::new(), Vec::new());
         for request in &draft.requests {
             match request {
-                Request::PutPolicy { vhost, .. } => {
-                    ruled.insert(vhost.clone());
-                }
                 Request::SetLimits { of, .. } => limited.push(of.clone()),
                 Request::PutUser {
                     name,
@@ -141,9 +137,6 @@ impl Administrator<'_> {
         let topology = self.broker().topology();
         if !topology.enact(self.name(), draft.begun, draft.requests)? {
             return Ok(false);
-        }
-        for vhost in ruled {
-            topology.follow_policies(&vhost);
         }
         limited.iter().for_each(|of| self.follow_limits(of));
         weak.iter().for_each(|name| Self::warn_of_weakness(name));

@@ -118,12 +118,14 @@ pub use topology::Done;
 pub use vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use watchers::{Occurrence, Watcher};
 
+pub use catalog::ConsumerArguments;
 pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
-    Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, Overflow,
-    PasswordHash, PasswordHashing, Pattern, Permission, Policy, PolicyKind, Queue as QueueView,
-    QueueSettings, Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
+    Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, NodeConnection,
+    PasswordHash, PasswordHashing, Pattern, Permission, Policy, PolicyKind, Queue as QueueView, QueueKind,
+    Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
+pub use model::{Overflow, QueueSettings};
 pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Standing};

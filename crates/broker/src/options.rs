@@ -105,6 +105,8 @@ pub enum OpenError {
     Unreadable { journal: u64, position: u64 },
     /// The default user, virtual host or permissions are refused.
     Defaults(catalog::Refusal),
+    /// The catalog does not take the node's start.
+    Catalog(catalog::Refusal),
     /// A thread could not be started.
     Thread(std::io::Error),
 }
@@ -125,6 +127,7 @@ impl std::fmt::Display for OpenError {
                 "the record at position {position} of the log (journal {journal}) is of a kind that this version does not know; \
                  was the data directory written by a newer version?"
             ),
+            Self::Catalog(refusal) => write!(f, "the node's start cannot be recorded: {refusal}"),
             Self::Defaults(refusal) => write!(f, "the default user cannot be created: {refusal}"),
             Self::Thread(error) => write!(f, "a thread cannot be started: {error}"),
         }

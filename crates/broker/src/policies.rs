@@ -22,11 +22,7 @@ impl Administrator<'_> {
             kind,
             name,
             policy,
-        })?;
-        if self.is_real() {
-            self.broker().topology().follow_policies(vhost);
-        }
-        Ok(())
+        })
     }
 
     /// Deletes a policy; done if there is none.
@@ -39,9 +35,7 @@ impl Administrator<'_> {
             vhost: at,
             kind,
             name,
-        })?;
-        self.broker().topology().follow_policies(vhost);
-        Ok(())
+        })
     }
 }
 
@@ -49,6 +43,7 @@ impl Administrator<'_> {
 mod tests {
     use super::*;
     use crate::broker::Broker;
+    use crate::topology::policies::ruled_anew;
     use crate::{ChannelId, DeclareQueue, Options, Outbox};
     use model::table::Table;
     use std::sync::Arc;
@@ -105,19 +100,11 @@ mod tests {
             };
             session.declare_queue(CHANNEL, declare).unwrap();
         }
-        let topology = broker.topology();
         let put = |name: &str, policy| {
-            let (vhost, name, kind) = (Name::from("/"), Name::from(name), PolicyKind::User);
-            broker
-                .administrator("guest")
-                .change(Request::PutPolicy {
-                    vhost,
-                    kind,
-                    name,
-                    policy,
-                })
-                .unwrap();
-            topology.follow_policies("/")
+            let before = broker.view().vhost("/").unwrap().policies().clone();
+            let by = broker.administrator("guest");
+            by.put_policy("/", PolicyKind::User, name, policy).unwrap();
+            ruled_anew(broker.view().vhost("/").unwrap(), &before).count()
         };
         assert_eq!(put("p", policy("max-length", 5)), 2);
         assert_eq!(put("p", policy("max-length", 5)), 0);
@@ -128,7 +115,6 @@ mod tests {
             .administrator("guest")
             .delete_policy("/", PolicyKind::User, "a")
             .unwrap();
-        assert_eq!(topology.follow_policies("/"), 0);
         let view = broker.view();
         let limit = |name: &str| view.settings(view.queue("/", name).unwrap()).max_length;
         assert_eq!([limit("q1"), limit("other")], [Some(5), None]);

@@ -16,7 +16,7 @@ use crate::queues::Queue;
 use crate::replies::{Asker, REPLY_TO};
 use crate::session::Session;
 use crate::stats::Ledger;
-use catalog::{Refusal, View};
+use catalog::{QueueKind, Refusal, View};
 use last::Last;
 use model::properties::Properties;
 use model::{BlockBuilder, Message, QueueId, Ranges};
@@ -260,7 +260,7 @@ impl Publisher {
         let registry = self.session.broker().queues();
         let waits = |id: &QueueId| {
             let queue = registry.get(*id);
-            queue.is_some_and(|queue| catalog::delayed_exchange(&queue.name).is_some())
+            queue.is_some_and(|queue| queue.kind == QueueKind::Delayed)
         };
         self.targets[target].ids.iter().copied().partition(waits)
     }

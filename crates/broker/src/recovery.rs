@@ -8,16 +8,16 @@ pub use losses::{Losses, QueueLoss};
 use crate::broker::CATALOG_JOURNAL;
 use crate::caches::{self, CacheJournal, journal_of};
 use crate::ends::Ends;
-use crate::host::Host;
 use crate::journal::NodeLog;
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
 use crate::pager::{Pager, StoreFiles, stored_place};
 use crate::queues::{Queue, QueueJournal, Registry};
-use crate::topology::{Topology, queue_settings};
+use crate::topology::Topology;
+use catalog::QueueKind;
 use losses::{accept, describe};
 use model::QueueId;
-use queue::fifo::{Classic, Request};
+use queue::fifo::Classic;
 use queue::seen::Seen;
 use replay::{Replay, Replayed};
 use std::cell::RefCell;
@@ -72,12 +72,14 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
         ..
     } = replay;
     catalog.machine.recovered();
-    let view = catalog.machine.view();
-    restore_caches(&view, caches, &node);
-    restore_queues(&view, replayed, &node, &queues).map_err(OpenError::Storage)?;
-    sweep(&node, options);
     let (machine, journal) = catalog.host(&node.log, CATALOG_JOURNAL, |journal| journal);
     let topology = Topology::new(machine, journal, queues.clone(), node.clone());
+    topology
+        .start_node(&options.node_name)
+        .map_err(OpenError::Catalog)?;
+    restore_caches(&topology.view(), caches, &node);
+    restore_queues(&topology, replayed, &node).map_err(OpenError::Storage)?;
+    sweep(&node, options);
     Ok(Recovered {
         node,
         log_events,
@@ -213,10 +215,9 @@ fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(
 
 /// Makes hosts of all durable queues that the catalog knows. What the log has of others is forgotten.
 fn restore_queues(
-    view: &catalog::View,
+    topology: &Topology,
     mut replayed: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
     node: &Arc<Node>,
-    registry: &Registry,
 ) -> Result<(), StorageError> {
     let damaged: Vec<JournalId> = node
         .log
@@ -225,11 +226,10 @@ fn restore_queues(
         .iter()
         .filter_map(|damage| damage.journal)
         .collect();
-    let all = view
-        .vhosts()
-        .flat_map(|vhost| vhost.queues().map(move |queue| (vhost, queue)));
-    for (vhost, known) in all.filter(|(_, queue)| queue.seen_by_exchange().is_none()) {
-        let settings = queue_settings(known, &vhost.settings(known));
+    let view = topology.view();
+    let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
+    for known in all.filter(|queue| queue.kind != QueueKind::Deduplication) {
+        let settings = view.settings(known);
         let mut queue = replayed
             .remove(&known.id)
             .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));
@@ -245,19 +245,11 @@ fn restore_queues(
                 );
             }
         }
-        let (machine, journal) = queue.host(&node.log, JournalId(known.id.0), QueueJournal::Local);
-        let (vhost, name) = (known.vhost.clone(), known.name.clone());
-        let queue = Queue::new(known.id, vhost, name, Host::new(machine, journal), node.clone());
-        if settings.deduplicates {
-            queue.compare();
-        }
-        queue.submit(Request::Configure {
-            settings: Box::new(settings),
-        });
+        let replayed = queue.host(&node.log, JournalId(known.id.0), QueueJournal::Local);
+        let queue = topology.start_queue(known, settings, Some(replayed));
         if damaged.contains(&JournalId(known.id.0)) {
             set_apart(&queue, missing_messages, node)?;
         }
-        registry.insert(queue);
     }
     for id in replayed.into_keys() {
         node.log.forget(JournalId(id.0));
@@ -267,8 +259,8 @@ fn restore_queues(
 
 /// Makes hosts of what all durable deduplication exchanges remember, be it nothing. What the log has of others is forgotten.
 fn restore_caches(view: &catalog::View, mut replayed: BTreeMap<QueueId, Replayed<Seen>>, node: &Arc<Node>) {
-    let queues = view.vhosts().flat_map(|vhost| vhost.queues());
-    for known in queues.filter(|queue| queue.seen_by_exchange().is_some()) {
+    let queues = view.vhosts().flat_map(|vhost| vhost.all_queues());
+    for known in queues.filter(|queue| queue.kind == QueueKind::Deduplication) {
         let (settings, journaled) = caches::settings(known);
         let mut cache = match journaled {
             true => replayed.remove(&known.id),

@@ -11,7 +11,8 @@ use crate::publish::Publisher;
 use crate::queues::Queue;
 use crate::stats::{Connection, ConnectionDetails};
 use crate::tally::Tally;
-use catalog::{Exchange, ExchangeKind, ObjectKind, Refusal, Verb, View};
+use catalog::{ConsumerArguments, Exchange, ExchangeKind, NodeConnection, ObjectKind, Refusal, Verb, View};
+use model::table::Table;
 use model::{ConnectionId, QueueId};
 use std::net::IpAddr;
 use std::sync::{
@@ -272,6 +273,14 @@ impl Session {
         self.id
     }
 
+    /// The same, among the connections of all nodes.
+    pub(crate) fn connection(&self) -> NodeConnection {
+        NodeConnection {
+            incarnation: self.broker.topology().incarnation(),
+            connection: self.id,
+        }
+    }
+
     /// Who logged in.
     pub fn user(&self) -> &User {
         &self.user
@@ -480,6 +489,16 @@ impl Session {
         Ok(exchange)
     }
 
+    /// What a consumer of this queue asks for by its arguments. What a missing queue would say to them, classic ones do.
+    ///
+    /// # Errors
+    /// An argument makes no sense, or is for queues of another kind.
+    pub fn consumer_arguments(&self, queue: &str, arguments: &Table) -> Result<ConsumerArguments, Refusal> {
+        let view = self.broker.view();
+        let kind = view.queue(&self.vhost, queue).map(|queue| queue.kind);
+        catalog::check_consumer(kind.unwrap_or_default(), arguments, queue, &self.vhost)
+    }
+
     /// The queue, if this session may read from it.
     pub(crate) fn queue_to_read(&self, name: &str) -> Result<Arc<Queue>, Refusal> {
         let view = self.broker.view();
@@ -491,7 +510,7 @@ impl Session {
     /// The queue's id, unless another connection owns it alone.
     pub(crate) fn queue_of(&self, view: &View, name: &str) -> Result<QueueId, Refusal> {
         let queue = view.queue(&self.vhost, name).ok_or_else(|| self.no_queue(name))?;
-        queue.check_owner(self.id)?;
+        queue.check_exclusive(self.connection())?;
         Ok(queue.id)
     }
 

@@ -3,45 +3,44 @@
 //! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. The doors' calls are in
 //! `declare`.
 
+mod follow;
 mod happenings;
 mod journal;
-mod policies;
-mod queue_settings;
+pub(crate) mod policies;
 
 use crate::alarms::AlarmReason;
 use crate::broker::Broker;
-use crate::caches::{self, CacheJournal, journal_of};
-use crate::ends::Ends;
 use crate::host::Host;
 use crate::journal::LocalJournal;
 use crate::node::Node;
 use crate::options::Options;
 use crate::outbox::{ChannelId, Outbox, Ticket};
-use crate::pager::Job;
 use crate::pressure::Relief;
 use crate::promise::Promise;
-use crate::queues::{Queue, QueueJournal, Registry};
-use crate::stats::{Change, Churn};
-use catalog::{Answer, Catalog, Effect, Name, PasswordHash, Policies, Record, Refusal, Request, View};
+use crate::queues::Registry;
+use crate::stats::Change;
+use catalog::{
+    Answer, Catalog, Effect, Incarnation, Name, NodeConnection, NodeId, PasswordHash, Policies, Record,
+    Refusal, Request, View,
+};
+use follow::Orders;
 use happenings::Watch;
 use journal::CatalogJournal;
-use model::{ConnectionId, QueueId};
-use queue::fifo::{Classic, Request as QueueRequest};
-use queue::seen::Seen;
+use model::QueueId;
 use std::collections::HashMap;
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
-use storage::JournalId;
-
-pub use queue_settings::queue_settings;
 
 /// How many facts a snapshot of the catalog writes at a time: some hundred kilobytes, during which others wait.
 const SNAPSHOT_PART: usize = 1000;
 
 /// How many changes that belong together go to the log as one batch.
 const BATCH: usize = 1000;
+
+/// How many of the objects that ended with the node's last run are deleted at a time.
+const ENDED_PART: usize = 1000;
 
 /// How many bindings of a queue are taken away at a time.
 const BINDINGS_PART: usize = 64;
@@ -93,7 +92,7 @@ pub enum Doomed {
         ticket: Ticket,
     },
     /// The exclusive queues of a connection that is gone.
-    OwnedBy(ConnectionId),
+    ExclusiveTo(NodeConnection),
 }
 
 /// The catalog's host and the published view.
@@ -104,6 +103,8 @@ pub struct Topology {
     queue_memory: AtomicUsize,
     registry: Arc<Registry>,
     node: Arc<Node>,
+    /// Which run of which node this is.
+    incarnation: OnceLock<Incarnation>,
     /// The policies by which queues are set, of virtual hosts that have some.
     applied: Mutex<HashMap<Name, Arc<Policies>>>,
 }
@@ -123,6 +124,7 @@ impl Topology {
             host: Mutex::new(Host::new(machine, CatalogJournal::new(journal, node.clone()))),
             queue_memory: AtomicUsize::new(0),
             applied: Mutex::new(policies::of(&view)),
+            incarnation: OnceLock::new(),
             registry,
             node,
         }
@@ -193,7 +195,7 @@ impl Topology {
         };
         request.check()?;
         permit()?;
-        let (mut answer, mut gone) = (None, Vec::new());
+        let (mut answer, mut orders) = (None, Orders::default());
         let broker = self.node.broker().upgrade().filter(|broker| broker.is_watched());
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         let watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
@@ -201,9 +203,9 @@ impl Topology {
         host.handle(self.node.now(), request.asked_by(question));
         host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
-            effect => gone.extend(self.carry_out(effect, journal)),
+            effect => orders.note(effect, journal),
         });
-        let durable = self.conclude(host, broker.as_deref(), gone);
+        let durable = self.conclude(host, broker.as_deref(), orders);
         if let Some(vhost) = declared_in {
             self.warn_of_slow_policies(&vhost);
         }
@@ -238,17 +240,18 @@ impl Topology {
             .as_ref()
             .map(|_| Watch::new(self.view(), Some(actor.clone())));
         host.journal.begin(None, watch);
-        let (mut refused, mut gone, mut left) = (Ok(true), Vec::new(), requests.into_iter().peekable());
+        let (mut refused, mut orders) = (Ok(true), Orders::default());
+        let mut left = requests.into_iter().peekable();
         while left.peek().is_some() && refused.is_ok() {
             for request in left.by_ref().take(BATCH) {
                 host.handle(self.node.now(), request.asked_by(0));
             }
             host.commit(|effect, journal| match effect {
                 Effect::Reply(_, Err(refusal)) => refused = Err(refusal),
-                effect => gone.extend(self.carry_out(effect, journal)),
+                effect => orders.note(effect, journal),
             });
         }
-        self.conclude(host, broker.as_deref(), gone);
+        self.conclude(host, broker.as_deref(), orders);
         refused
     }
 
@@ -258,45 +261,20 @@ impl Topology {
         &self,
         mut host: MutexGuard<'_, Host<Catalog<u64>, CatalogJournal>>,
         broker: Option<&Broker>,
-        gone: Vec<Arc<Queue>>,
+        mut orders: Orders,
     ) -> Option<Ticket> {
         let (durable, watch) = host.journal.end();
-        let old = self.publish(host.machine.view());
+        let view = host.machine.view();
+        let gone = self.carry_out(&mut orders, &view);
+        let old = self.publish(view);
         drop(host);
         drop(old);
         if let (Some(broker), Some(watch)) = (broker, watch) {
             let happenings = watch.into_happenings();
             happenings.into_iter().for_each(|it| broker.happened(|| it));
         }
-        gone.into_iter().for_each(|queue| self.drop_queue(&queue));
+        self.finish(orders, gone);
         durable
-    }
-
-    /// Does what the catalog ordered. Returns a queue that ends.
-    fn carry_out(&self, effect: Effect<u64>, journal: &mut CatalogJournal) -> Option<Arc<Queue>> {
-        match effect {
-            Effect::Reply(..) | Effect::ExchangeDeleted { .. } => None,
-            Effect::QueueCreated(created, _) if created.seen_by_exchange().is_some() => {
-                self.create_cache(&created);
-                None
-            }
-            Effect::QueueCreated(created, settings) => {
-                self.create_queue(&created, &settings);
-                self.count(|churn| &churn.queues_created);
-                None
-            }
-            Effect::QueueDeleted { id, .. } if self.node.caches.remove(id) => {
-                self.node.log.forget(journal_of(id));
-                None
-            }
-            Effect::QueueDeleted { id, vhost, name } => {
-                self.count(|churn| &churn.queues_deleted);
-                if let Some(watch) = &mut journal.watch {
-                    watch.queue_deleted(&vhost, &name);
-                }
-                self.registry.remove(id)
-            }
-        }
     }
 }
 
@@ -349,8 +327,8 @@ impl Topology {
                     tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
                 }
             }
-            Doomed::OwnedBy(connection) if self.delete_exclusive(connection) => return Some(deletion),
-            Doomed::OwnedBy(_) => {}
+            Doomed::ExclusiveTo(connection) if self.delete_exclusive(connection) => return Some(deletion),
+            Doomed::ExclusiveTo(_) => {}
         }
         if let Doomed::Queue { asker, ticket, .. } = deletion.of {
             let Asker { outbox, channel, .. } = asker;
@@ -365,7 +343,7 @@ impl Topology {
     }
 
     /// Deletes some exclusive queues of a connection that is gone. True if there may be more of them.
-    pub fn delete_exclusive(&self, connection: ConnectionId) -> bool {
+    pub fn delete_exclusive(&self, connection: NodeConnection) -> bool {
         let at_most = QUEUES_PART;
         let closing = Request::CloseConnection { connection, at_most };
         match self.decide(None, closing) {
@@ -374,7 +352,7 @@ impl Topology {
                 tracing::error!(
                     area = "catalog",
                     "exclusive queues of connection {} could not be deleted: {refusal}",
-                    connection.0
+                    connection.connection.0
                 );
                 false
             }
@@ -395,6 +373,27 @@ impl Topology {
                 }
             }
         }
+    }
+
+    /// Begins a run of this node: whatever ended with the last one is deleted, some objects at a time. Nobody must have been served
+    /// before.
+    ///
+    /// # Errors
+    /// A defect: the catalog refuses no start.
+    pub fn start_node(&self, name: &str) -> Result<(), Refusal> {
+        let (node, name) = (NodeId::FIRST, Name::from(name));
+        if let Answer::Started(incarnation) = self.decide(None, Request::StartNode { node, name })?.value {
+            self.incarnation.get_or_init(|| incarnation);
+        }
+        let at_most = ENDED_PART;
+        let ended = || self.decide(None, Request::EndTransient { at_most });
+        while ended()?.value == Answer::Cleared(at_most) {}
+        Ok(())
+    }
+
+    /// Which run of which node this is.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation.get().copied().unwrap_or_default()
     }
 
     /// Makes the default virtual host and user.
@@ -423,46 +422,6 @@ impl Topology {
         Ok(())
     }
 
-    fn create_queue(&self, created: &catalog::Queue, effective: &catalog::QueueSettings) {
-        let settings = queue_settings(created, effective);
-        let journal = match settings.durable {
-            true => {
-                let id = JournalId(created.id.0);
-                QueueJournal::Local(LocalJournal::new(self.node.log.clone(), id, 1))
-            }
-            false => QueueJournal::None,
-        };
-        let host = Host::new(Classic::<Ends>::new(settings), journal);
-        let queue = Queue::new(
-            created.id,
-            created.vhost.clone(),
-            created.name.clone(),
-            host,
-            self.node.clone(),
-        );
-        if effective.expires_ms.is_some() {
-            queue.submit(QueueRequest::Use);
-        }
-        if effective.deduplicates {
-            queue.compare();
-        }
-        let memory = self.queue_memory.load(Ordering::Relaxed);
-        if memory > 0 {
-            queue.submit(QueueRequest::Store(queue::store::Request::Shrink { memory }));
-        }
-        self.registry.insert(queue);
-    }
-
-    fn create_cache(&self, created: &catalog::Queue) {
-        let (settings, journaled) = caches::settings(created);
-        let journal = journaled.then(|| {
-            let id = journal_of(created.id);
-            LocalJournal::new(self.node.log.clone(), id, 1)
-        });
-        let caches = &self.node.caches;
-        caches.insert(created.id, Seen::new(settings), CacheJournal(journal));
-    }
-
     /// What exists from now on; gives what existed before, if that is something else. That may be the last reference to many
     /// parts of trees, whose end is nothing to wait for with a lock in hand.
     fn publish(&self, view: View) -> Option<Arc<View>> {
@@ -476,19 +435,6 @@ impl Topology {
         drop(published);
         self.generation.store(generation, Ordering::Release);
         Some(old)
-    }
-
-    fn count(&self, which: impl FnOnce(&Churn) -> &AtomicU64) {
-        if let Some(broker) = self.node.broker().upgrade() {
-            Churn::more(which(broker.stats().churn()));
-        }
-    }
-
-    /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
-    fn drop_queue(&self, queue: &Arc<Queue>) {
-        queue.retire();
-        self.node.log.forget(JournalId(queue.id.0));
-        self.node.pager.send(Job::Remove { queue: queue.id });
     }
 }
 
@@ -508,7 +454,7 @@ mod tests {
     use super::{Asker, Deletion, Doomed};
     use crate::broker::Broker;
     use crate::pressure::Relief;
-    use crate::{Binding, ChannelId, DeclareQueue, Options, Outbox, Session, Ticket};
+    use crate::{Binding, ChannelId, DeclareExchange, DeclareQueue, Options, Outbox, Session, Ticket};
     use catalog::Refusal;
     use model::table::Table;
     use std::sync::Arc;
@@ -609,6 +555,50 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_with_a_connection_or_a_run_of_the_node_is_gone_after_a_crash() {
+        let (dir, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let session = session(&broker);
+        let declare = |name: String, durable: bool, exclusive: bool| {
+            let queue = DeclareQueue {
+                name,
+                durable,
+                exclusive,
+                ..DeclareQueue::default()
+            };
+            session.declare_queue(CHANNEL, queue).unwrap().durable
+        };
+        for at in 0..1_200 {
+            declare(format!("mine{at}"), false, true);
+        }
+        declare("passing".into(), false, false);
+        assert!(declare("q".into(), true, false).is_some());
+        session.bind_queue(CHANNEL, binding("k")).unwrap();
+        let exchange = DeclareExchange {
+            name: "passing".into(),
+            kind: "fanout".into(),
+            ..DeclareExchange::default()
+        };
+        session.declare_exchange(CHANNEL, exchange).unwrap();
+        broker.make_durable().unwrap();
+        // What the disk holds now is what a crash leaves.
+        let log = |dir: &std::path::Path| dir.join("log");
+        storage::copy_files(&storage::Disk, &log(dir.path()), &log(crashed.path())).unwrap();
+        let again = Broker::open(Options::new(crashed.path())).unwrap();
+        let view = again.view();
+        let names: Vec<String> = view.queues("/").map(|queue| queue.name.to_string()).collect();
+        assert_eq!((names, keys(&again)), (vec!["q".to_string()], 1));
+        assert!(view.exchange("/", "passing").is_none());
+        assert_eq!(
+            again.topology().incarnation().number,
+            broker.topology().incarnation().number + 1
+        );
+        session.close();
+        broker.close();
+        again.close();
+    }
+
+    #[test]
     fn a_deletion_that_the_end_of_the_node_came_into_is_finished_by_the_next_start() {
         for checkpoint in [false, true] {
             let dir = tempfile::tempdir().unwrap();
@@ -661,7 +651,7 @@ mod tests {
         declare_exclusive(&owner, 300);
         let left = || broker.view().queues("/").count();
         let mut after_each = Vec::new();
-        while broker.topology().delete_exclusive(owner.id()) {
+        while broker.topology().delete_exclusive(owner.connection()) {
             after_each.push(left());
             let last = DeclareQueue {
                 name: "q299".into(),
@@ -708,7 +698,7 @@ mod tests {
         let broker = open();
         let owner = session(&broker);
         declare_exclusive(&owner, 100);
-        assert!(broker.topology().delete_exclusive(owner.id()));
+        assert!(broker.topology().delete_exclusive(owner.connection()));
         assert_eq!(broker.view().queues("/").count(), 36);
         broker.close();
         drop((owner, broker));

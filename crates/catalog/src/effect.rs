@@ -1,20 +1,20 @@
 //! What the catalog orders its host to do. Imperative.
 
-use crate::{Name, Queue, QueueSettings, Refusal, View};
-use model::QueueId;
+use crate::node::Incarnation;
+use crate::{Name, Queue, Refusal, View};
 use std::sync::Arc;
 
-/// An order to the host.
+/// An order to the host. All but answers follow from records, whoever decided these.
 #[derive(Clone, Debug)]
 pub enum Effect<R> {
     /// Answer a request.
     Reply(R, Result<Answer, Refusal>),
-    /// Start a queue machine with these settings.
-    QueueCreated(Arc<Queue>, Box<QueueSettings>),
-    /// Stop a queue machine and forget its messages; cancel its consumers.
-    QueueDeleted { id: QueueId, vhost: Name, name: Name },
-    /// An exchange is gone, by request or with its last binding.
-    ExchangeDeleted { vhost: Name, name: Name },
+    /// A queue exists: start what holds its messages, or its keys, with its settings at the end of this turn.
+    StartQueue(Arc<Queue>),
+    /// A queue is gone: stop that, forget its messages, cancel its consumers.
+    StopQueue(Arc<Queue>),
+    /// The policies of this virtual host have changed: set the queues for which others apply than before.
+    FollowPolicies(Name),
 }
 
 /// The answer to a request that was not refused.
@@ -24,8 +24,10 @@ pub enum Answer {
     Done,
     /// The queue that was declared, new or not.
     Queue(Arc<Queue>),
-    /// So many bindings and exclusive queues were taken away; fewer than asked for means that none is left.
+    /// So many of what was to end are gone; fewer than asked for means that none is left.
     Cleared(usize),
+    /// The run of a node that has begun.
+    Started(Incarnation),
     /// What the snapshot that was started is of.
     Snapshot(View),
 }

@@ -3,6 +3,7 @@
 use crate::Destination;
 use crate::Name;
 use crate::binding::Binding;
+use crate::node::Lifetime;
 use crate::routing::Routes;
 use imbl::OrdMap;
 use model::QueueId;
@@ -85,8 +86,8 @@ pub struct DeclaredExchange {
     pub name: Name,
     /// How it chooses.
     pub kind: ExchangeKind,
-    /// Survives a restart.
-    pub durable: bool,
+    /// With what it ends if nobody deletes it.
+    pub lifetime: Lifetime,
     /// Is deleted with the last binding that leads away from it.
     pub auto_delete: bool,
     /// Clients may not publish to it.
@@ -104,8 +105,8 @@ pub struct Exchange {
     pub name: Name,
     /// How it chooses.
     pub kind: ExchangeKind,
-    /// Survives a restart.
-    pub durable: bool,
+    /// With what it ends if nobody deletes it.
+    pub lifetime: Lifetime,
     /// Is deleted with the last binding that leads away from it.
     pub auto_delete: bool,
     /// Clients may not publish to it.
@@ -124,7 +125,7 @@ pub struct Exchange {
     bindings: usize,
 }
 
-/// What an exchange keeps, under the id of a queue of its own that no client can name.
+/// What an exchange keeps for itself, under the id of a queue of its own (see [`crate::QueueKind::is_of_clients`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Own {
     /// The messages that wait for their time.
@@ -147,7 +148,7 @@ impl Exchange {
             vhost,
             name,
             kind,
-            durable,
+            lifetime,
             auto_delete,
             internal,
             arguments,
@@ -157,7 +158,7 @@ impl Exchange {
             vhost,
             name,
             kind,
-            durable,
+            lifetime,
             auto_delete,
             internal,
             own: None,
@@ -175,11 +176,16 @@ impl Exchange {
             vhost: self.vhost.clone(),
             name: self.name.clone(),
             kind: self.kind,
-            durable: self.durable,
+            lifetime: self.lifetime,
             auto_delete: self.auto_delete,
             internal: self.internal,
             arguments: self.arguments.clone(),
         }
+    }
+
+    /// True if it survives a restart.
+    pub fn is_durable(&self) -> bool {
+        self.lifetime.is_durable()
     }
 
     /// Where it keeps the deduplication keys that have passed, if it does.

@@ -9,7 +9,7 @@
 //!
 //! - [`Catalog`] is turned by a host: [`Request`]s in, [`Record`]s and [`Effect`]s out (see `model::machine`). A
 //!   request's answer is `Effect::Reply`, among the promises if a durable record was made and among the effects if
-//!   not. The host journals the records of which [`Record::is_durable`] is true, and nothing else.
+//!   not. The host journals all records. What has to be started, stopped or set follows from records, not from requests.
 //! - [`View`] is what exists at one moment: immutable, cheap to clone ([`Catalog::view`]), safe to share. Publishing
 //!   routes on it ([`View::exchange`], [`View::route`]), every door asks it ([`View::authenticate`],
 //!   [`View::vhost_access`], [`View::may`]), management lists it. [`View::generation`] changes with every record.
@@ -26,8 +26,10 @@ pub mod binding;
 pub mod cache;
 pub mod effect;
 pub mod exchange;
+pub mod kinds;
 pub mod machine;
 pub mod metadata;
+pub mod node;
 pub mod password;
 pub mod pattern;
 pub mod policy;
@@ -36,23 +38,25 @@ pub mod quota;
 pub mod record;
 pub mod refusal;
 pub mod request;
-mod retry_delay;
 pub mod routing;
 pub mod topic_permission;
 pub mod user;
 pub mod vhost;
 pub mod view;
 
+pub use arguments::{ConsumerArguments, check_consumer};
 pub use binding::{Binding, Destination, NamedBinding};
 pub use cache::Cache;
 pub use effect::{Answer, Effect};
 pub use exchange::{DeclaredExchange, Exchange, ExchangeKind};
+pub use kinds::QueueKind;
 pub use machine::Catalog;
 pub use metadata::Metadata;
+pub use node::{Incarnation, Lifetime, Node, NodeConnection, NodeId};
 pub use password::{PasswordHash, PasswordHashing};
 pub use pattern::Pattern;
 pub use policy::{Applied, ApplyTo, Policies, Policy, PolicyKind};
-pub use queue::{Overflow, Queue, QueueSettings, delayed_exchange, is_hidden, server_name};
+pub use queue::{Queue, server_name};
 pub use quota::{Quota, QuotaOf};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};

@@ -6,16 +6,18 @@
 mod apply;
 mod bindings;
 mod exchanges;
+mod nodes;
 mod policies;
 mod queues;
 mod snapshot;
 mod users;
 mod vhosts;
 
+use crate::node::Lifetime;
 use crate::{
-    Answer, Asked, Destination, Effect, Name, Record, Refusal, Request, TopicPermission, Vhost, View,
+    Answer, Asked, Destination, Effect, Name, Queue, Record, Refusal, Request, TopicPermission, Vhost, View,
 };
-use model::{ConnectionId, Index, Machine, Outcome, QueueId, Timestamp};
+use model::{Index, Machine, Outcome, QueueId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,14 +28,12 @@ type Turn<R> = Outcome<Record, Effect<R>>;
 /// The catalog. `R` is the host's handle for answers.
 pub struct Catalog<R> {
     view: View,
-    /// Where each queue is found.
-    queues: BTreeMap<QueueId, (Name, Name)>,
-    /// Exclusive queues by owner.
-    exclusive: BTreeMap<ConnectionId, BTreeSet<QueueId>>,
+    /// All queues, what exchanges keep for themselves among them.
+    queues: BTreeMap<QueueId, Arc<Queue>>,
+    /// Clients' queues that are not durable, by what they end with.
+    transient: BTreeSet<(Lifetime, QueueId)>,
     /// The next queue gets this id.
     next_queue: u64,
-    /// Ids below this one are on record as used; `next_queue` never passes it.
-    reserved: u64,
     /// During replay between a snapshot's start and its end: what was changed meanwhile.
     deferred: Option<Vec<Record>>,
     replies: PhantomData<fn(R)>,
@@ -51,9 +51,8 @@ impl<R> Catalog<R> {
         Self {
             view: View::default(),
             queues: BTreeMap::new(),
-            exclusive: BTreeMap::new(),
+            transient: BTreeSet::new(),
             next_queue: 1,
-            reserved: 1,
             deferred: None,
             replies: PhantomData,
         }
@@ -62,15 +61,11 @@ impl<R> Catalog<R> {
     /// One in which this exists already: a copy, to try requests on.
     pub fn of(view: View) -> Self {
         let mut copy = Self::new();
-        for queue in view.vhosts().flat_map(|vhost| vhost.queues()) {
-            copy.queues
-                .insert(queue.id, (queue.vhost.clone(), queue.name.clone()));
-            if let Some(owner) = queue.owner {
-                copy.exclusive.entry(owner).or_default().insert(queue.id);
-            }
+        for queue in view.vhosts().flat_map(|vhost| vhost.all_queues()) {
+            copy.queues.insert(queue.id, queue.clone());
+            copy.index(queue);
             copy.next_queue = copy.next_queue.max(queue.id.0 + 1);
         }
-        copy.reserved = copy.next_queue;
         copy.view = view;
         copy
     }
@@ -80,14 +75,14 @@ impl<R> Catalog<R> {
         self.view.clone()
     }
 
-    /// Where a queue is found: virtual host and name.
-    pub fn queue_name(&self, id: QueueId) -> Option<(&Name, &Name)> {
-        self.queues.get(&id).map(|(vhost, name)| (vhost, name))
+    /// A queue, be it a client's or what an exchange keeps for itself.
+    pub fn queue(&self, id: QueueId) -> Option<&Arc<Queue>> {
+        self.queues.get(&id)
     }
 
     /// Makes a fact so and writes it down.
     fn record(&mut self, record: Record, turn: &mut Turn<R>) {
-        self.take(&record);
+        self.take(&record, &mut turn.effects);
         turn.records.push(record);
     }
 
@@ -148,10 +143,10 @@ impl<R> Machine for Catalog<R> {
                 self.deferred = Some(Vec::new());
             }
             Record::SnapshotFinished => self.recovered(),
-            Record::Snapshotted(fact) => self.replay(&fact),
+            Record::Snapshotted(fact) => self.take(&fact, &mut Vec::new()),
             record => match &mut self.deferred {
                 Some(deferred) => deferred.push(record),
-                None => self.replay(&record),
+                None => self.take(&record, &mut Vec::new()),
             },
         }
     }
@@ -199,7 +194,9 @@ impl<R> Catalog<R> {
             Request::DeletePolicy { vhost, kind, name } => self.delete_policy(vhost, kind, name, turn),
             Request::SetLimits { of, limits } => self.set_limits(of, &limits, turn),
             Request::SetGlobal { name, value } => self.set_global(name, value, turn),
-            Request::DeclareExchange { vhost, declare } => self.declare_exchange(&vhost, declare, turn),
+            Request::DeclareExchange { vhost, declare, by } => {
+                self.declare_exchange(&vhost, declare, by, turn)
+            }
             Request::DeleteExchange {
                 vhost,
                 name,
@@ -208,9 +205,9 @@ impl<R> Catalog<R> {
             Request::DeclareQueue {
                 vhost,
                 declare,
-                connection,
+                by,
                 unique,
-            } => self.declare_queue(&vhost, declare, connection, &unique, turn),
+            } => self.declare_queue(&vhost, declare, by, &unique, turn),
             Request::DeleteQueue { id } => self.delete_queue(id, turn),
             Request::ClearBindings { id, at_most } => self.clear_bindings(id, at_most, turn),
             Request::Bind { vhost, binding } => self.bind(&vhost, binding, turn),
@@ -218,6 +215,8 @@ impl<R> Catalog<R> {
             Request::CloseConnection { connection, at_most } => {
                 self.close_connection(connection, at_most, turn)
             }
+            Request::StartNode { node, name } => self.start_node(node, name, turn),
+            Request::EndTransient { at_most } => self.end_transient(at_most, turn),
             Request::StartSnapshot => self.start_snapshot(turn),
             Request::ContinueSnapshot { facts } => Self::continue_snapshot(facts, turn),
             Request::FinishSnapshot => Self::finish_snapshot(turn),

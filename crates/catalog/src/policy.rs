@@ -7,7 +7,7 @@
 pub mod definition;
 mod mirrors;
 
-use crate::{Exchange, Name, Pattern, Queue};
+use crate::{Exchange, Name, Pattern, Queue, QueueKind};
 use model::table::Table;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -65,9 +65,10 @@ impl ApplyTo {
     }
 
     fn includes(self, object: Object) -> bool {
-        match object {
-            Object::ClassicQueue => matches!(self, Self::All | Self::Queues | Self::ClassicQueues),
-            Object::Exchange => matches!(self, Self::All | Self::Exchanges),
+        match (self, object) {
+            (Self::All, _) | (Self::Queues, Object::Queue(_)) | (Self::Exchanges, Object::Exchange) => true,
+            (one_kind, Object::Queue(kind)) => kind.apply_to() == Some(one_kind.name()),
+            (_, Object::Exchange) => false,
         }
     }
 }
@@ -75,7 +76,7 @@ impl ApplyTo {
 /// What a policy may match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Object {
-    ClassicQueue,
+    Queue(QueueKind),
     Exchange,
 }
 
@@ -164,11 +165,11 @@ impl Policies {
         self.users.is_empty() && self.operators.is_empty()
     }
 
-    /// What applies to a queue. Queues that the server keeps for itself have none.
+    /// What applies to a queue; nothing does to what an exchange keeps for itself.
     pub fn of_queue(&self, queue: &Queue) -> Applied<'_> {
-        match self.is_empty() || queue.is_hidden() {
+        match self.is_empty() || !queue.kind.is_of_clients() {
             true => Applied::default(),
-            false => self.of(Object::ClassicQueue, &queue.name),
+            false => self.of(Object::Queue(queue.kind), &queue.name),
         }
     }
 

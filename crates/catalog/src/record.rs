@@ -2,6 +2,7 @@
 
 mod codec;
 
+use crate::node::Incarnation;
 use crate::{
     DeclaredExchange, Metadata, Name, NamedBinding, PasswordHash, Permission, Policy, PolicyKind, Queue,
     Quota, QuotaOf, TopicPermission,
@@ -41,7 +42,7 @@ pub enum Record {
     QueueDeleted { id: QueueId, durable: bool },
     /// A binding exists.
     Bound(NamedBinding),
-    /// A binding is gone. One of a doomed queue is not `durable`, whatever it was: the queue's end takes it along.
+    /// A binding is gone. Nobody waits for one of a doomed queue, which is not `durable` here: the queue's end takes it along.
     Unbound(NamedBinding),
     /// A policy exists, in place of any of its kind and name.
     PolicyPut(Arc<Policy>),
@@ -65,9 +66,13 @@ pub enum Record {
         vhost: Name,
         exchange: Option<Name>,
     },
-    /// Queue ids below this one may have been used, for queues that left no record. Written ahead, many at a time.
-    QueueIdsReserved { below: u64 },
-    /// Everything durable that exists at this moment follows, as `Snapshotted` records up to `SnapshotFinished`: replay may
+    /// A run of a node has begun.
+    NodeStarted { incarnation: Incarnation, name: Name },
+    /// A run of a node is over: nothing of it is used any more that ends with it, and it is deleted by and by.
+    IncarnationEnded(Incarnation),
+    /// Queue ids below this one have been used, by queues that may be gone: said by snapshots.
+    QueueIdsUsed { below: u64 },
+    /// Everything that exists at this moment follows, as `Snapshotted` records up to `SnapshotFinished`: replay may
     /// start here. Changes go on meanwhile; they stand between the snapshot's records and count after all of these.
     SnapshotStarted,
     /// This was so when the snapshot started. Never a record of a snapshot itself.
@@ -77,21 +82,21 @@ pub enum Record {
 }
 
 impl Record {
-    /// True if the record goes to the journal; the rest concerns things that do not survive a restart.
+    /// True if whoever asked for it is answered once it is durable. The rest concerns things that do not survive a restart, and a
+    /// node alone need not wait for the disk with those.
     pub fn is_durable(&self) -> bool {
         match self {
             Self::ExchangeDeleted { durable, .. }
             | Self::QueueDoomed { durable, .. }
             | Self::QueueDeleted { durable, .. } => *durable,
-            Self::ExchangeDeclared(exchange) => exchange.durable,
+            Self::ExchangeDeclared(exchange) => exchange.lifetime.is_durable(),
             Self::Bound(binding) | Self::Unbound(binding) => binding.durable,
-            Self::QueueDeclared(queue) => queue.survives_restart(),
+            Self::QueueDeclared(queue) => queue.is_durable(),
             _ => true,
         }
     }
 
-    /// Appends the record's bytes, of a size bounded by what a declaration may carry. Records that are not durable are not
-    /// meant to be encoded: what is transient about them is not kept.
+    /// Appends the record's bytes, of a size bounded by what a declaration may carry.
     pub fn encode(&self, out: &mut Vec<u8>) {
         codec::encode(self, out);
     }

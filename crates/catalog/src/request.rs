@@ -1,11 +1,12 @@
 //! What may be asked of the catalog. Imperative.
 
 use crate::exchange::is_reserved;
+use crate::node::{Incarnation, NodeConnection, NodeId};
 use crate::{
     Destination, ExchangeKind, Metadata, Name, ObjectKind, PasswordHash, PolicyKind, QuotaOf, Record, Refusal,
 };
+use model::QueueId;
 use model::table::{Table, Value};
-use model::{ConnectionId, QueueId};
 
 /// What `exchange.declare` says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,7 +58,7 @@ pub struct WantedBinding {
     /// What the others compare with.
     pub arguments: Table,
     /// Who asks: another connection's exclusive queue is refused.
-    pub connection: ConnectionId,
+    pub by: NodeConnection,
 }
 
 /// A request and whom to answer. `R` is the host's handle for the answer, which comes back in [`crate::Effect::Reply`].
@@ -97,7 +98,12 @@ pub enum Request {
     /// Take a user's permissions in a virtual host away. Done if there are none.
     ClearPermissions { user: Name, vhost: Name },
     /// `exchange.declare`.
-    DeclareExchange { vhost: Name, declare: DeclareExchange },
+    DeclareExchange {
+        vhost: Name,
+        declare: DeclareExchange,
+        /// Where that is asked: an exchange that is not durable ends with this.
+        by: Incarnation,
+    },
     /// `exchange.delete`. Done if there is none.
     DeleteExchange {
         vhost: Name,
@@ -108,8 +114,8 @@ pub enum Request {
     DeclareQueue {
         vhost: Name,
         declare: DeclareQueue,
-        /// Who asks; the owner of an exclusive queue.
-        connection: ConnectionId,
+        /// Who asks: an exclusive queue is this connection's, another one that is not durable its node's.
+        by: NodeConnection,
         /// Random bytes, of which a name is made if there is none.
         unique: [u8; 16],
     },
@@ -159,9 +165,13 @@ pub enum Request {
     /// A connection is gone: delete its exclusive queues, so many of them and of their bindings, so that no turn is long. Answered
     /// with `Answer::Cleared`.
     CloseConnection {
-        connection: ConnectionId,
+        connection: NodeConnection,
         at_most: usize,
     },
+    /// A node begins a run; what ended with the last one is to be deleted. Answered with `Answer::Started`.
+    StartNode { node: NodeId, name: Name },
+    /// Delete up to so many objects that ended with a run of a node, so that no turn is long. Answered with `Answer::Cleared`.
+    EndTransient { at_most: usize },
     /// Take away so many bindings of a queue that is being deleted, so that no turn is long. Answered with `Answer::Cleared`.
     /// From the first of these on the deletion is to be finished: [`crate::View::doomed_queues`].
     ClearBindings { id: QueueId, at_most: usize },

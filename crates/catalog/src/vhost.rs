@@ -3,13 +3,13 @@
 use crate::arguments::queue_settings;
 use crate::binding::{Binding, ByDestination, Target};
 use crate::exchange::{Own, PREDECLARED};
+use crate::node::Lifetime;
 use crate::routing::{Envelope, Found};
-use crate::{DeclaredExchange, Destination, Exchange, Metadata, Name, Policies, Queue, QueueSettings, Quota};
+use crate::{DeclaredExchange, Destination, Exchange, Metadata, Name, Policies, Queue, QueueKind, Quota};
 use imbl::{OrdMap, OrdSet};
-use model::QueueId;
+use model::{QueueId, QueueSettings};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A virtual host. Cloning shares everything.
@@ -19,6 +19,8 @@ pub struct Vhost {
     pub name: Name,
     exchanges: OrdMap<Name, Arc<Exchange>>,
     queues: OrdMap<Name, Arc<Queue>>,
+    /// What exchanges keep for themselves, by exchange.
+    own: OrdMap<Name, Arc<Queue>>,
     /// All bindings, by destination; an exchange knows where to look for those that lead away from it.
     bindings: OrdSet<ByDestination>,
     policies: Arc<Policies>,
@@ -33,6 +35,7 @@ impl Vhost {
             name,
             exchanges: OrdMap::new(),
             queues: OrdMap::new(),
+            own: OrdMap::new(),
             bindings: OrdSet::new(),
             policies: Arc::default(),
             quota: Quota::default(),
@@ -43,7 +46,7 @@ impl Vhost {
                 vhost: vhost.name.clone(),
                 name: name.into(),
                 kind,
-                durable: true,
+                lifetime: Lifetime::Durable,
                 auto_delete: false,
                 internal,
                 arguments: Arc::default(),
@@ -67,9 +70,14 @@ impl Vhost {
         self.exchanges.values().map(|exchange| &**exchange)
     }
 
-    /// All queues, by name.
+    /// All queues of clients, by name.
     pub fn queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
         self.queues.values()
+    }
+
+    /// The same, and then what exchanges keep for themselves.
+    pub fn all_queues(&self) -> impl Iterator<Item = &Arc<Queue>> {
+        self.queues().chain(self.own.values())
     }
 
     /// All bindings, by destination.
@@ -128,10 +136,7 @@ impl Vhost {
 
     /// What a queue's arguments and policies mean together.
     pub fn settings(&self, queue: &Queue) -> QueueSettings {
-        queue_settings(
-            &queue.arguments,
-            self.policies.of_queue(queue).definition().as_ref(),
-        )
+        queue_settings(queue, self.policies.of_queue(queue).definition().as_ref())
     }
 
     /// How many exchanges there are.
@@ -139,16 +144,9 @@ impl Vhost {
         self.exchanges.len()
     }
 
-    /// How many queues clients have: what exchanges keep for themselves counts for nobody's limit.
+    /// How many queues clients have.
     pub fn queue_count(&self) -> usize {
-        let kept = crate::queue::hidden_names();
-        let kept = kept.map(|prefix| {
-            let from = self
-                .queues
-                .range::<_, str>((Bound::Included(prefix), Bound::Unbounded));
-            from.take_while(|(name, _)| name.starts_with(prefix)).count()
-        });
-        self.queues.len() - kept.iter().sum::<usize>()
+        self.queues.len()
     }
 
     /// How many bindings there are, those of the default exchange not counted.
@@ -242,25 +240,28 @@ impl Vhost {
         }
     }
 
-    /// Adds a queue, unless its name is taken.
-    pub(crate) fn add_queue(&mut self, queue: Arc<Queue>) {
-        if self.queues.contains_key(&queue.name) {
-            return;
-        }
-        let delays = queue.delayed_exchange().map(|it| (it, Own::Delays(queue.id)));
-        let seen = || queue.seen_by_exchange().map(|it| (it, Own::Seen(queue.id)));
-        if let Some((exchange, own)) = delays.or_else(seen)
-            && let Some(exchange) = self.exchanges.get_mut(exchange)
-        {
-            Arc::make_mut(exchange).own = Some(own);
-        }
-        self.queues.insert(queue.name.clone(), queue);
+    /// Adds a queue. False if its name is taken, or there is no exchange that would keep it.
+    pub(crate) fn add_queue(&mut self, queue: Arc<Queue>) -> bool {
+        let own = match queue.kind {
+            QueueKind::Delayed => Own::Delays(queue.id),
+            QueueKind::Deduplication => Own::Seen(queue.id),
+            _ => return insert_new(&mut self.queues, queue),
+        };
+        let Some(exchange) = self.exchanges.get_mut(&queue.name) else {
+            return false;
+        };
+        Arc::make_mut(exchange).own = Some(own);
+        insert_new(&mut self.own, queue)
     }
 
     /// Removes a queue and all bindings to it.
-    pub(crate) fn remove_queue(&mut self, name: &str) {
-        self.remove_incoming(&Destination::Queue(name.into()));
-        self.queues.remove(name);
+    pub(crate) fn remove_queue(&mut self, queue: &Queue) {
+        if queue.kind.is_of_clients() {
+            self.remove_incoming(&Destination::Queue(queue.name.clone()));
+            self.queues.remove(&queue.name);
+        } else {
+            self.own.remove(&queue.name);
+        }
     }
 
     fn remove_incoming(&mut self, destination: &Destination) {
@@ -308,4 +309,13 @@ impl Vhost {
             found.exchanges.extend(alternate);
         }
     }
+}
+
+/// Adds a queue to those of its sort, unless there is one of its name.
+fn insert_new(queues: &mut OrdMap<Name, Arc<Queue>>, queue: Arc<Queue>) -> bool {
+    let is_new = !queues.contains_key(&queue.name);
+    if is_new {
+        queues.insert(queue.name.clone(), queue);
+    }
+    is_new
 }

@@ -1,14 +1,15 @@
 //! What exists at one moment.
 
 use crate::arguments::queue_settings;
+use crate::node::{Incarnation, Node, NodeId};
 use crate::routing::Envelope;
 use crate::{
-    AuthRefusal, Binding, Exchange, ExchangeKind, Name, Permission, Queue, QueueSettings, Quota,
-    TopicPermission, User, Verb, Vhost,
+    AuthRefusal, Binding, Exchange, ExchangeKind, Name, Permission, Queue, Quota, TopicPermission, User,
+    Verb, Vhost,
 };
 use imbl::{OrdMap, OrdSet};
-use model::QueueId;
 use model::table::Value;
+use model::{QueueId, QueueSettings};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -27,12 +28,24 @@ pub struct View {
     pub(crate) globals: OrdMap<Name, Value>,
     /// Queues that are being deleted, some of their bindings at a time.
     pub(crate) doomed: OrdSet<QueueId>,
+    pub(crate) nodes: OrdMap<NodeId, Node>,
 }
 
 impl View {
     /// Rises with every change. What was found out on a view holds for every view of the same generation.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// All nodes that there have been.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// True if this run of a node has not ended, as far as anybody knows.
+    pub fn runs(&self, incarnation: Incarnation) -> bool {
+        let node = self.nodes.get(&incarnation.node);
+        node.is_some_and(|node| node.runs(incarnation.number))
     }
 
     /// A virtual host.
@@ -80,7 +93,7 @@ impl View {
     pub fn settings(&self, queue: &Queue) -> QueueSettings {
         match self.vhost(&queue.vhost) {
             Some(vhost) => vhost.settings(queue),
-            None => queue_settings(&queue.arguments, None),
+            None => queue_settings(queue, None),
         }
     }
 

@@ -3,12 +3,18 @@
 #![allow(clippy::unwrap_used)]
 
 use catalog::{
-    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Metadata, NamedBinding, PasswordHash, Pattern,
-    Permission, Policy, PolicyKind, Queue, Quota, QuotaOf, Record, TopicPermission,
+    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Incarnation, Lifetime, Metadata, NamedBinding,
+    NodeConnection, NodeId, PasswordHash, Pattern, Permission, Policy, PolicyKind, Queue, QueueKind, Quota,
+    QuotaOf, Record, TopicPermission,
 };
-use model::QueueId;
 use model::table::{Table, Value};
+use model::{ConnectionId, QueueId};
 use std::sync::Arc;
+
+const RUN: Incarnation = Incarnation {
+    node: NodeId(1),
+    number: 3,
+};
 
 fn arguments() -> Table {
     Table::new().with("x-match", "any").with("size", 7_i64)
@@ -18,23 +24,23 @@ fn objects() -> Vec<(Record, &'static str)> {
     vec![
         (
             Record::VhostCreated { name: "/".into() },
-            r"\x01\x01\x01\x00\x00\x00/",
+            r"\x02\x01\x01\x00\x00\x00/",
         ),
         (
             Record::VhostDeleted { name: "/".into() },
-            r"\x01\x02\x01\x00\x00\x00/",
+            r"\x02\x02\x01\x00\x00\x00/",
         ),
         (
             Record::ExchangeDeclared(DeclaredExchange {
                 vhost: "/".into(),
                 name: "x".into(),
                 kind: ExchangeKind::Topic,
-                durable: true,
+                lifetime: Lifetime::Durable,
                 auto_delete: false,
                 internal: true,
                 arguments: Arc::new(arguments()),
             }),
-            r"\x01\x07\x01\x00\x00\x00/\x01\x00\x00\x00x\x05\x00\x00\x00topic\x01\x00\x01\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07",
+            r"\x02\x07\x01\x00\x00\x00/\x01\x00\x00\x00x\x05\x00\x00\x00topic\x00\x00\x01\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07",
         ),
         (
             Record::ExchangeDeleted {
@@ -42,33 +48,64 @@ fn objects() -> Vec<(Record, &'static str)> {
                 name: "x".into(),
                 durable: true,
             },
-            r"\x01\x08\x01\x00\x00\x00/\x01\x00\x00\x00x\x01",
+            r"\x02\x08\x01\x00\x00\x00/\x01\x00\x00\x00x\x01",
         ),
         (
             Record::QueueDeclared(Arc::new(Queue {
                 id: QueueId(258),
+                kind: QueueKind::Classic,
                 vhost: "/".into(),
                 name: "q".into(),
-                durable: true,
-                owner: None,
+                lifetime: Lifetime::Durable,
+                home: NodeId(1),
+                members: [NodeId(1), NodeId(2)].into(),
                 auto_delete: true,
                 arguments: Arc::new(arguments()),
             })),
-            r"\x01\t\x02\x01\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x01\x01\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07",
+            r"\x02\t\x02\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07",
+        ),
+        (
+            Record::ExchangeDeclared(DeclaredExchange {
+                vhost: "/".into(),
+                name: "x".into(),
+                kind: ExchangeKind::Fanout,
+                lifetime: Lifetime::Incarnation(RUN),
+                auto_delete: true,
+                internal: false,
+                arguments: Arc::default(),
+            }),
+            r"\x02\x07\x01\x00\x00\x00/\x01\x00\x00\x00x\x06\x00\x00\x00fanout\x01\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00",
+        ),
+        (
+            Record::QueueDeclared(Arc::new(Queue {
+                id: QueueId(1),
+                kind: QueueKind::Classic,
+                vhost: "/".into(),
+                name: "q".into(),
+                lifetime: Lifetime::Connection(NodeConnection {
+                    incarnation: RUN,
+                    connection: ConnectionId(5),
+                }),
+                home: NodeId(1),
+                members: Arc::default(),
+                auto_delete: false,
+                arguments: Arc::default(),
+            })),
+            r"\x02\t\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00/\x01\x00\x00\x00q\x02\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
         ),
         (
             Record::QueueDoomed {
                 id: QueueId(258),
                 durable: true,
             },
-            r"\x01\x18\x02\x01\x00\x00\x00\x00\x00\x00\x01",
+            r"\x02\x18\x02\x01\x00\x00\x00\x00\x00\x00\x01",
         ),
         (
             Record::QueueDeleted {
                 id: QueueId(258),
                 durable: true,
             },
-            r"\x01\n\x02\x01\x00\x00\x00\x00\x00\x00\x01",
+            r"\x02\n\x02\x01\x00\x00\x00\x00\x00\x00\x01",
         ),
     ]
 }
@@ -84,7 +121,7 @@ fn bindings() -> Vec<(Record, &'static str)> {
                 arguments: arguments(),
                 durable: true,
             }),
-            r"\x01\x0b\x01\x00\x00\x00/\x01\x00\x00\x00x\x00\x01\x00\x00\x00q\x04\x00\x00\x00key\xff\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07\x01",
+            r"\x02\x0b\x01\x00\x00\x00/\x01\x00\x00\x00x\x00\x01\x00\x00\x00q\x04\x00\x00\x00key\xff\x1e\x00\x00\x00\x07x-matchS\x00\x00\x00\x03any\x04sizel\x00\x00\x00\x00\x00\x00\x00\x07\x01",
         ),
         (
             Record::Unbound(NamedBinding {
@@ -95,7 +132,7 @@ fn bindings() -> Vec<(Record, &'static str)> {
                 arguments: Table::new(),
                 durable: false,
             }),
-            r"\x01\x0c\x01\x00\x00\x00/\x01\x00\x00\x00x\x01\x01\x00\x00\x00y\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+            r"\x02\x0c\x01\x00\x00\x00/\x01\x00\x00\x00x\x01\x01\x00\x00\x00y\x00\x00\x00\x00\x00\x00\x00\x00\x00",
         ),
     ]
 }
@@ -103,15 +140,26 @@ fn bindings() -> Vec<(Record, &'static str)> {
 fn of_the_journal() -> Vec<(Record, &'static str)> {
     vec![
         (
-            Record::QueueIdsReserved { below: 1025 },
-            r"\x01\r\x01\x04\x00\x00\x00\x00\x00\x00",
+            Record::NodeStarted {
+                incarnation: RUN,
+                name: "n".into(),
+            },
+            r"\x02\x19\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00n",
         ),
-        (Record::SnapshotStarted, r"\x01\x0e"),
+        (
+            Record::IncarnationEnded(RUN),
+            r"\x02\x1a\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00",
+        ),
+        (
+            Record::QueueIdsUsed { below: 1025 },
+            r"\x02\r\x01\x04\x00\x00\x00\x00\x00\x00",
+        ),
+        (Record::SnapshotStarted, r"\x02\x0e"),
         (
             Record::Snapshotted(Box::new(Record::VhostCreated { name: "/".into() })),
-            r"\x01\x10\x01\x01\x01\x00\x00\x00/",
+            r"\x02\x10\x02\x01\x01\x00\x00\x00/",
         ),
-        (Record::SnapshotFinished, r"\x01\x0f"),
+        (Record::SnapshotFinished, r"\x02\x0f"),
     ]
 }
 
@@ -123,7 +171,7 @@ fn users() -> Vec<(Record, &'static str)> {
                 password: Some(PasswordHash::new([1, 2, 3, 4], b"secret")),
                 tags: vec!["administrator".into(), "t".into()],
             },
-            r"\x01\x03\x01\x00\x00\x00u$\x00\x00\x00\x01\x02\x03\x040}\x90\xcd\xb5\x88E37YY\xfb\xa5Qx+\x1d6\xa4\xb4\xb0D]\x01\x04\xdcc\xa5\xec\xdc\xf33\x02\x00\x00\x00\x00\x00\x00\x00\r\x00\x00\x00administrator\x01\x00\x00\x00t",
+            r"\x02\x03\x01\x00\x00\x00u$\x00\x00\x00\x01\x02\x03\x040}\x90\xcd\xb5\x88E37YY\xfb\xa5Qx+\x1d6\xa4\xb4\xb0D]\x01\x04\xdcc\xa5\xec\xdc\xf33\x02\x00\x00\x00\x00\x00\x00\x00\r\x00\x00\x00administrator\x01\x00\x00\x00t",
         ),
         (
             Record::UserPut {
@@ -131,11 +179,11 @@ fn users() -> Vec<(Record, &'static str)> {
                 password: None,
                 tags: Vec::new(),
             },
-            r"\x01\x03\x01\x00\x00\x00u\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+            r"\x02\x03\x01\x00\x00\x00u\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
         ),
         (
             Record::UserDeleted { name: "u".into() },
-            r"\x01\x04\x01\x00\x00\x00u",
+            r"\x02\x04\x01\x00\x00\x00u",
         ),
         (
             Record::PermissionsSet(Arc::new(Permission {
@@ -145,20 +193,20 @@ fn users() -> Vec<(Record, &'static str)> {
                 write: Pattern::new("w").unwrap(),
                 read: Pattern::default(),
             })),
-            r"\x01\x05\x01\x00\x00\x00u\x01\x00\x00\x00/\x01\x00\x00\x00c\x01\x00\x00\x00w\x00\x00\x00\x00",
+            r"\x02\x05\x01\x00\x00\x00u\x01\x00\x00\x00/\x01\x00\x00\x00c\x01\x00\x00\x00w\x00\x00\x00\x00",
         ),
         (
             Record::PermissionsCleared {
                 user: "u".into(),
                 vhost: "/".into(),
             },
-            r"\x01\x06\x01\x00\x00\x00u\x01\x00\x00\x00/",
+            r"\x02\x06\x01\x00\x00\x00u\x01\x00\x00\x00/",
         ),
         (
             Record::TopicPermissionSet(Arc::new(
                 TopicPermission::new("u".into(), "/".into(), "x".into(), "w".into(), "r".into()).unwrap(),
             )),
-            r"\x01\x16\x01\x00\x00\x00u\x01\x00\x00\x00/\x01\x00\x00\x00x\x01\x00\x00\x00w\x01\x00\x00\x00r",
+            r"\x02\x16\x01\x00\x00\x00u\x01\x00\x00\x00/\x01\x00\x00\x00x\x01\x00\x00\x00w\x01\x00\x00\x00r",
         ),
         (
             Record::TopicPermissionsCleared {
@@ -166,7 +214,7 @@ fn users() -> Vec<(Record, &'static str)> {
                 vhost: "/".into(),
                 exchange: Some("x".into()),
             },
-            r"\x01\x17\x01\x00\x00\x00u\x01\x00\x00\x00/\x01\x01\x00\x00\x00x",
+            r"\x02\x17\x01\x00\x00\x00u\x01\x00\x00\x00/\x01\x01\x00\x00\x00x",
         ),
         (
             Record::TopicPermissionsCleared {
@@ -174,7 +222,7 @@ fn users() -> Vec<(Record, &'static str)> {
                 vhost: "/".into(),
                 exchange: None,
             },
-            r"\x01\x17\x01\x00\x00\x00u\x01\x00\x00\x00/\x00\x00\x00\x00\x00",
+            r"\x02\x17\x01\x00\x00\x00u\x01\x00\x00\x00/\x00\x00\x00\x00\x00",
         ),
     ]
 }
@@ -191,7 +239,7 @@ fn rules() -> Vec<(Record, &'static str)> {
                 priority: -1,
                 definition: Arc::new(Table::new().with("max-length", 3_i64)),
             })),
-            r"\x01\x11\x01\x00\x00\x00/\x01\x01\x00\x00\x00p\x02\x00\x00\x00^q\x06\x00\x00\x00queues\xff\xff\xff\xff\xff\xff\xff\xff\x14\x00\x00\x00\nmax-lengthl\x00\x00\x00\x00\x00\x00\x00\x03",
+            r"\x02\x11\x01\x00\x00\x00/\x01\x01\x00\x00\x00p\x02\x00\x00\x00^q\x06\x00\x00\x00queues\xff\xff\xff\xff\xff\xff\xff\xff\x14\x00\x00\x00\nmax-lengthl\x00\x00\x00\x00\x00\x00\x00\x03",
         ),
         (
             Record::PolicyDeleted {
@@ -199,7 +247,7 @@ fn rules() -> Vec<(Record, &'static str)> {
                 kind: PolicyKind::User,
                 name: "p".into(),
             },
-            r"\x01\x12\x01\x00\x00\x00/\x00\x01\x00\x00\x00p",
+            r"\x02\x12\x01\x00\x00\x00/\x00\x01\x00\x00\x00p",
         ),
         (
             Record::QuotaSet {
@@ -210,28 +258,28 @@ fn rules() -> Vec<(Record, &'static str)> {
                     ..Quota::default()
                 },
             },
-            r"\x01\x13\x00\x01\x00\x00\x00/-\x00\x00\x00\x0fmax-connectionsl\x00\x00\x00\x00\x00\x00\x00\x05\nmax-queuesl\x00\x00\x00\x00\x00\x00\x00\x00",
+            r"\x02\x13\x00\x01\x00\x00\x00/-\x00\x00\x00\x0fmax-connectionsl\x00\x00\x00\x00\x00\x00\x00\x05\nmax-queuesl\x00\x00\x00\x00\x00\x00\x00\x00",
         ),
         (
             Record::QuotaSet {
                 of: QuotaOf::User("u".into()),
                 quota: Quota::default(),
             },
-            r"\x01\x13\x01\x01\x00\x00\x00u\x00\x00\x00\x00",
+            r"\x02\x13\x01\x01\x00\x00\x00u\x00\x00\x00\x00",
         ),
         (
             Record::GlobalSet {
                 name: "g".into(),
                 value: Some(Value::from("v")),
             },
-            r"\x01\x14\x01\x00\x00\x00g\x0c\x00\x00\x00\x05valueS\x00\x00\x00\x01v",
+            r"\x02\x14\x01\x00\x00\x00g\x0c\x00\x00\x00\x05valueS\x00\x00\x00\x01v",
         ),
         (
             Record::GlobalSet {
                 name: "g".into(),
                 value: None,
             },
-            r"\x01\x14\x01\x00\x00\x00g\x00\x00\x00\x00",
+            r"\x02\x14\x01\x00\x00\x00g\x00\x00\x00\x00",
         ),
         (
             Record::VhostDescribed {
@@ -242,7 +290,7 @@ fn rules() -> Vec<(Record, &'static str)> {
                     protected: true,
                 },
             },
-            r"\x01\x15\x01\x00\x00\x00/.\x00\x00\x00\x0bdescriptionS\x00\x00\x00\x01d\x04tagsA\x00\x00\x00\x06S\x00\x00\x00\x01t\tprotectedt\x01",
+            r"\x02\x15\x01\x00\x00\x00/.\x00\x00\x00\x0bdescriptionS\x00\x00\x00\x01d\x04tagsA\x00\x00\x00\x06S\x00\x00\x00\x01t\tprotectedt\x01",
         ),
     ]
 }

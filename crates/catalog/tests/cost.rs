@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use catalog::{Catalog, DeclareQueue, Destination, Envelope, Request, View, WantedBinding};
+use catalog::{
+    Catalog, DeclareQueue, Destination, Envelope, Incarnation, NodeConnection, NodeId, Request, View,
+    WantedBinding,
+};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
@@ -14,6 +17,14 @@ fn worked() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
+
+const CLIENT: NodeConnection = NodeConnection {
+    incarnation: Incarnation {
+        node: NodeId::FIRST,
+        number: 1,
+    },
+    connection: ConnectionId(1),
+};
 
 fn ask(catalog: &mut Catalog<()>, request: Request) {
     let mut outcome = Outcome::default();
@@ -29,7 +40,7 @@ fn bind(exchange: &str, queue: &str, key: String) -> Request {
             destination: Destination::Queue(queue.into()),
             routing_key: key.into_bytes(),
             arguments: Table::new(),
-            connection: ConnectionId(1),
+            by: CLIENT,
         },
     }
 }
@@ -42,7 +53,7 @@ fn declare(queue: &str) -> Request {
             durable: true,
             ..DeclareQueue::default()
         },
-        connection: ConnectionId(1),
+        by: CLIENT,
         unique: [0; 16],
     }
 }

@@ -66,7 +66,7 @@ pub const NO_VHOST: &str = "vhost_not_found";
 
 /// The queues of a virtual host that clients declared: not what exchanges keep.
 pub fn queues_of(vhost: &Vhost) -> impl Iterator<Item = &Arc<QueueView>> {
-    vhost.queues().filter(|queue| !queue.is_hidden())
+    vhost.queues()
 }
 
 impl Call<'_> {

@@ -153,23 +153,23 @@ fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_v
             placed(json!({
                 "name": &*exchange.name,
                 "type": exchange.kind.name(),
-                "durable": exchange.durable,
+                "durable": exchange.is_durable(),
                 "auto_delete": exchange.auto_delete,
                 "internal": exchange.internal,
                 "arguments": json::table(&exchange.arguments),
             }))
         }));
-        let shared = queues_of(vhost).filter(|queue| queue.owner.is_none());
+        let shared = queues_of(vhost).filter(|queue| !queue.is_exclusive());
         queues.extend(shared.map(|queue| {
             placed(json!({
                 "name": &*queue.name,
-                "type": "classic",
-                "durable": queue.durable,
+                "type": queue.kind.name(),
+                "durable": queue.is_durable(),
                 "auto_delete": queue.auto_delete,
                 "arguments": json::table(&queue.arguments),
             }))
         }));
-        let of_one_connection = |name: &str| vhost.queue(name).is_some_and(|queue| queue.owner.is_some());
+        let of_one_connection = |name: &str| vhost.queue(name).is_some_and(|queue| queue.is_exclusive());
         let kept = vhost.bindings().filter(|binding| match &binding.destination {
             Destination::Queue(name) => !of_one_connection(name),
             Destination::Exchange(_) => true,

@@ -132,7 +132,7 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
         "name": &*exchange.name,
         "vhost": &*exchange.vhost,
         "type": exchange.kind.name(),
-        "durable": exchange.durable,
+        "durable": exchange.is_durable(),
         "auto_delete": exchange.auto_delete,
         "internal": exchange.internal,
         "arguments": table(&exchange.arguments),

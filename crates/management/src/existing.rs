@@ -20,7 +20,7 @@ pub fn kept(field: &str) -> Remark {
 pub fn of_exchange(known: &Exchange, object: &Map<String, Value>) -> String {
     let flag = |name: &str| boolean(object, name).unwrap_or_default();
     let flags = [
-        ("durable", known.durable),
+        ("durable", known.is_durable()),
         ("auto_delete", known.auto_delete),
         ("internal", known.internal),
     ];
@@ -41,10 +41,13 @@ pub fn of_queue(known: &QueueView, object: &Map<String, Value>) -> String {
         .get("arguments")
         .and_then(|arguments| arguments.get("x-queue-type"));
     let kind = kind.or_else(|| object.get("type")).and_then(Value::as_str);
-    if kind.is_some_and(|kind| kind != "classic") {
+    if kind.is_some_and(|kind| kind != known.kind.name()) {
         return "type".into();
     }
-    let flags = [("durable", known.durable), ("auto_delete", known.auto_delete)];
+    let flags = [
+        ("durable", known.is_durable()),
+        ("auto_delete", known.auto_delete),
+    ];
     let mut flags = flags.into_iter();
     match flags.find(|(name, known)| flag(name) != *known) {
         Some((name, _)) => name.into(),

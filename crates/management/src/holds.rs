@@ -146,7 +146,7 @@ pub fn of_length(settings: &QueueSettings, status: &Status) -> Option<Hold> {
             resource: "max_length",
             because: format!("{limit}: for each new message the oldest one is dropped"),
         },
-        Overflow::RejectPublish | Overflow::RejectPublishDeadLetter => {
+        Overflow::Reject | Overflow::RejectAndDeadLetter => {
             publishers("max_length", format!("{limit}: new messages are refused"))
         }
     })
@@ -336,7 +336,7 @@ mod tests {
         };
         assert_eq!(of_length(&settings, &ready(9, 0)), None);
         assert_eq!(of_length(&settings, &ready(10, 0)).unwrap().who, "messages");
-        settings.overflow = Overflow::RejectPublish;
+        settings.overflow = Overflow::Reject;
         assert_eq!(of_length(&settings, &ready(10, 0)).unwrap().who, "publishers");
         (settings.max_length, settings.max_length_bytes) = (None, Some(950));
         let hold = of_length(&settings, &ready(9, 0)).unwrap();

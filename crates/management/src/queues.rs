@@ -17,9 +17,8 @@ use crate::times;
 use crate::{connections, consumers};
 use broker::queues::Status;
 use broker::stats::Consumer;
-use broker::{DeclareQueue, QueueView};
+use broker::{DeclareQueue, NodeConnection, QueueView};
 use listener::expiry::moment;
-use model::ConnectionId;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -227,18 +226,18 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     ] {
         map.insert(name.into(), value);
     }
-    if let Some(owner) = queue.owner.and_then(|owner| owner_details(call, owner)) {
-        map.insert("owner_pid_details".into(), owner);
+    if let Some(alone) = queue.exclusive_to().and_then(|alone| owner_details(call, alone)) {
+        map.insert("owner_pid_details".into(), alone);
     }
     map.entry("head_message_timestamp").or_insert(Value::Null);
     Ok(object(&call.query, Value::Object(map)))
 }
 
-/// The connection that an exclusive queue belongs to.
-fn owner_details(call: &Call<'_>, owner: ConnectionId) -> Option<Value> {
+/// The connection that alone may use an exclusive queue.
+fn owner_details(call: &Call<'_>, alone: NodeConnection) -> Option<Value> {
     let mut connections = call.hall.broker.stats().connections().into_iter();
-    let owner = connections.find(|connection| connection.id == owner.0)?;
-    Some(connections::details(&owner))
+    let found = connections.find(|connection| connection.id == alone.connection.0)?;
+    Some(connections::details(&found))
 }
 
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -280,7 +279,7 @@ fn purge(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// There is none.
 pub fn find<'a>(call: &'a Call<'_>) -> Result<&'a Arc<QueueView>, Refusal> {
     let queue = call.vhost()?.queue(call.part("name"));
-    queue.filter(|queue| !queue.is_hidden()).ok_or(Refusal::NotFound)
+    queue.ok_or(Refusal::NotFound)
 }
 
 fn status(call: &Call<'_>, queue: &QueueView) -> Status {
@@ -293,10 +292,10 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
     put("name", (&*queue.name).into());
     put("vhost", (&*queue.vhost).into());
-    put("type", "classic".into());
-    put("durable", queue.durable.into());
+    put("type", queue.kind.name().into());
+    put("durable", queue.is_durable().into());
     put("auto_delete", queue.auto_delete.into());
-    put("exclusive", queue.owner.is_some().into());
+    put("exclusive", queue.is_exclusive().into());
     put("arguments", table(&queue.arguments));
     put("node", call.hall.options.node.as_str().into());
     put("state", "running".into());

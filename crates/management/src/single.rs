@@ -36,7 +36,7 @@ fn start(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// RabbitMQ 4 knows no action: those of mirrored queues are gone.
 fn act(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = call.view.queue(call.part("vhost"), call.part("name"));
-    if queue.is_none_or(|queue| queue.is_hidden()) {
+    if queue.is_none() {
         return Err(Refusal::Missing("queue_not_found".into()));
     }
     let body = call.json()?;

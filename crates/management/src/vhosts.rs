@@ -13,7 +13,7 @@ use crate::routes::Route;
 use crate::samples::VHOST_BYTES;
 use crate::users;
 use broker::stats::ChannelCounts;
-use broker::{Metadata, Permissions, Vhost};
+use broker::{Metadata, Permissions, QueueKind, Vhost};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -105,11 +105,15 @@ pub fn metadata(object: &Map<String, Value>, protected: bool) -> Result<Metadata
 /// The body asks for such a thing.
 pub fn refuse_what_is_not_kept(body: &Map<String, Value>) -> Result<(), Refusal> {
     match text(body, "default_queue_type")? {
-        None | Some("" | "classic" | "undefined") => Ok(()),
-        Some(kind @ ("quorum" | "stream")) => Err(Refusal::bad_request(format!(
-            "default_queue_type can only be classic in this version, not {kind}"
-        ))),
-        Some(other) => Err(Refusal::bad_request(format!("{other} is not a valid queue type"))),
+        None | Some("undefined") => Ok(()),
+        Some(named) => match QueueKind::from_name(named) {
+            Some(kind) if kind.is_here() => Ok(()),
+            Some(kind) => Err(Refusal::bad_request(format!(
+                "default_queue_type can only be classic in this version, not {}",
+                kind.name()
+            ))),
+            None => Err(Refusal::bad_request(format!("{named} is not a valid queue type"))),
+        },
     }
 }
 

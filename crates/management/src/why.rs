@@ -36,7 +36,7 @@ fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     let pace = Pace::of(call, &queue);
     let mut holds = holds::of_node(&broker.status());
     holds.extend(holds::of_pressure(queue.holds()));
-    if view.durable {
+    if view.is_durable() {
         holds.extend(holds::of_pressure(broker.log_holds()));
     }
     holds.extend(holds::of_rate_limits(&view.vhost, &broker.stats().connections()));

@@ -4,7 +4,7 @@
 //! room imports it; it imports none of ours.
 //!
 //! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored), [`machine`] (how the
-//! state machines are turned), then [`table`] and [`properties`] (AMQP's field tables and the content
+//! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] and [`properties`] (AMQP's field tables and the content
 //! header), [`limits`].
 
 pub mod block;
@@ -18,6 +18,7 @@ pub mod properties;
 pub mod ranges;
 pub mod retry;
 pub mod route;
+pub mod settings;
 pub mod table;
 
 pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
@@ -30,3 +31,4 @@ pub use machine::{Index, Machine, Outcome, Timestamp};
 pub use ranges::Ranges;
 pub use retry::{LONGEST_RETRY_MS, RetryDelay};
 pub use route::{Route, RouteBuf};
+pub use settings::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};

@@ -16,6 +16,7 @@ use crate::outbox::{ChannelId, Outbox};
 use crate::pager::Job;
 use crate::pressure::{Pressure, Reason};
 use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
+use catalog::QueueKind;
 use model::{ConsumerId, QueueId, Timestamp};
 use queue::fifo::{Answer, Classic, Disposal, Request};
 use queue::store::{self, LogPlace};
@@ -37,7 +38,9 @@ pub(super) type QueueHost = Host<Classic<Ends>, QueueJournal>;
 pub struct Queue {
     /// Its id, and its journal's.
     pub id: QueueId,
-    /// Its name.
+    /// What it is.
+    pub kind: QueueKind,
+    /// Its name; the exchange's, if it is what an exchange keeps for itself.
     pub name: Arc<str>,
     /// Its virtual host's name.
     pub vhost: Arc<str>,
@@ -71,12 +74,13 @@ pub struct Queue {
 
 impl Queue {
     /// A queue around a new or replayed machine.
-    pub fn new(id: QueueId, vhost: Arc<str>, name: Arc<str>, host: QueueHost, node: Arc<Node>) -> Arc<Self> {
+    pub fn new(known: &catalog::Queue, host: QueueHost, node: Arc<Node>) -> Arc<Self> {
         let queue = Arc::new(Self {
             first_seq: host.machine.status().next_seq,
-            id,
-            name,
-            vhost,
+            id: known.id,
+            kind: known.kind,
+            name: known.name.clone(),
+            vhost: known.vhost.clone(),
             host: Mutex::new(host),
             mailbox: Mutex::default(),
             mail: AtomicBool::new(false),

@@ -31,9 +31,9 @@ impl Watch {
     }
 
     /// Keeps the end of a queue.
-    pub fn queue_deleted(&mut self, vhost: &Name, name: &Name) {
-        let of_client = !catalog::is_hidden(name);
-        self.add(of_client.then(|| named("queue.deleted", name, vhost).with("type", QUEUE_TYPE)));
+    pub fn queue_deleted(&mut self, queue: &Queue) {
+        let told = named("queue.deleted", &queue.name, &queue.vhost).with("type", queue.kind.module());
+        self.add(queue.kind.is_of_clients().then_some(told));
     }
 
     /// Everything, in the order in which it happened.
@@ -50,16 +50,13 @@ impl Watch {
     }
 }
 
-/// RabbitMQ names the module that keeps the queue.
-const QUEUE_TYPE: &str = "rabbit_classic_queue";
-
 fn happening(record: &Record, before: &View) -> Option<Happening> {
     Some(match record {
         Record::VhostCreated { name } => Happening::new("vhost.created").with("name", &**name),
         Record::VhostDeleted { name } => Happening::new("vhost.deleted").with("name", &**name),
         Record::ExchangeDeclared(exchange) => named("exchange.created", &exchange.name, &exchange.vhost)
             .with("type", exchange.kind.name())
-            .with("durable", exchange.durable)
+            .with("durable", exchange.lifetime.is_durable())
             .with("auto_delete", exchange.auto_delete)
             .with("internal", exchange.internal)
             .with("arguments", shown(&exchange.arguments)),
@@ -193,15 +190,15 @@ fn named(key: &'static str, name: &Name, vhost: &Name) -> Happening {
 }
 
 fn declared(queue: &Queue) -> Option<Happening> {
-    if queue.is_hidden() {
+    if !queue.kind.is_of_clients() {
         return None;
     }
     Some(
         named("queue.created", &queue.name, &queue.vhost)
-            .with("type", QUEUE_TYPE)
-            .with("durable", queue.durable)
+            .with("type", queue.kind.module())
+            .with("durable", queue.is_durable())
             .with("auto_delete", queue.auto_delete)
-            .with("exclusive", queue.owner.is_some())
+            .with("exclusive", queue.is_exclusive())
             .with("arguments", shown(&queue.arguments)),
     )
 }

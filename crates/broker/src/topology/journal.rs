@@ -13,7 +13,7 @@ use std::sync::{
 };
 use storage::Position;
 
-/// The catalog's journal: this node's log, for what is durable.
+/// The catalog's journal: this node's log.
 pub struct CatalogJournal {
     journal: LocalJournal,
     node: Arc<Node>,
@@ -82,21 +82,21 @@ impl CatalogJournal {
 }
 
 impl Journal<Catalog<u64>> for CatalogJournal {
-    /// Journals the durable records. Replies are not kept back: the caller has the answer at once and a ticket for when it may
-    /// be told to the client.
+    /// Journals all records: what is not durable ends with a run of a node or a connection, and other nodes know it too. Replies are
+    /// not kept back: the caller has the answer at once and, if anything durable has changed, a ticket for when it may be told to
+    /// the client.
     fn append(&mut self, _: &mut Catalog<u64>, records: &mut Vec<Record>, _promises: &mut Vec<Effect<u64>>) {
         if let Some(watch) = &mut self.watch {
             records.iter().for_each(|record| watch.record(record));
         }
-        records.retain(Record::is_durable);
-        if records.is_empty() {
-            return;
+        let mut promises = Vec::new();
+        if records.iter().any(Record::is_durable) {
+            self.unsynced.fetch_add(1, Ordering::AcqRel);
+            promises.push(Promise::Synced(self.unsynced.clone()));
+            promises.extend(self.take_ticket());
         }
-        self.unsynced.fetch_add(1, Ordering::AcqRel);
-        let synced = Promise::Synced(self.unsynced.clone());
-        let promises = std::iter::once(synced).chain(self.take_ticket());
         let snapshot = &mut self.snapshot;
-        self.journal.append(promises, |batch| {
+        self.journal.append(promises.into_iter(), |batch| {
             let mut release = None;
             for record in records.drain(..) {
                 let at = batch.record(&record);

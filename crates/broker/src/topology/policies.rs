@@ -1,7 +1,7 @@
 //! Queues follow their policies.
 
-use super::{Topology, queue_settings};
-use catalog::{Name, Policies, PolicyKind, View};
+use super::Topology;
+use catalog::{Name, Policies, PolicyKind, Vhost, View};
 use queue::fifo::Request as QueueRequest;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -12,6 +12,17 @@ pub fn of(view: &View) -> HashMap<Name, Arc<Policies>> {
     vhosts
         .map(|vhost| (vhost.name.clone(), vhost.policies().clone()))
         .collect()
+}
+
+/// The queues for which other policies apply than before.
+pub(crate) fn ruled_anew<'a>(
+    vhost: &'a Vhost,
+    before: &'a Policies,
+) -> impl Iterator<Item = &'a Arc<catalog::Queue>> {
+    let now = vhost.policies();
+    vhost
+        .queues()
+        .filter(move |queue| before.of_queue(queue) != now.of_queue(queue))
 }
 
 fn warn_of_given_up(vhost: &str, policies: &Policies) -> usize {
@@ -34,32 +45,24 @@ fn warn_of_given_up(vhost: &str, policies: &Policies) -> usize {
 impl Topology {
     /// Gives the queues of a virtual host the settings of its policies, those whose policies are others than before. Takes some
     /// microseconds for each queue there is; nobody who publishes, declares or lists is held up, and of several who call this the
-    /// last one leaves the settings of the last view. Returns how many queues were set.
-    pub fn follow_policies(&self, vhost: &str) -> usize {
+    /// last one leaves the settings of the last view.
+    pub(super) fn follow_policies(&self, vhost: &str) {
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
         let view = self.view();
         let before = applied.remove(vhost).unwrap_or_default();
-        let Some(vhost) = view.vhost(vhost) else {
-            return 0;
-        };
-        let now = vhost.policies();
-        let mut set = 0;
-        for known in vhost.queues() {
-            if before.of_queue(known) == now.of_queue(known) {
-                continue;
+        // If it is gone, one of the same name starts without policies.
+        let Some(vhost) = view.vhost(vhost) else { return };
+        for known in ruled_anew(vhost, &before) {
+            if let Some(queue) = self.registry.get(known.id) {
+                let settings = Box::new(vhost.settings(known));
+                queue.submit(QueueRequest::Configure { settings });
             }
-            let Some(queue) = self.registry.get(known.id) else {
-                continue;
-            };
-            let settings = Box::new(queue_settings(known, &vhost.settings(known)));
-            queue.submit(QueueRequest::Configure { settings });
-            set += 1;
         }
+        let now = vhost.policies();
         if !now.is_empty() {
             applied.insert(vhost.name.clone(), now.clone());
         }
         warn_of_given_up(&vhost.name, now);
-        set
     }
 
     /// Tells operators of policies that have ceased to apply to new names of a virtual host, because their patterns took too many
@@ -68,11 +71,5 @@ impl Topology {
         let view = self.view();
         let vhost = view.vhost(vhost);
         vhost.map_or(0, |vhost| warn_of_given_up(&vhost.name, vhost.policies()))
-    }
-
-    /// A virtual host is gone; one of the same name starts without policies.
-    pub fn forget_policies(&self, vhost: &str) {
-        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        applied.remove(vhost);
     }
 }

@@ -2,17 +2,19 @@
 
 use super::Catalog;
 use crate::binding::{Binding, Target};
+use crate::node::{Incarnation, Node};
 use crate::routing::HeaderMatch;
 use crate::{
-    DeclaredExchange, Destination, Exchange, ExchangeKind, Name, NamedBinding, Permission, Queue, Quota,
-    QuotaOf, Record, TopicPermission, User, Vhost,
+    DeclaredExchange, Destination, Effect, Exchange, ExchangeKind, Name, NamedBinding, Permission, Queue,
+    Quota, QuotaOf, Record, TopicPermission, User, Vhost,
 };
 use model::QueueId;
 use std::sync::Arc;
 
 impl<R> Catalog<R> {
-    /// Takes a fact over.
-    pub(super) fn take(&mut self, record: &Record) {
+    /// Takes a fact over. What the host has to start, stop or set for that, it is ordered here and nowhere else: so it is the same
+    /// whether this node decided the fact, replays it, or is told of it by another.
+    pub(super) fn take(&mut self, record: &Record, effects: &mut Vec<Effect<R>>) {
         self.view.generation += 1;
         match record {
             Record::VhostCreated { name } => {
@@ -22,7 +24,7 @@ impl<R> Catalog<R> {
                         .insert(name.clone(), Arc::new(Vhost::new(name.clone())));
                 }
             }
-            Record::VhostDeleted { name } => self.take_vhost_deleted(name),
+            Record::VhostDeleted { name } => self.take_vhost_deleted(name, effects),
             Record::UserPut { name, password, tags } => {
                 let user = User {
                     name: name.to_string(),
@@ -58,11 +60,11 @@ impl<R> Catalog<R> {
                     vhost.remove_exchange(name);
                 }
             }
-            Record::QueueDeclared(queue) => self.take_queue(queue),
+            Record::QueueDeclared(queue) => self.take_queue(queue, effects),
             Record::QueueDoomed { id, .. } => {
                 self.view.doomed.insert(*id);
             }
-            Record::QueueDeleted { id, .. } => self.take_queue_deleted(*id),
+            Record::QueueDeleted { id, .. } => self.take_queue_deleted(*id, effects),
             Record::Bound(named) => {
                 if let (Some(binding), Some(vhost)) = (self.binding(named), self.vhost_mut(&named.vhost)) {
                     vhost.add_binding(binding);
@@ -73,23 +75,27 @@ impl<R> Catalog<R> {
                     vhost.remove_binding(binding);
                 }
             }
-            Record::QueueIdsReserved { below } => self.reserved = self.reserved.max(*below),
+            Record::NodeStarted { incarnation, name } => self.take_node_started(*incarnation, name),
+            Record::IncarnationEnded(ended) => self.take_incarnation_ended(*ended),
+            Record::QueueIdsUsed { below } => self.next_queue = self.next_queue.max(*below),
             Record::SnapshotStarted | Record::Snapshotted(_) | Record::SnapshotFinished => {}
-            rule => self.take_rule(rule),
+            rule => self.take_rule(rule, effects),
         }
     }
 
     /// Takes over what is said about many objects, users and virtual hosts.
-    fn take_rule(&mut self, record: &Record) {
+    fn take_rule(&mut self, record: &Record, effects: &mut Vec<Effect<R>>) {
         match record {
             Record::PolicyPut(policy) => {
                 if let Some(vhost) = self.vhost_mut(&policy.vhost) {
                     vhost.policies_mut().put(policy.clone());
+                    effects.push(Effect::FollowPolicies(policy.vhost.clone()));
                 }
             }
             Record::PolicyDeleted { vhost, kind, name } => {
-                if let Some(vhost) = self.vhost_mut(vhost) {
-                    vhost.policies_mut().delete(*kind, name);
+                if let Some(at) = self.vhost_mut(vhost) {
+                    at.policies_mut().delete(*kind, name);
+                    effects.push(Effect::FollowPolicies(vhost.clone()));
                 }
             }
             Record::QuotaSet { of, quota } => self.take_quota(of, quota),
@@ -162,50 +168,67 @@ impl<R> Catalog<R> {
         }
     }
 
-    fn take_vhost_deleted(&mut self, name: &Name) {
+    fn take_vhost_deleted(&mut self, name: &Name, effects: &mut Vec<Effect<R>>) {
         let Some(vhost) = self.view.vhosts.remove(name) else {
             return;
         };
-        vhost.queues().for_each(|queue| self.forget_queue(queue));
+        for queue in vhost.all_queues() {
+            self.forget_queue(queue, effects);
+        }
         self.forget_permissions(|permission| permission.vhost == *name);
         self.forget_topic_permissions(|it| it.vhost == *name);
     }
 
-    fn take_queue(&mut self, queue: &Arc<Queue>) {
+    fn take_queue(&mut self, queue: &Arc<Queue>, effects: &mut Vec<Effect<R>>) {
+        self.next_queue = self.next_queue.max(queue.id.0 + 1);
         let Some(vhost) = self.vhost_mut(&queue.vhost) else {
             return;
         };
-        vhost.add_queue(queue.clone());
-        self.queues
-            .insert(queue.id, (queue.vhost.clone(), queue.name.clone()));
-        if let Some(owner) = queue.owner {
-            self.exclusive.entry(owner).or_default().insert(queue.id);
+        if !vhost.add_queue(queue.clone()) {
+            return;
         }
-        self.next_queue = self.next_queue.max(queue.id.0 + 1);
+        self.queues.insert(queue.id, queue.clone());
+        self.index(queue);
+        effects.push(Effect::StartQueue(queue.clone()));
     }
 
-    fn take_queue_deleted(&mut self, id: QueueId) {
-        let Some((vhost, name)) = self.queues.get(&id).cloned() else {
-            return;
-        };
-        let Some(queue) = self.view.queue(&vhost, &name).cloned() else {
-            return;
-        };
-        self.forget_queue(&queue);
-        if let Some(vhost) = self.vhost_mut(&vhost) {
-            vhost.remove_queue(&name);
+    /// Notes with what a queue of a client ends; what an exchange keeps ends with the exchange.
+    pub(super) fn index(&mut self, queue: &Queue) {
+        if !queue.is_durable() && queue.kind.is_of_clients() {
+            self.transient.insert((queue.lifetime, queue.id));
         }
     }
 
-    fn forget_queue(&mut self, queue: &Queue) {
+    fn take_queue_deleted(&mut self, id: QueueId, effects: &mut Vec<Effect<R>>) {
+        let Some(queue) = self.queues.get(&id).cloned() else {
+            return;
+        };
+        self.forget_queue(&queue, effects);
+        if let Some(vhost) = self.vhost_mut(&queue.vhost) {
+            vhost.remove_queue(&queue);
+        }
+    }
+
+    fn forget_queue(&mut self, queue: &Arc<Queue>, effects: &mut Vec<Effect<R>>) {
         self.queues.remove(&queue.id);
         self.view.doomed.remove(&queue.id);
-        let Some(owner) = queue.owner else { return };
-        if let Some(owned) = self.exclusive.get_mut(&owner) {
-            owned.remove(&queue.id);
-            if owned.is_empty() {
-                self.exclusive.remove(&owner);
-            }
+        self.transient.remove(&(queue.lifetime, queue.id));
+        effects.push(Effect::StopQueue(queue.clone()));
+    }
+
+    fn take_node_started(&mut self, incarnation: Incarnation, name: &Name) {
+        let node = Node {
+            name: name.clone(),
+            started: incarnation.number,
+            is_running: true,
+        };
+        self.view.nodes.insert(incarnation.node, node);
+    }
+
+    fn take_incarnation_ended(&mut self, ended: Incarnation) {
+        let node = self.view.nodes.get_mut(&ended.node);
+        if let Some(node) = node.filter(|node| node.runs(ended.number)) {
+            node.is_running = false;
         }
     }
 

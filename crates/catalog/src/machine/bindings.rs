@@ -21,7 +21,7 @@ impl<R> Catalog<R> {
         wanted: WantedBinding,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let connection = wanted.connection;
+        let connection = wanted.by;
         let mut wanted = wanted.named(vhost)?;
         let at = self.vhost(vhost)?;
         let no_exchange = |name: &str| Refusal::NoExchange {
@@ -38,15 +38,16 @@ impl<R> Catalog<R> {
                     vhost: vhost.to_string(),
                 };
                 let queue = at.queue(name).ok_or_else(no_queue)?;
-                (queue.survives_restart(), Some(queue))
+                (queue.is_durable(), Some(queue))
             }
-            Destination::Exchange(name) => {
-                (at.exchange(name).ok_or_else(|| no_exchange(name))?.durable, None)
-            }
+            Destination::Exchange(name) => (
+                at.exchange(name).ok_or_else(|| no_exchange(name))?.is_durable(),
+                None,
+            ),
         };
         check(&wanted, exchange)?;
-        queue.map_or(Ok(()), |queue| queue.check_owner(connection))?;
-        wanted.durable = durable && exchange.durable;
+        queue.map_or(Ok(()), |queue| queue.check_exclusive(connection))?;
+        wanted.durable = durable && exchange.is_durable();
         let Some(binding) = self.binding(&wanted) else {
             return Err(Refusal::Internal {
                 reason: "the ends of a binding were there and are not".into(),
@@ -65,7 +66,7 @@ impl<R> Catalog<R> {
         wanted: WantedBinding,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let connection = wanted.connection;
+        let connection = wanted.by;
         let wanted = wanted.named(vhost)?;
         let at = self.vhost(vhost)?;
         let binding = self.binding(&wanted);
@@ -74,7 +75,7 @@ impl<R> Catalog<R> {
         };
         if let Destination::Queue(name) = &wanted.destination {
             at.queue(name)
-                .map_or(Ok(()), |queue| queue.check_owner(connection))?;
+                .map_or(Ok(()), |queue| queue.check_exclusive(connection))?;
         }
         self.record(Record::Unbound(binding.named(vhost)), turn);
         self.delete_unused(vhost, vec![binding.source.clone()], turn);
@@ -90,15 +91,16 @@ impl<R> Catalog<R> {
         at_most: usize,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let Some((vhost, name)) = self.queues.get(&id).cloned() else {
+        let Some(queue) = self.queues.get(&id).cloned() else {
             return Ok(Answer::Cleared(0));
         };
+        let vhost = &queue.vhost;
         if !self.view.doomed.contains(&id) {
-            let durable = self.survives_restart(&vhost, &name);
+            let durable = queue.is_durable();
             self.record(Record::QueueDoomed { id, durable }, turn);
         }
-        let destination = Destination::Queue(name);
-        let some = self.vhost(&vhost)?.incoming(&destination).take(at_most);
+        let destination = Destination::Queue(queue.name.clone());
+        let some = self.vhost(vhost)?.incoming(&destination).take(at_most);
         let some: Vec<Arc<Binding>> = some.cloned().collect();
         let mut sources: Vec<Name> = some.iter().map(|binding| binding.source.clone()).collect();
         // Those of one source stand side by side.
@@ -106,11 +108,11 @@ impl<R> Catalog<R> {
         for binding in &some {
             let unbound = NamedBinding {
                 durable: false,
-                ..binding.named(&vhost)
+                ..binding.named(vhost)
             };
             self.record(Record::Unbound(unbound), turn);
         }
-        self.delete_unused(&vhost, sources, turn);
+        self.delete_unused(vhost, sources, turn);
         Ok(Answer::Cleared(some.len()))
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{Catalog, Turn, check_length};
 use crate::exchange::{delayed_kind, is_of_node, is_reserved};
-use crate::queue::{delays_name, seen_name};
+use crate::node::{Incarnation, Lifetime};
 use crate::request::strip;
 use crate::routing::HashOn;
 use crate::{
-    Answer, Cache, DeclareExchange, DeclaredExchange, Destination, Effect, ExchangeKind, Name, ObjectKind,
+    Answer, Cache, DeclareExchange, DeclaredExchange, Destination, ExchangeKind, Name, ObjectKind, QueueKind,
     Record, Refusal, arguments,
 };
 use model::table::Table;
@@ -27,17 +27,13 @@ fn check_choice(kind: ExchangeKind, arguments: &Table) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The queue that an exchange of this kind keeps for itself, with its arguments.
-fn own_queue(
-    kind: ExchangeKind,
-    exchange: &str,
-    arguments: &Table,
-) -> Result<Option<(String, Table)>, Refusal> {
+/// What an exchange of this kind keeps for itself.
+fn own_kind(kind: ExchangeKind, arguments: &Table) -> Result<Option<QueueKind>, Refusal> {
     Ok(match kind {
-        ExchangeKind::Delayed => Some((delays_name(exchange), Table::new())),
+        ExchangeKind::Delayed => Some(QueueKind::Delayed),
         ExchangeKind::Deduplication => {
             Cache::new(arguments).map_err(|text| Refusal::InvalidExchange { text })?;
-            Some((seen_name(exchange), arguments.clone()))
+            Some(QueueKind::Deduplication)
         }
         _ => None,
     })
@@ -49,6 +45,7 @@ impl<R> Catalog<R> {
         &mut self,
         vhost: &Name,
         wanted: DeclareExchange,
+        by: Incarnation,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
         let name = strip(&wanted.name);
@@ -85,19 +82,19 @@ impl<R> Catalog<R> {
         check_length(&name)?;
         arguments::check_exchange(&arguments, &name, vhost)?;
         check_choice(kind, &arguments)?;
-        let own = own_queue(kind, &name, &arguments)?;
+        let own = own_kind(kind, &arguments)?;
         let declared = DeclaredExchange {
             vhost: vhost.clone(),
             name: name.into(),
             kind,
-            durable,
+            lifetime: Lifetime::of(durable, by),
             auto_delete,
             internal,
             arguments: Arc::new(arguments),
         };
-        self.record(Record::ExchangeDeclared(declared), turn);
-        if let Some((name, arguments)) = own {
-            self.create_own(vhost, name.into(), arguments, durable, turn);
+        self.record(Record::ExchangeDeclared(declared.clone()), turn);
+        if let Some(kind) = own {
+            self.create_own(&declared, kind, by.node, turn);
         }
         Ok(Answer::Done)
     }
@@ -129,20 +126,16 @@ impl<R> Catalog<R> {
         let Some(exchange) = self.view.exchange(vhost, name) else {
             return Vec::new();
         };
-        let (name, durable, own) = (exchange.name.clone(), exchange.durable, exchange.own);
+        let (name, durable, own) = (exchange.name.clone(), exchange.is_durable(), exchange.own);
         let candidates = self.auto_delete_sources(vhost, &Destination::Exchange(name.clone()));
         self.record(
             Record::ExchangeDeleted {
                 vhost: vhost.clone(),
-                name: name.clone(),
+                name,
                 durable,
             },
             turn,
         );
-        turn.effects.push(Effect::ExchangeDeleted {
-            vhost: vhost.clone(),
-            name,
-        });
         if let Some(own) = own {
             self.remove_queue(own.id(), turn);
         }

@@ -1,22 +1,22 @@
 //! Declaring and deleting queues.
 
 use super::{Catalog, Turn, check_length};
+use crate::node::{Lifetime, NodeConnection, NodeId};
 use crate::queue::server_name;
 use crate::request::strip;
-use crate::{Answer, DeclareQueue, Destination, Effect, Name, Queue, Quota, Record, Refusal, arguments};
-use model::table::Table;
-use model::{ConnectionId, QueueId};
+use crate::{
+    Answer, DeclareQueue, DeclaredExchange, Destination, Name, Queue, QueueKind, Quota, Record, Refusal,
+    arguments,
+};
+use model::QueueId;
 use std::sync::Arc;
-
-/// How many ids are put on record at once.
-const RESERVE: u64 = 1024;
 
 impl<R> Catalog<R> {
     pub(super) fn declare_queue(
         &mut self,
         vhost: &Name,
         wanted: DeclareQueue,
-        connection: ConnectionId,
+        by: NodeConnection,
         unique: &[u8; 16],
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
@@ -24,21 +24,20 @@ impl<R> Catalog<R> {
         if name.is_empty() && !wanted.passive {
             name = server_name(unique);
         }
-        let owner = wanted.exclusive.then_some(connection);
-        let wanted = DeclareQueue {
-            // RabbitMQ's exclusive queues are never durable, and may be declared again either way.
-            durable: wanted.durable && !wanted.exclusive,
-            arguments: arguments::with_type(wanted.arguments),
-            ..wanted
+        // RabbitMQ's exclusive queues are never durable, and may be declared again either way.
+        let lifetime = match wanted.exclusive {
+            true => Lifetime::Connection(by),
+            false => Lifetime::of(wanted.durable, by.incarnation),
         };
+        let arguments = arguments::with_type(wanted.arguments);
         if let Some(queue) = self.vhost(vhost)?.queue(&name) {
             if wanted.passive {
-                queue.check_owner(connection)?;
-            } else if queue.owner != owner {
-                // Also if the owner itself asks for it not to be exclusive.
+                queue.check_exclusive(by)?;
+            } else if queue.exclusive_to() != wanted.exclusive.then_some(by) {
+                // Also if the connection that has it asks for it not to be exclusive.
                 return Err(queue.locked());
             } else {
-                arguments::check_same_queue(queue, wanted.durable, wanted.auto_delete, &wanted.arguments)?;
+                arguments::check_same_queue(queue, lifetime.is_durable(), wanted.auto_delete, &arguments)?;
             }
             return Ok(Answer::Queue(queue.clone()));
         }
@@ -57,63 +56,45 @@ impl<R> Catalog<R> {
                 limit,
             });
         }
-        arguments::check_queue(&wanted.arguments, &name, vhost)?;
-        Ok(Answer::Queue(self.create_queue(
-            vhost,
-            name.into(),
-            wanted,
-            owner,
-            turn,
-        )))
-    }
-
-    fn create_queue(
-        &mut self,
-        vhost: &Name,
-        name: Name,
-        wanted: DeclareQueue,
-        owner: Option<ConnectionId>,
-        turn: &mut Turn<R>,
-    ) -> Arc<Queue> {
-        if self.next_queue >= self.reserved {
-            self.record(
-                Record::QueueIdsReserved {
-                    below: self.next_queue + RESERVE,
-                },
-                turn,
-            );
-        }
+        let kind = arguments::kind_of(&arguments);
+        arguments::check_queue(kind, &arguments, &name, vhost)?;
+        let id = QueueId(self.next_queue);
         let queue = Arc::new(Queue {
-            id: QueueId(self.next_queue),
+            id,
+            kind,
             vhost: vhost.clone(),
-            name,
-            durable: wanted.durable,
-            owner,
+            name: name.into(),
+            lifetime,
+            home: by.incarnation.node,
+            members: Arc::default(),
             auto_delete: wanted.auto_delete,
-            arguments: Arc::new(wanted.arguments),
+            arguments: Arc::new(arguments),
         });
         self.record(Record::QueueDeclared(queue.clone()), turn);
-        let settings = self.view.settings(&queue);
-        turn.effects
-            .push(Effect::QueueCreated(queue.clone(), Box::new(settings)));
-        queue
+        Ok(Answer::Queue(queue))
     }
 
-    /// Makes what an exchange keeps: for the catalog a queue like any other.
+    /// Makes what an exchange keeps for itself: it has the exchange's name, arguments and lifetime.
     pub(super) fn create_own(
         &mut self,
-        vhost: &Name,
-        name: Name,
-        arguments: Table,
-        durable: bool,
+        exchange: &DeclaredExchange,
+        kind: QueueKind,
+        home: NodeId,
         turn: &mut Turn<R>,
     ) {
-        let wanted = DeclareQueue {
-            durable,
-            arguments: arguments::with_type(arguments),
-            ..DeclareQueue::default()
+        let id = QueueId(self.next_queue);
+        let queue = Queue {
+            id,
+            kind,
+            vhost: exchange.vhost.clone(),
+            name: exchange.name.clone(),
+            lifetime: exchange.lifetime,
+            home,
+            members: Arc::default(),
+            auto_delete: false,
+            arguments: exchange.arguments.clone(),
         };
-        self.create_queue(vhost, name, wanted, None, turn);
+        self.record(Record::QueueDeclared(Arc::new(queue)), turn);
     }
 
     pub(super) fn delete_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
@@ -125,35 +106,26 @@ impl<R> Catalog<R> {
 
     /// Removes a queue. Returns the auto-delete exchanges that lost a binding by that.
     pub(super) fn remove_queue(&mut self, id: QueueId, turn: &mut Turn<R>) -> Option<(Name, Vec<Name>)> {
-        let (vhost, name) = self.queues.get(&id).cloned()?;
-        let durable = self.survives_restart(&vhost, &name);
-        let candidates = self.auto_delete_sources(&vhost, &Destination::Queue(name.clone()));
+        let queue = self.queues.get(&id).cloned()?;
+        let candidates = match queue.kind.is_of_clients() {
+            true => self.auto_delete_sources(&queue.vhost, &Destination::Queue(queue.name.clone())),
+            false => Vec::new(),
+        };
+        let durable = queue.is_durable();
         self.record(Record::QueueDeleted { id, durable }, turn);
-        turn.effects.push(Effect::QueueDeleted {
-            id,
-            vhost: vhost.clone(),
-            name,
-        });
-        Some((vhost, candidates))
-    }
-
-    pub(super) fn survives_restart(&self, vhost: &str, name: &str) -> bool {
-        let queue = self.view.queue(vhost, name);
-        queue.is_some_and(|queue| queue.survives_restart())
+        Some((queue.vhost.clone(), candidates))
     }
 
     /// Deletes exclusive queues of a connection that is gone, the oldest first. Each of them and each of their bindings counts for one
     /// of `at_most`; a queue that has more bindings than that loses some of these and is deleted later.
     pub(super) fn close_connection(
         &mut self,
-        connection: ConnectionId,
+        connection: NodeConnection,
         at_most: usize,
         turn: &mut Turn<R>,
     ) -> Result<Answer, Refusal> {
-        let owned = self.exclusive.get(&connection).into_iter().flatten();
-        let owned: Vec<QueueId> = owned.copied().take(at_most).collect();
         let mut left = at_most;
-        for id in owned {
+        for id in self.ending_with(Lifetime::Connection(connection), at_most) {
             if left == 0 {
                 break;
             }
@@ -170,11 +142,19 @@ impl<R> Catalog<R> {
 
     /// How many bindings a queue has, or `at_most`.
     fn count_bindings(&self, id: QueueId, at_most: usize) -> usize {
-        let vhost_and_name = self.queues.get(&id);
-        vhost_and_name.map_or(0, |(vhost, name)| {
-            let destination = Destination::Queue(name.clone());
-            let vhost = self.view.vhost(vhost);
+        let queue = self.queues.get(&id);
+        queue.map_or(0, |queue| {
+            let destination = Destination::Queue(queue.name.clone());
+            let vhost = self.view.vhost(&queue.vhost);
             vhost.map_or(0, |vhost| vhost.incoming(&destination).take(at_most).count())
         })
+    }
+
+    /// Up to so many of the queues that end with this.
+    pub(super) fn ending_with(&self, lifetime: Lifetime, at_most: usize) -> Vec<QueueId> {
+        let all = self
+            .transient
+            .range((lifetime, QueueId(0))..=(lifetime, QueueId(u64::MAX)));
+        all.take(at_most).map(|(_, id)| *id).collect()
     }
 }

@@ -6,6 +6,7 @@
 
 use super::{Catalog, Turn};
 use crate::exchange::is_predeclared;
+use crate::node::{Incarnation, Node, NodeId};
 use crate::{Answer, Metadata, PolicyKind, QuotaOf, Record, Refusal, Vhost, View};
 
 impl<R> Catalog<R> {
@@ -13,9 +14,9 @@ impl<R> Catalog<R> {
     /// nothing either, and replayed alone they are everything.
     pub(super) fn start_snapshot(&mut self, turn: &mut Turn<R>) -> Result<Answer, Refusal> {
         turn.records.push(Record::SnapshotStarted);
-        let below = self.reserved;
+        let below = self.next_queue;
         turn.records
-            .push(Record::Snapshotted(Box::new(Record::QueueIdsReserved { below })));
+            .push(Record::Snapshotted(Box::new(Record::QueueIdsUsed { below })));
         Ok(Answer::Snapshot(self.view()))
     }
 
@@ -33,21 +34,14 @@ impl<R> Catalog<R> {
     /// The journal has been replayed to its end, or to that of a snapshot: nothing is put off any longer.
     pub fn recovered(&mut self) {
         for record in self.deferred.take().into_iter().flatten() {
-            self.replay(&record);
+            // Everything there is is started once replay has ended.
+            self.take(&record, &mut Vec::new());
         }
-    }
-
-    pub(super) fn replay(&mut self, record: &Record) {
-        if let Record::QueueIdsReserved { below } = record {
-            // Some of these may have been used by queues that left no record.
-            self.next_queue = self.next_queue.max(*below);
-        }
-        self.take(record);
     }
 }
 
 impl View {
-    /// Everything durable that exists, as records: what a snapshot says.
+    /// Everything that exists, as records: what a snapshot says.
     pub fn facts(&self) -> impl Iterator<Item = Record> {
         let users = self.users().map(|user| Record::UserPut {
             name: user.name.as_str().into(),
@@ -64,16 +58,21 @@ impl View {
             quota: *quota,
         });
         let doomed = self.vhosts().flat_map(|vhost| vhost.queues());
-        let doomed = doomed.filter(|queue| queue.survives_restart() && self.doomed.contains(&queue.id));
+        let doomed = doomed.filter(|queue| self.doomed.contains(&queue.id));
         let doomed = doomed.map(|queue| Record::QueueDoomed {
             id: queue.id,
-            durable: true,
+            durable: queue.is_durable(),
         });
         let globals = self.globals().map(|(name, value)| Record::GlobalSet {
             name: name.clone(),
             value: Some(value.clone()),
         });
-        users
+        let nodes = self
+            .nodes
+            .iter()
+            .flat_map(|(node, known)| facts_of_node(*node, known));
+        nodes
+            .chain(users)
             .chain(quotas)
             .chain(globals)
             .chain(vhosts)
@@ -83,21 +82,27 @@ impl View {
     }
 }
 
+/// That a node started, and that this run has ended if it has.
+fn facts_of_node(node: NodeId, known: &Node) -> impl Iterator<Item = Record> {
+    let (name, number) = (known.name.clone(), known.started);
+    let incarnation = Incarnation { node, number };
+    let ended = (!known.is_running).then_some(Record::IncarnationEnded(incarnation));
+    std::iter::once(Record::NodeStarted { incarnation, name }).chain(ended)
+}
+
 fn facts_of(vhost: &Vhost) -> impl Iterator<Item = Record> {
     let created = Record::VhostCreated {
         name: vhost.name.clone(),
     };
     let exchanges = vhost
         .exchanges()
-        .filter(|exchange| exchange.durable && !is_predeclared(&exchange.name))
+        .filter(|exchange| !is_predeclared(&exchange.name))
         .map(|exchange| Record::ExchangeDeclared(exchange.declared()));
     let queues = vhost
-        .queues()
-        .filter(|queue| queue.survives_restart())
+        .all_queues()
         .map(|queue| Record::QueueDeclared(queue.clone()));
     let bindings = vhost
         .bindings()
-        .filter(|binding| binding.durable)
         .map(|binding| Record::Bound(binding.named(&vhost.name)));
     let policies = [PolicyKind::User, PolicyKind::Operator]
         .into_iter()

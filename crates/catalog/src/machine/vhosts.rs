@@ -1,7 +1,7 @@
 //! Virtual hosts, limits, and what holds for the whole.
 
 use super::{Catalog, Turn, check_length};
-use crate::{Answer, Effect, Metadata, Name, Quota, QuotaOf, Record, Refusal};
+use crate::{Answer, Metadata, Name, Quota, QuotaOf, Record, Refusal};
 use model::table::Value;
 
 impl<R> Catalog<R> {
@@ -22,12 +22,6 @@ impl<R> Catalog<R> {
                 vhost: name.to_string(),
             });
         }
-        let gone = vhost.queues().map(|queue| Effect::QueueDeleted {
-            id: queue.id,
-            vhost: name.clone(),
-            name: queue.name.clone(),
-        });
-        turn.effects.extend(gone);
         self.fact(Record::VhostDeleted { name }, turn)
     }
 

@@ -1,103 +1,31 @@
 //! What a policy's definition may say, and what two of them say together. Texts are RabbitMQ 4.3's.
 
 use super::mirrors;
-use crate::retry_delay::retry_delay;
+use crate::arguments::policy_key::{KeyRule, PolicyKey, key};
+use crate::arguments::settings::lower_limit;
+use crate::arguments::table::ARGUMENTS;
 use crate::{PolicyKind, Refusal};
 use model::table::{Table, Value};
 
-/// What a key must be.
-enum Rule {
-    /// Any text.
-    Text,
-    /// A whole number from this one on.
-    From(i64),
-    /// A whole number.
-    Whole,
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// 1 or 2.
-    Version,
-    /// See [`crate::retry_delay`].
-    Retry,
-    /// What [`mirrors::check`] looks at.
-    Anything,
-}
-
-/// A key of definitions.
-struct Key {
-    name: &'static str,
-    rule: Rule,
-    /// What RabbitMQ says a bad value isn't.
-    wanted: &'static str,
-    /// Operators' policies may have it.
-    operators: bool,
-}
-
-const fn key(name: &'static str, rule: Rule, wanted: &'static str) -> Key {
-    Key {
-        name,
-        rule,
-        wanted,
-        operators: false,
-    }
-}
-
-const fn bound(name: &'static str, rule: Rule, wanted: &'static str) -> Key {
-    Key {
-        operators: true,
-        ..key(name, rule, wanted)
-    }
-}
-
-const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
-const LOCATORS: &[&str] = &["client-local", "balanced", "random", "least-leaders"];
-
-const KEYS: &[Key] = &[
-    key("alternate-exchange", Rule::Text, "alternate exchange name"),
-    key("dead-letter-exchange", Rule::Text, "dead letter exchange name"),
-    key("dead-letter-routing-key", Rule::Text, "dead letter routing key"),
-    bound("message-ttl", Rule::From(0), "message TTL"),
-    bound("expires", Rule::From(1), "queue expiry"),
-    bound("max-length", Rule::From(0), "maximum length"),
-    bound("max-length-bytes", Rule::From(0), "maximum length in bytes"),
-    // Of quorum queues of RabbitMQ 3.10, without effect since.
-    bound("max-in-memory-length", Rule::From(0), "maximum memory in bytes"),
-    bound("max-in-memory-bytes", Rule::From(0), "maximum memory in bytes"),
-    bound("delivery-limit", Rule::Whole, "delivery limit"),
-    key("consumer-timeout", Rule::From(0), "consumer timeout"),
-    bound("overflow", Rule::Word(OVERFLOWS), "overflow value"),
-    // All our queues page by themselves and are of one version.
-    key("queue-mode", Rule::Word(&["default", "lazy"]), "queue-mode value"),
-    bound("queue-version", Rule::Version, "queue-version value"),
-    key(
-        "queue-leader-locator",
-        Rule::Word(LOCATORS),
-        "queue leader locator value",
-    ),
-    // Ours, as the argument `x-retry-delay`.
-    key("retry-delay", Rule::Retry, "retry delay"),
-    // Checked together.
-    key("ha-mode", Rule::Anything, ""),
-    key("ha-params", Rule::Anything, ""),
-    key("ha-sync-mode", Rule::Anything, ""),
-    key("ha-sync-batch-size", Rule::Anything, ""),
-    key("ha-promote-on-shutdown", Rule::Anything, ""),
-    key("ha-promote-on-failure", Rule::Anything, ""),
+/// The keys that say nothing of queues' arguments; those that do stand in the table of arguments.
+const KEYS: &[PolicyKey] = &[
+    key("alternate-exchange", KeyRule::Text, "alternate exchange name"),
+    // Checked together, by `mirrors::check`.
+    key("ha-mode", KeyRule::Anything, ""),
+    key("ha-params", KeyRule::Anything, ""),
+    key("ha-sync-mode", KeyRule::Anything, ""),
+    key("ha-sync-batch-size", KeyRule::Anything, ""),
+    key("ha-promote-on-shutdown", KeyRule::Anything, ""),
+    key("ha-promote-on-failure", KeyRule::Anything, ""),
 ];
 
-/// Keys that RabbitMQ has for queue types that this version hasn't.
-const LATER: &[&str] = &[
-    "consumer-disconnected-timeout",
-    "dead-letter-strategy",
-    "delayed-retry-max",
-    "delayed-retry-min",
-    "delayed-retry-type",
-    "initial-cluster-size",
-    "max-age",
-    "stream-filter-size-bytes",
-    "stream-max-segment-size-bytes",
-    "target-group-size",
-];
+/// The keys of kinds of queue that this version has, or of those that it hasn't.
+fn keys_of_arguments(here: bool) -> impl Iterator<Item = &'static PolicyKey> {
+    let arguments = ARGUMENTS
+        .iter()
+        .filter(move |argument| argument.is_here() == here);
+    arguments.filter_map(|argument| argument.policy.as_ref())
+}
 
 /// True for keys that are kept and take effect in a cluster only: mirrored queues of RabbitMQ before 4.0.
 pub fn is_for_clusters(key: &[u8]) -> bool {
@@ -115,10 +43,10 @@ pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
     }
     let definition = definition.sorted();
     let known = |name: &[u8]| {
-        let mut keys = KEYS.iter();
+        let mut keys = KEYS.iter().chain(keys_of_arguments(true));
         keys.find(|key| key.name.as_bytes() == name && (key.operators || kind == PolicyKind::User))
     };
-    let is_later = |name: &[u8]| LATER.iter().any(|later| later.as_bytes() == name);
+    let is_later = |name: &[u8]| keys_of_arguments(false).any(|key| key.name.as_bytes() == name);
     let strange = |name: &[u8]| known(name).is_none() && name != b"queue-master-locator" && !is_later(name);
     let unknown: Vec<String> = definition
         .iter()
@@ -154,20 +82,6 @@ pub fn check(definition: Table, kind: PolicyKind) -> Result<Table, Refusal> {
     }
 }
 
-impl Rule {
-    fn allows(&self, value: &Value) -> bool {
-        match self {
-            Self::Text => value.as_str().is_some(),
-            Self::From(least) => value.as_integer().is_some_and(|it| it >= *least),
-            Self::Whole => value.as_integer().is_some(),
-            Self::Word(words) => value.as_str().is_some_and(|it| words.contains(&it)),
-            Self::Version => matches!(value.as_integer(), Some(1 | 2)),
-            Self::Retry => retry_delay(value).is_ok(),
-            Self::Anything => true,
-        }
-    }
-}
-
 /// What a user's and an operator's definition say together: of numbers the lower, else the operator's (RabbitMQ). `None` if
 /// there is neither.
 pub fn merge(user: Option<&Table>, operator: Option<&Table>) -> Option<Table> {
@@ -193,11 +107,6 @@ fn lower(name: &[u8], value: &Value, bound: &Value) -> Value {
         (b"delivery-limit", Some(a), Some(b)) => lower_limit(a, b).into(),
         (_, Some(a), Some(b)) => a.min(b).into(),
     }
-}
-
-/// The lower of two delivery limits, of which a negative one is none.
-pub(crate) fn lower_limit(a: i64, b: i64) -> i64 {
-    if a < 0 || b < 0 { a.max(b) } else { a.min(b) }
 }
 
 /// A value as Erlang prints it.

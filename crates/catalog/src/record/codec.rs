@@ -4,16 +4,17 @@
 mod rules;
 
 use super::Record;
+use crate::node::{Incarnation, Lifetime, NodeConnection, NodeId};
 use crate::{
     ApplyTo, DeclaredExchange, Destination, ExchangeKind, Name, NamedBinding, PasswordHash, Pattern,
-    Permission, Policy, PolicyKind, Queue,
+    Permission, Policy, PolicyKind, Queue, QueueKind,
 };
 use model::table::Table;
-use model::{Limits, QueueId};
+use model::{ConnectionId, Limits, QueueId};
 use std::sync::Arc;
 
 /// The format that is written; the first byte of every record. All formats up to this one are read.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 mod tag {
     pub const VHOST_CREATED: u8 = 1;
@@ -28,7 +29,7 @@ mod tag {
     pub const QUEUE_DELETED: u8 = 10;
     pub const BOUND: u8 = 11;
     pub const UNBOUND: u8 = 12;
-    pub const QUEUE_IDS_RESERVED: u8 = 13;
+    pub const QUEUE_IDS_USED: u8 = 13;
     pub const SNAPSHOT_STARTED: u8 = 14;
     pub const SNAPSHOT_FINISHED: u8 = 15;
     pub const SNAPSHOTTED: u8 = 16;
@@ -40,6 +41,8 @@ mod tag {
     pub const TOPIC_PERMISSION_SET: u8 = 22;
     pub const TOPIC_PERMISSIONS_CLEARED: u8 = 23;
     pub const QUEUE_DOOMED: u8 = 24;
+    pub const NODE_STARTED: u8 = 25;
+    pub const INCARNATION_ENDED: u8 = 26;
 }
 
 pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -85,7 +88,12 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
         | Record::VhostDescribed { .. }
         | Record::TopicPermissionSet(_)
         | Record::TopicPermissionsCleared { .. } => encode_rule(record, &mut out),
-        Record::QueueIdsReserved { below } => out.tag(tag::QUEUE_IDS_RESERVED).number(*below),
+        Record::NodeStarted { incarnation, name } => {
+            out.tag(tag::NODE_STARTED).incarnation(*incarnation);
+            out.text(name);
+        }
+        Record::IncarnationEnded(ended) => out.tag(tag::INCARNATION_ENDED).incarnation(*ended),
+        Record::QueueIdsUsed { below } => out.tag(tag::QUEUE_IDS_USED).number(*below),
         Record::SnapshotStarted => out.byte(tag::SNAPSHOT_STARTED),
         Record::SnapshotFinished => out.byte(tag::SNAPSHOT_FINISHED),
         Record::Snapshotted(fact) => {
@@ -182,20 +190,46 @@ impl Writer<'_> {
         self.text(&exchange.vhost);
         self.text(&exchange.name);
         self.text(exchange.kind.name());
-        for flag in [exchange.durable, exchange.auto_delete, exchange.internal] {
-            self.byte(flag.into());
-        }
+        self.lifetime(exchange.lifetime);
+        self.byte(exchange.auto_delete.into());
+        self.byte(exchange.internal.into());
         self.table(&exchange.arguments);
     }
 
-    /// Without an owner: a queue that has one is not durable.
     fn queue(&mut self, queue: &Queue) {
         self.number(queue.id.0);
+        self.byte(queue.kind.number());
         self.text(&queue.vhost);
         self.text(&queue.name);
-        self.byte(queue.durable.into());
+        self.lifetime(queue.lifetime);
+        self.number(queue.home.0);
+        self.byte(queue.members.len() as u8);
+        queue.members.iter().for_each(|node| self.number(node.0));
         self.byte(queue.auto_delete.into());
         self.table(&queue.arguments);
+    }
+
+    fn incarnation(&mut self, incarnation: Incarnation) {
+        self.number(incarnation.node.0);
+        self.number(incarnation.number);
+    }
+
+    fn lifetime(&mut self, lifetime: Lifetime) {
+        match lifetime {
+            Lifetime::Durable => self.byte(0),
+            Lifetime::Incarnation(incarnation) => {
+                self.byte(1);
+                self.incarnation(incarnation);
+            }
+            Lifetime::Connection(NodeConnection {
+                incarnation,
+                connection,
+            }) => {
+                self.byte(2);
+                self.incarnation(incarnation);
+                self.number(connection.0);
+            }
+        }
     }
 
     fn policy(&mut self, policy: &Policy) {
@@ -275,7 +309,12 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
                 (false, _) => None,
             },
         },
-        tag::QUEUE_IDS_RESERVED => Record::QueueIdsReserved {
+        tag::NODE_STARTED => Record::NodeStarted {
+            incarnation: reader.incarnation()?,
+            name: reader.name()?,
+        },
+        tag::INCARNATION_ENDED => Record::IncarnationEnded(reader.incarnation()?),
+        tag::QUEUE_IDS_USED => Record::QueueIdsUsed {
             below: reader.number()?,
         },
         tag::SNAPSHOT_STARTED => Record::SnapshotStarted,
@@ -411,7 +450,7 @@ impl<'a> Reader<'a> {
             vhost: self.name()?,
             name: self.name()?,
             kind: ExchangeKind::from_name(self.text()?)?,
-            durable: self.flag()?,
+            lifetime: self.lifetime()?,
             auto_delete: self.flag()?,
             internal: self.flag()?,
             arguments: Arc::new(self.table()?),
@@ -419,17 +458,41 @@ impl<'a> Reader<'a> {
     }
 
     fn queue(&mut self) -> Option<Record> {
-        let (id, vhost, name) = (QueueId(self.number()?), self.name()?, self.name()?);
-        let (durable, auto_delete, arguments) = (self.flag()?, self.flag()?, self.table()?);
-        let arguments = Arc::new(arguments);
         Some(Record::QueueDeclared(Arc::new(Queue {
-            id,
-            vhost,
-            name,
-            durable,
-            owner: None,
-            auto_delete,
-            arguments,
+            id: QueueId(self.number()?),
+            kind: QueueKind::from_number(self.byte()?)?,
+            vhost: self.name()?,
+            name: self.name()?,
+            lifetime: self.lifetime()?,
+            home: NodeId(self.number()?),
+            members: self.nodes()?,
+            auto_delete: self.flag()?,
+            arguments: Arc::new(self.table()?),
         })))
+    }
+
+    /// Members of a queue. However many are announced, there are no more than bytes for them.
+    fn nodes(&mut self) -> Option<Arc<[NodeId]>> {
+        let count = self.byte()?;
+        (0..count).map(|_| self.number().map(NodeId)).collect()
+    }
+
+    fn incarnation(&mut self) -> Option<Incarnation> {
+        Some(Incarnation {
+            node: NodeId(self.number()?),
+            number: self.number()?,
+        })
+    }
+
+    fn lifetime(&mut self) -> Option<Lifetime> {
+        Some(match self.byte()? {
+            0 => Lifetime::Durable,
+            1 => Lifetime::Incarnation(self.incarnation()?),
+            2 => Lifetime::Connection(NodeConnection {
+                incarnation: self.incarnation()?,
+                connection: ConnectionId(self.number()?),
+            }),
+            _ => return None,
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! An argument of a declaration that cannot be.
 
 use super::ObjectKind;
+use crate::kinds::QueueKind;
 use std::fmt;
 
 /// Which argument it is, and what is wrong with it. `Display` gives RabbitMQ's explanation.
@@ -25,8 +26,8 @@ pub enum ArgumentFault {
     Value(String),
     /// Its type is one that RabbitMQ refuses before it looks at arguments one by one.
     Type(&'static str),
-    /// It belongs to another queue type.
-    Foreign,
+    /// It belongs to queues of other kinds than this one.
+    Foreign(QueueKind),
 }
 
 impl fmt::Display for InvalidArgument {
@@ -47,9 +48,10 @@ impl fmt::Display for InvalidArgument {
                 f,
                 "invalid type '{given}' for arg '{argument}' in {kind} '{name}' in vhost '{vhost}'"
             ),
-            ArgumentFault::Foreign => write!(
+            ArgumentFault::Foreign(of) => write!(
                 f,
-                "invalid arg '{argument}' for {kind} '{name}' in vhost '{vhost}' of queue type rabbit_classic_queue"
+                "invalid arg '{argument}' for {kind} '{name}' in vhost '{vhost}' of queue type {}",
+                of.module()
             ),
         }
     }
@@ -88,7 +90,11 @@ mod tests {
             "invalid type 'long' for arg 'alternate-exchange' in exchange 'n' in vhost '/'"
         );
         assert_eq!(
-            told("x-max-age", ObjectKind::Queue, ArgumentFault::Foreign),
+            told(
+                "x-max-age",
+                ObjectKind::Queue,
+                ArgumentFault::Foreign(QueueKind::Classic)
+            ),
             "invalid arg 'x-max-age' for queue 'n' in vhost '/' of queue type rabbit_classic_queue"
         );
     }

@@ -2,12 +2,12 @@
 
 use crate::words::{bare, flag, split, table};
 use catalog::{
-    Answer, Catalog, DeclareExchange, DeclareQueue, Destination, Effect, Envelope, Metadata, Name,
-    PasswordHash, PolicyKind, PutPolicy, Quota, QuotaOf, Record, Refusal, RefusalKind, Request, Verb,
-    WantedBinding,
+    Answer, Catalog, DeclareExchange, DeclareQueue, Destination, Effect, Envelope, Incarnation, Metadata,
+    Name, NodeConnection, NodeId, PasswordHash, PolicyKind, PutPolicy, Quota, QuotaOf, Record, Refusal,
+    RefusalKind, Request, Verb, WantedBinding,
 };
 use model::properties::PropertiesBuilder;
-use model::{ConnectionId, Machine, Outcome, Timestamp};
+use model::{ConnectionId, DeliveryLimit, Machine, Outcome, Timestamp};
 use smallvec::SmallVec;
 
 pub struct Stage {
@@ -17,6 +17,8 @@ pub struct Stage {
     snapshot: Option<(usize, Vec<Record>)>,
     /// Counts server-named queues.
     unique: u8,
+    /// Which run of the node this is.
+    incarnation: Incarnation,
 }
 
 impl Stage {
@@ -26,7 +28,9 @@ impl Stage {
             journal: Vec::new(),
             snapshot: None,
             unique: 0,
+            incarnation: Incarnation::default(),
         };
+        stage.start();
         for line in [
             "create vhost /",
             "put user guest 'guest' administrator",
@@ -34,18 +38,18 @@ impl Stage {
         ] {
             stage.perform(line);
         }
-        // The first queue of all has its id, and those of the next thousand, put on record.
-        stage.perform("declare queue first");
-        stage.perform("delete queue first");
-        stage.unique = 0;
         stage
     }
 
     /// Does what the line says and returns what came of it.
     pub fn perform(&mut self, line: &str) -> Vec<String> {
         let (connection, line) = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
-            Some((number, rest)) => (ConnectionId(number.parse().unwrap()), rest),
-            None => (ConnectionId(1), line),
+            Some((number, rest)) => (number.parse().unwrap(), rest),
+            None => (1, line),
+        };
+        let connection = NodeConnection {
+            incarnation: self.incarnation,
+            connection: ConnectionId(connection),
         };
         let mut words = split(line);
         let verb = words.remove(0);
@@ -83,14 +87,14 @@ impl Stage {
         }
     }
 
-    fn request(&mut self, verb: &str, mut words: Vec<String>, connection: ConnectionId) -> Request {
+    fn request(&mut self, verb: &str, mut words: Vec<String>, connection: NodeConnection) -> Request {
         let vhost = Name::from("/");
         if verb == "snapshot" {
             return self.snapshot_request(&words);
         }
         let subject = words.remove(0);
         match (verb, subject.as_str()) {
-            ("declare", "exchange") => declare_exchange(words),
+            ("declare", "exchange") => declare_exchange(words, connection.incarnation),
             ("delete", "exchange") => {
                 let if_unused = flag(&mut words, "if-unused");
                 Request::DeleteExchange {
@@ -152,19 +156,42 @@ impl Stage {
             assert!(left.is_empty(), "facts that were not written: {left:?}");
             self.journal.drain(..from);
         }
-        for record in outcome.records.iter().filter(|record| record.is_durable()) {
+        for record in &outcome.records {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             self.journal.push(bytes);
         }
-        let now = outcome.effects.into_iter().map(|effect| tell(effect, ""));
-        now.chain(
-            outcome
-                .promises
-                .into_iter()
-                .map(|effect| tell(effect, ", once durable")),
-        )
-        .collect()
+        let (orders, mut told): (Vec<_>, Vec<_>) = {
+            let all = outcome.effects.into_iter();
+            all.partition(|effect| !matches!(effect, Effect::Reply(..)))
+        };
+        let mut lines: Vec<String> = orders.into_iter().filter_map(order).collect();
+        lines.extend(outcome.records.iter().filter_map(|record| match record {
+            Record::ExchangeDeleted { name, .. } => Some(format!("exchange '{name}' is deleted")),
+            _ => None,
+        }));
+        lines.extend(told.drain(..).map(|reply| answer(reply, "")));
+        let late = outcome.promises.into_iter();
+        lines.extend(late.map(|reply| answer(reply, ", once durable")));
+        lines
+    }
+
+    /// Begins a run of the node; what ended with the last one goes, two objects at a time.
+    fn start(&mut self) {
+        let name = "node".into();
+        let node = NodeId::FIRST;
+        self.ask(Request::StartNode { node, name });
+        let view = self.catalog.view();
+        let (node, known) = view.nodes().next().expect("the node that has started");
+        self.incarnation = Incarnation {
+            node: *node,
+            number: known.started,
+        };
+        while self
+            .ask(Request::EndTransient { at_most: 2 })
+            .last()
+            .is_some_and(|line| line.starts_with('2'))
+        {}
     }
 
     fn restart(&mut self) {
@@ -175,6 +202,7 @@ impl Stage {
         }
         self.catalog.recovered();
         self.snapshot = None;
+        self.start();
     }
 
     fn route(&self, mut words: Vec<String>) -> String {
@@ -193,7 +221,7 @@ impl Stage {
         );
         let mut names: Vec<String> = out
             .iter()
-            .map(|id| self.catalog.queue_name(*id).expect("a queue").1.to_string())
+            .map(|id| self.catalog.queue(*id).expect("a queue").name.to_string())
             .collect();
         names.sort();
         if names.is_empty() {
@@ -279,11 +307,13 @@ impl Stage {
                 told += &format!(", {name} {number}");
             }
         }
-        if let Some(limit) = found.delivery_limit {
-            told += &format!(", delivery-limit {limit}");
+        match found.delivery_limit {
+            Some(DeliveryLimit::Returns(limit)) => told += &format!(", delivery-limit {limit}"),
+            Some(DeliveryLimit::Unlimited) => told += ", delivery-limit -1",
+            None => {}
         }
-        if let Some(exchange) = &found.dead_letter_exchange {
-            told += &format!(", dead letters to {exchange}");
+        if let Some(to) = &found.dead_letter {
+            told += &format!(", dead letters to {}", to.exchange);
         }
         told + &format!(", {:?}", found.overflow)
     }
@@ -313,7 +343,7 @@ impl Stage {
     }
 }
 
-fn declare_exchange(mut words: Vec<String>) -> Request {
+fn declare_exchange(mut words: Vec<String>, by: Incarnation) -> Request {
     let arguments = table(&mut words);
     let [passive, durable, auto_delete, internal] =
         ["passive", "durable", "auto-delete", "internal"].map(|word| flag(&mut words, word));
@@ -331,10 +361,11 @@ fn declare_exchange(mut words: Vec<String>) -> Request {
             internal,
             arguments,
         },
+        by,
     }
 }
 
-fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -> Request {
+fn declare_queue(mut words: Vec<String>, by: NodeConnection, unique: u8) -> Request {
     let arguments = table(&mut words);
     let [passive, durable, exclusive, auto_delete] =
         ["passive", "durable", "exclusive", "auto-delete"].map(|word| flag(&mut words, word));
@@ -348,7 +379,7 @@ fn declare_queue(mut words: Vec<String>, connection: ConnectionId, unique: u8) -
             auto_delete,
             arguments,
         },
-        connection,
+        by,
         unique: [unique; 16],
     }
 }
@@ -466,7 +497,7 @@ fn put_policy(verb: &str, mut words: Vec<String>) -> Request {
 }
 
 /// `bind SOURCE to queue NAME [by KEY] [ARGUMENT=VALUE …]`
-fn bind(bind: bool, source: String, mut words: Vec<String>, connection: ConnectionId) -> Request {
+fn bind(bind: bool, source: String, mut words: Vec<String>, connection: NodeConnection) -> Request {
     let arguments = table(&mut words);
     let name: Name = bare(&words[2]).into();
     let destination = if words[1] == "queue" {
@@ -485,7 +516,7 @@ fn bind(bind: bool, source: String, mut words: Vec<String>, connection: Connecti
         destination,
         routing_key,
         arguments,
-        connection,
+        by: connection,
     };
     match bind {
         true => Request::Bind { vhost, binding },
@@ -493,20 +524,31 @@ fn bind(bind: bool, source: String, mut words: Vec<String>, connection: Connecti
     }
 }
 
-fn tell(effect: Effect<()>, when: &str) -> String {
-    match effect {
+fn answer(reply: Effect<()>, when: &str) -> String {
+    match reply {
         Effect::Reply((), Ok(Answer::Done)) => format!("ok{when}"),
         Effect::Reply((), Ok(Answer::Cleared(count))) => format!("{count} taken away{when}"),
-        Effect::Reply((), Ok(Answer::Snapshot(_))) => format!("started{when}"),
+        Effect::Reply((), Ok(Answer::Snapshot(_) | Answer::Started(_))) => format!("started{when}"),
         Effect::Reply((), Ok(Answer::Queue(queue))) => format!("ok, queue '{}'{when}", queue.name),
         Effect::Reply((), Err(refusal)) => {
             let text = refusal.to_string().replace('\n', "\\n");
             format!("{} - {text}", code(&refusal))
         }
-        Effect::QueueCreated(queue, _) => format!("queue '{}' is created", queue.name),
-        Effect::QueueDeleted { name, .. } => format!("queue '{name}' is deleted"),
-        Effect::ExchangeDeleted { name, .. } => format!("exchange '{name}' is deleted"),
+        other => panic!("{other:?} is no reply"),
     }
+}
+
+/// What the host is told to do with a queue, or with what an exchange keeps for itself.
+fn order(effect: Effect<()>) -> Option<String> {
+    let (queue, what) = match effect {
+        Effect::StartQueue(queue) => (queue, "created"),
+        Effect::StopQueue(queue) => (queue, "deleted"),
+        Effect::FollowPolicies(_) | Effect::Reply(..) => return None,
+    };
+    Some(match queue.kind.is_of_clients() {
+        true => format!("queue '{}' is {what}", queue.name),
+        false => format!("what exchange '{}' keeps is {what}", queue.name),
+    })
 }
 
 fn code(refusal: &Refusal) -> &'static str {

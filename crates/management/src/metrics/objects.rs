@@ -69,8 +69,9 @@ impl Collector<'_> {
         if coarse || count || metrics {
             let what = "A metric with a constant '1' value and labels that provide some queue details";
             self.begin(("queue_info", Type::Gauge, what));
-            for (labels, ..) in &queues {
-                let more = format!("{labels},queue_type=\"rabbit_classic_queue\",membership=\"leader\"");
+            for (labels, _, queue) in &queues {
+                let module = queue.kind.module();
+                let more = format!("{labels},queue_type=\"{module}\",membership=\"leader\"");
                 self.page.labelled(&more, 1_u64);
             }
         }

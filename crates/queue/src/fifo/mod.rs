@@ -33,13 +33,12 @@ mod take;
 
 pub use checkpoint::{Checkpoint, LocalRecord};
 pub use effect::{Answer, Delivery, Effect};
-pub use lanes::{Classic, Lanes, Sorting};
+pub use lanes::{Classic, Lanes};
 pub use look::{Glance, Glimpse, Standing};
 pub use losses::{LOSSES, Loss, Losses};
+pub use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};
 pub use record::{DropReason, Expiry, Record, Snapshot};
-pub use request::{
-    ConsumerSettings, DeadLetterTo, DeliveryLimit, Disposal, Overflow, QueueSettings, Request,
-};
+pub use request::{ConsumerSettings, Disposal, Request};
 
 use crate::store::{LogPlace, Place, Store, Table};
 use contents::Contents;

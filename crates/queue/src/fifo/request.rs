@@ -1,8 +1,8 @@
 //! What may be asked of a queue. Imperative.
 
-use super::{Ends, Sorting};
+use super::Ends;
 use crate::store;
-use model::{Block, ConsumerId, Ranges, RetryDelay};
+use model::{Block, ConsumerId, QueueSettings, Ranges};
 use std::sync::Arc;
 
 /// A request to the queue.
@@ -110,69 +110,4 @@ pub enum Disposal {
     Accepted,
     /// `basic.reject` or `basic.nack` without requeue.
     Rejected,
-}
-
-/// A queue's settings in force.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueSettings {
-    /// Records go to a journal: persistent messages survive a restart.
-    pub durable: bool,
-    /// Retire when the last consumer is gone.
-    pub auto_delete: bool,
-    /// `x-single-active-consumer`: one consumer gets everything until it is gone.
-    pub single_active: bool,
-    /// `x-max-priority`, `x-fair-key`: which messages leave first.
-    pub sorting: Sorting,
-    /// `x-max-length`: at most so many ready messages; the oldest are dropped.
-    pub max_length: Option<u64>,
-    /// `x-max-length-bytes`: at most so many bytes of ready bodies.
-    pub max_length_bytes: Option<u64>,
-    /// `x-overflow`: what happens at these limits.
-    pub overflow: Overflow,
-    /// `x-message-ttl`: how long messages may be ready, in milliseconds.
-    pub message_ttl_ms: Option<u64>,
-    /// `x-delivery-limit`: a message that came back more often than this leaves.
-    pub delivery_limit: Option<DeliveryLimit>,
-    /// `x-retry-delay`: messages that came back wait before they are delivered again.
-    pub retry_delay: Option<RetryDelay>,
-    /// Messages wait here as long as their header `x-delay` says, and then go to `dead_letter`; their own expiration counts
-    /// afterwards.
-    pub delays: bool,
-    /// `x-message-deduplication`: a message is taken only if none with the same header `x-deduplication-header` is there.
-    pub deduplicates: bool,
-    /// `x-expires`: how long nobody may use the queue (by consuming, getting or declaring it again) before it is deleted, in
-    /// milliseconds.
-    pub expires_ms: Option<u64>,
-    /// `x-dead-letter-exchange`: where messages go that are rejected, expire or have no room.
-    pub dead_letter: Option<Arc<DeadLetterTo>>,
-}
-
-/// How often a message may come back. Wherever it is counted, deliveries say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryLimit {
-    /// As often as it likes.
-    Unlimited,
-    /// So often.
-    Returns(u32),
-}
-
-/// What happens to messages beyond a queue's limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overflow {
-    /// The oldest ready messages are dropped.
-    #[default]
-    DropHead,
-    /// New messages are refused.
-    Reject,
-    /// New messages are refused and go to the dead-letter exchange.
-    RejectAndDeadLetter,
-}
-
-/// Where dead letters go. The machine hands it on and does not look into it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetterTo {
-    /// The exchange's name, in the queue's virtual host; empty for the default exchange.
-    pub exchange: String,
-    /// The routing key instead of the message's own ones.
-    pub routing_key: Option<Vec<u8>>,
 }

@@ -211,7 +211,7 @@ impl Queue {
     fn note_losses(&self, host: &QueueHost) {
         let losses = host.machine.losses();
         self.lost.store(losses.sum(), Ordering::Relaxed);
-        if !catalog::is_hidden(&self.name) {
+        if self.kind.is_of_clients() {
             let gained = self.losses.get_or_init(Box::default).set(losses.numbers());
             self.node.losses.add(gained);
         }

@@ -8,7 +8,6 @@ use super::{Channel, Context};
 use broker::replies::REPLY_TO;
 use broker::stats::ConsumerDetails;
 use broker::{ConsumerSettings, Delivery, Getting, QueueRef};
-use model::table::{Table, Value};
 use protocol::amqp::method::{
     BasicCancel, BasicCancelOk, BasicConsume, BasicConsumeOk, BasicGet, BasicGetEmpty, BasicGetOk,
 };
@@ -28,7 +27,8 @@ impl Channel {
             return self.consume_replies(it, cx);
         }
         let queue = self.queue_name(it.queue, BasicConsume::ID)?;
-        let asked = check_arguments(&arguments, &queue, cx.ground.session.vhost())?;
+        let asked = cx.ground.session.consumer_arguments(&queue, &arguments);
+        let asked = asked.map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
         Self::refuse_address(&queue, BasicConsume::ID, cx)?;
         let settings = ConsumerSettings {
             no_ack: it.no_ack,
@@ -212,56 +212,6 @@ impl Channel {
     }
 }
 
-/// What RabbitMQ knows of streams' consumers.
-const FOREIGN: [&str; 3] = ["x-stream-offset", "x-stream-filter", "x-stream-match-unfiltered"];
-
-/// What a consumer's arguments ask for.
-#[derive(Debug, PartialEq, Eq)]
-struct Asked {
-    /// `x-priority`.
-    priority: i64,
-    /// `x-consumer-timeout`.
-    timeout_ms: Option<u64>,
-}
-
-/// Reads a consumer's arguments. RabbitMQ ignores what it does not know, and refuses what belongs to other queue types.
-fn check_arguments(arguments: &Table, queue: &str, vhost: &str) -> Result<Asked, Exception> {
-    let refused = |name: &str, why: &str| {
-        let text = format!("invalid arg '{name}' for queue '{queue}' in vhost '{vhost}'{why}");
-        Exception::new(ReplyCode::PreconditionFailed, text, BasicConsume::ID)
-    };
-    let expected = |name: &str, kind: &str, value: &Value| {
-        Err(refused(
-            name,
-            &format!(": \"expected {kind}, got {}\"", value.type_name()),
-        ))
-    };
-    if let Some(name) = FOREIGN.iter().find(|name| arguments.contains(name)) {
-        return Err(refused(name, " of queue type rabbit_classic_queue"));
-    }
-    let number = |name: &str| match arguments.get(name) {
-        None => Ok(None),
-        Some(value) => value
-            .as_integer()
-            .map_or_else(|| expected(name, "integer", value), |it| Ok(Some(it))),
-    };
-    let priority = number("x-priority")?.unwrap_or(0);
-    // Quorum queues' in RabbitMQ 4.3.
-    let timeout_ms = match number("x-consumer-timeout")? {
-        None => None,
-        Some(it) => match u64::try_from(it) {
-            Ok(it) => Some(it),
-            Err(_) => {
-                return Err(refused(
-                    "x-consumer-timeout",
-                    &format!(": {{value_negative,{it}}}"),
-                ));
-            }
-        },
-    };
-    Ok(Asked { priority, timeout_ms })
-}
-
 /// A consumer tag for a client that gave none: RabbitMQ's prefix and 16 random bytes in URL-safe base 64.
 pub(super) fn generated_tag() -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -285,35 +235,5 @@ mod tests {
         let (a, b) = (generated_tag(), generated_tag());
         assert_ne!(a, b);
         assert_eq!(a.len(), "amq.ctag-".len() + 22);
-    }
-
-    #[test]
-    fn arguments_of_other_queue_types_are_refused() {
-        let check = |table: Table| check_arguments(&table, "q", "/").map_err(|error| error.reply_text());
-        let asked = |priority, timeout_ms| Ok(Asked { priority, timeout_ms });
-        assert_eq!(check(Table::new().with("x-anything", 1)), asked(0, None));
-        assert_eq!(
-            check(Table::new().with("x-cancel-on-ha-failover", true)),
-            asked(0, None)
-        );
-        assert_eq!(check(Table::new().with("x-priority", -5)), asked(-5, None));
-        assert_eq!(
-            check(Table::new().with("x-consumer-timeout", 5)),
-            asked(0, Some(5))
-        );
-        assert_eq!(
-            check(Table::new().with("x-consumer-timeout", -5)).unwrap_err(),
-            "PRECONDITION_FAILED - invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': {value_negative,-5}"
-        );
-        for name in FOREIGN {
-            let text = format!(
-                "PRECONDITION_FAILED - invalid arg '{name}' for queue 'q' in vhost '/' of queue type rabbit_classic_queue"
-            );
-            assert_eq!(check(Table::new().with(name, 5)).unwrap_err(), text);
-        }
-        assert_eq!(
-            check(Table::new().with("x-priority", true)).unwrap_err(),
-            "PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'q' in vhost '/': \"expected integer, got bool\""
-        );
     }
 }

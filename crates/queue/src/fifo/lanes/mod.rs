@@ -12,13 +12,12 @@ mod requests;
 mod sorting;
 mod turns;
 
-pub use sorting::Sorting;
-
 use super::{Fifo, FifoOutcome, Losses, QueueSettings, Record, Request, Snapshot, Status};
 use crate::fifo::discard::Leaving;
 use crate::fifo::{Effect, Ends};
 use crate::store::{LogPlace, Place, Table};
 use checkpoints::Unwritten;
+use model::Sorting;
 use model::{DeduplicationKey, Index, Machine, Seq, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use turns::Turns;

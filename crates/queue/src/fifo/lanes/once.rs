@@ -1,6 +1,7 @@
 //! Duplicates in a queue with lanes: the message that is there may stand in another lane.
 
 use super::Lanes;
+use super::sorting::lanes_of;
 use crate::fifo::once::{cut, key_of, stretch};
 use crate::fifo::{Ends, FifoOutcome, Loss};
 use model::{Block, DeduplicationKey, Timestamp};
@@ -45,7 +46,7 @@ impl<E: Ends> Lanes<E> {
     }
 
     fn note_keys(&mut self, block: &Block) {
-        for (at, lane) in self.settings.sorting.lanes_of(block).into_iter().enumerate() {
+        for (at, lane) in lanes_of(&self.settings.sorting, block).into_iter().enumerate() {
             if let Some(key) = key_of(block, at) {
                 self.keys.insert(key, lane);
             }

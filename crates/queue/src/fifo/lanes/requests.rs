@@ -1,6 +1,7 @@
 //! What is asked of a queue with lanes: each lane does its part with its door closed, then what is ready is handed out in the
 //! lanes' order.
 
+use super::sorting::sort;
 use super::{LaneId, Lanes, Sorting, lane_of};
 use crate::fifo::deliver::OVERHEAD;
 use crate::fifo::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Losses, Overflow, Request};
@@ -157,7 +158,7 @@ impl<E: Ends> Lanes<E> {
         }
         self.came += block.len() as u64;
         let recorded = outcome.records.len();
-        for (id, block) in self.settings.sorting.sort(&block) {
+        for (id, block) in sort(&self.settings.sorting, &block) {
             self.open(id, outcome);
             let receipt = None;
             self.ask(id, now, Request::Enqueue { block, receipt }, outcome);

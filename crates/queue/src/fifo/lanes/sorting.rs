@@ -3,62 +3,48 @@
 use super::LaneId;
 use model::properties::Properties;
 use model::table::raw::{Entries, RawValue};
-use model::{Block, BlockBuilder};
+use model::{Block, BlockBuilder, Sorting};
 use std::sync::Arc;
 
-/// How a queue sorts its messages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sorting {
-    /// Not at all: they leave in the order in which they came.
-    #[default]
-    Arrival,
-    /// `x-max-priority`: by priority, the highest first. None is 0, and what is higher than this is this.
-    Priority(u8),
-    /// `x-fair-key`: by the value of this header; all values with a backlog take turns by bytes.
-    FairKey(Arc<str>),
+/// The block's messages by lane, each lane's in their order; the highest lane first.
+pub(super) fn sort(by: &Sorting, block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
+    let lanes = lanes_of(by, block);
+    let mut kinds = lanes.clone();
+    kinds.sort_unstable_by(|a, b| b.cmp(a));
+    kinds.dedup();
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    if let [only] = *kinds {
+        return vec![(only, block.clone())];
+    }
+    let part = |kind: LaneId| {
+        let mut builder = BlockBuilder::new();
+        for (at, _) in lanes.iter().enumerate().filter(|(_, lane)| **lane == kind) {
+            builder.push_message(&block.message(at));
+        }
+        let part = builder.finish(block.persistent(), block.received());
+        (kind, Arc::new(part))
+    };
+    kinds.into_iter().map(part).collect()
 }
 
-impl Sorting {
-    /// The block's messages by lane, each lane's in their order; the highest lane first.
-    pub(super) fn sort(&self, block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
-        let lanes = self.lanes_of(block);
-        let mut kinds = lanes.clone();
-        kinds.sort_unstable_by(|a, b| b.cmp(a));
-        kinds.dedup();
-        if kinds.is_empty() {
-            return Vec::new();
-        }
-        if let [only] = *kinds {
-            return vec![(only, block.clone())];
-        }
-        let part = |kind: LaneId| {
-            let mut builder = BlockBuilder::new();
-            for (at, _) in lanes.iter().enumerate().filter(|(_, lane)| **lane == kind) {
-                builder.push_message(&block.message(at));
-            }
-            let part = builder.finish(block.persistent(), block.received());
-            (kind, Arc::new(part))
-        };
-        kinds.into_iter().map(part).collect()
-    }
+/// Which lane each of the block's messages goes to.
+pub(super) fn lanes_of(by: &Sorting, block: &Block) -> Vec<LaneId> {
+    (0..block.len())
+        .map(|at| lane(by, block.message(at).properties))
+        .collect()
+}
 
-    /// Which lane each of the block's messages goes to.
-    pub(super) fn lanes_of(&self, block: &Block) -> Vec<LaneId> {
-        (0..block.len())
-            .map(|at| self.lane(block.message(at).properties))
-            .collect()
-    }
-
-    fn lane(&self, properties: &[u8]) -> LaneId {
-        let properties = Properties::new(properties);
-        match self {
-            Self::Arrival => 0,
-            Self::Priority(highest) => properties.priority().unwrap_or(0).min(*highest).into(),
-            Self::FairKey(name) => properties
-                .headers()
-                .and_then(|headers| Entries::new(headers).find(name.as_bytes()))
-                .map_or(0, group),
-        }
+fn lane(by: &Sorting, properties: &[u8]) -> LaneId {
+    let properties = Properties::new(properties);
+    match by {
+        Sorting::Arrival => 0,
+        Sorting::Priority(highest) => properties.priority().unwrap_or(0).min(*highest).into(),
+        Sorting::FairKey(name) => properties
+            .headers()
+            .and_then(|headers| Entries::new(headers).find(name.as_bytes()))
+            .map_or(0, group),
     }
 }
 
@@ -108,7 +94,7 @@ mod tests {
     }
 
     fn bodies(sorting: &Sorting, properties: &[Vec<u8>]) -> Vec<(LaneId, Vec<u8>)> {
-        let parts = sorting.sort(&block(properties));
+        let parts = sort(sorting, &block(properties));
         parts
             .into_iter()
             .map(|(lane, part)| (lane, (0..part.len()).map(|at| part.message(at).body[0]).collect()))
@@ -147,7 +133,7 @@ mod tests {
     #[test]
     fn a_block_of_one_kind_is_not_copied() {
         let block = block(&[vec![0, 0], vec![0, 0]]);
-        let sorted = Sorting::Priority(9).sort(&block);
+        let sorted = sort(&Sorting::Priority(9), &block);
         assert!(Arc::ptr_eq(&sorted[0].1, &block));
     }
 }

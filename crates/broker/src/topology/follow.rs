@@ -1,0 +1,146 @@
+//! What exists follows from what was applied: starting, stopping and setting queues, whether a client declared them, a policy
+//! changed, or the node has just come up.
+
+use super::{CatalogJournal, Topology};
+use crate::caches::{self, CacheJournal, journal_of};
+use crate::ends::Ends;
+use crate::host::Host;
+use crate::journal::LocalJournal;
+use crate::pager::Job;
+use crate::queues::{Queue, QueueJournal};
+use crate::stats::Churn;
+use catalog::{Effect, Name, QueueKind, View};
+use model::QueueSettings;
+use queue::fifo::{Classic, Request as QueueRequest};
+use queue::seen::Seen;
+use std::collections::BTreeSet;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use storage::JournalId;
+
+/// What a turn of the catalog orders of queues: carried out at its end, when their settings are certain.
+#[derive(Default)]
+pub(super) struct Orders {
+    /// In the order in which the records were made.
+    queues: Vec<Order>,
+    /// Virtual hosts with other policies than before.
+    vhosts: BTreeSet<Name>,
+}
+
+enum Order {
+    Start(Arc<catalog::Queue>),
+    Stop(Arc<catalog::Queue>),
+}
+
+impl Orders {
+    /// Notes what the catalog orders. Answers are somebody else's.
+    pub(super) fn note(&mut self, effect: Effect<u64>, journal: &mut CatalogJournal) {
+        match effect {
+            Effect::Reply(..) => {}
+            Effect::StartQueue(queue) => self.queues.push(Order::Start(queue)),
+            Effect::StopQueue(queue) => {
+                if let Some(watch) = &mut journal.watch {
+                    watch.queue_deleted(&queue);
+                }
+                self.queues.push(Order::Stop(queue));
+            }
+            Effect::FollowPolicies(vhost) => {
+                self.vhosts.insert(vhost);
+            }
+        }
+    }
+}
+
+impl Topology {
+    /// Starts and stops queues. Returns the handles of those that end, which is to happen once the catalog is free again.
+    pub(super) fn carry_out(&self, orders: &mut Orders, view: &View) -> Vec<Arc<Queue>> {
+        let mut gone = Vec::new();
+        for order in orders.queues.drain(..) {
+            match order {
+                Order::Start(known) if known.kind == QueueKind::Deduplication => self.start_cache(&known),
+                Order::Start(known) => {
+                    self.count(&known, |churn| &churn.queues_created);
+                    self.start_queue(&known, view.settings(&known), None);
+                }
+                Order::Stop(known) if self.node.caches.remove(known.id) => {
+                    self.node.log.forget(journal_of(known.id));
+                }
+                Order::Stop(known) => {
+                    self.count(&known, |churn| &churn.queues_deleted);
+                    gone.extend(self.registry.remove(known.id));
+                }
+            }
+        }
+        gone
+    }
+
+    /// What takes its time, without the catalog: ends queues, and gives others the settings of their new policies.
+    pub(super) fn finish(&self, orders: Orders, gone: Vec<Arc<Queue>>) {
+        gone.iter().for_each(|queue| self.stop_queue(queue));
+        orders.vhosts.iter().for_each(|vhost| self.follow_policies(vhost));
+    }
+
+    /// Starts what holds a queue's messages: with what was replayed of it, or empty.
+    pub(crate) fn start_queue(
+        &self,
+        known: &catalog::Queue,
+        settings: QueueSettings,
+        replayed: Option<(Classic<Ends>, QueueJournal)>,
+    ) -> Arc<Queue> {
+        let is_new = replayed.is_none();
+        let (machine, journal) =
+            replayed.unwrap_or_else(|| (Classic::new(settings.clone()), self.new_journal(known)));
+        let queue = Queue::new(known, Host::new(machine, journal), self.node.clone());
+        if settings.deduplicates {
+            queue.compare();
+        }
+        let memory = self.queue_memory.load(Ordering::Relaxed);
+        if memory > 0 {
+            queue.submit(QueueRequest::Store(queue::store::Request::Shrink { memory }));
+        }
+        match is_new {
+            true if settings.expires_ms.is_some() => queue.submit(QueueRequest::Use),
+            true => {}
+            false => {
+                let settings = Box::new(settings);
+                queue.submit(QueueRequest::Configure { settings });
+            }
+        }
+        self.registry.insert(queue.clone());
+        queue
+    }
+
+    fn new_journal(&self, known: &catalog::Queue) -> QueueJournal {
+        if !known.is_durable() {
+            return QueueJournal::None;
+        }
+        let (log, id) = (self.node.log.clone(), JournalId(known.id.0));
+        QueueJournal::Local(LocalJournal::new(log, id, 1))
+    }
+
+    fn start_cache(&self, known: &catalog::Queue) {
+        let (settings, journaled) = caches::settings(known);
+        let journal = journaled.then(|| {
+            let id = journal_of(known.id);
+            LocalJournal::new(self.node.log.clone(), id, 1)
+        });
+        let caches = &self.node.caches;
+        caches.insert(known.id, Seen::new(settings), CacheJournal(journal));
+    }
+
+    /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
+    fn stop_queue(&self, queue: &Arc<Queue>) {
+        queue.retire();
+        self.node.log.forget(JournalId(queue.id.0));
+        self.node.pager.send(Job::Remove { queue: queue.id });
+    }
+
+    fn count(&self, known: &catalog::Queue, which: impl FnOnce(&Churn) -> &AtomicU64) {
+        let broker = self.node.broker().upgrade();
+        if let Some(broker) = broker.filter(|_| known.kind.is_of_clients()) {
+            Churn::more(which(broker.stats().churn()));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Kinds of queue: the one table that says what each is called, whether this version has it, and which policies are for it.
+//!
+//! What may be said of a queue of some kind is the other half: the table of [`crate::arguments`]. Front ends, policies,
+//! management, definitions and the command line ask these two and know no kind by name.
+
+/// What a queue is. Clients declare the first three by `x-queue-type`; the last two belong to exchanges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QueueKind {
+    /// On one node.
+    #[default]
+    Classic,
+    /// Replicated by consensus.
+    Quorum,
+    /// A replicated log that consumers read without taking from it.
+    Stream,
+    /// A classic queue that a policy replicates (`ha-*`; RabbitMQ before 4.0).
+    Mirrored,
+    /// The messages that wait for their time in a delayed exchange.
+    Delayed,
+    /// The keys that a deduplication exchange remembers. It has no messages.
+    Deduplication,
+}
+
+/// A line of the table.
+struct Row {
+    kind: QueueKind,
+    /// `x-queue-type`, and `type` in the HTTP API. None for what no client declares.
+    name: Option<&'static str>,
+    /// RabbitMQ's module, by which it names the kind in errors, events and metrics.
+    module: &'static str,
+    /// The word of policies for this kind alone.
+    apply_to: Option<&'static str>,
+    /// This version has it.
+    is_here: bool,
+    /// How many nodes have it.
+    is_replicated: bool,
+}
+
+const CLASSIC: &str = "rabbit_classic_queue";
+
+const ROWS: [Row; 6] = [
+    Row {
+        kind: QueueKind::Classic,
+        name: Some("classic"),
+        module: CLASSIC,
+        apply_to: Some("classic_queues"),
+        is_here: true,
+        is_replicated: false,
+    },
+    Row {
+        kind: QueueKind::Quorum,
+        name: Some("quorum"),
+        module: "rabbit_quorum_queue",
+        apply_to: Some("quorum_queues"),
+        is_here: false,
+        is_replicated: true,
+    },
+    Row {
+        kind: QueueKind::Stream,
+        name: Some("stream"),
+        module: "rabbit_stream_queue",
+        apply_to: Some("streams"),
+        is_here: false,
+        is_replicated: true,
+    },
+    Row {
+        kind: QueueKind::Mirrored,
+        name: None,
+        module: CLASSIC,
+        apply_to: Some("classic_queues"),
+        is_here: false,
+        is_replicated: true,
+    },
+    Row {
+        kind: QueueKind::Delayed,
+        name: None,
+        module: CLASSIC,
+        apply_to: None,
+        is_here: true,
+        is_replicated: false,
+    },
+    Row {
+        kind: QueueKind::Deduplication,
+        name: None,
+        module: CLASSIC,
+        apply_to: None,
+        is_here: true,
+        is_replicated: false,
+    },
+];
+
+impl QueueKind {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.kind)
+    }
+
+    /// The kind that clients mean by this value of `x-queue-type`; an empty one means classic queues, as in RabbitMQ.
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name.is_empty() {
+            return Some(Self::default());
+        }
+        let mut rows = ROWS.iter();
+        rows.find(|row| row.name == Some(name)).map(|row| row.kind)
+    }
+
+    /// What clients call it; what an exchange keeps for itself has no name of its own.
+    pub fn name(self) -> &'static str {
+        self.row().name.unwrap_or_else(|| Self::default().name())
+    }
+
+    /// RabbitMQ's module for it.
+    pub fn module(self) -> &'static str {
+        self.row().module
+    }
+
+    /// False for kinds of RabbitMQ's that this version refuses.
+    pub fn is_here(self) -> bool {
+        self.row().is_here
+    }
+
+    /// True if several nodes have a copy.
+    pub fn is_replicated(self) -> bool {
+        self.row().is_replicated
+    }
+
+    /// True for queues that clients declare and see; false for what an exchange keeps for itself.
+    pub fn is_of_clients(self) -> bool {
+        self.row().apply_to.is_some()
+    }
+
+    /// The word by which policies mean this kind alone; no policy is for what an exchange keeps for itself.
+    pub fn apply_to(self) -> Option<&'static str> {
+        self.row().apply_to
+    }
+
+    /// The number that stands for it in records; never another one's.
+    pub(crate) fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind of this number.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::all().find(|kind| kind.number() == number)
+    }
+
+    fn row(self) -> &'static Row {
+        // The table is in the order of the kinds; a test says so.
+        &ROWS[self as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_kind_in_its_place() {
+        for (at, row) in ROWS.iter().enumerate() {
+            assert_eq!(row.kind as usize, at);
+            assert_eq!(QueueKind::from_number(at as u8), Some(row.kind));
+        }
+        assert_eq!(QueueKind::from_number(ROWS.len() as u8), None);
+    }
+
+    #[test]
+    fn clients_name_a_kind_by_its_short_name_alone() {
+        for kind in [QueueKind::Classic, QueueKind::Quorum, QueueKind::Stream] {
+            assert_eq!(QueueKind::from_name(kind.name()), Some(kind));
+            assert_eq!(QueueKind::from_name(kind.module()), None);
+        }
+        assert_eq!(QueueKind::from_name(""), Some(QueueKind::Classic));
+        assert_eq!(QueueKind::from_name("mirrored"), None);
+    }
+}
