@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use catalog::{Catalog, DeclareQueue, Destination, Envelope, Request, WantedBinding};
+use catalog::{
+    Catalog, DeclareQueue, Destination, Envelope, Incarnation, NodeConnection, Request, WantedBinding,
+};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
-use model::{ConnectionId, Machine, Outcome, Timestamp};
+use model::{Machine, Outcome, Timestamp};
 use smallvec::SmallVec;
 
 fn ask(catalog: &mut Catalog<()>, request: Request) {
@@ -27,7 +29,7 @@ fn each_binding_that_leads_to_a_queue_is_a_step() {
             Request::DeclareQueue {
                 vhost: "/".into(),
                 declare,
-                connection: ConnectionId(1),
+                by: NodeConnection::of_node(Incarnation::default()),
                 unique: [0; 16],
             },
         );
@@ -36,7 +38,7 @@ fn each_binding_that_leads_to_a_queue_is_a_step() {
             destination: Destination::Queue(name.as_str().into()),
             routing_key: Vec::new(),
             arguments: Table::new().with("x-match", "any").with("a", 1).with("b", 1),
-            connection: ConnectionId(1),
+            by: NodeConnection::of_node(Incarnation::default()),
         };
         ask(
             &mut catalog,
