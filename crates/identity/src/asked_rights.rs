@@ -1,5 +1,5 @@
-//! Rights that another server is asked for, one by one, as they are needed: what it said is remembered as long as the connection
-//! lasts and nothing is refused (RabbitMQ remembers twelve answers a channel).
+//! Permissions that another server is asked for one by one, when they are needed. Its answers are remembered until the connection
+//! ends or something is refused (RabbitMQ remembers twelve answers a channel).
 
 use crate::question::{Action, Authorizer, Person, Question};
 use crate::verdict::Denied;
@@ -14,17 +14,17 @@ use std::time::{Duration, Instant, SystemTime};
 const REMEMBERED: usize = 1_024;
 /// So many questions are asked at a time; more are noted when these are answered.
 const OPEN: usize = 64;
-/// A question that stood in line for so long is answered with no: its connection must go on.
+/// A question that has waited for so long is answered with no: its connection must go on.
 const STALE: Duration = Duration::from_secs(30);
 
 /// What somebody may do, by the word of a server that is asked when something is not known yet.
 pub struct AskedRights {
-    /// Shared with whoever is asking.
-    book: Arc<Book>,
+    /// Shared with the threads that ask.
+    shared: Arc<Shared>,
     workers: Arc<Workers>,
 }
 
-struct Book {
+struct Shared {
     person: Person,
     authorizer: Arc<dyn Authorizer>,
     answers: Mutex<Answers>,
@@ -43,17 +43,17 @@ impl AskedRights {
     /// Nothing is known yet.
     pub fn new(person: Person, authorizer: Arc<dyn Authorizer>, workers: Arc<Workers>) -> Self {
         let answers = Mutex::default();
-        let book = Arc::new(Book {
+        let shared = Arc::new(Shared {
             person,
             authorizer,
             answers,
         });
-        Self { book, workers }
+        Self { shared, workers }
     }
 
     fn known(&self, vhost: &str, action: Action) -> bool {
         let vhost = vhost.to_owned();
-        self.book.answers().look_up(Question { vhost, action })
+        self.shared.answers().look_up(Question { vhost, action })
     }
 }
 
@@ -82,7 +82,7 @@ impl Answers {
     }
 }
 
-impl Book {
+impl Shared {
     fn answers(&self) -> MutexGuard<'_, Answers> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,35 +133,35 @@ impl Rights for AskedRights {
     }
 
     fn ask(&self, known: Known) -> bool {
-        let open = std::mem::take(&mut self.book.answers().open);
+        let open = std::mem::take(&mut self.shared.answers().open);
         if open.is_empty() {
             // What was refused is refused; whoever tries again later is told anew.
-            *self.book.answers() = Answers::default();
+            *self.shared.answers() = Answers::default();
             return false;
         }
         // The last of those who answer tells it; so does whoever drops work that can't be done.
         let told = Arc::new(Told(Some(known)));
         let since = Instant::now();
         for question in open {
-            let (book, told, asked) = (self.book.clone(), told.clone(), question.clone());
+            let (shared, told, asked) = (self.shared.clone(), told.clone(), question.clone());
             let work = move || {
                 let permitted = match since.elapsed() <= STALE {
-                    true => book.ask(&asked),
-                    false => book.too_late(&asked),
+                    true => shared.ask(&asked),
+                    false => shared.too_late(&asked),
                 };
-                book.answers().learn(asked, permitted);
+                shared.answers().learn(asked, permitted);
                 drop(told);
             };
             if self.workers.give(Box::new(work)).is_err() {
-                let permitted = self.book.too_late(&question);
-                self.book.answers().learn(question, permitted);
+                let permitted = self.shared.too_late(&question);
+                self.shared.answers().learn(question, permitted);
             }
         }
         true
     }
 
     fn settle(&self) {
-        self.book.answers().refused.clear();
+        self.shared.answers().refused.clear();
     }
 }
 
@@ -178,7 +178,7 @@ impl Drop for Told {
 
 impl fmt::Debug for AskedRights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rights of '{}'", self.book.person.name)
+        write!(f, "rights of '{}'", self.shared.person.name)
     }
 }
 
@@ -188,9 +188,9 @@ mod tests {
     use std::sync::mpsc;
 
     /// Permits what is about `good`, and counts.
-    struct Teller(Mutex<Vec<String>>);
+    struct Good(Mutex<Vec<String>>);
 
-    impl Authorizer for Teller {
+    impl Authorizer for Good {
         fn may(&self, person: &Person, question: &Question) -> Result<(), Denied> {
             assert_eq!(person.name, "jane");
             let text = question.to_string();
@@ -202,8 +202,8 @@ mod tests {
         }
     }
 
-    fn rights() -> (AskedRights, Arc<Teller>) {
-        let teller = Arc::new(Teller(Mutex::default()));
+    fn rights() -> (AskedRights, Arc<Good>) {
+        let authorizer = Arc::new(Good(Mutex::default()));
         let person = Person {
             name: "jane".into(),
             tags: vec![],
@@ -211,7 +211,7 @@ mod tests {
             directory_user: None,
         };
         let workers = Arc::new(Workers::start().unwrap());
-        (AskedRights::new(person, teller.clone(), workers), teller)
+        (AskedRights::new(person, authorizer.clone(), workers), authorizer)
     }
 
     fn asks(rights: &AskedRights) -> bool {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn what_is_permitted_is_asked_for_once_and_refusals_until_the_operation_is_decided() {
-        let (rights, teller) = rights();
+        let (rights, authorizer) = rights();
         assert!(
             !reads(&rights, "good") && !reads(&rights, "bad"),
             "nobody has been asked"
@@ -237,7 +237,7 @@ mod tests {
         assert!(reads(&rights, "good") && !reads(&rights, "bad"));
         assert!(asks(&rights), "a refusal counts for one operation");
         assert!(!reads(&rights, "bad") && !asks(&rights), "refused");
-        let mut asked = teller.0.lock().unwrap().clone();
+        let mut asked = authorizer.0.lock().unwrap().clone();
         asked.sort();
         let bad = "read on queue 'bad' in vhost '/'".to_owned();
         assert_eq!(
@@ -266,13 +266,13 @@ mod tests {
 
     #[test]
     fn no_storm_of_names_takes_more_memory_than_a_limit() {
-        let (rights, teller) = rights();
+        let (rights, authorizer) = rights();
         for number in 0..OPEN + 10 {
             reads(&rights, &number.to_string());
         }
         assert!(asks(&rights));
-        assert_eq!(teller.0.lock().unwrap().len(), OPEN);
-        let mut answers = rights.book.answers();
+        assert_eq!(authorizer.0.lock().unwrap().len(), OPEN);
+        let mut answers = rights.shared.answers();
         for number in 0..REMEMBERED + 10 {
             let (vhost, action) = (number.to_string(), Action::Enter);
             answers.learn(Question { vhost, action }, true);

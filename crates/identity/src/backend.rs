@@ -1,6 +1,6 @@
 //! The backends that decide about logins and permissions, and how two of them make a link of the chain.
 
-/// Somebody who can be asked.
+/// An authentication backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// The catalog: `internal`.
@@ -18,8 +18,8 @@ pub enum Backend {
 /// One step of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Who checks passwords.
+    /// Checks logins.
     pub authenticates: Backend,
-    /// Who says what the user may do.
+    /// Knows the permissions.
     pub authorizes: Backend,
 }

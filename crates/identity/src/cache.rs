@@ -1,6 +1,6 @@
-//! Answers about logins, kept for a while (RabbitMQ's `rabbitmq_auth_backend_cache`).
+//! Cached answers of backends (RabbitMQ's `rabbitmq_auth_backend_cache`).
 //!
-//! What is kept says nothing about a password: its key is a code of name and password under a key that lives as long as the process.
+//! No password is kept: an entry is found by a keyed hash of the question, and the key lives as long as the process.
 
 use crate::backend::Backend;
 use crate::question::{Action, Person, Question};

@@ -1,4 +1,4 @@
-//! Whom to ask, in which order: RabbitMQ's `auth_backends`.
+//! Which backends are asked, in which order: RabbitMQ's `auth_backends`.
 
 use crate::asked_rights::AskedRights;
 use crate::backend::{Backend, Link};
@@ -14,16 +14,16 @@ use broker::{Broker, LoginRefusal, User};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Whoever has waited so long in the line has gone: no client waits longer for its login.
+/// A login that has waited for so long is refused: no client waits longer.
 const STALE: Duration = Duration::from_secs(10);
 
-/// The whole chain. The first link that lets somebody in decides; if none does, nobody comes in.
+/// The chain of backends. The first link that accepts a login decides; if none does, the login is refused.
 pub struct Chain {
     asked: Arc<Asked>,
     workers: Arc<Workers>,
 }
 
-/// Whoever the links name.
+/// The servers that the links name.
 #[derive(Default)]
 pub struct Servers {
     /// Reads tokens.
@@ -42,8 +42,8 @@ struct Asked {
     workers: Arc<Workers>,
 }
 
-/// One of the servers, asked about permissions.
-struct Judge {
+/// Permissions as one of the backends knows them.
+struct BackendPermissions {
     servers: Arc<Servers>,
     backend: Backend,
 }
@@ -187,11 +187,11 @@ impl Asked {
             peer: attempt.peer,
             directory_user: known_as.map(|name| self.directory_user(name, attempt)),
         };
-        let judge = Judge {
+        let permissions = BackendPermissions {
             servers: self.servers.clone(),
             backend: link.authorizes,
         };
-        let rights = AskedRights::new(person, Arc::new(judge), self.workers.clone());
+        let rights = AskedRights::new(person, Arc::new(permissions), self.workers.clone());
         let rights = Some(Arc::new(rights) as _);
         Some(Ok(User { rights, ..user }))
     }
@@ -260,7 +260,7 @@ impl Asked {
     }
 }
 
-impl Authorizer for Judge {
+impl Authorizer for BackendPermissions {
     fn may(&self, person: &Person, question: &Question) -> Result<(), Denied> {
         let cache = self.servers.cache.as_ref();
         let cache = cache.filter(|_| self.backend == Backend::Cache);

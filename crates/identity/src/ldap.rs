@@ -1,19 +1,20 @@
 //! A directory that knows passwords, tags and permissions (LDAP), asked by logging in to it as the user: RabbitMQ's
 //! `rabbitmq_auth_backend_ldap`. Reading order: `settings`, `query` (what is asked), `facts` and `template` (about what), `evaluate` (the
-//! answer), `search` and `talk` (asking).
+//! answer), `search` and `connection` (asking).
 
+mod connection;
 mod evaluate;
 mod facts;
 mod idle;
 mod query;
 mod search;
 mod settings;
-mod talk;
 mod template;
 
 use crate::question::{Action, DirectoryUser, Person, Question};
 use crate::verdict::{Admitted, Denied};
 use broker::access::Attempt;
+use connection::Connection;
 use evaluate::{Evaluation, Truth};
 use facts::Facts;
 pub use facts::{Asked, Variable};
@@ -21,12 +22,11 @@ use idle::Idle;
 pub use query::{Case, Queries, Query, Text};
 use rasn_ldap::ResultCode;
 use rustls::ClientConfig;
-use search::{About, Found, Scope, Search, Shelf};
+use search::{About, Found, Scope, Search, Searcher};
 pub use settings::{AsWhom, DirectorySettings, Lookup, Secured};
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::Instant;
-use talk::Talk;
 pub use template::Template;
 
 /// The directory.
@@ -87,7 +87,7 @@ impl Directory {
         if attempt.user.is_empty() {
             return refused("the name is empty");
         }
-        self.each(|talk| self.admit(talk, attempt))
+        self.each(|connection| self.admit(connection, attempt))
     }
 
     /// Whether somebody may do something. Takes its time if the query for it asks something of the directory.
@@ -112,11 +112,11 @@ impl Directory {
                 .evaluation(&facts, &mut Empty)
                 .answer(query)
                 .map_err(unasked)?,
-            true => self.each(|talk| {
-                if let Some(denied) = self.ask_as(talk, directory_user)? {
+            true => self.each(|connection| {
+                if let Some(denied) = self.ask_as(connection, directory_user)? {
                     return Ok(Err(denied));
                 }
-                Ok(Ok(self.evaluation(&facts, talk).answer(query)?))
+                Ok(Ok(self.evaluation(&facts, connection).answer(query)?))
             })?,
         };
         match truth {
@@ -128,13 +128,17 @@ impl Directory {
         }
     }
 
-    fn evaluation<'a>(&'a self, facts: &'a Facts, shelf: &'a mut dyn Shelf) -> Evaluation<'a> {
+    fn evaluation<'a>(&'a self, facts: &'a Facts, searcher: &'a mut dyn Searcher) -> Evaluation<'a> {
         let groups = self.settings.groups();
-        Evaluation { facts, shelf, groups }
+        Evaluation {
+            facts,
+            searcher,
+            groups,
+        }
     }
 
     /// Asks the first server that answers.
-    fn each<T>(&self, ask: impl Fn(&mut Talk) -> Result<Answer<T>>) -> Answer<T> {
+    fn each<T>(&self, ask: impl Fn(&mut Connection) -> Result<Answer<T>>) -> Answer<T> {
         let mut last = String::new();
         for (number, server) in self.settings.servers.iter().enumerate() {
             match self.ask(number, server, &ask) {
@@ -148,40 +152,40 @@ impl Directory {
     }
 
     /// Asks on a connection that was kept, or on a new one. One that was kept may have ended meanwhile.
-    fn ask<T>(&self, number: usize, server: &str, ask: &impl Fn(&mut Talk) -> Result<T>) -> Result<T> {
-        if let Some(mut talk) = self.idle.take(number, Instant::now()) {
-            talk.within(self.settings.timeout);
-            match ask(&mut talk) {
+    fn ask<T>(&self, number: usize, server: &str, ask: &impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
+        if let Some(mut connection) = self.idle.take(number, Instant::now()) {
+            connection.within(self.settings.timeout);
+            match ask(&mut connection) {
                 Ok(answer) => {
-                    self.idle.keep(number, talk, Instant::now());
+                    self.idle.keep(number, connection, Instant::now());
                     return Ok(answer);
                 }
                 Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
                 Err(_) => {}
             }
         }
-        let mut talk = self.connect(server)?;
-        let answer = ask(&mut talk)?;
-        self.idle.keep(number, talk, Instant::now());
+        let mut connection = self.connect(server)?;
+        let answer = ask(&mut connection)?;
+        self.idle.keep(number, connection, Instant::now());
         Ok(answer)
     }
 
-    fn connect(&self, server: &str) -> Result<Talk> {
+    fn connect(&self, server: &str) -> Result<Connection> {
         let settings = &self.settings;
-        let mut talk = Talk::open(server, settings.port, settings.timeout)?;
+        let mut connection = Connection::open(server, settings.port, settings.timeout)?;
         if let Some(tls) = &self.tls {
             if settings.secured == Secured::OnceAgreed {
-                talk.start_tls()?;
+                connection.start_tls()?;
             }
-            talk = talk.secure(settings.trust.name_of(server), tls)?;
+            connection = connection.secure(settings.trust.name_of(server), tls)?;
         }
-        Ok(talk)
+        Ok(connection)
     }
 
-    fn admit(&self, talk: &mut Talk, attempt: &Attempt) -> Result<Answer<Admitted>> {
+    fn admit(&self, connection: &mut Connection, attempt: &Attempt) -> Result<Answer<Admitted>> {
         let facts = Facts::of_user(&attempt.user);
         let password = attempt.password.as_deref();
-        let name = match self.name(talk, &facts, password)? {
+        let name = match self.name(connection, &facts, password)? {
             Ok(name) => name,
             Err(denied) => return Ok(Err(denied)),
         };
@@ -189,55 +193,60 @@ impl Directory {
             name,
             password: password.map(<[u8]>::to_vec),
         };
-        let tags = self.tags(talk, &attempt.user, facts, &directory_user)?;
+        let tags = self.tags(connection, &attempt.user, facts, &directory_user)?;
         let known_as = Some(directory_user.name);
         Ok(Ok(Admitted { tags, known_as }))
     }
 
     /// The user's name in the directory, once they have logged in to it with their password, if they have one.
-    fn name(&self, talk: &mut Talk, facts: &Facts, password: Option<&[u8]>) -> Result<Answer<String>> {
+    fn name(
+        &self,
+        connection: &mut Connection,
+        facts: &Facts,
+        password: Option<&[u8]>,
+    ) -> Result<Answer<String>> {
         let settings = &self.settings;
         let before = settings
             .lookup
             .as_ref()
             .filter(|lookup| lookup.as_whom != AsWhom::User);
         if let (Some(lookup), Some(password)) = (before, password) {
-            log_in(talk, &lookup.as_whom, "dn_lookup_bind")?;
-            let found = self.found(talk, lookup, facts)?;
+            log_in(connection, &lookup.as_whom, "dn_lookup_bind")?;
+            let found = self.found(connection, lookup, facts)?;
             let Ok(name) = found else { return Ok(found) };
-            return Ok(try_password(talk, &name, password)?.map(|()| name));
+            return Ok(try_password(connection, &name, password)?.map(|()| name));
         }
         if let Some(password) = password {
             let pattern = settings.bind_pattern.as_ref().unwrap_or(&settings.pattern);
             let Some(name) = pattern.name_of_user(facts) else {
                 return Ok(refused("the name is not of the form DOMAIN\\USER"));
             };
-            if let Err(denied) = try_password(talk, &name, password)? {
+            if let Err(denied) = try_password(connection, &name, password)? {
                 return Ok(Err(denied));
             }
         } else {
-            log_in(talk, &settings.asks_as, "other_bind")?;
+            log_in(connection, &settings.asks_as, "other_bind")?;
         }
         if let Some(lookup) = &settings.lookup {
-            return self.found(talk, lookup, facts);
+            return self.found(connection, lookup, facts);
         }
         let Some(name) = settings.pattern.name_of_user(facts) else {
             return Ok(refused("the name is not of the form DOMAIN\\USER"));
         };
         // Where no password has proven it, it must at least be there.
-        if password.is_none() && talk.search(&Search::of_object(&name))?.objects.is_empty() {
+        if password.is_none() && connection.search(&Search::of_object(&name))?.objects.is_empty() {
             return Ok(refused("the directory does not have them"));
         }
         Ok(Ok(name))
     }
 
     /// The name of the one object that is the user; a refusal if there is none, or more than one.
-    fn found(&self, talk: &mut Talk, lookup: &Lookup, facts: &Facts) -> Result<Answer<String>> {
+    fn found(&self, connection: &mut Connection, lookup: &Lookup, facts: &Facts) -> Result<Answer<String>> {
         let Some(wanted) = self.settings.pattern.fill(facts, template::Filled::Text) else {
             return Ok(refused("the name is not of the form DOMAIN\\USER"));
         };
         let attribute = &lookup.attribute;
-        let mut found = talk.search(&Search {
+        let mut found = connection.search(&Search {
             base: &lookup.base,
             scope: Scope::Below,
             about: About::Equals(attribute, &wanted),
@@ -261,7 +270,7 @@ impl Directory {
 
     fn tags(
         &self,
-        talk: &mut Talk,
+        connection: &mut Connection,
         user: &str,
         facts: Facts,
         directory_user: &DirectoryUser,
@@ -271,11 +280,11 @@ impl Directory {
         // Whoever has just logged in needs not do it again.
         let again = self.settings.asks_as != AsWhom::User && directory_user.password.is_some();
         if again && queries.iter().any(|(_, query)| query.asks()) {
-            log_in(talk, &self.settings.asks_as, "other_bind")?;
+            log_in(connection, &self.settings.asks_as, "other_bind")?;
         }
         let mut tags = Vec::new();
         for (tag, query) in queries {
-            match self.evaluation(&facts, talk).answer(query)? {
+            match self.evaluation(&facts, connection).answer(query)? {
                 Truth::Yes => tags.push(tag.clone()),
                 Truth::No | Truth::Unknown(None) => {}
                 Truth::Unknown(Some(why)) => tracing::warn!(
@@ -288,9 +297,9 @@ impl Directory {
     }
 
     /// Logs in as whoever asks about this user's permissions; why not, if the user is no longer let in.
-    fn ask_as(&self, talk: &mut Talk, directory_user: &DirectoryUser) -> Result<Option<Denied>> {
+    fn ask_as(&self, connection: &mut Connection, directory_user: &DirectoryUser) -> Result<Option<Denied>> {
         if self.settings.asks_as != AsWhom::User {
-            return log_in(talk, &self.settings.asks_as, "other_bind").map(|()| None);
+            return log_in(connection, &self.settings.asks_as, "other_bind").map(|()| None);
         }
         let password = directory_user.password.as_deref().unwrap_or_default();
         if password.is_empty() {
@@ -298,13 +307,13 @@ impl Directory {
                 "the directory is asked as the user, whose password is not known".into(),
             )));
         }
-        Ok(try_password(talk, &directory_user.name, password)?.err())
+        Ok(try_password(connection, &directory_user.name, password)?.err())
     }
 }
 
 /// Logs in as a user.
-fn try_password(talk: &mut Talk, name: &str, password: &[u8]) -> Result<Answer<()>> {
-    match talk.bind(name, password)? {
+fn try_password(connection: &mut Connection, name: &str, password: &[u8]) -> Result<Answer<()>> {
+    match connection.bind(name, password)? {
         ResultCode::Success => Ok(Ok(())),
         ResultCode::InvalidCredentials | ResultCode::NoSuchObject | ResultCode::InvalidDnSyntax => {
             Ok(refused("the directory refuses the name or the password"))
@@ -314,11 +323,11 @@ fn try_password(talk: &mut Talk, name: &str, password: &[u8]) -> Result<Answer<(
 }
 
 /// Logs in as somebody whom the configuration names; as the user, who is logged in, is nothing to do.
-fn log_in(talk: &mut Talk, as_whom: &AsWhom, key: &str) -> Result<()> {
+fn log_in(connection: &mut Connection, as_whom: &AsWhom, key: &str) -> Result<()> {
     let answer = match as_whom {
         AsWhom::User => return Ok(()),
-        AsWhom::Nobody => talk.bind("", b"")?,
-        AsWhom::Named { name, password } => talk.bind(name, password.as_bytes())?,
+        AsWhom::Nobody => connection.bind("", b"")?,
+        AsWhom::Named { name, password } => connection.bind(name, password.as_bytes())?,
     };
     match answer {
         ResultCode::Success => Ok(()),
@@ -337,7 +346,7 @@ fn unasked(error: Error) -> Denied {
 /// What queries that ask nobody look at.
 struct Empty;
 
-impl Shelf for Empty {
+impl Searcher for Empty {
     fn search(&mut self, _: &Search<'_>) -> Result<Found> {
         Err(Error::other("there is nobody to ask"))
     }

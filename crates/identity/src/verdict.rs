@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// They are let in. What is kept for a while is this, so it holds no secret.
+/// The login is accepted. This is what the cache keeps, so it contains no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admitted {
     /// Their tags.
     pub tags: Vec<String>,
-    /// Their name in a directory, if it was one that let them in.
+    /// Their name in the directory, if a directory accepted the login.
     pub known_as: Option<String>,
 }
 
@@ -18,7 +18,7 @@ impl From<Vec<String>> for Admitted {
     }
 }
 
-/// Why; the text names whom was asked, and never a secret.
+/// Why not; the text names the server that was asked, and never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {
     /// It knows better: the credentials are not good.

@@ -1,12 +1,12 @@
-//! Threads that may wait for other servers. All that is spawned in this room stands here.
+//! Threads that may wait for other servers. This crate starts no other threads.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many logins wait for other servers at the same time.
 const THREADS: usize = 16;
-/// How many more may stand in line; further ones are refused at once.
-const LINE: usize = 1_024;
+/// How many more may wait for a thread; further ones are refused at once.
+const BACKLOG: usize = 1_024;
 
 /// Something to be done that may take its time.
 pub type Work = Box<dyn FnOnce() + Send>;
@@ -14,7 +14,7 @@ pub type Work = Box<dyn FnOnce() + Send>;
 /// The threads. They end when this is dropped.
 #[derive(Debug)]
 pub struct Workers {
-    line: SyncSender<Work>,
+    backlog: SyncSender<Work>,
 }
 
 impl Workers {
@@ -23,32 +23,32 @@ impl Workers {
     /// # Errors
     /// A thread cannot be started.
     pub fn start() -> std::io::Result<Self> {
-        let (line, work) = sync_channel(LINE);
+        let (backlog, work) = sync_channel(BACKLOG);
         let work = Arc::new(Mutex::new(work));
         for number in 0..THREADS {
             let work = work.clone();
             std::thread::Builder::new()
                 .name(format!("identity-{number}"))
-                .spawn(move || toil(&work))?;
+                .spawn(move || run(&work))?;
         }
-        Ok(Self { line })
+        Ok(Self { backlog })
     }
 
-    /// Puts work into the line.
+    /// Adds work to the backlog.
     ///
     /// # Errors
-    /// The line is too long; the work comes back.
+    /// The backlog is full; the work comes back.
     pub fn give(&self, work: Work) -> Result<(), Work> {
-        match self.line.try_send(work) {
+        match self.backlog.try_send(work) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) => Err(work),
         }
     }
 }
 
-fn toil(line: &Mutex<Receiver<Work>>) {
+fn run(backlog: &Mutex<Receiver<Work>>) {
     loop {
-        let next = line.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = backlog.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
             Ok(work) => work(),
             Err(_) => return,

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Variable};
 use super::query::{Case, Query, Text};
-use super::search::{About, Found, Scope, Search, Shelf};
+use super::search::{About, Found, Scope, Search, Searcher};
 use super::template::{Filled, Template};
 use broker::access::Pattern;
 use rasn_ldap::ResultCode;
@@ -39,7 +39,7 @@ type Values = std::result::Result<Vec<String>, Truth>;
 /// Somebody who answers queries about one question.
 pub struct Evaluation<'a> {
     pub facts: &'a Facts,
-    pub shelf: &'a mut dyn Shelf,
+    pub searcher: &'a mut dyn Searcher,
     /// Where groups are looked for.
     pub groups: &'a str,
 }
@@ -104,7 +104,7 @@ impl Evaluation<'_> {
         let Some(name) = self.facts_name(name) else {
             return Ok(Truth::Unknown(None));
         };
-        let found = self.shelf.search(&Search {
+        let found = self.searcher.search(&Search {
             about,
             ..Search::of_object(&name)
         })?;
@@ -118,7 +118,7 @@ impl Evaluation<'_> {
 
     /// Nobody was found in this object: a no, if it can be seen at all.
     fn not_in(&mut self, name: &str) -> Result<Truth> {
-        let found = self.shelf.search(&Search::of_object(name))?;
+        let found = self.searcher.search(&Search::of_object(name))?;
         Ok(match (found.end, found.objects.is_empty()) {
             (ResultCode::Success, false) => Truth::No,
             (ResultCode::Success, true) => Truth::Unknown(None),
@@ -136,7 +136,7 @@ impl Evaluation<'_> {
         let mut open = vec![user.to_owned()];
         let mut failed = None;
         while let Some(member) = open.pop() {
-            let found = self.shelf.search(&Search {
+            let found = self.searcher.search(&Search {
                 base: self.groups,
                 scope: if deep { Scope::Below } else { Scope::RightBelow },
                 about: About::Equals(attribute, &member),
@@ -203,7 +203,7 @@ impl Evaluation<'_> {
                 let Some(name) = self.facts_name(of) else {
                     return Ok(Err(Truth::Unknown(None)));
                 };
-                let mut found = self.shelf.search(&Search {
+                let mut found = self.searcher.search(&Search {
                     attribute: Some(attribute),
                     ..Search::of_object(&name)
                 })?;
@@ -255,7 +255,7 @@ mod tests {
         broken: bool,
     }
 
-    impl Shelf for Small {
+    impl Searcher for Small {
         fn search(&mut self, search: &Search<'_>) -> Result<Found> {
             self.asked += 1;
             if self.broken {
@@ -360,7 +360,7 @@ mod tests {
         let facts = Facts::of_user("jane").known_as(JANE).about(&question).unwrap();
         let mut evaluation = Evaluation {
             facts: &facts,
-            shelf: directory,
+            searcher: directory,
             groups: "ou=groups,o=x",
         };
         evaluation.answer(query)

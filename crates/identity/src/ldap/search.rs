@@ -70,7 +70,7 @@ pub struct Found {
 }
 
 /// Where one can search.
-pub trait Shelf {
+pub trait Searcher {
     /// Searches.
     ///
     /// # Errors

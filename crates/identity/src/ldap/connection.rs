@@ -1,6 +1,6 @@
 //! A conversation with a directory: a connection, perhaps secured, on which one question is answered after the other (RFC 4511).
 
-use super::search::{About, Found, Object, Scope, Search, Shelf};
+use super::search::{About, Found, Object, Scope, Search, Searcher};
 use rasn::error::DecodeErrorKind;
 use rasn_ldap::{
     AttributeValueAssertion, AuthenticationChoice, BindRequest, ExtendedRequest, Filter, LdapMessage,
@@ -29,26 +29,26 @@ const PIECE: usize = 4 * 1024;
 /// How many things that answer nothing may come before an answer.
 const BESIDE: usize = 64;
 
-trait Wire: Read + Write + Send {}
-impl<T: Read + Write + Send> Wire for T {}
+trait Transport: Read + Write + Send {}
+impl<T: Read + Write + Send> Transport for T {}
 
 /// A connection to a directory.
-pub struct Talk {
-    wire: Box<dyn Wire>,
+pub struct Connection {
+    transport: Box<dyn Transport>,
     /// The same socket, for TLS around it.
-    socket: Patient,
+    socket: TimedSocket,
     /// What came and was not understood yet.
     came: Vec<u8>,
     number: u32,
 }
 
-impl Talk {
+impl Connection {
     /// Connects to the first address of `host` that answers; everything that is said later must be answered by then, too.
     ///
     /// # Errors
     /// Nobody answers in time.
-    pub fn open(host: &str, port: u16, patience: Duration) -> Result<Self> {
-        let until = Instant::now() + patience;
+    pub fn open(host: &str, port: u16, timeout: Duration) -> Result<Self> {
+        let until = Instant::now() + timeout;
         let mut last = Error::new(ErrorKind::NotFound, "its name has no address");
         for address in (host, port).to_socket_addrs()? {
             let left = until.saturating_duration_since(Instant::now());
@@ -59,9 +59,9 @@ impl Talk {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
                     let until = Arc::new(Mutex::new(until));
-                    let socket = Patient { socket, until };
+                    let socket = TimedSocket { socket, until };
                     return Ok(Self {
-                        wire: Box::new(socket.try_clone()?),
+                        transport: Box::new(socket.try_clone()?),
                         socket,
                         came: Vec::new(),
                         number: 0,
@@ -74,8 +74,8 @@ impl Talk {
     }
 
     /// What is said from now on must be answered within this time.
-    pub fn within(&mut self, patience: Duration) {
-        *self.socket.until.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + patience;
+    pub fn within(&mut self, timeout: Duration) {
+        *self.socket.until.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + timeout;
     }
 
     /// From here on everything is secret, and the directory is the one of this name.
@@ -87,13 +87,17 @@ impl Talk {
             .map_err(|_| Error::new(ErrorKind::InvalidInput, "its name is none for a certificate"))?;
         let client = ClientConnection::new(config.clone(), name)
             .map_err(|error| Error::new(ErrorKind::InvalidData, error))?;
-        let wire = Box::new(StreamOwned::new(client, self.socket.try_clone()?));
+        let transport = Box::new(StreamOwned::new(client, self.socket.try_clone()?));
         // Whatever was said in the clear behind the agreement is not of the one who is secured.
         let came = Vec::new();
-        Ok(Self { wire, came, ..self })
+        Ok(Self {
+            transport,
+            came,
+            ..self
+        })
     }
 
-    /// Asks for TLS on this connection; [`Talk::secure`] begins it.
+    /// Asks for TLS on this connection; [`Connection::secure`] begins it.
     ///
     /// # Errors
     /// The directory does not want to.
@@ -126,8 +130,8 @@ impl Talk {
     fn say(&mut self, request: ProtocolOp) -> Result<()> {
         self.number += 1;
         let message = rasn::ber::encode(&LdapMessage::new(self.number, request));
-        self.wire.write_all(&message.map_err(Error::other)?)?;
-        self.wire.flush()
+        self.transport.write_all(&message.map_err(Error::other)?)?;
+        self.transport.flush()
     }
 
     /// The next answer to what was asked last.
@@ -144,7 +148,7 @@ impl Talk {
                 return Err(too_long());
             }
             let mut piece = [0; PIECE];
-            let count = self.wire.read(&mut piece)?;
+            let count = self.transport.read(&mut piece)?;
             if count == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
@@ -170,7 +174,7 @@ fn malformed() -> Error {
     Error::new(ErrorKind::InvalidData, "its answer is malformed")
 }
 
-impl Shelf for Talk {
+impl Searcher for Connection {
     fn search(&mut self, search: &Search<'_>) -> Result<Found> {
         let (seconds, only_types) = (0, false);
         let filter = match search.about {
@@ -240,13 +244,13 @@ fn too_late() -> Error {
 }
 
 /// A socket that is waited for until a time, however often it is read.
-struct Patient {
+struct TimedSocket {
     socket: TcpStream,
     /// The same for everybody who has the socket.
     until: Arc<Mutex<Instant>>,
 }
 
-impl Patient {
+impl TimedSocket {
     fn left(&self) -> Result<Option<Duration>> {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         match until.saturating_duration_since(Instant::now()) {
@@ -270,14 +274,14 @@ impl Patient {
     }
 }
 
-impl Read for Patient {
+impl Read for TimedSocket {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         self.socket.set_read_timeout(self.left()?)?;
         Self::said(self.socket.read(buffer))
     }
 }
 
-impl Write for Patient {
+impl Write for TimedSocket {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         self.socket.set_write_timeout(self.left()?)?;
         Self::said(self.socket.write(bytes))
@@ -310,14 +314,14 @@ mod tests {
                 }
             }
         });
-        let mut talk = Talk::open("127.0.0.1", port, Duration::from_secs(20)).unwrap();
-        let found = talk.search(&Search {
+        let mut connection = Connection::open("127.0.0.1", port, Duration::from_secs(20)).unwrap();
+        let found = connection.search(&Search {
             about: About::Equals("uid", "jane"),
             attribute: Some("mail"),
             most: 100,
             ..Search::of_object("dc=example")
         });
-        drop(talk);
+        drop(connection);
         directory.join().unwrap();
         found.map(|found| found.objects)
     }
