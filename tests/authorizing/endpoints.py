@@ -21,7 +21,7 @@ UNTIL_SECONDS = 15.0
 # Which tags are let in by the right of a route, and whether that is only so in virtual hosts that the user may enter.
 MANAGERS = {"management", "policymaker", "monitoring", "administrator"}
 # Whoever asks, also without a name or with a wrong password.
-ANYONE = {"nobody", "wrong", "none"} | MANAGERS
+ANYONE = {"nobody", "wrong", *TAGS}
 RIGHTS = {
     "anyone": (ANYONE, False),
     "management": (MANAGERS, False),
