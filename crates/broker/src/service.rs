@@ -6,8 +6,8 @@ use crate::options::Options;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Who opens and shuts a door: told whether clients may come in.
-type Porter = Box<dyn Fn(bool) + Send>;
+/// Told whether clients may connect, to open or shut a listener.
+type ToldOfSuspension = Box<dyn Fn(bool) + Send>;
 
 /// The settings that can be changed.
 pub struct Service {
@@ -17,7 +17,7 @@ pub struct Service {
     channel_max: AtomicU16,
     suspended: AtomicBool,
     drained: AtomicBool,
-    porters: Mutex<Vec<Porter>>,
+    watching: Mutex<Vec<ToldOfSuspension>>,
 }
 
 impl std::fmt::Debug for Service {
@@ -39,7 +39,7 @@ impl Service {
             channel_max: options.limits.channel_max.into(),
             suspended: false.into(),
             drained: false.into(),
-            porters: Mutex::default(),
+            watching: Mutex::default(),
         }
     }
 
@@ -93,25 +93,25 @@ impl Broker {
 
     /// From now on nobody is let in, or everybody is again. Connections that are open go on.
     pub fn suspend_clients(&self, suspended: bool) {
-        let porters = self
+        let watching = self
             .service()
-            .porters
+            .watching
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         self.service().suspended.store(suspended, Ordering::Relaxed);
-        porters.iter().for_each(|porter| porter(!suspended));
+        watching.iter().for_each(|watcher| watcher(!suspended));
     }
 
-    /// Has `porter` told, now and whenever that changes, whether clients may come in. It must not call the broker, and is kept as long
+    /// Has `watcher` told, now and whenever that changes, whether clients may come in. It must not call the broker, and is kept as long
     /// as the broker is.
-    pub fn tell_porter(&self, porter: impl Fn(bool) + Send + 'static) {
-        let mut porters = self
+    pub fn watch_suspension(&self, watcher: impl Fn(bool) + Send + 'static) {
+        let mut watching = self
             .service()
-            .porters
+            .watching
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        porter(self.takes_clients());
-        porters.push(Box::new(porter));
+        watcher(self.takes_clients());
+        watching.push(Box::new(watcher));
     }
 
     /// Puts the node into maintenance: nobody is let in, and connections are closed with a reason; or ends that.
@@ -196,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn porters_are_told_at_once_and_at_each_change() {
+    fn listeners_are_told_at_once_and_at_each_change() {
         let dir = tempfile::tempdir().unwrap();
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         let (told, hears) = std::sync::mpsc::channel();
-        broker.tell_porter(move |open| told.send(open).unwrap());
+        broker.watch_suspension(move |open| told.send(open).unwrap());
         broker.suspend_clients(true);
         broker.drain(false);
         assert_eq!(hears.try_iter().collect::<Vec<_>>(), [true, false, true]);

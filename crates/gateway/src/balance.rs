@@ -4,7 +4,7 @@
 //! sleep between them. So connections sit together until their thread is full; then half of those that are busy move to
 //! the next thread, and back once two threads together have little to do. Pure decisions: the figures come from `load`.
 
-use crate::amqp::connection::Millis;
+use crate::connection::Millis;
 
 /// A share of a processor's time, in thousandths.
 pub type Share = u32;
@@ -86,7 +86,7 @@ impl Balance {
         };
         if self.full >= rules.full_looks && busy.can_part() {
             self.full = 0;
-            let to = newcomers_seat(rules, shares);
+            let to = thread_for_new(rules, shares);
             let left = usize::midpoint(busy.publishers, busy.others).min(MOST);
             // A thread that is nearly as full would give them back.
             return (shares[to] + rules.room / 2 < mine).then_some(Moves { to, left });
@@ -106,7 +106,7 @@ impl Balance {
 }
 
 /// Where a new connection goes: the first thread that has room, else the one with the least to do.
-pub fn newcomers_seat(rules: &Rules, shares: &[Share]) -> usize {
+pub fn thread_for_new(rules: &Rules, shares: &[Share]) -> usize {
     let first = shares.iter().position(|&share| share < rules.room);
     let least = || shares.iter().enumerate().min_by_key(|(_, share)| **share);
     first.or_else(|| least().map(|(at, _)| at)).unwrap_or(0)
@@ -200,9 +200,9 @@ mod tests {
     }
 
     #[test]
-    fn newcomers_sit_where_there_is_room_and_else_where_there_is_most() {
-        assert_eq!(newcomers_seat(&RULES, &[499, 0]), 0);
-        assert_eq!(newcomers_seat(&RULES, &[500, 0]), 1);
-        assert_eq!(newcomers_seat(&RULES, &[900, 700, 800]), 1);
+    fn new_connections_go_to_the_first_thread_with_time_to_spare_and_else_to_the_one_with_most() {
+        assert_eq!(thread_for_new(&RULES, &[499, 0]), 0);
+        assert_eq!(thread_for_new(&RULES, &[500, 0]), 1);
+        assert_eq!(thread_for_new(&RULES, &[900, 700, 800]), 1);
     }
 }

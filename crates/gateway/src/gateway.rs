@@ -1,33 +1,49 @@
-//! Starting and stopping the doors for messages.
+//! Starting and stopping what serves clients.
 
-use crate::amqp::connection::Hall;
+use crate::amqp::{self, Amqp};
 use crate::balance::Rules;
+use crate::connection::FrontEnd;
 use crate::connections::Connections;
+use crate::incomplete::Incomplete;
 use crate::options::Options;
-use crate::threads::{SideDoor, Threads};
+use crate::threads::{Acceptor, Threads};
 use broker::Broker;
-use listener::{Listener, Opened, StartError};
+use listener::{Endpoint, Listener, Protocol, StartError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// How long clients may take to confirm that the broker closes their connections.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The protocols that are spoken here.
+pub const PROTOCOLS: [Protocol; 1] = [amqp::PROTOCOL];
 
-/// The doors for messages.
+/// How long clients may take to confirm that the broker closes their connections.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The listeners for clients that publish and consume, and the threads that serve them.
 pub struct Gateway {
-    doors: Vec<Opened>,
-    side_door: SideDoor,
+    endpoints: Vec<Arc<Endpoint>>,
+    acceptor: Acceptor,
     connections: Arc<Connections>,
     threads: Mutex<Option<Threads>>,
 }
 
 impl Gateway {
-    /// Listens on all addresses and serves who comes.
+    /// Listens on all addresses and serves the clients that connect.
     ///
     /// # Errors
     /// An address cannot be listened on, or a thread cannot be started. Nothing is left behind then.
     pub fn start(broker: Arc<Broker>, options: Options) -> Result<Self, StartError> {
+        let incomplete = Arc::<Incomplete>::default();
+        let amqp = Amqp::new(Arc::clone(&broker), options.amqp.clone(), incomplete);
+        Self::start_with(&broker, options, vec![Arc::new(amqp)])
+    }
+
+    /// The same with these protocols.
+    pub(crate) fn start_with(
+        broker: &Broker,
+        options: Options,
+        front_ends: Vec<Arc<dyn FrontEnd>>,
+    ) -> Result<Self, StartError> {
         let count = options
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
@@ -38,40 +54,44 @@ impl Gateway {
             .map_err(StartError::Thread)?;
         let listeners = {
             let _inside = runtimes.first().map(Runtime::enter);
-            let open = |door: &listener::Door| Listener::open(door.clone(), &options.sockets);
-            options.doors.iter().map(open).collect::<Result<Vec<_>, _>>()?
+            let open = |endpoint| Listener::open(endpoint, &options.sockets);
+            options
+                .endpoints
+                .into_iter()
+                .map(open)
+                .collect::<Result<Vec<_>, _>>()?
         };
-        let doors = listeners.iter().map(Listener::opened).collect();
+        let endpoints = listeners.iter().map(|it| it.endpoint().clone()).collect();
         let connections = Arc::new(Connections::default());
-        let hall = Arc::new(Hall::new(broker, options));
-        let threads = Threads::start(runtimes, listeners, hall, connections.clone(), Rules::default())
+        let (sharing, rules) = (connections.clone(), Rules::default());
+        let threads = Threads::start(runtimes, listeners, broker, front_ends, sharing, rules)
             .map_err(StartError::Thread)?;
         Ok(Self {
-            doors,
-            side_door: threads.side_door(),
+            endpoints,
+            acceptor: threads.acceptor(),
             connections,
             threads: Mutex::new(Some(threads)),
         })
     }
 
     /// Where it listens, in the order of the options.
-    pub fn doors(&self) -> &[Opened] {
-        &self.doors
+    pub fn endpoints(&self) -> &[Arc<Endpoint>] {
+        &self.endpoints
     }
 
-    /// For those who came in by another door, such as the one of the HTTP API.
-    pub fn side_door(&self) -> SideDoor {
-        self.side_door.clone()
+    /// For clients that come by other listeners, such as those of the HTTP API.
+    pub fn acceptor(&self) -> Acceptor {
+        self.acceptor.clone()
     }
 
-    /// Closes all connections with 320 and ends all threads. What clients have not settled is in its queues again when it
+    /// Closes all connections and ends all threads. What clients have not settled is in its queues again when it
     /// returns. May be called twice.
     pub fn stop(&self) {
         let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
         let reason = "broker forced connection closure with reason 'shutdown'";
-        if !self.connections.close(reason, PATIENCE) {
+        if !self.connections.close(reason, CLOSE_TIMEOUT) {
             tracing::warn!(
                 area = "connection",
                 "some clients did not confirm the end of their connections in time"
@@ -89,6 +109,6 @@ impl Drop for Gateway {
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "gateway on {:?}", self.doors)
+        write!(f, "gateway on {:?}", self.endpoints)
     }
 }

@@ -1,24 +1,28 @@
-//! The doors for messages: listeners, connections, channels.
+//! What serves clients that publish and consume: listeners, connections, and the protocols that are spoken on them.
 //!
-//! This room translates between bytes and the hall. It holds no message longer than it takes to write it, decides nothing
-//! about queues, exchanges or users, never touches queue, catalog, storage or cluster, and never waits for the disk. What is
-//! under `amqp/connection` and `amqp/channel` knows no socket, no clock and no async; no task is spawned outside
-//! [`threads`](self).
+//! This crate translates between bytes and the broker. It holds no message longer than it takes to write it, decides nothing
+//! about queues, exchanges or users, never touches queue, catalog, storage or cluster, and never waits for the disk. A protocol is
+//! one folder, [`amqp`], which knows no socket, no clock and no async; what is beside it knows no protocol. No task is spawned outside
+//! of `threads`.
 //!
-//! Reading order: [`Gateway`] (start and stop), `threads`, `balance`, `load` (which thread serves whom), `amqp/serve` (the loop around one
-//! socket), `amqp/connection` (bytes in, bytes out), `amqp/channel` (methods), `incomplete` (what begun messages take), `pool` (whose memory they use meanwhile).
+//! Reading order: [`Gateway`] (start and stop), `threads`, `balance`, `load` (which thread serves which connection), `connection`
+//! (what the shell asks of a protocol), `serve` (the loop around one socket), `amqp/connection` (bytes in, bytes out), `amqp/channel`
+//! (methods), `incomplete` (the memory of messages that are still coming in), `pool` and `output` (buffers for reading and writing).
 
-mod amqp;
+pub mod amqp;
 mod balance;
+mod connection;
 mod connections;
 mod gateway;
 mod incomplete;
 mod load;
 mod options;
+mod output;
 mod pool;
+mod serve;
 mod threads;
 
-pub use gateway::Gateway;
-pub use listener::{Door, Opened, StartError};
-pub use options::{AnonymousLogin, Mechanism, Options};
-pub use threads::SideDoor;
+pub use gateway::{Gateway, PROTOCOLS};
+pub use listener::{Endpoint, StartError};
+pub use options::Options;
+pub use threads::Acceptor;

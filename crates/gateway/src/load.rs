@@ -1,7 +1,7 @@
 //! How much of its processor each thread uses, measured by the thread itself while it serves.
 
-use crate::amqp::connection::Millis;
 use crate::balance::{Balance, Busy, Moves, Rules, Share};
+use crate::connection::Millis;
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
 use std::sync::{

@@ -4,12 +4,13 @@
 //! each other that anybody waits for, and a wake-up mostly stays at home. While there is little to do, all connections sit on
 //! the first thread; see `balance`.
 
-use crate::amqp::connection::{Core, Hall, Name};
-use crate::amqp::serve::{Ended, Served, serve};
-use crate::balance::{Rules, newcomers_seat};
+use crate::balance::{Rules, thread_for_new};
+use crate::connection::{FrontEnd, Name};
 use crate::connections::{Connections, Entry};
 use crate::load::{Loads, measure};
-use listener::{Arrival, Guest, Listener, Parked, Socket};
+use crate::serve::{Ended, Served, serve};
+use broker::Broker;
+use listener::{Arrival, ClientConnection, Listener, Parked, Socket};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -19,9 +20,10 @@ use tokio::sync::watch;
 
 /// What a thread is told.
 enum Order {
-    Serve(Arrival<Parked>),
-    /// Serve somebody who came in by the door for people.
-    Greet(Box<Guest<Parked>>),
+    /// Serve a connection that was accepted.
+    Accept(Arrival<Parked>),
+    /// Serve a client that came by a listener of another part of the node.
+    Serve(Box<ClientConnection<Parked>>),
     /// Go on with a connection of another thread.
     Take {
         served: Box<Served<Socket<Parked>>>,
@@ -32,23 +34,23 @@ enum Order {
 
 /// What all threads share.
 struct Shared {
-    /// The threads' ears.
+    /// One for each thread.
     orders: Vec<UnboundedSender<Order>>,
     loads: Arc<Loads>,
-    hall: Arc<Hall>,
+    front_ends: Vec<Arc<dyn FrontEnd>>,
     connections: Arc<Connections>,
     epoch: Instant,
 }
 
-/// For those who came in by another door.
+/// Takes clients that came by a listener of another part of the node: a WebSocket of the HTTP API.
 #[derive(Clone)]
-pub struct SideDoor(Arc<Shared>);
+pub struct Acceptor(Arc<Shared>);
 
-impl SideDoor {
-    /// Serves the guest. Nobody is told if the gateway has stopped.
-    pub fn admit(&self, guest: Guest<Parked>) {
+impl Acceptor {
+    /// Serves the client. If the gateway has stopped, the connection is dropped.
+    pub fn accept(&self, client: ClientConnection<Parked>) {
         let shared = &self.0;
-        let _ = shared.orders[shared.seat()].send(Order::Greet(Box::new(guest)));
+        let _ = shared.orders[shared.thread_for_new()].send(Order::Serve(Box::new(client)));
     }
 }
 
@@ -66,7 +68,8 @@ impl Threads {
     pub fn start(
         runtimes: Vec<tokio::runtime::Runtime>,
         listeners: Vec<Listener>,
-        hall: Arc<Hall>,
+        broker: &Broker,
+        front_ends: Vec<Arc<dyn FrontEnd>>,
         connections: Arc<Connections>,
         rules: Rules,
     ) -> std::io::Result<Self> {
@@ -74,7 +77,7 @@ impl Threads {
         let shared = Arc::new(Shared {
             loads: Arc::new(Loads::new(rules, orders.len())),
             orders,
-            hall,
+            front_ends,
             connections,
             epoch: Instant::now(),
         });
@@ -83,8 +86,8 @@ impl Threads {
             handles: Vec::new(),
         };
         let (told, open) = watch::channel(true);
-        shared.hall.broker.tell_porter(move |takes| {
-            // The threads are gone once nobody hears it.
+        broker.watch_suspension(move |takes| {
+            // Nobody listens once the threads are gone.
             let _ = told.send(takes);
         });
         let mut listeners = Some(listeners);
@@ -104,9 +107,9 @@ impl Threads {
         Ok(threads)
     }
 
-    /// For those who come in by another door.
-    pub fn side_door(&self) -> SideDoor {
-        SideDoor(self.shared.clone())
+    /// For clients that come by other listeners.
+    pub fn acceptor(&self) -> Acceptor {
+        Acceptor(self.shared.clone())
     }
 
     /// Ends all threads. Connections that are left are dropped; they give back what they hold.
@@ -128,15 +131,15 @@ impl Shared {
         self.epoch.elapsed().as_millis() as u64
     }
 
-    /// The thread for a newcomer.
-    fn seat(&self) -> usize {
+    /// The thread for a new connection.
+    fn thread_for_new(&self) -> usize {
         let shares = self.loads.shares(self.now());
-        newcomers_seat(&self.loads.rules, &shares)
+        thread_for_new(&self.loads.rules, &shares)
     }
 }
 
-/// Accepts connections and hands each to a thread that has room. While the node takes no clients, the door is shut: whoever comes is refused
-/// by the system, as by RabbitMQ's suspended listeners, and goes to another node.
+/// Accepts connections and hands each to a thread with processor time to spare. While the node takes no clients, the listener is
+/// shut: the system refuses new connections, as with RabbitMQ's suspended listeners, and clients go to another node.
 async fn accept(mut listener: Listener, mut open: watch::Receiver<bool>, shared: Arc<Shared>) {
     loop {
         if !*open.borrow_and_update() {
@@ -156,7 +159,10 @@ async fn accept(mut listener: Listener, mut open: watch::Receiver<bool>, shared:
         let Ok(arrival) = arrival.into_std() else {
             continue;
         };
-        if shared.orders[shared.seat()].send(Order::Serve(arrival)).is_err() {
+        if shared.orders[shared.thread_for_new()]
+            .send(Order::Accept(arrival))
+            .is_err()
+        {
             return;
         }
     }
@@ -167,24 +173,24 @@ async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number:
     measure(shared.loads.clone(), number, shared.now());
     while let Some(order) = orders.recv().await {
         match order {
-            Order::Serve(arrival) => {
+            Order::Accept(arrival) => {
                 let shared = shared.clone();
                 tokio::spawn(async move {
                     let peer = arrival.peer();
                     let entered = async { arrival.from_std()?.enter().await };
                     let served = match entered.await {
-                        Ok(guest) => welcome(guest, &shared).await,
+                        Ok(client) => attend_new(client, &shared).await,
                         Err(error) => Err(error),
                     };
                     told(peer, served);
                 });
             }
-            Order::Greet(guest) => {
+            Order::Serve(client) => {
                 let shared = shared.clone();
                 tokio::spawn(async move {
-                    let peer = guest.peer;
-                    let served = match guest.from_std() {
-                        Ok(guest) => welcome(guest, &shared).await,
+                    let peer = client.peer;
+                    let served = match client.from_std() {
+                        Ok(client) => attend_new(client, &shared).await,
                         Err(error) => Err(error),
                     };
                     told(peer, served);
@@ -215,7 +221,7 @@ async fn obey(mut orders: UnboundedReceiver<Order>, shared: Arc<Shared>, number:
 fn told(peer: SocketAddr, served: std::io::Result<()>) {
     match served {
         Ok(()) => {}
-        // Whoever looks whether the port is open says nothing; that is not worth a line.
+        // A health check that only connects says nothing; that is not worth a line.
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
             tracing::debug!(
                 area = "connection",
@@ -229,16 +235,21 @@ fn told(peer: SocketAddr, served: std::io::Result<()>) {
     }
 }
 
-async fn welcome(guest: Guest, shared: &Shared) -> std::io::Result<()> {
+async fn attend_new(client: ClientConnection, shared: &Shared) -> std::io::Result<()> {
     let name = Name {
-        peer: guest.peer,
-        local: guest.local,
+        peer: client.peer,
+        local: client.local,
     };
-    let core = Core::new(shared.hall.clone(), name, guest.security, shared.now());
+    let mut front_ends = shared.front_ends.iter();
+    let Some(front_end) = front_ends.find(|it| it.protocol() == client.protocol) else {
+        let text = format!("nothing here speaks {}", client.protocol.name);
+        return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, text));
+    };
+    let core = front_end.clone().connect(name, client.security, shared.now());
     let Some(entry) = shared.connections.enter(core.outbox().clone()) else {
         return Ok(());
     };
-    attend(Served::new(guest.socket, core, shared.epoch), entry, shared).await
+    attend(Served::new(client.socket, core, shared.epoch), entry, shared).await
 }
 
 /// Serves a connection for as long as it is this thread's.

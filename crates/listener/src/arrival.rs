@@ -1,22 +1,13 @@
 //! From an accepted connection to a socket that can be used.
 
-use crate::certificate::Certificate;
-use crate::ciphers;
-use crate::listener::unmapped;
+use crate::endpoint::unmapped;
 use crate::proxy::{self, Origin};
-use crate::secured::Secured;
+use crate::secured::{Secured, Security};
 use crate::stream::{Parked, Stream};
-use crate::{Proxies, Socket, Tls};
+use crate::{Endpoint, Protocol, Socket, Tls};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// What newcomers of one listener go through.
-#[derive(Debug)]
-pub(crate) struct Entrance {
-    pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) proxies: Option<Arc<Proxies>>,
-}
 
 /// A connection that was just accepted: one of this thread's runtime, or ([`Parked`]) one on its way to another.
 #[derive(Debug)]
@@ -25,42 +16,32 @@ pub struct Arrival<S = Stream> {
     peer: SocketAddr,
     /// Where it came to.
     local: SocketAddr,
-    entrance: Arc<Entrance>,
+    /// Of the listener.
+    endpoint: Arc<Endpoint>,
 }
 
-/// Somebody who came in, on this thread or ([`Parked`]) on the way to another.
+/// A client that can be spoken with: on this thread or ([`Parked`]) on the way to another.
 #[derive(Debug)]
-pub struct Guest<S = Stream> {
-    /// To talk with them.
+pub struct ClientConnection<S = Stream> {
+    /// What it is to be spoken with.
+    pub protocol: Protocol,
+    /// Its socket.
     pub socket: Socket<S>,
-    /// Where they come from.
+    /// Where the client is.
     pub peer: SocketAddr,
-    /// Where they came to.
+    /// The address that it connected to.
     pub local: SocketAddr,
-    /// How the talk is secured, if it is.
+    /// How TLS secures the connection, if it does.
     pub security: Option<Security>,
 }
 
-/// What a TLS handshake agreed on, in RabbitMQ's words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Security {
-    /// `tlsv1.2`, `tlsv1.3`.
-    pub protocol: &'static str,
-    /// The cipher suite.
-    pub cipher: ciphers::Parts,
-    /// The certificate that the client proved to own, verified; `None` without one.
-    pub certificate: Option<Certificate>,
-    /// The name that the client asked for (SNI).
-    pub server_name: Option<String>,
-}
-
 impl Arrival {
-    pub(crate) fn new(stream: Stream, peer: SocketAddr, local: SocketAddr, entrance: Arc<Entrance>) -> Self {
+    pub(crate) fn new(stream: Stream, peer: SocketAddr, local: SocketAddr, endpoint: Arc<Endpoint>) -> Self {
         Self {
             stream,
             peer,
             local,
-            entrance,
+            endpoint,
         }
     }
 
@@ -73,30 +54,31 @@ impl Arrival {
             stream: self.stream.into_std()?,
             peer: self.peer,
             local: self.local,
-            entrance: self.entrance,
+            endpoint: self.endpoint,
         })
     }
 
-    /// Takes the newcomer through whatever the door asks.
+    /// Takes the connection through what the listener asks for: the PROXY protocol, TLS.
     ///
     /// # Errors
     /// The connection broke, the TLS handshake failed, or it took too long; the text is for the log.
-    pub async fn enter(self) -> io::Result<Guest> {
+    pub async fn enter(self) -> io::Result<ClientConnection> {
         let own = (self.peer, self.local);
-        let (peer, local) = match (&self.stream, &self.entrance.proxies) {
+        let (peer, local) = match (&self.stream, &self.endpoint.proxies) {
             (Stream::Tcp(stream), Some(proxies)) if proxies.trust(self.peer.ip()) => {
                 introduced(stream, own).await?
             }
             _ => own,
         };
-        let (socket, security) = match &self.entrance.tls {
+        let (socket, security) = match &self.endpoint.tls {
             None => (Socket::Plain(self.stream), None),
             Some(tls) => {
                 let (secured, security) = handshake(self.stream, tls).await?;
                 (Socket::Secured(Box::new(secured)), Some(security))
             }
         };
-        Ok(Guest {
+        Ok(ClientConnection {
+            protocol: self.endpoint.protocol,
             socket,
             peer,
             local,
@@ -115,18 +97,19 @@ impl Arrival<Parked> {
             stream: self.stream.from_std()?,
             peer: self.peer,
             local: self.local,
-            entrance: self.entrance,
+            endpoint: self.endpoint,
         })
     }
 }
 
-impl Guest {
+impl ClientConnection {
     /// The same, free of its runtime.
     ///
     /// # Errors
     /// The system does not let go of the socket.
-    pub fn into_std(self) -> io::Result<Guest<Parked>> {
-        Ok(Guest {
+    pub fn into_std(self) -> io::Result<ClientConnection<Parked>> {
+        Ok(ClientConnection {
+            protocol: self.protocol,
             socket: self.socket.into_std()?,
             peer: self.peer,
             local: self.local,
@@ -135,13 +118,14 @@ impl Guest {
     }
 }
 
-impl Guest<Parked> {
+impl ClientConnection<Parked> {
     /// The same, in this thread's runtime.
     ///
     /// # Errors
     /// The runtime does not take the socket.
-    pub fn from_std(self) -> io::Result<Guest> {
-        Ok(Guest {
+    pub fn from_std(self) -> io::Result<ClientConnection> {
+        Ok(ClientConnection {
+            protocol: self.protocol,
             socket: self.socket.from_std()?,
             peer: self.peer,
             local: self.local,

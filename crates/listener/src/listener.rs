@@ -1,8 +1,8 @@
 //! Binding and accepting.
 
-use crate::arrival::{Arrival, Entrance};
+use crate::arrival::Arrival;
 use crate::descriptors::{self, NowAndThen};
-use crate::door::{Door, Opened, Place};
+use crate::endpoint::{Address, Endpoint, unmapped};
 use crate::stream::Stream;
 use crate::{StartError, local_socket};
 use std::future::pending;
@@ -43,14 +43,13 @@ impl Default for SocketOptions {
     }
 }
 
-/// A bound door.
+/// A socket that clients connect to.
 #[derive(Debug)]
 pub struct Listener {
     /// `None` while it is shut.
     socket: Option<Bound>,
-    place: Place,
+    endpoint: Arc<Endpoint>,
     options: SocketOptions,
-    entrance: Arc<Entrance>,
     /// A connection whose descriptor has this number or a higher one is refused.
     ceiling: u64,
     refused: NowAndThen,
@@ -75,28 +74,23 @@ impl Drop for File {
 }
 
 impl Listener {
-    /// Binds the door's place. Must be called inside the runtime that will accept.
+    /// Binds the address. Must be called inside the runtime that will accept.
     ///
     /// # Errors
     /// [`StartError::Listen`] or [`StartError::Local`].
-    pub fn open(door: Door, options: &SocketOptions) -> Result<Self, StartError> {
-        let socket = Bound::open(&door.place, options).map_err(|error| match door.place.clone() {
-            Place::Network(address) => StartError::Listen { address, error },
-            Place::Local { path, .. } => StartError::Local { path, error },
-        })?;
-        let place = match &socket {
-            Bound::Tcp(socket) => Place::Network(socket.local_addr().map_err(StartError::Thread)?),
-            Bound::Local { .. } => door.place,
-        };
-        let entrance = Entrance {
-            tls: door.tls,
-            proxies: door.proxies,
-        };
+    pub fn open(mut endpoint: Endpoint, options: &SocketOptions) -> Result<Self, StartError> {
+        let socket =
+            Bound::open(&endpoint.address, options).map_err(|error| match endpoint.address.clone() {
+                Address::Network(address) => StartError::Listen { address, error },
+                Address::Local { path, .. } => StartError::Local { path, error },
+            })?;
+        if let Bound::Tcp(socket) = &socket {
+            endpoint.address = Address::Network(socket.local_addr().map_err(StartError::Thread)?);
+        }
         Ok(Self {
             socket: Some(socket),
-            place,
+            endpoint: Arc::new(endpoint),
             options: options.clone(),
-            entrance: Arc::new(entrance),
             ceiling: descriptors::for_clients(),
             refused: NowAndThen::default(),
             failed: NowAndThen::default(),
@@ -104,30 +98,27 @@ impl Listener {
     }
 
     /// Where it listens, and how.
-    pub fn opened(&self) -> Opened {
-        Opened {
-            place: self.place.clone(),
-            tls: self.entrance.tls.clone(),
-        }
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
     }
 
-    /// Shuts the door: the system refuses whoever comes, and those who came and were not accepted yet.
+    /// Stops to listen: the system refuses new connections, and those that were not accepted yet.
     pub fn shut(&mut self) {
         self.socket = None;
     }
 
-    /// Opens it again, at the same place. Somebody else may have taken that meanwhile: that is logged once, and tried until it is free.
+    /// Listens again, at the same address. Another process may have taken it meanwhile: that is logged once, and tried until it is free.
     pub async fn reopen(&mut self) {
         let mut told = false;
         while self.socket.is_none() {
-            match Bound::open(&self.place, &self.options) {
+            match Bound::open(&self.endpoint.address, &self.options) {
                 Ok(socket) => self.socket = Some(socket),
                 Err(error) => {
                     if !std::mem::replace(&mut told, true) {
                         tracing::error!(
                             area = "connection",
                             "{} cannot be listened on again yet: {error}",
-                            self.place
+                            self.endpoint.address
                         );
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -136,7 +127,7 @@ impl Listener {
         }
     }
 
-    /// The next connection; none while the door is shut. Those that would take the descriptors that the log needs are closed at once.
+    /// The next connection; none while it is shut. Those that would take the descriptors that the log needs are closed at once.
     /// What the system refuses is waited out. Both are logged now and then.
     pub async fn next(&self) -> Arrival {
         loop {
@@ -152,18 +143,18 @@ impl Listener {
                             area = "connection",
                             "{times} connections to {} were closed at once: all file descriptors but those that the node itself needs are in use ({} for clients); \
                              raise the limit (LimitNOFILE, ulimit -n)",
-                            self.place,
+                            self.endpoint.address,
                             self.ceiling
                         );
                     }
                 }
-                Ok((stream, peer, local)) => return Arrival::new(stream, peer, local, self.entrance.clone()),
+                Ok((stream, peer, local)) => return Arrival::new(stream, peer, local, self.endpoint.clone()),
                 Err(error) => {
-                    let place = &self.place;
+                    let address = &self.endpoint.address;
                     if let Some(times) = self.failed.again(Instant::now()) {
                         tracing::error!(
                             area = "connection",
-                            "a connection to {place} could not be accepted: {error} ({times} times)"
+                            "a connection to {address} could not be accepted: {error} ({times} times)"
                         );
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -174,10 +165,10 @@ impl Listener {
 }
 
 impl Bound {
-    fn open(place: &Place, options: &SocketOptions) -> io::Result<Self> {
-        Ok(match place {
-            Place::Network(address) => Self::Tcp(bind(*address, options)?),
-            Place::Local { path, mode } => {
+    fn open(address: &Address, options: &SocketOptions) -> io::Result<Self> {
+        Ok(match address {
+            Address::Network(address) => Self::Tcp(bind(*address, options)?),
+            Address::Local { path, mode } => {
                 let socket = local_socket::bind(path, *mode)?;
                 let _file = File(path.clone());
                 let socket = UnixListener::from_std(socket)?;
@@ -213,16 +204,6 @@ fn number(stream: &Stream) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A socket that takes IPv4 and IPv6 has IPv4 addresses in the form `::ffff:192.0.2.1`. They become plain IPv4 here, before anybody
-/// sees them, so that names, logs and statistics show them as RabbitMQ does.
-pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        // Other addresses keep their scope.
-        ip if ip == address.ip() => address,
-        ip => SocketAddr::new(ip, address.port()),
-    }
-}
-
 /// The ends of a connection that has no addresses: this machine, with a number instead of the client's port by which it is told from others,
 /// and 0 instead of ours, which no port of the network is.
 fn within_this_machine() -> (SocketAddr, SocketAddr) {
@@ -251,20 +232,27 @@ fn bind(address: SocketAddr, options: &SocketOptions) -> io::Result<TcpListener>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Protocol;
     use std::io::Read;
     use std::os::unix::fs::PermissionsExt;
     use tokio::runtime::Builder;
+
+    const TEST: Protocol = Protocol {
+        name: "Test",
+        plain: "test",
+        secured: "test/ssl",
+    };
 
     #[test]
     fn an_address_that_is_taken_is_named() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let _inside = runtime.enter();
-        let door = Door::plain("127.0.0.1:0".parse().unwrap());
-        let first = Listener::open(door, &SocketOptions::default()).unwrap();
-        let Place::Network(address) = first.opened().place else {
+        let endpoint = Endpoint::plain(TEST, "127.0.0.1:0".parse().unwrap());
+        let first = Listener::open(endpoint, &SocketOptions::default()).unwrap();
+        let Some(address) = first.endpoint().address.network() else {
             panic!("a port was asked for");
         };
-        let again = Listener::open(Door::plain(address), &SocketOptions::default());
+        let again = Listener::open(Endpoint::plain(TEST, address), &SocketOptions::default());
         let text = again.unwrap_err().to_string();
         assert!(
             text.contains(&address.to_string()) && text.contains("listens there already"),
@@ -276,9 +264,9 @@ mod tests {
     fn who_would_take_what_the_log_needs_is_shut_out() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let door = Door::plain("127.0.0.1:0".parse().unwrap());
-            let mut listener = Listener::open(door, &SocketOptions::default()).unwrap();
-            let Place::Network(address) = listener.opened().place else {
+            let endpoint = Endpoint::plain(TEST, "127.0.0.1:0".parse().unwrap());
+            let mut listener = Listener::open(endpoint, &SocketOptions::default()).unwrap();
+            let Some(address) = listener.endpoint().address.network() else {
                 panic!("a port was asked for");
             };
             listener.ceiling = 0;
@@ -300,9 +288,9 @@ mod tests {
     fn clients_of_ipv4_have_ipv4_addresses_at_a_door_for_ipv4_and_ipv6() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let door = Door::plain("[::]:0".parse().unwrap());
-            let listener = Listener::open(door, &SocketOptions::default()).unwrap();
-            let Place::Network(address) = listener.opened().place else {
+            let endpoint = Endpoint::plain(TEST, "[::]:0".parse().unwrap());
+            let listener = Listener::open(endpoint, &SocketOptions::default()).unwrap();
+            let Some(address) = listener.endpoint().address.network() else {
                 panic!("a port was asked for");
             };
             for home in ["127.0.0.1", "::1"] {
@@ -310,9 +298,9 @@ mod tests {
                 let client = std::net::TcpStream::connect((at, address.port())).unwrap();
                 let arrival = listener.next().await;
                 assert_eq!(arrival.peer(), client.local_addr().unwrap());
-                let guest = arrival.enter().await.unwrap();
-                assert_eq!(guest.peer, client.local_addr().unwrap());
-                assert_eq!(guest.local, client.peer_addr().unwrap());
+                let connection = arrival.enter().await.unwrap();
+                assert_eq!(connection.peer, client.local_addr().unwrap());
+                assert_eq!(connection.local, client.peer_addr().unwrap());
             }
         });
         let scoped = "[fe80::1%3]:1".parse().unwrap();
@@ -320,34 +308,36 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_to_a_door_that_is_shut_is_refused_and_it_opens_again_where_it_was() {
+    fn clients_of_a_listener_that_is_shut_are_refused_and_it_opens_again_at_the_same_address() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("amqp");
-        let doors = [
-            Door::plain("127.0.0.1:0".parse().unwrap()),
-            Door::local(path.clone(), 0o600),
+        let endpoints = [
+            Endpoint::plain(TEST, "127.0.0.1:0".parse().unwrap()),
+            Endpoint::local(TEST, path.clone(), 0o600),
         ];
         runtime.block_on(async {
-            for door in doors {
-                let mut listener = Listener::open(door, &SocketOptions::default()).unwrap();
-                let place = listener.opened().place;
+            for endpoint in endpoints {
+                let mut listener = Listener::open(endpoint, &SocketOptions::default()).unwrap();
+                let address = listener.endpoint().address.clone();
                 let come = || -> io::Result<Box<dyn Read>> {
-                    Ok(match &place {
-                        Place::Network(address) => Box::new(std::net::TcpStream::connect(address)?),
-                        Place::Local { path, .. } => Box::new(std::os::unix::net::UnixStream::connect(path)?),
+                    Ok(match &address {
+                        Address::Network(address) => Box::new(std::net::TcpStream::connect(address)?),
+                        Address::Local { path, .. } => {
+                            Box::new(std::os::unix::net::UnixStream::connect(path)?)
+                        }
                     })
                 };
                 let _in = come().unwrap();
                 listener.next().await;
                 listener.shut();
-                assert!(come().is_err(), "{place}");
+                assert!(come().is_err(), "{address}");
                 listener.reopen().await;
                 let _in = come().unwrap();
                 assert!(listener.next().await.peer().ip().is_loopback());
             }
         });
-        assert!(!path.exists(), "a door that is gone leaves no file");
+        assert!(!path.exists(), "a listener that is gone leaves no file");
     }
 
     #[test]
@@ -358,7 +348,10 @@ mod tests {
         let path = dir.path().join("amqp");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let open = |path: &std::path::Path| {
-            Listener::open(Door::local(path.into(), 0o640), &SocketOptions::default())
+            Listener::open(
+                Endpoint::local(TEST, path.into(), 0o640),
+                &SocketOptions::default(),
+            )
         };
         let first = open(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();

@@ -1,6 +1,5 @@
 //! A socket with TLS around it: rustls decides what the bytes are, this moves them.
 
-use crate::arrival::Security;
 use crate::certificate::Certificate;
 use crate::ciphers;
 use crate::stream::Stream;
@@ -15,6 +14,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How much is read from a socket at a time, in bytes: four records of the largest size.
 const READ: usize = 64 * 1024;
+/// What a TLS handshake agreed on, in RabbitMQ's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Security {
+    /// `tlsv1.2`, `tlsv1.3`.
+    pub protocol: &'static str,
+    /// The cipher suite.
+    pub cipher: ciphers::Parts,
+    /// The certificate that the client proved to own, verified; `None` without one.
+    pub certificate: Option<Certificate>,
+    /// The name that the client asked for (SNI).
+    pub server_name: Option<String>,
+}
+
 /// The least that is read, in bytes, however little room the reader has.
 const LEAST: usize = 4 * 1024;
 

@@ -1,12 +1,14 @@
 //! A connection's bytes, secured or not.
 
+pub mod web;
+
 use crate::secured::Secured;
 use crate::stream::{Parked, Stream};
-use crate::web::Web;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use web::Web;
 
 /// A connection, of this thread's runtime or ([`Parked`]) on its way to another thread's.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
-//! Why a door cannot be opened.
+//! Why a listener cannot be opened.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a door cannot be opened. The text tells an operator what to do.
+/// Why a listener cannot be opened. The text tells an operator what to do.
 #[derive(Debug)]
 pub enum StartError {
     /// This address cannot be listened on.

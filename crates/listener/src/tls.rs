@@ -1,4 +1,4 @@
-//! Certificates and keys of a door, read when it opens and again when their files change.
+//! Certificates and keys of a listener, read when it opens and again when their files change.
 
 use crate::{RevocationCheck, TlsOptions, Version, ciphers, passphrase};
 use rustls::client::danger::HandshakeSignatureValid;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// TLS at one door.
+/// TLS at one listener.
 #[derive(Debug)]
 pub struct Tls {
     options: TlsOptions,

@@ -1,4 +1,4 @@
-//! How TLS is spoken at a door: RabbitMQ's `ssl_options`.
+//! How TLS is spoken at a listener: RabbitMQ's `ssl_options`.
 
 use crate::{Passphrase, Revocation, RevocationCheck};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum Version {
     Tls13,
 }
 
-/// The settings of one door. Paths count from the working directory.
+/// The settings of one listener. Paths count from the working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
     /// The key in the configuration that these settings stand under, for messages: `ssl_options`.
@@ -68,11 +68,11 @@ impl TlsOptions {
         }
     }
 
-    /// What counts at a door that may have these settings of its own: without a certificate here, all of the node's; with one, these,
+    /// What counts at a listener that may have these settings of its own: without a certificate here, all of the node's; with one, these,
     /// where the node's lists of revoked certificates do if there are none here.
     ///
     /// # Errors
-    /// These settings look at clients, but would not count: the door would be less guarded than it was told to be.
+    /// These settings look at clients, but would not count: the listener would be less guarded than it was told to be.
     pub fn or_of(&self, node: &Self) -> Result<Self, String> {
         if self.certificate.is_some() {
             let mut options = self.clone();
@@ -105,7 +105,7 @@ impl TlsOptions {
 mod tests {
     use super::*;
 
-    fn door(section: &'static str, directories: &[&str]) -> TlsOptions {
+    fn listener(section: &'static str, directories: &[&str]) -> TlsOptions {
         let mut options = TlsOptions::new(section);
         options.certificate = Some("c.pem".into());
         options.revocation.directories = directories.iter().map(PathBuf::from).collect();
@@ -113,17 +113,17 @@ mod tests {
     }
 
     #[test]
-    fn a_door_with_a_certificate_has_its_own_settings_and_its_own_lists_before_the_nodes() {
-        let node = door("ssl_options", &["/node"]);
-        let own = door("management.ssl", &["/own"]);
+    fn a_listener_with_a_certificate_has_its_own_settings_and_its_own_lists_before_the_nodes() {
+        let node = listener("ssl_options", &["/node"]);
+        let own = listener("management.ssl", &["/own"]);
         assert_eq!(own.or_of(&node).unwrap(), own);
-        let listless = door("management.ssl", &[]).or_of(&node).unwrap();
-        assert_eq!(listless, door("management.ssl", &["/node"]));
+        let listless = listener("management.ssl", &[]).or_of(&node).unwrap();
+        assert_eq!(listless, listener("management.ssl", &["/node"]));
     }
 
     #[test]
-    fn a_door_without_a_certificate_has_the_nodes_settings_and_no_guards_of_its_own() {
-        let node = door("ssl_options", &["/node"]);
+    fn a_listener_without_a_certificate_has_the_nodes_settings_and_no_guards_of_its_own() {
+        let node = listener("ssl_options", &["/node"]);
         let mut own = TlsOptions::new("prometheus.ssl");
         assert_eq!(own.or_of(&node).unwrap(), node);
         own.revocation.check = RevocationCheck::Peer;

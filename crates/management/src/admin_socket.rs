@@ -3,7 +3,8 @@
 //! RabbitMQ lets in whoever can read the node's Erlang cookie; here the mode of a folder and of a socket in it say the same. The
 //! socket is there without the port of the HTTP API too.
 
-use listener::{Door, Listener, SocketOptions, StartError};
+use crate::options::HTTP;
+use listener::{Endpoint, Listener, SocketOptions, StartError};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -28,7 +29,10 @@ pub fn listen(path: &Path) -> Result<Listener, StartError> {
         path: path.to_owned(),
         error,
     })?;
-    Listener::open(Door::local(path.to_owned(), 0o600), &SocketOptions::default())
+    Listener::open(
+        Endpoint::local(HTTP, path.to_owned(), 0o600),
+        &SocketOptions::default(),
+    )
 }
 
 fn make_folder(socket: &Path) -> io::Result<()> {

@@ -179,7 +179,7 @@ fn port_listener(call: &Call<'_>) -> Result<Reply, Refusal> {
         .options
         .listeners
         .iter()
-        .filter_map(|door| door.place.address())
+        .filter_map(|endpoint| endpoint.address.network())
         .map(|address| address.port())
         .collect();
     Ok(match open.contains(&port) {
@@ -194,7 +194,7 @@ fn protocol_listener(call: &Call<'_>) -> Result<Reply, Refusal> {
         .options
         .listeners
         .iter()
-        .map(|door| door.protocol)
+        .map(|endpoint| endpoint.listed_protocol())
         .collect();
     open.sort_unstable();
     open.dedup();
@@ -226,7 +226,7 @@ fn seconds(unit: &str) -> Option<u64> {
     }
 }
 
-/// Looks at the files that the open doors took their certificates from, as they are now.
+/// Looks at the files that the open listeners took their certificates from, as they are now.
 fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
     let within = call.part("within").parse::<u64>();
     let within = within.map_err(|_| Refusal::bad_request("Invalid expiration value."))?;
@@ -234,10 +234,10 @@ fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
         Refusal::bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
     })?;
     let within = Duration::from_secs(within.saturating_mul(unit));
-    let doors = call.hall.options.listeners.iter();
-    let expired: Vec<Value> = doors
-        .filter_map(|door| {
-            let options = door.tls.as_ref()?.options();
+    let endpoints = call.hall.options.listeners.iter();
+    let expired: Vec<Value> = endpoints
+        .filter_map(|endpoint| {
+            let options = endpoint.tls.as_ref()?.options();
             let files = [&options.certificate, &options.authorities];
             let ending = files.map(|file| match file {
                 Some(path) => ending_within(path, within),
@@ -248,9 +248,9 @@ fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
             (ending.iter().any(|ends| !ends.is_empty())).then(|| {
                 json!({
                     "node": call.hall.options.node,
-                    "protocol": door.protocol,
-                    "interface": door.place.host(),
-                    "port": door.place.port(),
+                    "protocol": endpoint.listed_protocol(),
+                    "interface": endpoint.address.host(),
+                    "port": endpoint.address.port(),
                     "certfile": shown[0],
                     "cacertfile": shown[1],
                     "certfile_expires_on": own,

@@ -110,7 +110,7 @@ pub use listener::StartError;
 pub use log_tail::{Line as LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
-pub use options::{Listener, Options, StopApplication, WebClients};
+pub use options::{HTTP, Options, PROMETHEUS, StopApplication, WebClients};
 pub use origins::Origins;
 pub use plugins::BUILT_IN as BUILT_IN_PLUGINS;
 pub use sign_on::{SignOn, SignOnClient, SignOnServer};

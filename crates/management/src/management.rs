@@ -4,13 +4,13 @@ use crate::admin_socket;
 use crate::call::Hall;
 use crate::events;
 use crate::guesses::Guesses;
-use crate::options::{Listener as Named, Options};
+use crate::options::Options;
 use crate::sampler::Sampler;
 use crate::serve::{Doors, serve};
 use crate::served::{self, Served};
 use crate::{trace, web_ui};
 use broker::Broker;
-use listener::{Listener, Opened, StartError};
+use listener::{Endpoint, StartError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -23,14 +23,14 @@ const CONTENT_SECURITY_POLICY: &str = "content-security-policy";
 /// How long requests may go on after the stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The door for people.
+/// The HTTP API and the pages of the web UI.
 pub struct Management {
-    doors: Vec<Opened>,
+    endpoints: Vec<Arc<Endpoint>>,
     served: Served,
 }
 
 impl Management {
-    /// Listens and serves who comes.
+    /// Listens and serves the clients that connect.
     ///
     /// # Errors
     /// An address or the admin socket cannot be listened on, or a thread cannot be started.
@@ -38,14 +38,13 @@ impl Management {
         let runtime = served::runtime("http", REQUESTS)?;
         let (http, admin) = {
             let _inside = runtime.enter();
-            // First, so that whoever finds the port open finds the socket too.
+            // First, so that a client that finds the port open finds the socket too.
             let admin = options.admin_socket.as_deref().map(admin_socket::listen);
             let admin = admin.transpose()?;
-            (served::open(&options.doors)?, admin)
+            (served::open(&options.endpoints)?, admin)
         };
-        let doors: Vec<Opened> = http.iter().map(Listener::opened).collect();
-        let named = doors.iter().map(|door| Named::new(["http", "https"], door));
-        options.listeners.extend(named);
+        let endpoints: Vec<_> = http.iter().map(|it| it.endpoint().clone()).collect();
+        options.listeners.extend(endpoints.iter().cloned());
         let own_policy = options
             .headers
             .iter()
@@ -67,12 +66,12 @@ impl Management {
         let served = Served::start("http", runtime, PATIENCE, |stopped| {
             serve(Doors { http, admin }, hall, stopped)
         })?;
-        Ok(Self { doors, served })
+        Ok(Self { endpoints, served })
     }
 
     /// Where it listens.
-    pub fn doors(&self) -> &[Opened] {
-        &self.doors
+    pub fn endpoints(&self) -> &[Arc<Endpoint>] {
+        &self.endpoints
     }
 
     /// Ends all threads. May be called twice.
@@ -83,6 +82,6 @@ impl Management {
 
 impl std::fmt::Debug for Management {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HTTP API on {:?}", self.doors)
+        write!(f, "HTTP API on {:?}", self.endpoints)
     }
 }

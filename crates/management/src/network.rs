@@ -1,5 +1,5 @@
 //! `/api/leveret/interfaces` and `/api/leveret/certificates`: where the node's machine has addresses, and the certificates by which the
-//! node's open doors show who they are.
+//! node's open listeners show who they are.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -57,16 +57,16 @@ fn interface(interface: &Interface) -> Value {
     })
 }
 
-/// The certificates of the doors that speak TLS, as their files have them now. Nothing else of the files is shown: a key may stand there.
+/// The certificates of the listeners that speak TLS, as their files have them now. Nothing else of the files is shown: a key may stand there.
 fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let doors = call.hall.options.listeners.iter();
-    let found = doors.filter_map(|door| {
-        let options = door.tls.as_ref()?.options();
+    let endpoints = call.hall.options.listeners.iter();
+    let found = endpoints.filter_map(|endpoint| {
+        let options = endpoint.tls.as_ref()?.options();
         Some(json!({
             "node": call.hall.options.node,
-            "protocol": door.protocol,
-            "ip_address": door.place.host(),
-            "port": door.place.port(),
+            "protocol": endpoint.listed_protocol(),
+            "ip_address": endpoint.address.host(),
+            "port": endpoint.address.port(),
             "certfile": options.certificate.as_deref().map(file),
             "cacertfile": options.authorities.as_deref().map(file),
         }))

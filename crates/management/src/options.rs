@@ -4,16 +4,30 @@ use crate::configuration::SettingInForce;
 use crate::log_tail::LogTail;
 use crate::origins::Origins;
 use crate::sign_on::SignOn;
-use listener::{Door, Guest, Opened, Parked, Place, Tls};
+use listener::{ClientConnection, Endpoint, Parked, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How the door for people is set up, and what it tells about its node.
+/// What listeners for the HTTP API name.
+pub const HTTP: Protocol = Protocol {
+    name: "HTTP API",
+    plain: "http",
+    secured: "https",
+};
+
+/// What listeners for Prometheus name.
+pub const PROMETHEUS: Protocol = Protocol {
+    name: "Prometheus",
+    plain: "http/prometheus",
+    secured: "https/prometheus",
+};
+
+/// How the HTTP API is set up, and what it says about its node.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where to listen for HTTP, if at all, and whether TLS is spoken there.
-    pub doors: Vec<Door>,
+    pub endpoints: Vec<Endpoint>,
     /// The node's admin socket, if there is to be one.
     pub admin_socket: Option<PathBuf>,
     /// The largest body of a request, in bytes (RabbitMQ: 10,485,760).
@@ -22,7 +36,7 @@ pub struct Options {
     pub origins: Origins,
     /// Headers that every answer has, in place of those of the same name that it would have: what an operator tells browsers.
     pub headers: Vec<(&'static str, String)>,
-    /// Who takes in the clients that come for messages, by a WebSocket, if anybody does.
+    /// What serves clients that come for messages by a WebSocket, if anything does.
     pub web_clients: Option<WebClients>,
     /// What stands before every path on the network, as `/mq`; nothing, if nothing does.
     pub path_prefix: String,
@@ -38,8 +52,8 @@ pub struct Options {
     pub node_tags: BTreeMap<String, String>,
     /// The version of RabbitMQ whose behaviour clients may expect.
     pub rabbitmq_version: String,
-    /// The other doors that are open.
-    pub listeners: Vec<Listener>,
+    /// The other listeners that are open.
+    pub listeners: Vec<Arc<Endpoint>>,
     /// The configuration files that were read.
     pub config_files: Vec<PathBuf>,
     /// Where the data lies.
@@ -76,9 +90,14 @@ impl std::fmt::Debug for StopApplication {
     }
 }
 
-/// Takes in clients for messages, whose WebSocket is open.
+/// What serves clients whose WebSocket is open.
 #[derive(Clone)]
-pub struct WebClients(pub Arc<dyn Fn(Guest<Parked>) + Send + Sync>);
+pub struct WebClients {
+    /// What is spoken inside.
+    pub protocol: Protocol,
+    /// Takes a client over.
+    pub accept: Arc<dyn Fn(ClientConnection<Parked>) + Send + Sync>,
+}
 
 impl std::fmt::Debug for WebClients {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -86,33 +105,11 @@ impl std::fmt::Debug for WebClients {
     }
 }
 
-/// One open door, as health checks name it.
-#[derive(Clone, Debug)]
-pub struct Listener {
-    /// `amqp`, `amqp/ssl`, `http`, `https`, `http/prometheus`, `https/prometheus`.
-    pub protocol: &'static str,
-    /// Where it listens.
-    pub place: Place,
-    /// TLS, if it is spoken there.
-    pub tls: Option<Arc<Tls>>,
-}
-
-impl Listener {
-    /// A door of the protocol that has these names, in the clear and with TLS.
-    pub fn new(names: [&'static str; 2], door: &Opened) -> Self {
-        Self {
-            protocol: names[usize::from(door.is_secured())],
-            place: door.place.clone(),
-            tls: door.tls.clone(),
-        }
-    }
-}
-
 impl Options {
-    /// RabbitMQ's defaults for these doors.
-    pub fn new(doors: Vec<Door>) -> Self {
+    /// RabbitMQ's defaults for these listeners.
+    pub fn new(endpoints: Vec<Endpoint>) -> Self {
         Self {
-            doors,
+            endpoints,
             admin_socket: None,
             body_limit: 10_485_760,
             origins: Origins::default(),

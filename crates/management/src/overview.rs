@@ -5,6 +5,7 @@ use crate::call::{Call, Hall};
 use crate::json as tables;
 use crate::listing::object;
 use crate::message_stats::{add_losses, message_stats};
+use crate::options::HTTP;
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -86,14 +87,14 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
         "" => "/",
         prefix => prefix,
     };
-    let doors = hall
+    let endpoints = hall
         .options
         .listeners
         .iter()
-        .filter(|door| ["http", "https"].contains(&door.protocol));
-    doors
-        .map(|door| {
-            let (ip, port) = (door.place.host(), door.place.port().to_string());
+        .filter(|endpoint| endpoint.protocol == HTTP);
+    endpoints
+        .map(|endpoint| {
+            let (ip, port) = (endpoint.address.host(), endpoint.address.port().to_string());
             let mut context =
                 json!({"description": "Leveret HTTP API", "path": path, "ip": ip, "port": port});
             if with_node {
@@ -259,16 +260,16 @@ fn churn(call: &Call<'_>) -> Value {
 }
 
 fn listeners(hall: &Hall) -> Value {
-    let doors = hall.options.listeners.iter();
-    doors
-        .map(|door| {
+    let endpoints = hall.options.listeners.iter();
+    endpoints
+        .map(|endpoint| {
             json!({
                 "node": hall.options.node,
-                "protocol": door.protocol,
-                "ip_address": door.place.host(),
-                "port": door.place.port(),
+                "protocol": endpoint.listed_protocol(),
+                "ip_address": endpoint.address.host(),
+                "port": endpoint.address.port(),
                 "socket_opts": {},
-                "tls": door.tls.is_some(),
+                "tls": endpoint.tls.is_some(),
             })
         })
         .collect()

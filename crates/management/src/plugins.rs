@@ -1,6 +1,7 @@
 //! RabbitMQ's plugins whose features are part of this broker.
 
 use crate::call::Hall;
+use crate::options::PROMETHEUS;
 
 /// Their names, and what they are here. All are there from the start; two depend on the configuration.
 pub const BUILT_IN: [(&str, &str); 12] = [
@@ -48,8 +49,8 @@ const METRICS: &str = "rabbitmq_prometheus";
 /// Those that this node's configuration and its list of plugins have not left out.
 pub fn enabled(hall: &Hall) -> Vec<&'static str> {
     let has_events = hall.broker.has_event_exchange();
-    let mut doors = hall.options.listeners.iter();
-    let has_metrics = doors.any(|door| door.protocol.ends_with("/prometheus"));
+    let mut endpoints = hall.options.listeners.iter();
+    let has_metrics = endpoints.any(|endpoint| endpoint.protocol == PROMETHEUS);
     let listed = hall.options.plugins.as_ref();
     let is_listed = |name: &str| listed.is_none_or(|names| names.contains(name));
     BUILT_IN

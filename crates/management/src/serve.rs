@@ -21,7 +21,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use listener::{Arrival, Guest, Listener, Socket};
+use listener::{Arrival, ClientConnection, Listener, Socket};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -107,8 +107,8 @@ async fn admit(listener: Listener, entry: Entry, mut house: House) {
 
 async fn welcome(arrival: Arrival, entry: Entry, house: House, seat: OwnedSemaphorePermit) {
     let peer = arrival.peer();
-    let guest = match arrival.enter().await {
-        Ok(guest) => guest,
+    let client = match arrival.enter().await {
+        Ok(client) => client,
         Err(error) => {
             tracing::debug!(area = "management", %peer, "an HTTP connection did not begin: {error}");
             return;
@@ -116,11 +116,11 @@ async fn welcome(arrival: Arrival, entry: Entry, house: House, seat: OwnedSemaph
     };
     let who = match entry {
         Entry::Http => Visitor {
-            peer: Peer::Network(guest.peer),
+            peer: Peer::Network(client.peer),
             ends: Some(Ends {
-                peer: guest.peer,
-                local: guest.local,
-                security: guest.security,
+                peer: client.peer,
+                local: client.local,
+                security: client.security,
             }),
         },
         Entry::Admin => Visitor {
@@ -128,7 +128,7 @@ async fn welcome(arrival: Arrival, entry: Entry, house: House, seat: OwnedSemaph
             ends: None,
         },
     };
-    connection(guest.socket, who, house.hall, house.stop, seat).await;
+    connection(client.socket, who, house.hall, house.stop, seat).await;
 }
 
 async fn connection(
@@ -181,7 +181,7 @@ fn let_through(
         // Whatever page it is that asks, its browser may be on the machine that `guest` may come from.
         () if hall.options.origins.are_foreign(request.headers()) => Err(Refusal::Foreign),
         () if !hall.broker.takes_clients() => Err(Refusal::Suspended),
-        () => web_socket::open(&request),
+        () => web_socket::open(&request, clients.protocol),
     };
     let response = match opened {
         Ok(response) => response,
@@ -189,8 +189,9 @@ fn let_through(
     };
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
-        if let Some(Ok(guest)) = web_socket::guest(upgrade, ends).await.map(Guest::into_std) {
-            (clients.0)(guest);
+        let client = web_socket::client(upgrade, ends, clients.protocol).await;
+        if let Some(Ok(client)) = client.map(ClientConnection::into_std) {
+            (clients.accept)(client);
         }
     });
     response

@@ -1,6 +1,6 @@
-//! The thread of a door: it opens, serves, and closes.
+//! The thread of some listeners: it opens, serves, and closes.
 
-use listener::{Door, Listener, SocketOptions, StartError};
+use listener::{Endpoint, Listener, SocketOptions, StartError};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,13 +24,13 @@ pub fn runtime(name: &str, workers: usize) -> Result<Runtime, StartError> {
     builder.thread_name(name).build().map_err(StartError::Thread)
 }
 
-/// Listens at these doors. Must be called inside the runtime that will accept.
+/// Listens there. Must be called inside the runtime that will accept.
 ///
 /// # Errors
 /// One of them cannot be opened.
-pub fn open(doors: &[Door]) -> Result<Vec<Listener>, StartError> {
-    let open = |door: &Door| Listener::open(door.clone(), &SocketOptions::default());
-    doors.iter().map(open).collect()
+pub fn open(endpoints: &[Endpoint]) -> Result<Vec<Listener>, StartError> {
+    let open = |endpoint: &Endpoint| Listener::open(endpoint.clone(), &SocketOptions::default());
+    endpoints.iter().map(open).collect()
 }
 
 impl Served {

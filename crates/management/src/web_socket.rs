@@ -1,5 +1,5 @@
 //! `/ws/amqp`: clients in browsers, which come for messages and can't open a connection of their own (RFC 6455). The handshake is HTTP's and
-//! happens here; whoever has passed it is handed to the door for messages, where they log in as everybody does.
+//! happens here; then the connection is handed to the gateway, where the client logs in like any other.
 
 use crate::refusal::Refusal;
 use crate::serve::Body;
@@ -12,30 +12,28 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::upgrade::{OnUpgrade, Parts};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use listener::{Guest, Security, Socket, Web, accept_key};
+use listener::{ClientConnection, Protocol, Security, Socket, Web, accept_key};
 use std::net::SocketAddr;
 
 /// Where it is.
 pub const PATH: &str = "/ws/amqp";
-/// The name of what is spoken inside.
-const PROTOCOL: &str = "amqp";
 
 /// Both ends of a connection, and how it is secured.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    /// Who came.
+    /// The client.
     pub peer: SocketAddr,
-    /// Where to.
+    /// The address that it connected to.
     pub local: SocketAddr,
-    /// How the talk is secured, if it is.
+    /// How TLS secures the connection, if it does.
     pub security: Option<Security>,
 }
 
 /// The answer that opens the WebSocket.
 ///
 /// # Errors
-/// The request is not one for a WebSocket that speaks AMQP.
-pub fn open(request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+/// The request is not one for a WebSocket on which this protocol is spoken.
+pub fn open(request: &Request<Incoming>, protocol: Protocol) -> Result<Response<Body>, Refusal> {
     let headers = request.headers();
     let asks = request.method() == Method::GET
         && names(headers, &header::UPGRADE, "websocket")
@@ -50,8 +48,9 @@ pub fn open(request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
         return Err(Refusal::bad_request("the version of WebSockets here is 13"));
     }
     let offers = headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL);
-    if offers && !names(headers, &header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL) {
-        return Err(Refusal::bad_request("the protocol that is spoken here is amqp"));
+    if offers && !names(headers, &header::SEC_WEBSOCKET_PROTOCOL, protocol.plain) {
+        let text = format!("the protocol that is spoken here is {}", protocol.plain);
+        return Err(Refusal::bad_request(text));
     }
     let key = headers
         .get(header::SEC_WEBSOCKET_KEY)
@@ -69,15 +68,19 @@ pub fn open(request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
     answer.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     answer.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     if offers {
-        answer.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+        answer.insert(
+            header::SEC_WEBSOCKET_PROTOCOL,
+            HeaderValue::from_static(protocol.plain),
+        );
     }
     Ok(response)
 }
 
-/// The socket, once the answer has gone out. `None` if the client has gone.
-pub async fn guest(upgrade: OnUpgrade, ends: Ends) -> Option<Guest> {
+/// The client, once the answer has gone out. `None` if it has disconnected.
+pub async fn client(upgrade: OnUpgrade, ends: Ends, protocol: Protocol) -> Option<ClientConnection> {
     let Parts { io, read_buf, .. } = upgrade.await.ok()?.downcast::<TokioIo<Watched<Socket>>>().ok()?;
-    Some(Guest {
+    Some(ClientConnection {
+        protocol,
         socket: Socket::Web(Box::new(Web::new(io.into_inner().into_inner(), &read_buf))),
         peer: ends.peer,
         local: ends.local,

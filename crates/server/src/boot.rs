@@ -4,6 +4,7 @@ mod banner;
 mod check;
 mod configuration;
 mod definitions;
+mod endpoints;
 mod pid_file;
 mod repair;
 mod service;
@@ -15,16 +16,18 @@ use crate::config::{self, Config, Environment, Loaded, Setting};
 use crate::{logs, memory};
 use broker::Broker;
 use configuration::configuration;
-use gateway::Gateway;
+use endpoints::Endpoints;
+use gateway::{Gateway, amqp};
 use identity::oauth2::OAuth2;
 use identity::{Backend, Cache, Chain, Directory, HttpService, Link, Servers};
-use listener::{Door, Opened, StartError, Tls, TlsOptions};
-use management::{Management, Metrics, MetricsOptions, StopApplication, WebClients, admin_socket};
+use listener::{Endpoint, StartError};
+use management::{
+    HTTP, Management, Metrics, MetricsOptions, PROMETHEUS, StopApplication, WebClients, admin_socket,
+};
 use pid_file::PidFile;
 use service::Service;
 use standby::Next;
 use std::error::Error;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use stop::Ended;
@@ -109,7 +112,7 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<Next, B
     }
 }
 
-/// Opens the broker, then its doors; waits for what ends that; closes the doors, then the broker.
+/// Opens the broker, then its listeners; waits for what ends that; closes the listeners, then the broker.
 fn serve(
     config: &Config,
     settings: &[Setting],
@@ -117,7 +120,7 @@ fn serve(
     stop: &stop::Signals,
     service: &Service,
 ) -> Result<Ended, Box<dyn Error>> {
-    let doors = doors(config)?;
+    let endpoints = Endpoints::read(config)?;
     let authority = authority(config)?;
     let broker = Broker::open(broker_options(config))?;
     // Behind the lock of the data directory: a node that can't have that must not take another one's file.
@@ -137,34 +140,24 @@ fn serve(
     broker.make_cluster_tags(&config.cluster.tags)?;
     broker.declare_event_exchange()?;
     log.publish(&broker)?;
-    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, doors.amqp))?;
-    let metrics = open_metrics(config, &broker, doors.metrics)?;
-    let scraped = metrics.as_ref().map(Metrics::doors).unwrap_or_default();
-    let mut options = management_options(config, log, doors.http, [gateway.doors(), scraped]);
-    if !config.auth_mechanisms.is_empty() {
-        options.mechanisms = config.auth_mechanisms.values().map(|it| it.name()).collect();
-    }
+    let gateway = Gateway::start(Arc::clone(&broker), gateway_options(config, &endpoints))?;
+    let metrics = open_metrics(config, &broker, endpoints.of(&[PROMETHEUS]))?;
+    let mut open = gateway.endpoints().to_vec();
+    open.extend_from_slice(metrics.as_ref().map(Metrics::endpoints).unwrap_or_default());
+    let mut options = management_options(config, log, endpoints.of(&[HTTP]), open.clone());
     options.settings = config::in_force(config, settings).into();
-    let web_clients = config.management.web_socket.then(|| {
-        let side_door = gateway.side_door();
-        WebClients(Arc::new(move |guest| side_door.admit(guest)))
-    });
-    options.web_clients = web_clients;
+    options.web_clients = web_clients(config, &gateway);
     let caller = stop.caller();
     options.stop_application = Some(StopApplication(Arc::new(move || caller.call(Ended::Stopped))));
     let management = open_management(config, &broker, options)?;
-    banner::show(
-        config,
-        gateway.doors(),
-        management.as_ref().map(Management::doors).unwrap_or_default(),
-        scraped,
-    );
+    open.extend_from_slice(management.as_ref().map(Management::endpoints).unwrap_or_default());
+    banner::show(config, &open);
     service.ready();
     let watched = Arc::clone(&broker);
     let pulse = service.pulse(move || !watched.status().log_failed)?;
     let ended = stop.wait(|| {
         log.reopen();
-        doors.tls.iter().for_each(|tls| tls.reload());
+        endpoints.tls.iter().for_each(|tls| tls.reload());
     });
     drop(pulse);
     match ended {
@@ -252,86 +245,37 @@ fn authority(config: &Config) -> Result<Option<Chain>, Box<dyn Error>> {
     Ok(Some(Chain::start(links, servers)?))
 }
 
-/// The doors of a node, and what secures them.
-struct Doors {
-    amqp: Vec<Door>,
-    http: Vec<Door>,
-    metrics: Vec<Door>,
-    tls: Vec<Arc<Tls>>,
-}
-
-/// Finds out where to listen, and reads the certificates that are needed there.
-fn doors(config: &Config) -> Result<Doors, StartError> {
-    let any = every_address();
-    let plain = config.listeners.values();
-    let mut amqp: Vec<Door> = plain.map(|it| Door::plain(it.bind_address(any))).collect();
-    let local = config.local_listeners.values();
-    amqp.extend(local.map(|path| Door::local(path.clone(), config.local_mode)));
-    let mut all = Vec::new();
-    let mut load = |options: &TlsOptions| {
-        let tls = Tls::load(options.clone()).map_err(StartError::Tls)?;
-        all.push(Arc::clone(&tls));
-        Ok::<_, StartError>(tls)
-    };
-    if !config.tls_listeners.is_empty() {
-        let tls = load(&config.tls)?;
-        let secured = config.tls_listeners.values();
-        amqp.extend(secured.map(|it| Door::secured(it.bind_address(any), Arc::clone(&tls))));
-    }
-    if config.proxy_protocol {
-        let proxies = Arc::new(config.proxies.clone());
-        for door in &mut amqp {
-            door.proxies = Some(Arc::clone(&proxies));
-        }
-    }
-    let http = config.management.door.addresses(any);
-    let http = named(http, &config.management.door.tls, &config.tls, &mut load)?;
-    let metrics = config.prometheus.door.addresses(any);
-    let metrics = named(metrics, &config.prometheus.door.tls, &config.tls, &mut load)?;
-    Ok(Doors {
-        amqp,
-        http,
-        metrics,
-        tls: all,
-    })
-}
-
-fn gateway_options(config: &Config, doors: Vec<Door>) -> gateway::Options {
+fn gateway_options(config: &Config, endpoints: &Endpoints) -> gateway::Options {
     gateway::Options {
         sockets: config.tcp.clone(),
-        certificate_login: config.certificate_login,
-        heartbeat: config.heartbeat_s,
-        anonymous: config
-            .anonymous_user
-            .as_ref()
-            .map(|user| gateway::AnonymousLogin {
-                user: user.clone(),
-                password: config.anonymous_password.0.clone(),
-            }),
-        ..match config.auth_mechanisms.is_empty() {
-            true => gateway::Options::new(doors),
-            false => gateway::Options {
-                mechanisms: config.auth_mechanisms.values().copied().collect(),
-                ..gateway::Options::new(doors)
-            },
-        }
+        amqp: amqp_options(config),
+        ..gateway::Options::new(endpoints.of(&gateway::PROTOCOLS))
     }
 }
 
-/// The doors of these addresses. As in RabbitMQ, the node's certificate does for those that have none of their own.
-fn named(
-    addresses: Vec<(SocketAddr, bool)>,
-    own: &TlsOptions,
-    node: &TlsOptions,
-    load: &mut impl FnMut(&TlsOptions) -> Result<Arc<Tls>, StartError>,
-) -> Result<Vec<Door>, StartError> {
-    let door = |(address, secured)| {
-        Ok(match secured {
-            true => Door::secured(address, load(&own.or_of(node).map_err(StartError::Tls)?)?),
-            false => Door::plain(address),
-        })
+fn amqp_options(config: &Config) -> amqp::Options {
+    let mut options = amqp::Options {
+        certificate_login: config.certificate_login,
+        heartbeat: config.heartbeat_s,
+        anonymous: config.anonymous_user.as_ref().map(|user| amqp::AnonymousLogin {
+            user: user.clone(),
+            password: config.anonymous_password.0.clone(),
+        }),
+        ..amqp::Options::default()
     };
-    addresses.into_iter().map(door).collect()
+    if !config.auth_mechanisms.is_empty() {
+        options.mechanisms = config.auth_mechanisms.values().copied().collect();
+    }
+    options
+}
+
+/// What serves the clients of the HTTP API's WebSocket, if there is one.
+fn web_clients(config: &Config, gateway: &Gateway) -> Option<WebClients> {
+    let acceptor = gateway.acceptor();
+    config.management.web_socket.then(|| WebClients {
+        protocol: amqp::PROTOCOL,
+        accept: Arc::new(move |client| acceptor.accept(client)),
+    })
 }
 
 /// Opens the page for Prometheus. A node that was told nothing about it serves without it if another node of this machine has
@@ -339,23 +283,23 @@ fn named(
 fn open_metrics(
     config: &Config,
     broker: &Arc<Broker>,
-    doors: Vec<Door>,
+    endpoints: Vec<Endpoint>,
 ) -> Result<Option<Metrics>, StartError> {
     let settings = &config.prometheus;
-    if !settings.door.enabled {
+    if !settings.listener.enabled {
         return Ok(None);
     }
     let options = MetricsOptions {
-        doors,
+        endpoints,
         path: settings.path.clone(),
         per_object: settings.per_object,
         object_limit: settings.object_limit,
         node: config.node_name.to_string(),
-        rabbitmq_version: gateway::Options::new(Vec::new()).version,
+        rabbitmq_version: compatible_version(),
     };
     match Metrics::start(Arc::clone(broker), options) {
         Ok(metrics) => Ok(Some(metrics)),
-        Err(error) if settings.door.required || settings.door.tls_port.is_some() => Err(error),
+        Err(error) if settings.listener.required || settings.listener.tls_port.is_some() => Err(error),
         Err(error) => {
             tracing::warn!(area = "boot", "serving without metrics for Prometheus: {error}");
             Ok(None)
@@ -376,9 +320,9 @@ fn open_management(
             Err(error) => error,
         };
         match &error {
-            StartError::Listen { .. } if !config.management.door.required => {
+            StartError::Listen { .. } if !config.management.listener.required => {
                 tracing::warn!(area = "boot", "serving without the HTTP API: {error}");
-                options.doors.clear();
+                options.endpoints.clear();
             }
             StartError::Local { .. } => {
                 tracing::warn!(area = "boot", "serving without local administration: {error}");
@@ -390,7 +334,7 @@ fn open_management(
             }
             _ => return Err(error.into()),
         }
-        if options.doors.is_empty() && options.admin_socket.is_none() {
+        if options.endpoints.is_empty() && options.admin_socket.is_none() {
             return Ok(None);
         }
     }
@@ -399,18 +343,10 @@ fn open_management(
 fn management_options(
     config: &Config,
     log: &logs::Log,
-    doors: Vec<Door>,
-    others: [&[Opened]; 2],
+    endpoints: Vec<Endpoint>,
+    listeners: Vec<Arc<Endpoint>>,
 ) -> management::Options {
     let settings = &config.management;
-    let names = [["amqp", "amqp/ssl"], ["http/prometheus", "https/prometheus"]];
-    let others = names.into_iter().zip(others);
-    let named = |(names, doors): ([&'static str; 2], &[Opened])| {
-        let doors = doors.iter();
-        doors
-            .map(|door| management::Listener::new(names, door))
-            .collect::<Vec<_>>()
-    };
     management::Options {
         body_limit: settings.body_limit,
         origins: settings.origins.clone(),
@@ -425,7 +361,7 @@ fn management_options(
         target_cluster_size: config.cluster.target_size,
         node_tags: config.cluster.node_tags.clone(),
         rabbitmq_version: compatible_version(),
-        listeners: others.flat_map(named).collect(),
+        listeners,
         config_files: config.files.clone(),
         data_dir: std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone()),
         log_files: config.log.files(&config.data_dir),
@@ -437,20 +373,16 @@ fn management_options(
         set_log_level: logs::set_level,
         log_tail: log.tail(),
         admin_socket: Some(admin_socket::path(&config.data_dir)),
-        ..management::Options::new(doors)
+        mechanisms: amqp_options(config)
+            .mechanisms
+            .iter()
+            .map(|it| it.name())
+            .collect(),
+        ..management::Options::new(endpoints)
     }
 }
 
 /// The version of RabbitMQ whose behaviour clients and tools may expect.
 pub fn compatible_version() -> String {
-    gateway::Options::new(Vec::new()).version
-}
-
-/// What "every address" is on this machine: `::`, which takes IPv4 clients too, or `0.0.0.0` where there is no IPv6.
-fn every_address() -> IpAddr {
-    let any: IpAddr = Ipv6Addr::UNSPECIFIED.into();
-    match TcpListener::bind(SocketAddr::new(any, 0)) {
-        Ok(_) => any,
-        Err(_) => Ipv4Addr::UNSPECIFIED.into(),
-    }
+    amqp::Options::default().version
 }

@@ -7,7 +7,7 @@ pub mod advanced;
 mod encrypted;
 pub mod environment;
 pub mod error;
-mod http_door;
+mod http_listener;
 mod in_force;
 pub mod keys;
 mod keys_identity;
@@ -38,7 +38,7 @@ pub mod syntax;
 pub mod terms;
 pub mod units;
 
-use gateway::Mechanism;
+use gateway::amqp::Mechanism;
 use listener::{LoginFrom, SanType, TlsOptions};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -47,7 +47,7 @@ use std::path::PathBuf;
 pub use encrypted::Decoder;
 pub use environment::Environment;
 pub use error::{ConfigError, Origin};
-pub use http_door::HttpDoor;
+pub use http_listener::HttpListener;
 pub use in_force::in_force;
 pub use load::{Loaded, load};
 pub use log_options::{ConsoleStream, Level, LogFormat, LogOptions};
@@ -153,7 +153,7 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagementOptions {
     /// `management.listener`, `management.tcp.*` and `management.ssl.*`.
-    pub door: HttpDoor,
+    pub listener: HttpListener,
     /// `management.http.max_body_size`, in bytes.
     pub body_limit: usize,
     /// `management.web_socket`: clients for messages may come by a WebSocket.
@@ -177,7 +177,7 @@ pub struct ManagementOptions {
 impl Default for ManagementOptions {
     fn default() -> Self {
         Self {
-            door: HttpDoor::new(15672, "management.ssl"),
+            listener: HttpListener::new(15672, "management.ssl"),
             body_limit: 10_485_760,
             origins: management::Origins::default(),
             headers: BTreeMap::new(),
@@ -195,7 +195,7 @@ impl Default for ManagementOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrometheusOptions {
     /// `prometheus.listener`, `prometheus.tcp.*` and `prometheus.ssl.*`.
-    pub door: HttpDoor,
+    pub listener: HttpListener,
     /// `prometheus.path`: where the page is. The others are below it.
     pub path: String,
     /// `prometheus.return_per_object_metrics`.
@@ -207,7 +207,7 @@ pub struct PrometheusOptions {
 impl Default for PrometheusOptions {
     fn default() -> Self {
         Self {
-            door: HttpDoor::new(15692, "prometheus.ssl"),
+            listener: HttpListener::new(15692, "prometheus.ssl"),
             path: "/metrics".into(),
             per_object: false,
             object_limit: 10_000,

@@ -11,8 +11,6 @@ use std::collections::{BTreeMap, VecDeque};
 const CIRCLES: &[(&str, usize)] = &[
     ("broker", 33),
     ("catalog", 3),
-    ("gateway", 3),
-    ("listener", 5),
     ("management", 55),
     ("server", 2),
 ];

@@ -1,6 +1,11 @@
-//! AMQP 0-9-1. [`connection`] and [`channel`] know neither socket nor clock; [`serve`] gives them both.
+//! AMQP 0-9-1. [`connection`] and [`channel`] know neither socket nor clock.
 
 mod channel;
-pub mod connection;
+mod connection;
+mod front_end;
+mod options;
 mod refusal;
-pub mod serve;
+
+pub(crate) use front_end::Amqp;
+pub use front_end::PROTOCOL;
+pub use options::{AnonymousLogin, Mechanism, Options};

@@ -1,4 +1,4 @@
-//! What the hall refuses, in AMQP's reply codes. The one place where the two meet.
+//! What the broker refuses, in AMQP's reply codes. The one place where the two meet.
 
 use broker::{OpenRefusal, Refusal, RefusalKind};
 use protocol::amqp::{Exception, MethodId, ReplyCode};

@@ -3,8 +3,8 @@
 mod bindings;
 mod cluster;
 mod collect;
-mod door;
 mod family;
+mod listening;
 mod memory;
 mod node;
 mod objects;
@@ -14,4 +14,4 @@ mod pages;
 mod sums;
 
 pub use collect::Identity;
-pub use door::{Metrics, MetricsOptions};
+pub use listening::{Metrics, MetricsOptions};

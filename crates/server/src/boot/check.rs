@@ -1,6 +1,7 @@
 //! `leveret server --check-config`: what a start with this configuration would say, without a start.
 
-use super::{EXIT_CONFIG, authority, configuration, definitions, doors};
+use super::endpoints::Endpoints;
+use super::{EXIT_CONFIG, authority, configuration, definitions};
 use crate::cli::ServerArgs;
 use crate::config::{Config, Environment};
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ pub fn check(args: &ServerArgs) -> ExitCode {
 /// What is wrong with the files that the configuration names.
 fn files(config: &Config) -> Vec<String> {
     let mut mistakes = Vec::new();
-    if let Err(error) = doors(config) {
+    if let Err(error) = Endpoints::read(config) {
         mistakes.push(error.to_string());
     }
     if let Err(error) = authority(config) {

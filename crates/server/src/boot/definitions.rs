@@ -1,4 +1,4 @@
-//! Files of definitions that are imported before the doors open: `load_definitions` and `definitions.*`.
+//! Files of definitions that are imported before the listeners open: `load_definitions` and `definitions.*`.
 
 use crate::config::{Definitions, Hashing};
 use broker::Broker;

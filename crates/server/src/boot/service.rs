@@ -43,7 +43,7 @@ impl Service {
         self.tell("READY=1\nSTATUS=serving clients");
     }
 
-    /// The node closes its doors.
+    /// The node closes its listeners.
     pub fn stopping(&self) {
         self.tell("STOPPING=1\nSTATUS=closing connections");
     }

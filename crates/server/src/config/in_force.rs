@@ -7,7 +7,7 @@ mod logins;
 use super::encrypted;
 use super::keys::{self, Rule};
 use super::{
-    Config, ConsoleStream, Definitions, HttpDoor, Level, Listener, LogFormat, Setting, VhostDefaults,
+    Config, ConsoleStream, Definitions, HttpListener, Level, Listener, LogFormat, Setting, VhostDefaults,
     Watermark,
 };
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
@@ -190,7 +190,7 @@ fn shown(config: &Config) -> Vec<(String, String)> {
         "cluster_formation.target_cluster_size_hint",
         config.cluster.target_size,
     );
-    doors(&mut sheet, config);
+    listeners(&mut sheet, config);
     amqp(&mut sheet, config);
     users(&mut sheet, config);
     identity(&mut sheet, &config.identity);
@@ -201,7 +201,7 @@ fn shown(config: &Config) -> Vec<(String, String)> {
     sheet.0
 }
 
-fn doors(sheet: &mut Sheet, config: &Config) {
+fn listeners(sheet: &mut Sheet, config: &Config) {
     for (kind, listeners) in [("tcp", &config.listeners), ("ssl", &config.tls_listeners)] {
         sheet.list(format!("listeners.{kind}"), listeners.keys(), NONE);
         listed(sheet, kind, listeners);
@@ -448,9 +448,9 @@ fn logs(sheet: &mut Sheet, config: &Config) {
 
 fn pages(sheet: &mut Sheet, config: &Config) {
     let management = &config.management;
-    http(sheet, "management", &management.door);
-    sheet.put("management.listener.ssl", management.door.port_is_secured);
-    tls(sheet, "management.ssl", &management.door.tls);
+    http(sheet, "management", &management.listener);
+    sheet.put("management.listener.ssl", management.listener.port_is_secured);
+    tls(sheet, "management.ssl", &management.listener.tls);
     sheet.put("management.http.max_body_size", management.body_limit);
     sheet.put("management.path_prefix", &management.path_prefix);
     sheet.put("management.disable_basic_auth", management.disable_basic_auth);
@@ -464,20 +464,20 @@ fn pages(sheet: &mut Sheet, config: &Config) {
     sheet.put("management.cors.max_age", management.origins.max_age_s);
     sheet.put("management.web_socket", management.web_socket);
     let prometheus = &config.prometheus;
-    http(sheet, "prometheus", &prometheus.door);
-    tls(sheet, "prometheus.ssl", &prometheus.door.tls);
+    http(sheet, "prometheus", &prometheus.listener);
+    tls(sheet, "prometheus.ssl", &prometheus.listener.tls);
     sheet.put("prometheus.path", &prometheus.path);
     sheet.put("prometheus.return_per_object_metrics", prometheus.per_object);
     sheet.put("prometheus.object_limit", prometheus.object_limit);
 }
 
-fn http(sheet: &mut Sheet, section: &str, door: &HttpDoor) {
+fn http(sheet: &mut Sheet, section: &str, http: &HttpListener) {
     let key = |name: &str| format!("{section}.{name}");
-    sheet.put(key("listener"), if door.enabled { "on" } else { NONE });
-    sheet.put(key("tcp.port"), door.port);
-    sheet.maybe(key("tcp.ip"), door.ip);
-    sheet.maybe(key("ssl.port"), door.tls_port);
-    sheet.maybe(key("ssl.ip"), door.tls_ip);
+    sheet.put(key("listener"), if http.enabled { "on" } else { NONE });
+    sheet.put(key("tcp.port"), http.port);
+    sheet.maybe(key("tcp.ip"), http.ip);
+    sheet.maybe(key("ssl.port"), http.tls_port);
+    sheet.maybe(key("ssl.ip"), http.tls_ip);
 }
 
 fn debug(value: impl Debug) -> String {

@@ -6,7 +6,7 @@ use super::error::ConfigError;
 use super::keys::{self, Rule};
 use super::rules_guards::Validator;
 use super::{Config, Setting, Watermark};
-use gateway::Mechanism;
+use gateway::amqp::Mechanism;
 use identity::{Backend, Link};
 use listener::ciphers;
 use std::collections::HashSet;
@@ -248,7 +248,7 @@ fn contradictions(config: &Config, settings: &[Setting]) -> Vec<String> {
 
 fn contradictions_of_tls(config: &Config) -> Vec<String> {
     let mut warnings = Vec::new();
-    for tls in [&config.tls, &config.management.door.tls] {
+    for tls in [&config.tls, &config.management.listener.tls] {
         for cipher in tls.ciphers.iter().filter(|name| !ciphers::is_spoken(name)) {
             warnings.push(format!(
                 "{}.ciphers: {cipher} is not spoken here; the suite is left out",

@@ -75,7 +75,7 @@ impl Plugins {
         })
     }
 
-    /// Closes the doors of plugins that aren't listed, unless the configuration opens them by name. Returns what an operator should know.
+    /// Closes the listeners of plugins that aren't listed, unless the configuration opens them by name. Returns what an operator should know.
     pub fn apply(self, config: &mut Config) -> Vec<String> {
         let mut warnings = Vec::new();
         let origin = &self.origin;
@@ -94,21 +94,21 @@ impl Plugins {
                 "{origin}: this version doesn't have these plugins: {others}"
             ));
         }
-        for (name, page, door) in [
+        for (name, page, listener) in [
             (
                 "rabbitmq_management",
                 "the HTTP API and the web UI are",
-                &mut config.management.door,
+                &mut config.management.listener,
             ),
             (
                 "rabbitmq_prometheus",
                 "the metrics page is",
-                &mut config.prometheus.door,
+                &mut config.prometheus.listener,
             ),
         ] {
-            let is_asked_for = door.required || door.tls_port.is_some();
-            if !self.names.contains(name) && !is_asked_for && door.enabled {
-                door.enabled = false;
+            let is_asked_for = listener.required || listener.tls_port.is_some();
+            if !self.names.contains(name) && !is_asked_for && listener.enabled {
+                listener.enabled = false;
                 warnings.push(format!(
                     "{origin}: {name} is not enabled, so {page} not served over the network"
                 ));
@@ -141,7 +141,7 @@ mod tests {
             applied("[rabbitmq_management,rabbitmq_prometheus].", &mut config),
             [] as [&str; 0]
         );
-        assert!(config.management.door.enabled && config.prometheus.door.enabled);
+        assert!(config.management.listener.enabled && config.prometheus.listener.enabled);
         assert_eq!(
             applied(
                 "% comment\n[rabbitmq_management_agent, rabbitmq_prometheus].\n",
@@ -151,11 +151,11 @@ mod tests {
                 "enabled_plugins:2: rabbitmq_management is not enabled, so the HTTP API and the web UI are not served over the network"
             ]
         );
-        assert!(!config.management.door.enabled && config.prometheus.door.enabled);
+        assert!(!config.management.listener.enabled && config.prometheus.listener.enabled);
         let mut config = Config::default();
-        config.management.door.required = true;
+        config.management.listener.required = true;
         assert_eq!(applied("[].", &mut config).len(), 1);
-        assert!(config.management.door.enabled && !config.prometheus.door.enabled);
+        assert!(config.management.listener.enabled && !config.prometheus.listener.enabled);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::units::{byte_size, information_units, share, whole};
 use super::{Config, ConsoleStream, Level, Listener, LogFormat, Setting, Watermark};
 use crate::logs::Moment;
 use broker::PasswordHashing;
-use gateway::Mechanism;
+use gateway::amqp::Mechanism;
 
 /// `Err` says what the value may be.
 pub type Checked<T = ()> = Result<T, &'static str>;

@@ -4,15 +4,15 @@ use super::rules::{Checked, MESSAGE_BYTES_MOST, boolean, bytes_between, number, 
 use super::{Config, Setting};
 
 pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.door.close(setting)
+    config.management.listener.close(setting)
 }
 
 pub fn port(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.door.set_port(setting)
+    config.management.listener.set_port(setting)
 }
 
 pub fn ip(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.door.set_ip(setting)
+    config.management.listener.set_ip(setting)
 }
 
 pub fn body_limit(config: &mut Config, setting: &Setting) -> Checked {

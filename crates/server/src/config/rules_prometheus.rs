@@ -4,15 +4,15 @@ use super::rules::{Checked, boolean, number};
 use super::{Config, Setting};
 
 pub fn listener(config: &mut Config, setting: &Setting) -> Checked {
-    config.prometheus.door.close(setting)
+    config.prometheus.listener.close(setting)
 }
 
 pub fn port(config: &mut Config, setting: &Setting) -> Checked {
-    config.prometheus.door.set_port(setting)
+    config.prometheus.listener.set_port(setting)
 }
 
 pub fn ip(config: &mut Config, setting: &Setting) -> Checked {
-    config.prometheus.door.set_ip(setting)
+    config.prometheus.listener.set_ip(setting)
 }
 
 /// An absolute path; that it may end with `/` makes no difference.

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// The options that a key belongs to.
 fn options<'a>(config: &'a mut Config, setting: &Setting) -> &'a mut TlsOptions {
     match setting.key.segments().first().map(String::as_str) {
-        Some("management") => &mut config.management.door.tls,
-        Some("prometheus") => &mut config.prometheus.door.tls,
+        Some("management") => &mut config.management.listener.tls,
+        Some("prometheus") => &mut config.prometheus.listener.tls,
         _ => &mut config.tls,
     }
 }
@@ -139,8 +139,8 @@ pub fn crl_path(config: &mut Config, setting: &Setting) -> Checked {
 pub fn handshake_timeout(config: &mut Config, setting: &Setting) -> Checked {
     let ms = whole(&setting.value, 100, 3_600_000).ok_or("milliseconds, from 100 to 3600000")?;
     config.tls.handshake_timeout = Duration::from_millis(ms);
-    config.management.door.tls.handshake_timeout = Duration::from_millis(ms);
-    config.prometheus.door.tls.handshake_timeout = Duration::from_millis(ms);
+    config.management.listener.tls.handshake_timeout = Duration::from_millis(ms);
+    config.prometheus.listener.tls.handshake_timeout = Duration::from_millis(ms);
     Ok(())
 }
 
@@ -174,22 +174,22 @@ pub fn san_index(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn management_listener(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.door.port_is_secured = boolean(setting)?;
+    config.management.listener.port_is_secured = boolean(setting)?;
     Ok(())
 }
 
 pub fn management_port(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.door.set_tls_port(setting)
+    config.management.listener.set_tls_port(setting)
 }
 
 pub fn management_ip(config: &mut Config, setting: &Setting) -> Checked {
-    config.management.door.set_tls_ip(setting)
+    config.management.listener.set_tls_ip(setting)
 }
 
 pub fn prometheus_port(config: &mut Config, setting: &Setting) -> Checked {
-    config.prometheus.door.set_tls_port(setting)
+    config.prometheus.listener.set_tls_port(setting)
 }
 
 pub fn prometheus_ip(config: &mut Config, setting: &Setting) -> Checked {
-    config.prometheus.door.set_tls_ip(setting)
+    config.prometheus.listener.set_tls_ip(setting)
 }

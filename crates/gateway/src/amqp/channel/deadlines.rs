@@ -6,7 +6,7 @@
 
 use super::unacked::{HolderId, Taken};
 use super::{Channel, Context};
-use crate::amqp::connection::Millis;
+use crate::connection::Millis;
 use broker::QueueRef;
 use model::ConsumerId;
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 use super::consumer::{Consumer, Pending};
 use super::fitting::fitted;
 use super::{Channel, Departed};
-use crate::amqp::connection::Millis;
+use crate::connection::Millis;
 use broker::Delivery;
 use broker::stats::ChannelHandle;
 use model::properties::{Properties, with_headers};

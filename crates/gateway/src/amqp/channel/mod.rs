@@ -28,8 +28,8 @@ mod unacked;
 pub use deadlines::Late;
 pub use methods::Next;
 
-use crate::amqp::connection::Millis;
 use crate::amqp::refusal;
+use crate::connection::Millis;
 use broker::stats::ChannelHandle;
 use broker::{ChannelId, Pressure, Publisher, QueueRef, Session, Ticket};
 use confirms::Confirms;
@@ -56,7 +56,7 @@ const MESSAGES_PART: u64 = 4_096;
 
 /// What all channels of a connection stand on.
 pub struct Ground {
-    /// The connection in the hall.
+    /// The connection in the front_end.
     pub session: Arc<Session>,
     /// Bounds for what is decoded.
     pub limits: Limits,
@@ -188,7 +188,7 @@ impl Channel {
         }
     }
 
-    /// Its name in the hall.
+    /// Its name in the front_end.
     pub fn id(&self) -> ChannelId {
         self.id
     }

@@ -1,6 +1,6 @@
 //! Lines of log about connections that come: thousands that come at once must not cost thousands of lines.
 
-use super::heartbeat::Millis;
+use crate::connection::Millis;
 use std::sync::{Mutex, PoisonError};
 
 /// So many a second have a line each; of the others there is one line that says how many they were.

@@ -1,9 +1,9 @@
 //! After the end: the answer to our `connection.close`, the client's hanging up after its own, and what the broker still sends.
 
 use super::departed::Departures;
-use super::heartbeat::Millis;
 use super::open::{Open, Waiting};
-use super::output::Output;
+use crate::connection::Millis;
+use crate::output::Output;
 use broker::{Answer, Event, Pressure};
 use protocol::amqp::method::ConnectionCloseOk;
 use protocol::amqp::{Part, encode, next_frame};

@@ -1,8 +1,8 @@
 //! Credentials that end: tokens, and the new ones that clients show in time (`connection.update-secret`).
 
-use super::heartbeat::Millis;
 use super::open::Open;
-use super::output::Output;
+use crate::connection::Millis;
+use crate::output::Output;
 use broker::{LoginRefusal, User};
 use protocol::amqp::method::{Arguments, ConnectionUpdateSecret, ConnectionUpdateSecretOk};
 use protocol::amqp::{Exception, MethodId, ReplyCode, encode};

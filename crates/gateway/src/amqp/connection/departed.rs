@@ -1,6 +1,6 @@
 //! Consumers that ended, while another thread may still be delivering to them.
 
-use super::heartbeat::Millis;
+use crate::connection::Millis;
 use broker::{Delivery, QueueRef};
 use model::ConsumerId;
 use std::collections::VecDeque;

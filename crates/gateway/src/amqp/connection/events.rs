@@ -1,10 +1,10 @@
-//! What the hall has for an open connection, and what the connection hands on and writes at the end of a turn.
+//! What the broker has for an open connection, and what the connection hands on and writes at the end of a turn.
 
-use super::Name;
-use super::heartbeat::Millis;
 use super::open::{Asking, Failure, Open};
-use super::output::Output;
 use crate::amqp::channel::State;
+use crate::connection::Millis;
+use crate::connection::Name;
+use crate::output::{Output, PIECE};
 use broker::pressure::Reason;
 use broker::{AlarmReason, Answer, ChannelId, Event, Pressure};
 use model::ConsumerId;
@@ -78,7 +78,7 @@ impl Open {
         }
     }
 
-    /// Takes what the hall sent.
+    /// Takes what the broker sent.
     pub fn events(&mut self, events: &mut Vec<Event>, out: &mut Output) {
         for event in events.drain(..) {
             match event {
@@ -372,7 +372,7 @@ impl Open {
     /// Writes deliveries until the output has a piece's length, channels in turn.
     pub fn fill(&mut self, out: &mut Output) {
         let limit = out.limit();
-        while out.len() < super::output::PIECE
+        while out.len() < PIECE
             && let Some(number) = self.ready.pop_front()
         {
             let Some(channel) = self.channels.get_mut(number) else {

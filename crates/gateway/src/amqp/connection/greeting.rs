@@ -1,17 +1,19 @@
 //! From the protocol header to an open connection: who may come in.
 
 use super::foreign;
-use super::heartbeat::Millis;
 use super::open::Open;
-use super::{Hall, Name, Output};
 use crate::amqp::channel::Ground;
+use crate::amqp::front_end::Amqp;
+use crate::amqp::options::Options;
 use crate::amqp::refusal;
+use crate::connection::Millis;
+use crate::connection::Name;
 use crate::incomplete::Part;
-use crate::options::Options;
+use crate::output::Output;
 use broker::LoginAttempt;
 use broker::access::Attempt;
 use broker::stats::{Connection, ConnectionDetails, PeerCertificate, Secured};
-use broker::{Event as HallEvent, LoginRefusal, Outbox, Session, User};
+use broker::{Event as BrokerEvent, LoginRefusal, Outbox, Session, User};
 use listener::{LoginFrom, Security};
 use model::Limits;
 use model::table::Table;
@@ -93,15 +95,15 @@ pub enum Step {
 
 impl Greeting {
     /// With RabbitMQ's offer.
-    pub fn new(hall: &Hall, security: Option<Security>, now: Millis) -> Self {
-        let limits = hall.broker.limits().clone();
+    pub fn new(front_end: &Amqp, security: Option<Security>, now: Millis) -> Self {
+        let limits = front_end.broker.limits().clone();
         let offer = Offer {
-            server_properties: server_properties(hall),
-            mechanisms: mechanisms(&hall.options, security.is_some()),
+            server_properties: server_properties(front_end),
+            mechanisms: mechanisms(&front_end.options, security.is_some()),
             tuning: Tuning {
-                channel_max: hall.broker.channel_max(),
+                channel_max: front_end.broker.channel_max(),
                 frame_max: limits.frame_max,
-                heartbeat_s: hall.options.heartbeat,
+                heartbeat_s: front_end.options.heartbeat,
             },
         };
         Self {
@@ -136,7 +138,7 @@ impl Greeting {
     pub fn input(
         &mut self,
         bytes: &[u8],
-        hall: &Hall,
+        front_end: &Amqp,
         outbox: &Arc<Outbox>,
         name: Name,
         now: Millis,
@@ -155,14 +157,14 @@ impl Greeting {
             };
             match event {
                 Event::Authenticate(credentials) => {
-                    self.authenticate(&credentials, hall, outbox, &name, now, out);
+                    self.authenticate(&credentials, front_end, outbox, &name, now, out);
                 }
                 Event::Open { vhost } => {
                     self.entering = Some(vhost);
-                    if self.must_ask(hall, outbox) {
+                    if self.must_ask(front_end, outbox) {
                         return (taken, Step::Stay);
                     }
-                    if let Some(open) = self.let_in(hall, outbox, &name, now, out) {
+                    if let Some(open) = self.let_in(front_end, outbox, &name, now, out) {
                         return (taken, Step::Open(open));
                     }
                 }
@@ -185,29 +187,34 @@ impl Greeting {
     fn authenticate(
         &mut self,
         credentials: &Credentials,
-        hall: &Hall,
+        front_end: &Amqp,
         outbox: &Arc<Outbox>,
         name: &Name,
         now: Millis,
         out: &mut Output,
     ) {
         self.mechanism = credentials.mechanism;
-        let attempt = attempt(credentials, self.security.as_ref(), &hall.options, name.peer.ip());
+        let attempt = attempt(
+            credentials,
+            self.security.as_ref(),
+            &front_end.options,
+            name.peer.ip(),
+        );
         let attempt = match attempt {
             Ok(attempt) => attempt,
             Err(why) => {
                 let refusal = LoginRefusal::Authority(why.to_owned());
-                return self.decided("", Err(refusal), hall, name, now, out);
+                return self.decided("", Err(refusal), front_end, name, now, out);
             }
         };
-        if hall.broker.takes_time(&attempt) {
+        if front_end.broker.takes_time(&attempt) {
             self.asked = Some(attempt.user.clone());
             let outbox = outbox.clone();
-            let answer = move |found| outbox.send(HallEvent::Login(found));
-            hall.broker.login(attempt, Box::new(answer));
+            let answer = move |found| outbox.send(BrokerEvent::Login(found));
+            front_end.broker.login(attempt, Box::new(answer));
         } else {
-            let found = hall.broker.known(&attempt);
-            self.decided(&attempt.user, found, hall, name, now, out);
+            let found = front_end.broker.known(&attempt);
+            self.decided(&attempt.user, found, front_end, name, now, out);
         }
     }
 
@@ -215,13 +222,13 @@ impl Greeting {
     pub fn answered(
         &mut self,
         found: Result<User, LoginRefusal>,
-        hall: &Hall,
+        front_end: &Amqp,
         name: &Name,
         now: Millis,
         out: &mut Output,
     ) {
         if let Some(user) = self.asked.take() {
-            self.decided(&user, found, hall, name, now, out);
+            self.decided(&user, found, front_end, name, now, out);
         }
     }
 
@@ -229,7 +236,7 @@ impl Greeting {
         &mut self,
         user: &str,
         found: Result<User, LoginRefusal>,
-        hall: &Hall,
+        front_end: &Amqp,
         name: &Name,
         now: Millis,
         out: &mut Output,
@@ -237,7 +244,7 @@ impl Greeting {
         let Some(handshake) = &mut self.handshake else {
             return;
         };
-        hall.broker.login_attempted(&LoginAttempt {
+        front_end.broker.login_attempted(&LoginAttempt {
             user,
             mechanism: self.mechanism.name(),
             connection: &name.to_string(),
@@ -280,8 +287,8 @@ impl Greeting {
 
     /// True if somebody else must say first whether the user may enter the virtual host. Then [`Event::Permitted`] comes.
     ///
-    /// [`Event::Permitted`]: HallEvent::Permitted
-    fn must_ask(&self, hall: &Hall, outbox: &Arc<Outbox>) -> bool {
+    /// [`Event::Permitted`]: BrokerEvent::Permitted
+    fn must_ask(&self, front_end: &Amqp, outbox: &Arc<Outbox>) -> bool {
         let (Some(user), Some(vhost)) = (&self.user, &self.entering) else {
             return false;
         };
@@ -289,30 +296,30 @@ impl Greeting {
             return false;
         };
         let outbox = outbox.clone();
-        !user.enters(&hall.broker.view(), vhost)
-            && rights.ask(Box::new(move || outbox.send(HallEvent::Permitted)))
+        !user.enters(&front_end.broker.view(), vhost)
+            && rights.ask(Box::new(move || outbox.send(BrokerEvent::Permitted)))
     }
 
     /// Opens the virtual host, now that it is known whether the user may enter it.
     pub fn let_in(
         &mut self,
-        hall: &Hall,
+        front_end: &Amqp,
         outbox: &Arc<Outbox>,
         name: &Name,
         now: Millis,
         out: &mut Output,
     ) -> Option<Box<Open>> {
         let vhost = self.entering.take()?;
-        self.admit(&vhost, hall, outbox, name, now, out);
-        let mut open = self.opened(hall, outbox, name, now)?;
-        open.alarm = hall.broker.alarm();
+        self.admit(&vhost, front_end, outbox, name, now, out);
+        let mut open = self.opened(front_end, outbox, name, now)?;
+        open.alarm = front_end.broker.alarm();
         Some(Box::new(open))
     }
 
     fn admit(
         &mut self,
         vhost: &str,
-        hall: &Hall,
+        front_end: &Amqp,
         outbox: &Arc<Outbox>,
         name: &Name,
         now: Millis,
@@ -321,7 +328,7 @@ impl Greeting {
         let (Some(handshake), Some(user)) = (&mut self.handshake, self.user.take()) else {
             return;
         };
-        match hall.broker.connect(user, vhost, outbox.clone()) {
+        match front_end.broker.connect(user, vhost, outbox.clone()) {
             Ok(session) => {
                 handshake.open(out.bytes());
                 tracing::info!(
@@ -345,7 +352,7 @@ impl Greeting {
         }
     }
 
-    fn opened(&mut self, hall: &Hall, outbox: &Arc<Outbox>, name: &Name, now: Millis) -> Option<Open> {
+    fn opened(&mut self, front_end: &Amqp, outbox: &Arc<Outbox>, name: &Name, now: Millis) -> Option<Open> {
         let session = self.session.take()?;
         let (client, tuning) = self.handshake.take()?.finish();
         let shown = session.introduce(ConnectionDetails {
@@ -368,7 +375,7 @@ impl Greeting {
             tuning,
             now,
         };
-        let part = Part::new(hall.incomplete.clone());
+        let part = Part::new(front_end.incomplete.clone());
         let mut open = Open::new(ground, shown, outbox.clone(), client.capabilities, part);
         open.watch_credentials(remaining);
         Some(open)
@@ -480,7 +487,7 @@ fn mechanisms(options: &Options, secured: bool) -> Vec<Mechanism> {
 }
 
 /// What the server says about itself. A capability is named once it is true.
-fn server_properties(hall: &Hall) -> Table {
+fn server_properties(front_end: &Amqp) -> Table {
     let capabilities: Table = [
         "publisher_confirms",
         "exchange_exchange_bindings",
@@ -495,10 +502,10 @@ fn server_properties(hall: &Hall) -> Table {
     .into_iter()
     .map(|name| (name, true))
     .collect();
-    let options = &hall.options;
+    let options = &front_end.options;
     Table::new()
         .with("capabilities", capabilities)
-        .with("cluster_name", hall.broker.cluster_name())
+        .with("cluster_name", front_end.broker.cluster_name())
         .with("copyright", "Copyright the Leveret authors")
         .with("information", "Licensed under the Apache License 2.0")
         .with("leveret_version", options.leveret_version.as_str())

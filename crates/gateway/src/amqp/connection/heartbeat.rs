@@ -1,7 +1,6 @@
 //! Signs of life, both ways (AMQP 0-9-1 section 4.2.7, with the intervals of `rabbit_heartbeat`).
 
-/// Milliseconds since some fixed moment; never goes back.
-pub type Millis = u64;
+use crate::connection::Millis;
 
 /// The clocks of one connection. Off if the interval is 0.
 #[derive(Debug, Default)]

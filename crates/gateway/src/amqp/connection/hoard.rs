@@ -1,8 +1,8 @@
 //! Messages that are begun and not finished: what all connections may hold of them together, and the end of who sits on them while
 //! memory is short.
 
-use super::heartbeat::Millis;
 use super::open::Open;
+use crate::connection::Millis;
 use crate::incomplete::Part;
 use broker::AlarmReason;
 use model::Limits;

@@ -5,9 +5,10 @@
 //! threads of the log, whose pace depends on the disk. So that one run is like the other, a publisher that
 //! waits for confirms has all of them before it goes on; the waiting itself is not counted.
 
-use super::stories::{Bell, encode_line, opening};
+use super::stories::{WakeCount, encode_line, opening};
 use super::*;
-use broker::Options as BrokerOptions;
+use crate::amqp::options::Options;
+use broker::{Broker, Options as BrokerOptions};
 use protocol::amqp::{Method, Part, next_frame};
 use std::time::{Duration, Instant};
 
@@ -47,9 +48,9 @@ fn step<R>(warm: bool, work: impl FnOnce() -> R) -> R {
 
 /// One connection and what its client has seen.
 struct Client {
-    core: Core,
+    core: AmqpConnection,
     out: Output,
-    bell: Arc<Bell>,
+    woken: Arc<WakeCount>,
     waker: Waker,
     /// From now on what it costs is counted.
     warm: bool,
@@ -62,18 +63,18 @@ struct Client {
 }
 
 impl Client {
-    fn open(hall: &Arc<Hall>) -> Self {
+    fn open(front_end: &Arc<Amqp>) -> Self {
         let address = "127.0.0.1:1".parse().unwrap();
         let name = Name {
             peer: address,
             local: address,
         };
-        let bell: Arc<Bell> = Arc::default();
+        let woken: Arc<WakeCount> = Arc::default();
         let mut client = Self {
-            core: Core::new(hall.clone(), name, None, 0),
+            core: AmqpConnection::new(front_end.clone(), name, None, 0),
             out: Output::default(),
-            waker: Waker::from(bell.clone()),
-            bell,
+            waker: Waker::from(woken.clone()),
+            woken,
             warm: false,
             unseen: Vec::new(),
             delivered: 0,
@@ -92,7 +93,7 @@ impl Client {
         self.read(&encode_line(line, true).unwrap());
         while self.unseen.is_empty() {
             assert!(Instant::now() < until, "no answer to {line}");
-            self.bell.wait(Duration::from_millis(10));
+            self.woken.wait(Duration::from_millis(10));
             self.turn();
         }
         self.unseen.clear();
@@ -116,7 +117,7 @@ impl Client {
         taken
     }
 
-    /// What happens when the hall has woken the connection.
+    /// What happens when the broker has woken the connection.
     fn turn(&mut self) {
         let Self {
             core,
@@ -180,7 +181,7 @@ impl Client {
         self.look();
         while self.confirmed < number {
             assert!(Instant::now() < until, "confirmed only {}", self.confirmed);
-            self.bell.wait(Duration::from_millis(100));
+            self.woken.wait(Duration::from_millis(100));
             self.turn();
             self.look();
         }
@@ -191,10 +192,10 @@ impl Case {
     fn run(&self) {
         let data = tempfile::tempdir().unwrap();
         let broker = Broker::open(BrokerOptions::new(data.path())).unwrap();
-        let hall = Arc::new(Hall::new(broker, Options::new(Vec::new())));
-        let mut owner = Client::open(&hall);
+        let front_end = Arc::new(Amqp::new(broker, Options::default(), Arc::default()));
+        let mut owner = Client::open(&front_end);
         self.setup.iter().for_each(|line| owner.say(line));
-        let open = |count| (0..count).map(|_| Client::open(&hall)).collect::<Vec<_>>();
+        let open = |count| (0..count).map(|_| Client::open(&front_end)).collect::<Vec<_>>();
         let (mut publishers, mut consumers) = (open(self.publishers), open(self.consumers));
         if self.confirms {
             publishers.iter_mut().for_each(|p| p.say("1 confirm.select"));

@@ -1,10 +1,10 @@
 //! Deliveries that stay unacknowledged for too long go back, and their consumers end (`x-consumer-timeout`).
 
-use super::Name;
-use super::heartbeat::Millis;
 use super::open::Open;
-use super::output::Output;
 use crate::amqp::channel::{Late, State};
+use crate::connection::Millis;
+use crate::connection::Name;
+use crate::output::Output;
 use protocol::amqp::{Exception, MethodId, ReplyCode};
 
 impl Open {

@@ -1,8 +1,8 @@
-//! A connection, without its socket and without a clock: bytes in, bytes out, and what the hall has for it in between.
+//! A connection, without its socket and without a clock: bytes in, bytes out, and what the broker has for it in between.
 //!
 //! The stages: [`greeting`] (from the protocol header to `connection.open-ok`), [`open`] with [`events`] (everything after),
-//! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up next). [`output`] is what has to be written, [`heartbeat`]
-//! the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
+//! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up next). [`heartbeat`]
+//! is the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
 
 mod accepted;
 mod channels;
@@ -18,70 +18,26 @@ mod hoard;
 mod instructions;
 mod late;
 mod open;
-mod output;
 #[cfg(test)]
 mod stories;
 
-pub use heartbeat::Millis;
 pub use open::EFFORT;
-pub use output::Output;
 
-use crate::incomplete::Incomplete;
-use crate::options::Options;
-use broker::stats::UNIX;
-use broker::{Broker, Event, Outbox, Pressure};
+use super::front_end::Amqp;
+use crate::connection::{Connection, Millis, Name};
+use crate::output::Output;
+use broker::{Event, Outbox, Pressure};
 use closing::{Closing, Remains};
 use greeting::Greeting;
 use heartbeat::Due;
 use listener::Security;
 use open::{Failure, Open};
-use protocol::amqp::frame::HEARTBEAT_FRAME;
+use protocol::amqp::frame::{HEARTBEAT_FRAME, frame_length};
 use protocol::amqp::method::ConnectionCloseOk;
 use protocol::amqp::{ReplyCode, encode};
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
-
-/// What all connections share.
-pub struct Hall {
-    /// The broker.
-    pub broker: Arc<Broker>,
-    /// How the gateway was set up.
-    pub options: Options,
-    /// What connections hold of messages that are still coming in.
-    pub incomplete: Arc<Incomplete>,
-}
-
-impl Hall {
-    /// Without any connection.
-    pub fn new(broker: Arc<Broker>, options: Options) -> Self {
-        Self {
-            broker,
-            options,
-            incomplete: Arc::default(),
-        }
-    }
-}
-
-/// A connection's two ends, as RabbitMQ names it in its logs.
-#[derive(Clone, Copy, Debug)]
-pub struct Name {
-    /// The client.
-    pub peer: SocketAddr,
-    /// The listener.
-    pub local: SocketAddr,
-}
-
-impl std::fmt::Display for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.local.port() {
-            // No port of the network: a socket in the file system.
-            0 => write!(f, "{UNIX}:{} -> {UNIX}", self.peer.port()),
-            _ => write!(f, "{} -> {}", self.peer, self.local),
-        }
-    }
-}
 
 enum Stage {
     Greeting(Box<Greeting>),
@@ -96,8 +52,8 @@ enum Stage {
 }
 
 /// One connection.
-pub struct Core {
-    hall: Arc<Hall>,
+pub struct AmqpConnection {
+    front_end: Arc<Amqp>,
     outbox: Arc<Outbox>,
     name: Name,
     stage: Stage,
@@ -113,14 +69,14 @@ thread_local! {
 /// A list of events larger than this is not kept.
 const EVENTS_KEPT: usize = 256;
 
-impl Core {
+impl AmqpConnection {
     /// A connection that was just accepted.
-    pub fn new(hall: Arc<Hall>, name: Name, security: Option<Security>, now: Millis) -> Self {
+    pub fn new(front_end: Arc<Amqp>, name: Name, security: Option<Security>, now: Millis) -> Self {
         accepted::log(&name, now);
-        let greeting = Greeting::new(&hall, security, now);
+        let greeting = Greeting::new(&front_end, security, now);
         let outbox = Arc::new(Outbox::new());
         Self {
-            hall,
+            front_end,
             outbox,
             name,
             stage: Stage::Greeting(Box::new(greeting)),
@@ -128,13 +84,119 @@ impl Core {
         }
     }
 
-    /// Its inbox.
-    pub fn outbox(&self) -> &Arc<Outbox> {
+    /// Answers the client's `connection.close` once its exclusive queues are gone: a client that connects after that may declare them.
+    fn answer_close(&mut self, waker: &Waker, now: Millis, out: &mut Output) {
+        if let Stage::Leaving(clearing, heartbeat_s) = &self.stage
+            && clearing.as_ref().is_none_or(|clearing| clearing.poll(waker))
+        {
+            self.stage = Stage::Closed(closing::hang_up_by(now, *heartbeat_s));
+            encode::method(out.bytes(), 0, &ConnectionCloseOk {});
+        }
+    }
+
+    fn events(&mut self, events: &mut Vec<Event>, now: Millis, out: &mut Output) {
+        if matches!(self.stage, Stage::Leaving(..) | Stage::Closed(_))
+            && events.iter().any(|event| matches!(event, Event::Close(_)))
+        {
+            // The node stops: who was answered is not waited for.
+            self.stage = Stage::Finished;
+        }
+        match (&mut self.stage, &mut self.remains) {
+            (Stage::Open(open), _) => open.events(events, out),
+            (_, Some(remains)) => remains.events(events),
+            (Stage::Greeting(greeting), None) => {
+                let mut opened = None;
+                for event in events.drain(..) {
+                    match event {
+                        Event::Close(reason) => greeting.close(reason, now, out),
+                        Event::Login(found) => {
+                            greeting.answered(found, &self.front_end, &self.name, now, out)
+                        }
+                        Event::Permitted => {
+                            opened = greeting.let_in(&self.front_end, &self.outbox, &self.name, now, out);
+                        }
+                        _ => {}
+                    }
+                }
+                if let Some(open) = opened {
+                    self.stage = Stage::Open(open);
+                }
+            }
+            _ => events.clear(),
+        }
+    }
+
+    /// Closes the connection because of an error, or because the broker wants it.
+    fn close(&mut self, failure: &Failure, now: Millis, out: &mut Output) {
+        let label = match &self.stage {
+            Stage::Open(open) => label(&open.ground.session),
+            _ => String::new(),
+        };
+        let text = failure.exception.reply_text();
+        // A node that stops, or an operator, is no error of the client's.
+        if failure.exception.code == ReplyCode::ConnectionForced {
+            tracing::info!(
+                area = "connection",
+                "closing AMQP connection {} ({label}): {text}",
+                self.name
+            );
+        } else {
+            tracing::error!(
+                area = "connection",
+                "error on AMQP connection {} ({label}), channel {}: operation {} caused: {text}",
+                self.name,
+                failure.channel,
+                failure.exception.method,
+            );
+        }
+        let frame_max = match &self.stage {
+            Stage::Open(open) => open.ground.tuning.frame_max,
+            _ => 0,
+        };
+        self.leave(
+            now,
+            Stage::Closing(Closing::new(now, frame_max, failure.lost_step)),
+        );
+        failure.exception.encode_close(0, out.bytes());
+    }
+
+    /// Leaves the open stage: channels give back what they hold, then exclusive queues go. What is very much goes back in parts, one
+    /// in each turn. Some: very many queues are still going.
+    fn leave(&mut self, now: Millis, next: Stage) -> Option<Pressure> {
+        if let Stage::Open(mut open) = std::mem::replace(&mut self.stage, next) {
+            open.set_now(now);
+            open.flush();
+            self.remains = Some(Box::new(Remains::new(open)));
+        }
+        self.give_back(now)
+    }
+
+    /// Goes on giving back. Some: everything is back, and exclusive queues are still going.
+    fn give_back(&mut self, now: Millis) -> Option<Pressure> {
+        let remains = self.remains.as_mut().filter(|remains| remains.holds())?;
+        if remains.give_back(now) {
+            return None;
+        }
+        let clearing = remains.clearing();
+        if remains.until().is_none() {
+            self.remains = None;
+        }
+        clearing
+    }
+
+    /// True if the client has nothing more to expect.
+    #[cfg(test)]
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self.stage, Stage::Closed(_) | Stage::Finished)
+    }
+}
+
+impl Connection for AmqpConnection {
+    fn outbox(&self) -> &Arc<Outbox> {
         &self.outbox
     }
 
-    /// True if bytes may be fed now.
-    pub fn wants_input(&self, out: &Output) -> bool {
+    fn wants_input(&self, out: &Output) -> bool {
         match &self.stage {
             Stage::Greeting(greeting) => greeting.wants_input(),
             Stage::Open(open) => open.wants_input(out.len()),
@@ -143,18 +205,15 @@ impl Core {
         }
     }
 
-    /// True if enough was done for this turn: others are next.
-    pub fn is_tired(&self) -> bool {
+    fn is_tired(&self) -> bool {
         matches!(&self.stage, Stage::Open(open) if open.is_tired())
     }
 
-    /// True if what it held is going back, a part in each turn: others are next after each of them.
-    pub fn is_giving_back(&self) -> bool {
+    fn is_giving_back(&self) -> bool {
         self.remains.as_ref().is_some_and(|remains| remains.holds())
     }
 
-    /// Bytes came from the socket. They are a sign of life even if nothing can be done with them yet.
-    pub fn received(&mut self, bytes: usize) {
+    fn received(&mut self, bytes: usize) {
         match &mut self.stage {
             Stage::Open(open) => open.received(bytes as u64),
             Stage::Greeting(greeting) => greeting.traffic.received(bytes as u64),
@@ -162,8 +221,7 @@ impl Core {
         }
     }
 
-    /// Bytes left for the socket.
-    pub fn sent(&mut self, bytes: usize) {
+    fn sent(&mut self, bytes: usize) {
         match &mut self.stage {
             Stage::Open(open) => open.sent(bytes as u64),
             Stage::Greeting(greeting) => greeting.traffic.sent(bytes as u64),
@@ -171,23 +229,21 @@ impl Core {
         }
     }
 
-    /// True if it published since this was asked last.
-    pub fn take_published(&mut self) -> bool {
+    fn take_published(&mut self) -> bool {
         match &mut self.stage {
             Stage::Open(open) => std::mem::take(&mut open.published),
             _ => false,
         }
     }
 
-    /// Takes what it can of `bytes` and says how many it took: all but the beginning of a frame that is not whole, unless it
-    /// does not want more now.
-    pub fn input(&mut self, bytes: &[u8], now: Millis, out: &mut Output) -> usize {
+    fn input(&mut self, bytes: &[u8], now: Millis, out: &mut Output) -> usize {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
             match &mut self.stage {
                 Stage::Greeting(greeting) => {
-                    let (length, step) = greeting.input(rest, &self.hall, &self.outbox, self.name, now, out);
+                    let (length, step) =
+                        greeting.input(rest, &self.front_end, &self.outbox, self.name, now, out);
                     taken += length;
                     match step {
                         greeting::Step::Stay => return taken,
@@ -215,9 +271,11 @@ impl Core {
         }
     }
 
-    /// The end of a turn: hands on what came, takes what the hall has, and writes what is due. `waker` is woken when there
-    /// is more.
-    pub fn turn(&mut self, waker: &Waker, now: Millis, out: &mut Output) {
+    fn frame_length(&self, beginning: &[u8]) -> Option<usize> {
+        frame_length(beginning)
+    }
+
+    fn turn(&mut self, waker: &Waker, now: Millis, out: &mut Output) {
         if let Stage::Open(open) = &mut self.stage {
             open.set_now(now);
             open.flush();
@@ -265,55 +323,13 @@ impl Core {
         }
     }
 
-    /// Answers the client's `connection.close` once its exclusive queues are gone: who connects after that may declare them.
-    fn answer_close(&mut self, waker: &Waker, now: Millis, out: &mut Output) {
-        if let Stage::Leaving(clearing, heartbeat_s) = &self.stage
-            && clearing.as_ref().is_none_or(|clearing| clearing.poll(waker))
-        {
-            self.stage = Stage::Closed(closing::hang_up_by(now, *heartbeat_s));
-            encode::method(out.bytes(), 0, &ConnectionCloseOk {});
-        }
-    }
-
-    fn events(&mut self, events: &mut Vec<Event>, now: Millis, out: &mut Output) {
-        if matches!(self.stage, Stage::Leaving(..) | Stage::Closed(_))
-            && events.iter().any(|event| matches!(event, Event::Close(_)))
-        {
-            // The node stops: who was answered is not waited for.
-            self.stage = Stage::Finished;
-        }
-        match (&mut self.stage, &mut self.remains) {
-            (Stage::Open(open), _) => open.events(events, out),
-            (_, Some(remains)) => remains.events(events),
-            (Stage::Greeting(greeting), None) => {
-                let mut opened = None;
-                for event in events.drain(..) {
-                    match event {
-                        Event::Close(reason) => greeting.close(reason, now, out),
-                        Event::Login(found) => greeting.answered(found, &self.hall, &self.name, now, out),
-                        Event::Permitted => {
-                            opened = greeting.let_in(&self.hall, &self.outbox, &self.name, now, out);
-                        }
-                        _ => {}
-                    }
-                }
-                if let Some(open) = opened {
-                    self.stage = Stage::Open(open);
-                }
-            }
-            _ => events.clear(),
-        }
-    }
-
-    /// Writes deliveries, if the output has room for them.
-    pub fn fill(&mut self, out: &mut Output) {
+    fn fill(&mut self, out: &mut Output) {
         if let Stage::Open(open) = &mut self.stage {
             open.fill(out);
         }
     }
 
-    /// When [`Core::tick`] must be called next; `None` if never.
-    pub fn next_tick(&self) -> Option<Millis> {
+    fn next_tick(&self) -> Option<Millis> {
         let stage = match &self.stage {
             Stage::Greeting(greeting) => Some(greeting.until()),
             Stage::Open(open) => open
@@ -336,8 +352,7 @@ impl Core {
         stage.into_iter().chain(remains).min()
     }
 
-    /// Does what is due at `now`.
-    pub fn tick(&mut self, now: Millis, out: &mut Output) {
+    fn tick(&mut self, now: Millis, out: &mut Output) {
         if let Some(remains) = &mut self.remains
             && remains.is_over(now)
         {
@@ -387,42 +402,7 @@ impl Core {
         }
     }
 
-    /// Closes the connection because of an error, or because the hall wants it.
-    fn close(&mut self, failure: &Failure, now: Millis, out: &mut Output) {
-        let label = match &self.stage {
-            Stage::Open(open) => label(&open.ground.session),
-            _ => String::new(),
-        };
-        let text = failure.exception.reply_text();
-        // A node that stops, or an operator, is no error of the client's.
-        if failure.exception.code == ReplyCode::ConnectionForced {
-            tracing::info!(
-                area = "connection",
-                "closing AMQP connection {} ({label}): {text}",
-                self.name
-            );
-        } else {
-            tracing::error!(
-                area = "connection",
-                "error on AMQP connection {} ({label}), channel {}: operation {} caused: {text}",
-                self.name,
-                failure.channel,
-                failure.exception.method,
-            );
-        }
-        let frame_max = match &self.stage {
-            Stage::Open(open) => open.ground.tuning.frame_max,
-            _ => 0,
-        };
-        self.leave(
-            now,
-            Stage::Closing(Closing::new(now, frame_max, failure.lost_step)),
-        );
-        failure.exception.encode_close(0, out.bytes());
-    }
-
-    /// The socket is gone, or must be left. Everything held goes back.
-    pub fn hung_up(&mut self, why: &str, now: Millis, out: &mut Output) {
+    fn hung_up(&mut self, why: &str, now: Millis, out: &mut Output) {
         match &self.stage {
             Stage::Open(open) => {
                 tracing::warn!(
@@ -440,48 +420,16 @@ impl Core {
         out.clear();
     }
 
-    /// Leaves the open stage: channels give back what they hold, then exclusive queues go. What is very much goes back in parts, one
-    /// in each turn. Some: very many queues are still going.
-    fn leave(&mut self, now: Millis, next: Stage) -> Option<Pressure> {
-        if let Stage::Open(mut open) = std::mem::replace(&mut self.stage, next) {
-            open.set_now(now);
-            open.flush();
-            self.remains = Some(Box::new(Remains::new(open)));
-        }
-        self.give_back(now)
-    }
-
-    /// Goes on giving back. Some: everything is back, and exclusive queues are still going.
-    fn give_back(&mut self, now: Millis) -> Option<Pressure> {
-        let remains = self.remains.as_mut().filter(|remains| remains.holds())?;
-        if remains.give_back(now) {
-            return None;
-        }
-        let clearing = remains.clearing();
-        if remains.until().is_none() {
-            self.remains = None;
-        }
-        clearing
-    }
-
-    /// True if there is nothing more to read or to expect; hang up once the output is written.
-    pub fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         matches!(self.stage, Stage::Finished)
     }
 
-    /// True if the client has nothing more to expect.
-    #[cfg(test)]
-    pub(super) fn is_answered(&self) -> bool {
-        matches!(self.stage, Stage::Closed(_) | Stage::Finished)
-    }
-
-    /// True if nothing is left to be done, not even without a socket.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.is_finished() && self.remains.is_none()
     }
 }
 
-impl Drop for Core {
+impl Drop for AmqpConnection {
     fn drop(&mut self) {
         self.leave(0, Stage::Finished);
         while self.is_giving_back() {

@@ -2,14 +2,15 @@
 
 mod frames;
 
-use super::Name;
 use super::channels::Channels;
 use super::departed::Departures;
-use super::heartbeat::{Heartbeat, Millis};
+use super::heartbeat::Heartbeat;
 use super::hoard::Hoard;
-use super::output::{BACKLOG, Output};
 use crate::amqp::channel::{Ground, State};
+use crate::connection::Millis;
+use crate::connection::Name;
 use crate::incomplete::Part;
+use crate::output::{BACKLOG, Output};
 use broker::stats;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason};
 use protocol::amqp::handshake::Capabilities;
@@ -73,7 +74,7 @@ pub struct Open {
     pub(super) again: bool,
     /// The client closed, and since when; the answer waits behind held replies.
     pub(super) finishing: Option<Millis>,
-    /// Somebody in the hall wants the connection closed, for this reason.
+    /// The connection is to be closed, for this reason.
     pub(super) close_request: Option<Exception>,
     /// When the credentials end; mostly never.
     pub(super) ends_at: Millis,

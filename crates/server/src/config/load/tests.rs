@@ -92,35 +92,35 @@ fn a_whole_file_takes_effect() {
 fn the_http_api_listens_where_it_is_told() {
     let said = config("management.tcp.port = 8080\nmanagement.tcp.ip = 127.0.0.1")
         .management
-        .door;
+        .listener;
     let any = "::".parse().unwrap();
     let at = |text: &str, secured| (text.parse().unwrap(), secured);
     assert_eq!(said.addresses(any), [at("127.0.0.1:8080", false)]);
-    let silent = Config::default().management.door;
+    let silent = Config::default().management.listener;
     assert_eq!(silent.addresses(any), [at("[::]:15672", false)]);
     assert_eq!(
         config("management.listener = none")
             .management
-            .door
+            .listener
             .addresses(any),
         []
     );
     let alone =
         config("management.ssl.port = 15671\nmanagement.ssl.ip = ::1\nmanagement.ssl.certfile = c.pem")
             .management
-            .door;
+            .listener;
     assert_eq!(alone.addresses(any), [at("[::1]:15671", true)]);
     assert_eq!(alone.tls.certificate.as_deref(), Some(Path::new("c.pem")));
     let both = config("management.ssl.port = 15671\nmanagement.tcp.port = 15672")
         .management
-        .door;
+        .listener;
     assert_eq!(
         both.addresses(any),
         [at("[::]:15672", false), at("[::]:15671", true)]
     );
     let older = config("management.listener.port = 8443\nmanagement.listener.ssl = true")
         .management
-        .door;
+        .listener;
     assert_eq!(older.addresses(any), [at("[::]:8443", true)]);
 }
 
@@ -465,18 +465,28 @@ fn each_door_looks_at_lists_of_its_own() {
         "ssl_options.crl_check = peer\nmanagement.ssl.crl_check = true\nmanagement.ssl.crl_sources.1 = dir\n\
          management.ssl.crl_sources.1.path = /m\nprometheus.ssl.crl_check = best_effort\nprometheus.ssl.crl_sources.a.path = /p\n",
     );
-    let found =
-        [&said.tls, &said.management.door.tls, &said.prometheus.door.tls].map(|it| it.revocation.check);
+    let found = [
+        &said.tls,
+        &said.management.listener.tls,
+        &said.prometheus.listener.tls,
+    ]
+    .map(|it| it.revocation.check);
     use listener::RevocationCheck::{BestEffort, Chain, Peer};
     assert_eq!(found, [Peer, Chain, BestEffort]);
-    assert_eq!(said.management.door.tls.revocation.directories, [Path::new("/m")]);
-    assert_eq!(said.prometheus.door.tls.revocation.directories, [Path::new("/p")]);
+    assert_eq!(
+        said.management.listener.tls.revocation.directories,
+        [Path::new("/m")]
+    );
+    assert_eq!(
+        said.prometheus.listener.tls.revocation.directories,
+        [Path::new("/p")]
+    );
     let older = config(
         "management.listener.ssl_opts.crl_check = peer\nmanagement.listener.ssl_opts.crl_sources.1.path = /m\n",
     );
-    assert_eq!(older.management.door.tls.revocation.check, Peer);
+    assert_eq!(older.management.listener.tls.revocation.check, Peer);
     assert_eq!(
-        older.management.door.tls.revocation.directories,
+        older.management.listener.tls.revocation.directories,
         [Path::new("/m")]
     );
 }
@@ -699,7 +709,7 @@ fn whoever_is_asked_about_passwords_is_asked_as_it_was_told() {
 
 #[test]
 fn mechanisms_are_offered_in_the_order_of_their_numbers() {
-    use gateway::Mechanism::{AmqPlain, Plain};
+    use gateway::amqp::Mechanism::{AmqPlain, Plain};
     let chosen = config("auth_mechanisms.2 = PLAIN\nauth_mechanisms.1 = AMQPLAIN");
     assert_eq!(
         chosen.auth_mechanisms.into_values().collect::<Vec<_>>(),

@@ -2,8 +2,8 @@
 
 use super::{EFFORT, Open, Waiting};
 use crate::amqp::channel::{Channel, Next, State};
-use crate::amqp::connection::output::Output;
 use crate::amqp::refusal;
+use crate::output::Output;
 use broker::ChannelId;
 use model::{Message, RouteBuf};
 use protocol::amqp::handshake::unexpected_method;

@@ -234,14 +234,14 @@ proptest! {
         world.clients.clear();
         let until = Instant::now() + Duration::from_secs(5);
         loop {
-            let totals = world.hall.broker.queue_totals();
+            let totals = world.front_end.broker.queue_totals();
             if (totals.unacked, totals.consumers) == (0, 0) {
                 break;
             }
             prop_assert!(Instant::now() < until, "somebody who is gone still holds something: {totals:?}");
-            world.bell.wait(Duration::from_millis(1));
+            world.woken.wait(Duration::from_millis(1));
         }
         // Its threads would keep files and their room on the disk for as long as the tests run.
-        world.hall.broker.close();
+        world.front_end.broker.close();
     }
 }

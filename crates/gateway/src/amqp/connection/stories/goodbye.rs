@@ -1,6 +1,7 @@
 //! What happens between a client's `connection.close`, or a wrong password, and the end of its socket.
 
-use super::{Millis, World, encode_line};
+use super::{World, encode_line};
+use crate::connection::{Connection, Millis};
 use broker::Event;
 
 fn say(world: &mut World, letter: char, line: &str) {

@@ -23,6 +23,7 @@ mod unfinished;
 pub(super) use language::{encode_line, opening};
 
 use super::*;
+use crate::amqp::options::Options;
 use broker::{Broker, Options as BrokerOptions};
 use language::describe;
 use protocol::amqp::method::{BasicQos, ChannelOpen};
@@ -32,21 +33,21 @@ use std::sync::{Condvar, Mutex};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
-/// Woken by the hall.
+/// Woken by the front_end.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct WakeCount {
     rung: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Wake for Bell {
+impl Wake for WakeCount {
     fn wake(self: Arc<Self>) {
         *self.rung.lock().unwrap() = true;
         self.changed.notify_all();
     }
 }
 
-impl Bell {
+impl WakeCount {
     /// Waits until it has rung since the last time, but not longer than `patience`.
     pub(super) fn wait(&self, patience: Duration) {
         let rung = self.rung.lock().unwrap();
@@ -60,7 +61,7 @@ impl Bell {
 
 /// One client.
 struct Client {
-    core: Core,
+    core: AmqpConnection,
     out: Output,
     unread: Vec<u8>,
     seen: VecDeque<String>,
@@ -68,10 +69,10 @@ struct Client {
 }
 
 struct World {
-    hall: Arc<Hall>,
+    front_end: Arc<Amqp>,
     now: Millis,
     clients: BTreeMap<char, Client>,
-    bell: Arc<Bell>,
+    woken: Arc<WakeCount>,
     _data: tempfile::TempDir,
 }
 
@@ -89,20 +90,20 @@ impl World {
         let mut options = BrokerOptions::new(data.path());
         set(&mut options);
         let broker = Broker::open(options).unwrap();
-        let hall = Arc::new(Hall::new(broker, Options::new(Vec::new())));
+        let front_end = Arc::new(Amqp::new(broker, Options::default(), Arc::default()));
         Self {
-            hall,
+            front_end,
             now: 0,
             clients: BTreeMap::new(),
-            bell: Arc::default(),
+            woken: Arc::default(),
             _data: data,
         }
     }
 
     fn connect(&mut self, letter: char, capable: bool) {
         let address = "127.0.0.1:1".parse().unwrap();
-        let core = Core::new(
-            self.hall.clone(),
+        let core = AmqpConnection::new(
+            self.front_end.clone(),
             Name {
                 peer: address,
                 local: address,
@@ -138,7 +139,7 @@ impl World {
 
     /// One turn of everybody.
     fn turn(&mut self) {
-        let waker = Waker::from(self.bell.clone());
+        let waker = Waker::from(self.woken.clone());
         let now = self.now;
         for client in self.clients.values_mut() {
             let Client {
@@ -169,7 +170,7 @@ impl World {
 
     /// What a line such as `0 memory alarm on` says.
     fn switch_alarm(&mut self, text: &str) -> Option<()> {
-        let broker = &self.hall.broker;
+        let broker = &self.front_end.broker;
         match text {
             "0 memory alarm on" => broker.set_memory_high_watermark(1),
             "0 memory alarm off" => broker.set_memory_high_watermark(u64::MAX),
@@ -189,7 +190,7 @@ impl World {
             if let Some(line) = self.clients.get_mut(&letter).unwrap().seen.pop_front() {
                 return line;
             }
-            self.bell.wait(Duration::from_millis(100));
+            self.woken.wait(Duration::from_millis(100));
             if Instant::now() > until {
                 return "nothing".into();
             }

@@ -1,6 +1,7 @@
 //! Messages that are begun on many channels and not finished.
 
-use super::{Millis, World, encode_line};
+use super::{World, encode_line};
+use crate::connection::{Connection, Millis};
 use crate::incomplete::Part;
 use model::Limits;
 
@@ -144,7 +145,7 @@ fn large_world(others: usize) -> (World, Part) {
         options.limits.message_bytes = 4 * MIB as u64;
     });
     let most = (1 << 40) / 2 / MIB;
-    let mut part = Part::new(world.hall.incomplete.clone());
+    let mut part = Part::new(world.front_end.incomplete.clone());
     part.count((most * others / 512) * MIB);
     world.open('A', true);
     for channel in 1..=2 {
@@ -174,7 +175,7 @@ fn who_adds_to_a_node_that_is_full_of_unfinished_messages_is_told_unless_it_is_l
          549755813888 bytes"
     );
     drop(_others);
-    assert_eq!(world.hall.incomplete.bytes(), 0, "its own part went with it");
+    assert_eq!(world.front_end.incomplete.bytes(), 0, "its own part went with it");
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn who_sits_on_an_unfinished_message_goes_once_memory_is_short_because_of_such()
     assert_eq!(after(&mut world, 3_600_000), None, "there is room");
     world.switch_alarm("0 disk alarm on").unwrap();
     assert_eq!(after(&mut world, 60_000), None, "that is another matter");
-    world.hall.broker.set_memory_high_watermark(1);
+    world.front_end.broker.set_memory_high_watermark(1);
     world.turn();
     let told = after(&mut world, 3_000).unwrap();
     assert!(told.starts_with("0 connection.close 60.40 506"), "{told}");

@@ -1,4 +1,4 @@
-//! The doors for HTTP, of the API and of the page for Prometheus: `management.*` and `prometheus.*` say the same of them.
+//! The listeners for HTTP, of the API and of the page for Prometheus: `management.*` and `prometheus.*` say the same of them.
 
 use super::Setting;
 use super::rules::{Checked, number, only_none};
@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Where HTTP is spoken, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpDoor {
+pub struct HttpListener {
     /// It is opened (`*.listener = none`: it isn't).
     pub enabled: bool,
     /// `*.tcp.port`.
@@ -26,7 +26,7 @@ pub struct HttpDoor {
     pub tls: TlsOptions,
 }
 
-impl HttpDoor {
+impl HttpListener {
     /// A port without TLS at every address; `section` is where its certificates are set.
     pub fn new(port: u16, section: &'static str) -> Self {
         Self {

@@ -12,7 +12,7 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use listener::{Arrival, Door, Listener, Opened, StartError};
+use listener::{Arrival, Endpoint, Listener, StartError};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_millis(250);
 #[derive(Clone, Debug)]
 pub struct MetricsOptions {
     /// Where to listen, and whether TLS is spoken there.
-    pub doors: Vec<Door>,
+    pub endpoints: Vec<Endpoint>,
     /// Where the page is, such as `/metrics` (`prometheus.path`). The other pages are below it.
     pub path: String,
     /// That page shows single objects too (`prometheus.return_per_object_metrics`).
@@ -44,9 +44,9 @@ pub struct MetricsOptions {
     pub rabbitmq_version: String,
 }
 
-/// The door for Prometheus. It closes when dropped.
+/// The listener for Prometheus. It closes when dropped.
 pub struct Metrics {
-    doors: Vec<Opened>,
+    endpoints: Vec<Arc<Endpoint>>,
     _served: Served,
 }
 
@@ -59,7 +59,7 @@ struct Shared {
 }
 
 impl Metrics {
-    /// Listens and serves who comes.
+    /// Listens and serves the clients that connect.
     ///
     /// # Errors
     /// An address cannot be listened on, or a thread cannot be started.
@@ -67,9 +67,9 @@ impl Metrics {
         let runtime = served::runtime("metrics", PAGES)?;
         let listeners = {
             let _inside = runtime.enter();
-            served::open(&options.doors)?
+            served::open(&options.endpoints)?
         };
-        let doors = listeners.iter().map(Listener::opened).collect();
+        let endpoints = listeners.iter().map(|it| it.endpoint().clone()).collect();
         let shared = Arc::new(Shared {
             identity: Identity {
                 node: options.node,
@@ -85,20 +85,20 @@ impl Metrics {
             serve(listeners, shared, stopped)
         })?;
         Ok(Self {
-            doors,
+            endpoints,
             _served: served,
         })
     }
 
     /// Where it listens.
-    pub fn doors(&self) -> &[Opened] {
-        &self.doors
+    pub fn endpoints(&self) -> &[Arc<Endpoint>] {
+        &self.endpoints
     }
 }
 
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "metrics on {:?}", self.doors)
+        write!(f, "metrics on {:?}", self.endpoints)
     }
 }
 
@@ -109,28 +109,28 @@ fn started(uptime_ms: u64) -> u64 {
 }
 
 async fn serve(listeners: Vec<Listener>, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
     for listener in listeners {
-        tokio::spawn(admit(listener, room.clone(), shared.clone()));
+        tokio::spawn(accept(listener, connections.clone(), shared.clone()));
     }
     // The sender is gone if the page is.
     let _ = stop.changed().await;
 }
 
-async fn admit(listener: Listener, room: Arc<Semaphore>, shared: Arc<Shared>) {
-    while let Ok(seat) = room.clone().acquire_owned().await {
+async fn accept(listener: Listener, connections: Arc<Semaphore>, shared: Arc<Shared>) {
+    while let Ok(permit) = connections.clone().acquire_owned().await {
         let arrival = listener.next().await;
         let shared = shared.clone();
         tokio::spawn(async move {
             connection(arrival, shared).await;
-            drop(seat);
+            drop(permit);
         });
     }
 }
 
 async fn connection(arrival: Arrival, shared: Arc<Shared>) {
     let socket = match arrival.enter().await {
-        Ok(guest) => guest.socket,
+        Ok(client) => client.socket,
         Err(error) => {
             tracing::debug!(area = "metrics", "a connection did not begin: {error}");
             return;

@@ -5,7 +5,7 @@
 //! a publish of megabytes into one. Here payloads are handed on as they come and never collected, so their lengths cost no memory;
 //! whoever reads the bytes has limits of its own.
 
-use crate::Socket;
+use super::Socket;
 use crate::stream::Stream;
 use std::io::{self, Cursor};
 use std::pin::Pin;

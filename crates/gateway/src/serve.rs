@@ -3,10 +3,10 @@
 //! One task a connection, which reads and writes. Everything that is ready is done before anything is written, and written
 //! at once: a wake-up costs as much as a hundred messages.
 
-use super::connection::{Core, Millis, Output};
+use crate::connection::{Connection, Millis};
+use crate::output::Output;
 use crate::{load, pool};
 use listener::{Parked, Socket};
-use protocol::amqp::frame::frame_length;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -27,15 +27,15 @@ const LARGE_READ: usize = 64 * 1024;
 /// waits for the rest, in bytes.
 const SMALL: usize = 4 * 1024;
 
-/// How long the peer may take to read the last words, in milliseconds.
-const PATIENCE: Millis = 10_000;
+/// How long the peer may take to read what is written last, in milliseconds.
+const FLUSH_TIMEOUT: Millis = 10_000;
 
 /// How long the peer may take to hang up after we did. Closing at once could take from it what was just written.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A connection with its socket: one of this thread's, or one that is on its way to another thread.
 pub struct Served<S = Socket> {
-    core: Core,
+    core: Box<dyn Connection>,
     stream: S,
     out: Output,
     /// The beginning of a frame; all of `small`, or the first `kept` bytes of `large`.
@@ -94,7 +94,7 @@ pub async fn serve(mut served: Served) -> std::io::Result<Ended> {
 }
 
 /// Hangs up, and gives back what is left.
-async fn end(core: Core, mut stream: Socket, epoch: Instant) {
+async fn end(core: Box<dyn Connection>, mut stream: Socket, epoch: Instant) {
     let settling = async {
         if !core.is_over() {
             settle_remains(core, epoch).await;
@@ -121,7 +121,7 @@ async fn end(core: Core, mut stream: Socket, epoch: Instant) {
 
 impl<S> Served<S> {
     /// A new connection. `epoch` is the moment from which its clock counts.
-    pub fn new(stream: S, core: Core, epoch: Instant) -> Self {
+    pub fn new(stream: S, core: Box<dyn Connection>, epoch: Instant) -> Self {
         Self {
             core,
             stream,
@@ -140,7 +140,7 @@ impl<S> Served<S> {
     }
 
     /// The same connection with its socket in another form, and without a timer: both belong to a thread. Its first round
-    /// there takes what the hall sent meanwhile, which woke nobody.
+    /// there takes what the broker sent meanwhile, which woke nobody.
     ///
     /// # Errors
     /// What `change` says.
@@ -194,7 +194,7 @@ impl Served {
         self.core.turn(cx.waker(), now, &mut self.out);
         let more = self.write(cx, now);
         if self.core.is_finished() {
-            let until = *self.give_up_at.get_or_insert(now + PATIENCE);
+            let until = *self.give_up_at.get_or_insert(now + FLUSH_TIMEOUT);
             if (self.out.is_empty() && !self.stream.has_unsent()) || now >= until {
                 return Round::Over;
             }
@@ -264,7 +264,7 @@ impl Served {
             }
         });
         if large.kept == large.buffer.len() {
-            large.grow();
+            large.grow(self.core.frame_length(&large.buffer));
         }
         let mut space = ReadBuf::new(&mut large.buffer[large.kept..]);
         let poll = Pin::new(&mut self.stream).poll_read(cx, &mut space);
@@ -366,8 +366,8 @@ impl Served {
 impl Large {
     /// The frame is larger than the buffer; its size was checked against the agreed one. The buffer grows with what has come,
     /// not to what is announced.
-    fn grow(&mut self) {
-        let needed = frame_length(&self.buffer)
+    fn grow(&mut self, frame: Option<usize>) {
+        let needed = frame
             .unwrap_or(0)
             .clamp(self.buffer.len() + 1, 2 * self.buffer.len());
         let mut buffer = pool::take_read(needed);
@@ -396,8 +396,8 @@ fn hang_up(stream: &mut Socket, cx: &mut Context<'_>) -> Poll<()> {
     poll
 }
 
-/// Waits for what the hall may still send to a connection that is gone; the core gives it back.
-async fn settle_remains(mut core: Core, epoch: Instant) {
+/// Waits for what the broker may still send to a connection that is gone; the core gives it back.
+async fn settle_remains(mut core: Box<dyn Connection>, epoch: Instant) {
     let now = || epoch.elapsed().as_millis() as Millis;
     while core.is_giving_back() {
         core.turn(Waker::noop(), now(), &mut Output::default());
@@ -418,9 +418,9 @@ async fn settle_remains(mut core: Core, epoch: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::amqp::connection::{Hall, Name};
+    use crate::amqp::{Amqp, Options};
     use crate::balance::Moves;
-    use crate::options::Options;
+    use crate::connection::{FrontEnd, Name};
     use listener::Stream;
     use protocol::amqp::handshake::PROTOCOL_HEADER;
     use std::io::{Read, Write};
@@ -436,7 +436,7 @@ mod tests {
     fn a_connection_takes_with_it_what_came_on_the_way_to_another_thread() {
         let data = tempfile::tempdir().unwrap();
         let broker = broker::Broker::open(broker::Options::new(data.path())).unwrap();
-        let hall = Arc::new(Hall::new(broker, Options::new(Vec::new())));
+        let amqp = Arc::new(Amqp::new(broker, Options::default(), Arc::default()));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, peer) = listener.accept().unwrap();
@@ -445,7 +445,7 @@ mod tests {
 
         let first = thread();
         let ended = first.block_on(async {
-            let core = Core::new(hall, name, None, 0);
+            let core = amqp.connect(name, None, 0);
             let served = Served::new(
                 Socket::Plain(Stream::Tcp(TcpStream::from_std(socket).unwrap())),
                 core,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use broker::Broker;
-use gateway::{Gateway, Options, StartError};
+use gateway::{Endpoint, Gateway, Options, StartError, amqp};
 use protocol::amqp::handshake::PROTOCOL_HEADER;
 use protocol::amqp::method::{
     BasicPublish, ChannelOpen, ConnectionCloseOk, ConnectionOpen, ConnectionStartOk, ConnectionTuneOk,
@@ -15,19 +15,22 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-struct Doors {
+struct Node {
     gateway: Gateway,
     broker: Arc<Broker>,
     _data: tempfile::TempDir,
 }
 
-fn doors() -> Doors {
+fn node() -> Node {
     let data = tempfile::tempdir().unwrap();
     let broker = Broker::open(broker::Options::new(data.path())).unwrap();
-    let mut options = Options::new(vec![gateway::Door::plain("127.0.0.1:0".parse().unwrap())]);
+    let mut options = Options::new(vec![Endpoint::plain(
+        amqp::PROTOCOL,
+        "127.0.0.1:0".parse().unwrap(),
+    )]);
     options.threads = Some(2);
     let gateway = Gateway::start(broker.clone(), options).unwrap();
-    Doors {
+    Node {
         gateway,
         broker,
         _data: data,
@@ -40,8 +43,8 @@ struct Client {
 }
 
 impl Client {
-    fn open(doors: &Doors) -> Self {
-        let stream = TcpStream::connect(doors.gateway.doors()[0].place.address().unwrap()).unwrap();
+    fn open(node: &Node) -> Self {
+        let stream = TcpStream::connect(node.gateway.endpoints()[0].address.network().unwrap()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut client = Self {
             stream,
@@ -104,11 +107,11 @@ impl Client {
 
 #[test]
 fn a_stop_closes_connections_with_a_word_and_then_listens_no_more() {
-    let doors = doors();
-    let mut polite = Client::open(&doors);
-    let address = doors.gateway.doors()[0].place.address().unwrap();
+    let node = node();
+    let mut polite = Client::open(&node);
+    let address = node.gateway.endpoints()[0].address.network().unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| doors.gateway.stop());
+        scope.spawn(|| node.gateway.stop());
         assert_eq!(polite.next().as_deref(), Some("connection.close"));
         let mut bytes = Vec::new();
         encode::method(&mut bytes, 0, &ConnectionCloseOk {});
@@ -116,17 +119,17 @@ fn a_stop_closes_connections_with_a_word_and_then_listens_no_more() {
         assert_eq!(polite.next(), None);
     });
     assert!(TcpStream::connect(address).is_err());
-    doors.gateway.stop();
-    doors.broker.close();
+    node.gateway.stop();
+    node.broker.close();
 }
 
 #[test]
 fn an_address_in_use_is_named() {
-    let doors = doors();
-    let address = doors.gateway.doors()[0].place.address().unwrap();
+    let node = node();
+    let address = node.gateway.endpoints()[0].address.network().unwrap();
     let error = Gateway::start(
-        doors.broker.clone(),
-        Options::new(vec![gateway::Door::plain(address)]),
+        node.broker.clone(),
+        Options::new(vec![Endpoint::plain(amqp::PROTOCOL, address)]),
     )
     .unwrap_err();
     assert!(matches!(error, StartError::Listen { address: named, .. } if named == address));
@@ -135,8 +138,8 @@ fn an_address_in_use_is_named() {
 
 #[test]
 fn a_message_in_small_pieces_and_a_frame_beyond_the_read_buffer_arrive() {
-    let doors = doors();
-    let mut client = Client::open(&doors);
+    let node = node();
+    let mut client = Client::open(&node);
     let mut bytes = Vec::new();
     encode::method(
         &mut bytes,
@@ -172,8 +175,8 @@ fn a_message_in_small_pieces_and_a_frame_beyond_the_read_buffer_arrive() {
 
 #[test]
 fn many_connections_come_and_go() {
-    let doors = doors();
-    let mut clients: Vec<Client> = (0..50).map(|_| Client::open(&doors)).collect();
+    let node = node();
+    let mut clients: Vec<Client> = (0..50).map(|_| Client::open(&node)).collect();
     clients.truncate(25);
     let mut bytes = Vec::new();
     encode::method(
