@@ -182,7 +182,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+    const CHANNEL: ChannelId = ChannelId(1);
 
     fn open(dir: &Path) -> Arc<Broker> {
         Broker::open(Options::new(dir)).unwrap()
@@ -211,7 +211,7 @@ mod tests {
 
     fn publish(broker: &Arc<Broker>, exchange: &str, keys: std::ops::Range<i32>) {
         let session = session(broker);
-        let mut publisher = session.publisher(CHANNEL);
+        let mut publisher = session.publisher(CHANNEL, 1);
         for key in keys {
             let headers = Table::new().with(model::X_DEDUPLICATION_HEADER, key);
             let properties = PropertiesBuilder::new().headers(&headers).encode();

@@ -387,7 +387,7 @@ impl Office {
             }
             let receipt = Receipt {
                 outbox: self.outbox.clone(),
-                channel: ChannelId { number: 0, life: 0 },
+                channel: ChannelId(0),
                 numbers: Ranges::one(number),
                 timed: None,
             };

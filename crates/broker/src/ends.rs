@@ -1,11 +1,11 @@
-//! What the hall ties to requests: whom to confirm to, whom to answer, where deliveries go.
+//! What the broker ties to requests: whom to confirm to, whom to answer, where deliveries go.
 
 use crate::outbox::{ChannelId, Outbox};
 use crate::stats::Latencies;
 use model::Ranges;
 use std::sync::Arc;
 
-/// The hall's ends for the queue machine.
+/// The broker's types for the queue machine.
 #[derive(Debug)]
 pub enum Ends {}
 
@@ -90,7 +90,7 @@ mod tests {
     fn a_receipt_splits_by_the_places_of_messages_in_their_batch() {
         let mut receipt = Receipt {
             outbox: Arc::new(Outbox::new()),
-            channel: ChannelId { number: 1, life: 1 },
+            channel: ChannelId(1),
             numbers: Ranges::span(11, 14),
             timed: None,
         };

@@ -6,7 +6,7 @@ use crate::administer::THE_NODE;
 use crate::broker::Broker;
 use crate::notices::Notice;
 use crate::options::OpenError;
-use crate::stats::{LoginDoor, host};
+use crate::stats::host;
 use catalog::DeclareExchange;
 use model::Timestamp;
 use model::properties::PropertiesBuilder;
@@ -45,6 +45,8 @@ impl Happening {
 pub struct LoginAttempt<'a> {
     /// As whom.
     pub user: &'a str,
+    /// By which protocol, in RabbitMQ's labels: `amqp091`.
+    pub protocol: &'static str,
     /// Such as `PLAIN`.
     pub mechanism: &'a str,
     /// What the connection is called.
@@ -62,7 +64,7 @@ impl Broker {
     pub fn login_attempted(&self, attempt: &LoginAttempt<'_>) {
         let counts = self.stats().login_attempts();
         let (from, user) = (attempt.peer.ip(), attempt.user);
-        counts.record(LoginDoor::Amqp, from, user, attempt.refused.is_none());
+        counts.record(attempt.protocol, from, user, attempt.refused.is_none());
         self.happened(|| {
             let key = match attempt.refused {
                 None => "user.authentication.success",

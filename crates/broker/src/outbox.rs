@@ -1,5 +1,5 @@
-//! What the hall has for a connection: deliveries, confirms, late answers, alarms. Filled by hosts and by the log's
-//! thread, emptied by the connection's door, which is woken once however much comes.
+//! What the broker has for a session: deliveries, confirms, late answers, alarms. Filled by hosts and by the log's
+//! thread, emptied by the front end that serves the session, which is woken once however much comes.
 
 use crate::access::LoginRefusal;
 use crate::alarms::AlarmReason;
@@ -13,21 +13,17 @@ use std::sync::{
 };
 use std::task::Waker;
 
-/// A channel of a connection. Channel numbers are used again after `channel.close`; `life` is not, so what was meant
-/// for an earlier channel never reaches a later one.
+/// A channel of a session: whatever the session's front end lets its client have several of. What the number means only
+/// the front end knows; it never gives it to another channel of the session, so what was meant for an earlier channel never reaches a
+/// later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ChannelId {
-    /// AMQP's channel number.
-    pub number: u16,
-    /// Which channel of that number on this connection.
-    pub life: u32,
-}
+pub struct ChannelId(pub u64);
 
 /// Names one reply that must wait until what it promises is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// Something for the connection's door to do.
+/// Something for a session's front end to do.
 #[derive(Debug)]
 pub enum Event {
     /// Encode these messages to the consumer.
@@ -51,7 +47,7 @@ pub enum Event {
     },
     /// An alarm was raised (with its reason) or the last one was cleared.
     Alarm(Option<AlarmReason>),
-    /// An operator, a shutdown or a deleted vhost closes the connection: 320 with this text.
+    /// An operator, a shutdown or a deleted vhost closes the connection, for this reason. Protocols have a code for it.
     Close(String),
     /// An authority has decided about a login or about new credentials.
     Login(Result<User, LoginRefusal>),
@@ -59,7 +55,7 @@ pub enum Event {
     Permitted,
 }
 
-/// A connection's inbox seen from its door, its outbox seen from the hall. Bounded by what its consumers' windows
+/// A session's inbox as its front end sees it, its outbox as the broker does. Bounded by what its consumers' windows
 /// and its own outstanding requests allow.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -81,7 +77,7 @@ impl Outbox {
 
     /// Adds an event. Confirms of one channel become one if their numbers rise: a number that two queues confirm must be told
     /// twice.
-    /// The door is not woken: call [`Outbox::wake`] once after the last push of a turn.
+    /// Nobody is woken: call [`Outbox::wake`] once after the last push of a turn.
     pub fn push(&self, event: Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if let Event::Confirm { channel, numbers } = &event
@@ -100,7 +96,7 @@ impl Outbox {
         inner.events.push(event);
     }
 
-    /// Wakes the door unless it is already awake for an earlier event.
+    /// Wakes the front end unless it is already awake for an earlier event.
     pub fn wake(&self) {
         if self.woken.swap(true, Ordering::AcqRel) {
             return;
@@ -122,7 +118,7 @@ impl Outbox {
         self.wake();
     }
 
-    /// For the door: takes all events into `events` (which should be empty; its memory is used again) and has
+    /// For the front end: takes all events into `events` (which should be empty; its memory is used again) and has
     /// `waker` woken when more come.
     pub fn take(&self, events: &mut Vec<Event>, waker: &Waker) {
         self.woken.store(false, Ordering::Release);
@@ -133,7 +129,7 @@ impl Outbox {
         }
     }
 
-    /// For the door, between two frames: takes what is there without touching the waker.
+    /// For the front end, between two frames: takes what is there without touching the waker.
     pub fn take_now(&self, events: &mut Vec<Event>) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut inner.events, events);
@@ -182,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn many_events_wake_the_door_once_and_confirms_flow_together() {
+    fn many_events_wake_the_front_end_once_and_confirms_flow_together() {
         let outbox = Outbox::new();
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Waker::from(count.clone());
         let mut events = Vec::new();
         outbox.take(&mut events, &waker);
-        let channel = ChannelId { number: 1, life: 1 };
+        let channel = ChannelId(1);
         for number in 1..=3 {
             outbox.send(Event::Confirm {
                 channel,

@@ -48,7 +48,7 @@ mod tests {
     use model::table::Table;
     use std::sync::Arc;
 
-    const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+    const CHANNEL: ChannelId = ChannelId(1);
 
     fn policy(key: &str, value: i64) -> PutPolicy {
         PutPolicy {

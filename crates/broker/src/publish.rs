@@ -31,10 +31,12 @@ pub use taken::{Prepared, Taken};
 /// A block is handed on when it is this large, in bytes, even if the read brought more.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// A channel's way into the hall for messages.
+/// A channel's way into the broker for messages.
 pub struct Publisher {
     session: Arc<Session>,
     channel: ChannelId,
+    /// The channel's number for those who trace messages.
+    number: u16,
     view: Arc<View>,
     /// How many queues had been deleted when this was last looked at.
     removals: u64,
@@ -72,12 +74,13 @@ struct Target {
 }
 
 impl Publisher {
-    pub(crate) fn new(session: Arc<Session>, channel: ChannelId) -> Self {
+    pub(crate) fn new(session: Arc<Session>, channel: ChannelId, number: u16) -> Self {
         let view = session.broker().view();
         Self {
             removals: session.broker().queues().removals(),
             session,
             channel,
+            number,
             view,
             routes: HashMap::default(),
             last: None,
@@ -189,7 +192,7 @@ impl Publisher {
     fn add(&mut self, target: usize, message: &Message<'_>, number: Option<u64>) -> u32 {
         if self.session.traced().is_on() {
             let queues = self.targets[target].queues.iter().map(|queue| &*queue.name);
-            firehose::published(&self.session, self.channel.number, message, queues);
+            firehose::published(&self.session, self.number, message, queues);
         }
         let queues = self.targets[target].queues.len();
         if queues == 0 {

@@ -321,9 +321,9 @@ impl Session {
         &self.traced
     }
 
-    /// A channel's way into the hall for messages.
-    pub fn publisher(self: &Arc<Self>, channel: ChannelId) -> Publisher {
-        Publisher::new(self.clone(), channel)
+    /// A channel's way into the broker for messages. Those who trace messages see `number` as the channel's.
+    pub fn publisher(self: &Arc<Self>, channel: ChannelId, number: u16) -> Publisher {
+        Publisher::new(self.clone(), channel, number)
     }
 
     /// The connection is gone: so are its exclusive queues. Channels give back what they hold first. If there are very many queues,

@@ -461,7 +461,7 @@ mod tests {
     use std::task::{Wake, Waker};
     use std::thread::{self, Thread};
 
-    const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+    const CHANNEL: ChannelId = ChannelId(1);
 
     fn session(broker: &Arc<Broker>) -> Arc<Session> {
         let local = "127.0.0.1".parse().unwrap();

@@ -34,7 +34,7 @@ fn see(door: &Door, queue: &str, start: Start, count: usize) -> (Vec<(u64, Stand
 
 fn fill(door: &Door, queue: &str) {
     door.declare(queue, true);
-    let mut publisher = door.session.publisher(CHANNEL);
+    let mut publisher = door.session.publisher(CHANNEL, 1);
     for number in 0..COUNT {
         let mut body = vec![b'x'; 10_000];
         body[..8].copy_from_slice(&number.to_be_bytes());

@@ -44,7 +44,7 @@ fn a_publisher_follows_bindings_and_queues_that_come_and_go() {
     let (door, other) = (Door::open(&broker), Door::open(&broker));
     door.declare("a", false);
     door.declare("b", false);
-    let mut publisher = door.session.publisher(CHANNEL);
+    let mut publisher = door.session.publisher(CHANNEL, 1);
     assert_eq!(taken(&mut publisher, "k"), 0);
     other.session.bind_queue(CHANNEL, binding("a", "k")).unwrap();
     assert_eq!(taken(&mut publisher, "k"), 1);
@@ -79,7 +79,7 @@ fn a_queue_with_many_bindings_is_gone_when_its_client_goes_on() {
             let key = format!("k{at}");
             door.session.bind_queue(CHANNEL, binding("q", &key)).unwrap();
         }
-        let mut publisher = door.session.publisher(CHANNEL);
+        let mut publisher = door.session.publisher(CHANNEL, 1);
         assert_eq!(taken(&mut publisher, "k1"), 1);
         publisher.flush();
         let deleted = door.session.delete_queue(CHANNEL, "q", false, false).unwrap();

@@ -22,7 +22,7 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
         let broker = Broker::open(options(&dir)).unwrap();
         let door = Door::open(&broker);
         door.declare("q", true);
-        let mut publisher = door.session.publisher(CHANNEL);
+        let mut publisher = door.session.publisher(CHANNEL, 1);
         for number in 1..=1000u64 {
             let queues = door.publish(
                 &mut publisher,
@@ -83,7 +83,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
     let door = Door::open(&broker);
     for (queue, durable, properties) in [("durable", true, PERSISTENT), ("transient", false, TRANSIENT)] {
         door.declare(queue, durable);
-        let mut publisher = door.session.publisher(CHANNEL);
+        let mut publisher = door.session.publisher(CHANNEL, 1);
         let body = vec![b'x'; 10_000];
         const COUNT: u64 = 8_000;
         for number in 0..COUNT {
@@ -143,7 +143,7 @@ fn a_stuck_message_does_not_keep_the_space_of_its_neighbours() {
     .unwrap();
     let door = Door::open(&broker);
     door.declare("transient", false);
-    let mut publisher = door.session.publisher(CHANNEL);
+    let mut publisher = door.session.publisher(CHANNEL, 1);
     for _ in 0..100 {
         door.publish(&mut publisher, "transient", TRANSIENT, &vec![b'x'; 1 << 20], None);
         if let Some(pressure) = publisher.flush() {
@@ -199,7 +199,7 @@ fn rejected_and_returned_messages_take_their_ways() {
     let broker = Broker::open(options(&dir)).unwrap();
     let door = Door::open(&broker);
     door.declare("q", false);
-    let mut publisher = door.session.publisher(CHANNEL);
+    let mut publisher = door.session.publisher(CHANNEL, 1);
     for body in [b"a", b"b", b"c"] {
         door.publish(&mut publisher, "q", TRANSIENT, body, None);
     }
@@ -257,7 +257,7 @@ fn a_damaged_record_costs_its_own_message_and_no_other() {
         let broker = Broker::open(options(&dir)).unwrap();
         let door = Door::open(&broker);
         door.declare("q", true);
-        let mut publisher = door.session.publisher(CHANNEL);
+        let mut publisher = door.session.publisher(CHANNEL, 1);
         for (number, body) in [b"the first one".as_slice(), b"the second one", b"the third one"]
             .into_iter()
             .enumerate()
@@ -290,7 +290,7 @@ fn a_damaged_record_costs_its_own_message_and_no_other() {
         );
         publish_confirmed(
             &door,
-            &mut door.session.publisher(CHANNEL),
+            &mut door.session.publisher(CHANNEL, 1),
             b"a later one",
             number,
         );

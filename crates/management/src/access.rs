@@ -1,9 +1,10 @@
 //! Who asks, and whether they may: HTTP's Basic scheme, or a token, then the same access function as AMQP's, then RabbitMQ's tags.
 
+use crate::options::HTTP;
 use crate::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use broker::stats::{LoginDoor, UNIX};
+use broker::stats::UNIX;
 use broker::{Broker, User, View};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -89,7 +90,7 @@ pub fn identify(broker: &Arc<Broker>, authorization: Option<&str>, peer: Peer) -
         .ok_or(Refusal::Anonymous)?;
     let found = broker.authenticate(&name, &password, address);
     let counts = broker.stats().login_attempts();
-    counts.record(LoginDoor::Http, address, &name, found.is_ok());
+    counts.record(HTTP.plain, address, &name, found.is_ok());
     let user = found.map_err(|refusal| {
         let peer = match peer {
             Peer::Operator => UNIX.to_owned(),

@@ -184,7 +184,7 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     put("name", connection.name.as_str().into());
     put("node", call.hall.options.node.as_str().into());
     put("type", "network".into());
-    put("protocol", connection.protocol.into());
+    put("protocol", connection.protocol.name.into());
     put("state", connection.state().name().into());
     put("user", (*connection.user).into());
     put("user_who_performed_action", (*connection.user).into());
@@ -192,9 +192,9 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     put("auth_mechanism", connection.mechanism.into());
     put("connected_at", connection.connected_at_ms.into());
     put("channels", connection.channel_count().into());
-    put("channel_max", connection.channel_max.into());
-    put("frame_max", connection.frame_max.into());
-    put("timeout", connection.heartbeat_s.into());
+    for (name, value) in &connection.agreed {
+        put(name, (*value).into());
+    }
     put("host", connection.host().into());
     put("port", connection.local.port().into());
     put("peer_host", connection.peer_host().into());

@@ -13,7 +13,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// The one channel of the session.
-pub const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+pub const CHANNEL: ChannelId = ChannelId(1);
 
 /// How long the broker may take to make something durable, or to read a message back.
 const PATIENCE: Duration = Duration::from_secs(30);

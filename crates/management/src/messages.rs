@@ -70,7 +70,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
         )));
     }
     let desk = Desk::open(call)?;
-    let mut publisher = desk.session().publisher(CHANNEL);
+    let mut publisher = desk.session().publisher(CHANNEL, 1);
     let route = RouteBuf::new(
         real_name(call.part("exchange")).as_bytes(),
         routing_key.as_bytes(),

@@ -312,7 +312,7 @@ impl Work<'_> {
     /// Publishes messages and waits for their confirms. Returns which have arrived; also if one was refused for a reason that
     /// holds for all.
     fn publish(&self, messages: &[&Picked], outcome: &mut Outcome) -> Result<Ranges, (Ranges, Refusal)> {
-        let mut publisher = self.desk.session().publisher(CHANNEL);
+        let mut publisher = self.desk.session().publisher(CHANNEL, 1);
         // How many queues have yet to answer, by confirm number less one, and whether one refused.
         let mut awaited: Vec<(u32, bool)> = Vec::new();
         let mut ended = None;

@@ -170,10 +170,16 @@ fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    let counts = call.hall.broker.stats().login_attempts().by_door().into_iter();
-    let rows = counts.map(|(door, succeeded, failed)| {
+    let counts = call
+        .hall
+        .broker
+        .stats()
+        .login_attempts()
+        .by_protocol()
+        .into_iter();
+    let rows = counts.map(|(protocol, succeeded, failed)| {
         json!({
-            "protocol": door.name(),
+            "protocol": protocol,
             "auth_attempts": succeeded + failed,
             "auth_attempts_failed": failed,
             "auth_attempts_succeeded": succeeded,
@@ -214,7 +220,7 @@ fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
         json!({
             "remote_address": source.address.to_string(),
             "username": source.user,
-            "protocol": source.door.name(),
+            "protocol": source.protocol,
             "auth_attempts": succeeded + failed,
             "auth_attempts_failed": failed,
             "auth_attempts_succeeded": succeeded,

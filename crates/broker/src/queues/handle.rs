@@ -290,7 +290,7 @@ impl Queue {
     /// A question whose late answer nobody would read.
     pub(super) fn question_of_nobody(&self) -> (u64, Reply) {
         let question = self.node.number();
-        let channel = ChannelId { number: 0, life: 0 };
+        let channel = ChannelId(0);
         (
             question,
             Reply {

@@ -14,6 +14,15 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Protocol {
+    /// RabbitMQ's name in lists of connections, such as `AMQP 0-9-1`.
+    pub name: &'static str,
+    /// RabbitMQ's label of metrics, such as `amqp091`.
+    pub label: &'static str,
+}
+
 /// What a front end knows of a connection; it does not change.
 #[derive(Clone, Debug)]
 pub struct ConnectionDetails {
@@ -23,18 +32,14 @@ pub struct ConnectionDetails {
     pub peer: SocketAddr,
     /// Ours.
     pub local: SocketAddr,
-    /// Such as `AMQP 0-9-1`.
-    pub protocol: &'static str,
+    /// What is spoken on it.
+    pub protocol: Protocol,
     /// How the user logged in, such as `PLAIN`.
     pub mechanism: &'static str,
     /// What the client says about itself.
     pub client_properties: Table,
-    /// The agreed number of channels; 0 is no limit.
-    pub channel_max: u16,
-    /// The agreed size of frames, in bytes; 0 is no limit.
-    pub frame_max: u32,
-    /// The agreed interval of heartbeats, in seconds; 0 is none.
-    pub heartbeat_s: u16,
+    /// What else the protocol has agreed on, with RabbitMQ's names: `channel_max`, `frame_max`, `timeout`.
+    pub agreed: Vec<(&'static str, u32)>,
     /// How TLS secures it, if it does.
     pub security: Option<Secured>,
 }
@@ -86,20 +91,16 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Ours.
     pub local: SocketAddr,
-    /// Such as `AMQP 0-9-1`.
-    pub protocol: &'static str,
+    /// What is spoken on it.
+    pub protocol: Protocol,
     /// How the user logged in.
     pub mechanism: &'static str,
     /// Who logged in.
     pub user: Arc<str>,
     /// The virtual host.
     pub vhost: Arc<str>,
-    /// The agreed number of channels; 0 is no limit.
-    pub channel_max: u16,
-    /// The agreed size of frames, in bytes; 0 is no limit.
-    pub frame_max: u32,
-    /// The agreed interval of heartbeats, in seconds; 0 is none.
-    pub heartbeat_s: u16,
+    /// What else the protocol has agreed on, with RabbitMQ's names.
+    pub agreed: Box<[(&'static str, u32)]>,
     /// How TLS secures it, if it does.
     pub security: Option<Box<Secured>>,
     /// When it was opened, in milliseconds since the Unix epoch.
@@ -148,9 +149,7 @@ impl Connection {
             mechanism: details.mechanism,
             user: session.user().name.clone(),
             vhost: session.vhost_name().clone(),
-            channel_max: details.channel_max,
-            frame_max: details.frame_max,
-            heartbeat_s: details.heartbeat_s,
+            agreed: details.agreed.into(),
             security: details.security.map(Box::new),
             connected_at_ms,
             received_bytes: Count::default(),
@@ -240,7 +239,7 @@ impl Connection {
         self.happened(|| channel.closed(self));
     }
 
-    /// Has it closed: the client gets 320 with this reason.
+    /// Has it closed; the client is told this reason.
     pub fn close(&self, reason: &str) {
         self.outbox.send(Event::Close(reason.to_owned()));
     }

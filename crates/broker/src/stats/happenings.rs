@@ -6,19 +6,22 @@ use crate::events::Happening;
 
 impl Connection {
     pub(crate) fn opened(&self) -> Happening {
-        self.about("connection.created")
+        let opened = self
+            .about("connection.created")
             .with("vhost", &*self.vhost)
             .with("user", &*self.user)
             .with("user_who_performed_action", &*self.user)
-            .with("protocol", self.protocol)
+            .with("protocol", self.protocol.name)
             .with("auth_mechanism", self.mechanism)
             .with("host", self.host())
             .with("port", i64::from(self.local.port()))
             .with("peer_host", self.peer_host())
-            .with("peer_port", i64::from(self.peer.port()))
-            .with("channel_max", i64::from(self.channel_max))
-            .with("frame_max", i64::from(self.frame_max))
-            .with("timeout", i64::from(self.heartbeat_s))
+            .with("peer_port", i64::from(self.peer.port()));
+        let agreed = self.agreed.iter();
+        agreed
+            .fold(opened, |opened, (name, value)| {
+                opened.with(name, i64::from(*value))
+            })
             .with(
                 "connected_at",
                 i64::try_from(self.connected_at_ms).unwrap_or(i64::MAX),

@@ -24,11 +24,11 @@ mod totals;
 mod touched;
 mod work;
 
-pub use attempts::{LoginAttempts, LoginDoor, LoginSource};
+pub use attempts::{LoginAttempts, LoginSource};
 pub use channel::{Channel, ChannelHandle};
 pub use churn::Churn;
 pub(crate) use connection::host;
-pub use connection::{Connection, ConnectionDetails, State, UNIX};
+pub use connection::{Connection, ConnectionDetails, Protocol, State, UNIX};
 pub use consumer::{Consumer, ConsumerDetails};
 pub use count::Count;
 pub use dead_letters::DeadLetterCounts;

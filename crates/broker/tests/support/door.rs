@@ -7,7 +7,7 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// The one channel of a door.
-pub const CHANNEL: ChannelId = ChannelId { number: 1, life: 1 };
+pub const CHANNEL: ChannelId = ChannelId(1);
 
 /// A door that waits for events.
 pub struct Door {

@@ -15,6 +15,12 @@ pub const PROTOCOL: Protocol = Protocol {
     secured: "amqp/ssl",
 };
 
+/// What operators see of connections.
+pub const SHOWN: broker::stats::Protocol = broker::stats::Protocol {
+    name: PROTOCOL.name,
+    label: "amqp091",
+};
+
 /// What all connections share.
 pub struct Amqp {
     /// The broker.

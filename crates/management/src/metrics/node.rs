@@ -57,12 +57,12 @@ impl Collector<'_> {
 
     /// Who tried to log in.
     fn login_attempts(&mut self) {
-        let counts = self.broker.stats().login_attempts().by_door();
+        let counts = self.broker.stats().login_attempts().by_protocol();
         let rows: Rows<3> = counts
             .into_iter()
-            .map(|(door, succeeded, failed)| {
+            .map(|(protocol, succeeded, failed)| {
                 let values = [succeeded + failed, succeeded, failed];
-                (labels(&[("protocol", door.name())]), values.map(Number::Whole))
+                (labels(&[("protocol", protocol)]), values.map(Number::Whole))
             })
             .collect();
         self.many(LOGIN_ATTEMPTS, &rows);

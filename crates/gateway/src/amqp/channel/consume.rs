@@ -64,7 +64,7 @@ impl Channel {
             Some(subscription.consumer()),
             if timed { timeout_ms } else { 0 },
         );
-        let template = DeliverTemplate::new(self.id.number, &tag, cx.ground.tuning.frame_max);
+        let template = DeliverTemplate::new(self.number, &tag, cx.ground.tuning.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
         let id = subscription.consumer();
         self.tags.insert(tag.clone(), id);
@@ -186,7 +186,7 @@ impl Channel {
             .add(delivery.redelivered.into());
         let message = delivery.block.message((seq - delivery.base) as usize);
         if self.shown.connection().is_traced() {
-            let (number, redelivered) = (self.id.number, delivery.redelivered);
+            let (number, redelivered) = (self.number, delivery.redelivered);
             self.shown
                 .connection()
                 .trace(number, queue.name(), redelivered, message);
@@ -200,7 +200,7 @@ impl Channel {
             routing_key: message.routing_key(),
             message_count: count(remaining),
         };
-        let number = self.id.number;
+        let number = self.number;
         encode::content(
             self.target(cx.out),
             number,

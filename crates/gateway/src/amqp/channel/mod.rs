@@ -56,7 +56,7 @@ const MESSAGES_PART: u64 = 4_096;
 
 /// What all channels of a connection stand on.
 pub struct Ground {
-    /// The connection in the front_end.
+    /// The connection in the broker.
     pub session: Arc<Session>,
     /// Bounds for what is decoded.
     pub limits: Limits,
@@ -96,6 +96,7 @@ pub enum State {
 /// One channel of a connection.
 pub struct Channel {
     id: ChannelId,
+    number: u16,
     /// What operators see of it.
     pub shown: ChannelHandle,
     /// Whether frames are taken.
@@ -156,9 +157,10 @@ impl Channel {
     }
 
     /// An open channel; `intercepted` if the node writes into its messages.
-    pub fn new(id: ChannelId, intercepted: bool, shown: ChannelHandle) -> Self {
+    pub fn new(number: u16, id: ChannelId, intercepted: bool, shown: ChannelHandle) -> Self {
         Self {
             id,
+            number,
             shown,
             state: State::Open,
             assembler: Assembler::new(),
@@ -188,9 +190,14 @@ impl Channel {
         }
     }
 
-    /// Its name in the front_end.
+    /// What it is called in the broker.
     pub fn id(&self) -> ChannelId {
         self.id
+    }
+
+    /// Its number on the connection.
+    pub fn number(&self) -> u16 {
+        self.number
     }
 
     /// Hands on what was published and settled since the last flush. Some: read nothing more until there is relief.
@@ -230,7 +237,7 @@ impl Channel {
         if self.tx.is_some() {
             return self.answer_commits(out);
         }
-        let number = self.id.number;
+        let number = self.number;
         let out = match &mut self.held {
             Some(held) => held.bytes(),
             None => out,
@@ -287,7 +294,7 @@ impl Channel {
 
     /// Writes a method behind whatever waits.
     pub fn write<'m>(&mut self, out: &mut Vec<u8>, method: &impl Arguments<'m>) {
-        let number = self.id.number;
+        let number = self.number;
         encode::method(self.target(out), number, method);
     }
 

@@ -80,7 +80,7 @@ impl Channel {
     #[inline]
     pub(super) fn publisher(&mut self, cx: &Context<'_>) -> &mut Publisher {
         self.publisher
-            .get_or_insert_with(|| Box::new(cx.ground.session.publisher(self.id)))
+            .get_or_insert_with(|| Box::new(cx.ground.session.publisher(self.id, self.number)))
     }
 
     /// True if routing its messages has taken so much that the other connections are next.
@@ -122,7 +122,7 @@ impl Channel {
             routing_key: publish.message.route.routing_key(),
         };
         let shown = self.publisher(cx).as_shown(publish.message.properties);
-        let (number, frame_max) = (self.id.number, cx.ground.tuning.frame_max);
+        let (number, frame_max) = (self.number, cx.ground.tuning.frame_max);
         encode::content(
             self.target(cx.out),
             number,

@@ -42,7 +42,7 @@ impl Channel {
             "" => generated_tag(),
             tag => tag.to_owned(),
         };
-        let template = DeliverTemplate::new(self.id.number, &tag, cx.ground.tuning.frame_max);
+        let template = DeliverTemplate::new(self.number, &tag, cx.ground.tuning.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
         self.replies = Some(Box::new(ReplyConsumer {
             tag,

@@ -209,9 +209,9 @@ impl Channel {
         let mut waiting = 0;
         for (kept, number) in messages.iter().zip(first..) {
             if kept.prepared.is_lost() {
-                self.lost(&kept.publish(self.id.number), cx);
+                self.lost(&kept.publish(self.number), cx);
             }
-            let publish = kept.publish(self.id.number);
+            let publish = kept.publish(self.number);
             let publisher = self.publisher(cx);
             let taken = publisher.publish_prepared(&kept.prepared, &publish.message, number);
             waiting += u64::from(taken.queues);
@@ -253,7 +253,7 @@ impl Channel {
             }
             if !commit.refused {
                 let mut answer = Vec::new();
-                encode::method(&mut answer, self.id.number, &TxCommitOk {});
+                encode::method(&mut answer, self.number, &TxCommitOk {});
                 held.fill(commit.ticket, &answer);
             }
             self.durable(commit.ticket, out);

@@ -1,7 +1,19 @@
 //! The channels of a connection, by number.
 
 use crate::amqp::channel::Channel;
+use broker::ChannelId;
 use std::collections::BTreeMap;
+
+/// What a channel is called in the broker. Its number is used again after `channel.close`; `life` is not.
+pub fn id(number: u16, life: u32) -> ChannelId {
+    ChannelId(u64::from(life) << 16 | u64::from(number))
+}
+
+/// The number of the channel that is called this in the broker.
+#[inline]
+pub fn number(id: ChannelId) -> u16 {
+    id.0 as u16
+}
 
 /// Numbers below this have a place in a list: as many as RabbitMQ offers by default. Clients count from 1.
 const PLACES: u16 = 2048;
@@ -79,6 +91,6 @@ impl Channels {
 
     /// The numbers of those that there are now.
     pub fn numbers(&self) -> Vec<u16> {
-        self.iter().map(|channel| channel.id().number).collect()
+        self.iter().map(|channel| channel.number()).collect()
     }
 }

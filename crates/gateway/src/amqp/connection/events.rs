@@ -1,5 +1,6 @@
 //! What the broker has for an open connection, and what the connection hands on and writes at the end of a turn.
 
+use super::channels;
 use super::open::{Asking, Failure, Open};
 use crate::amqp::channel::State;
 use crate::connection::Millis;
@@ -142,8 +143,8 @@ impl Open {
 
     /// Where the channel stands, unless it is another one of the same number by now.
     fn live(&self, id: ChannelId) -> Option<u16> {
-        let channel = self.channels.get(id.number)?;
-        (channel.id() == id).then_some(id.number)
+        let number = channels::number(id);
+        (self.channels.get(number)?.id() == id).then_some(number)
     }
 
     fn deliver(

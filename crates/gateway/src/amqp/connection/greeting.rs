@@ -3,7 +3,7 @@
 use super::foreign;
 use super::open::Open;
 use crate::amqp::channel::Ground;
-use crate::amqp::front_end::Amqp;
+use crate::amqp::front_end::{Amqp, SHOWN};
 use crate::amqp::options::Options;
 use crate::amqp::refusal;
 use crate::connection::Millis;
@@ -246,6 +246,7 @@ impl Greeting {
         };
         front_end.broker.login_attempted(&LoginAttempt {
             user,
+            protocol: SHOWN.label,
             mechanism: self.mechanism.name(),
             connection: &name.to_string(),
             peer: name.peer,
@@ -359,12 +360,14 @@ impl Greeting {
             name: name.to_string(),
             peer: name.peer,
             local: name.local,
-            protocol: "AMQP 0-9-1",
+            protocol: SHOWN,
             mechanism: self.mechanism.name(),
             client_properties: client.properties,
-            channel_max: tuning.channel_max,
-            frame_max: tuning.frame_max,
-            heartbeat_s: tuning.heartbeat_s,
+            agreed: vec![
+                ("channel_max", tuning.channel_max.into()),
+                ("frame_max", tuning.frame_max),
+                ("timeout", tuning.heartbeat_s.into()),
+            ],
             security: self.security.take().map(shown),
         });
         self.traffic.show(&shown);

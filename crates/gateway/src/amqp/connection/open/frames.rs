@@ -2,9 +2,9 @@
 
 use super::{EFFORT, Open, Waiting};
 use crate::amqp::channel::{Channel, Next, State};
+use crate::amqp::connection::channels;
 use crate::amqp::refusal;
 use crate::output::Output;
-use broker::ChannelId;
 use model::{Message, RouteBuf};
 use protocol::amqp::handshake::unexpected_method;
 use protocol::amqp::method::{Arguments, BasicPublish, ChannelCloseOk, ChannelOpen, ChannelOpenOk};
@@ -84,16 +84,14 @@ impl Open {
         let refused = |refusal| refusal::exception(&refusal, MethodId::NONE);
         self.ground.session.open_channel().map_err(refused)?;
         self.lives = self.lives.wrapping_add(1);
-        let id = ChannelId {
-            number: frame.channel,
-            life: self.lives,
-        };
+        let number = frame.channel;
         let channel = Channel::new(
-            id,
+            number,
+            channels::id(number, self.lives),
             self.ground.session.intercepts(),
-            self.shown.open_channel(id.number),
+            self.shown.open_channel(number),
         );
-        self.channels.insert(id.number, Box::new(channel));
+        self.channels.insert(number, Box::new(channel));
         encode::method(out.bytes(), frame.channel, &ChannelOpenOk {});
         Ok(())
     }

@@ -33,7 +33,7 @@ use std::sync::{Condvar, Mutex};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
-/// Woken by the front_end.
+/// Woken by the broker.
 #[derive(Default)]
 pub(super) struct WakeCount {
     rung: Mutex<bool>,
