@@ -74,6 +74,8 @@ impl DeadLetters {
             outbox: Arc::new(Outbox::new()),
             waker,
             open: HashMap::new(),
+            sent: HashMap::new(),
+            next_block: 1,
             next: 1,
             logged: HashSet::new(),
         };
@@ -108,6 +110,10 @@ struct Office {
     waker: Waker,
     /// Letters that queues have not confirmed yet, by the number that they confirm.
     open: HashMap<u64, Open>,
+    /// Which number in `open` waits for the confirm of a block by a queue. One that is told twice is not found again.
+    sent: HashMap<(u64, QueueId), u64>,
+    /// The confirm number of the next block.
+    next_block: u64,
     next: u64,
     logged: HashSet<(QueueId, QueueId)>,
 }
@@ -157,10 +163,14 @@ impl Office {
         self.outbox.take(&mut events, &self.waker);
         for event in events {
             // A queue that is full refuses dead letters like any message; RabbitMQ drops them too.
-            let (Event::Confirm { numbers, .. } | Event::Reject { numbers, .. }) = event else {
+            let (Event::Confirm { numbers, queue, .. } | Event::Reject { numbers, queue, .. }) = event else {
                 continue;
             };
-            numbers.iter().for_each(|number| self.confirmed(number));
+            for copy in numbers.iter() {
+                if let Some(number) = queue.and_then(|queue| self.sent.remove(&(copy, queue))) {
+                    self.confirmed(number);
+                }
+            }
         }
     }
 
@@ -381,14 +391,18 @@ impl Office {
             return;
         }
         let block = Arc::new(batch.builder.finish(batch.persistent, now));
+        let copy = self.next_block;
+        self.next_block += 1;
         for queue in batch.queues.iter().filter_map(|id| broker.queues().get(*id)) {
             if let Some(open) = self.open.get_mut(&number) {
                 open.missing += 1;
             }
+            self.sent.insert((copy, queue.id), number);
             let receipt = Receipt {
                 outbox: self.outbox.clone(),
                 channel: ChannelId(0),
-                numbers: Ranges::one(number),
+                numbers: Ranges::one(copy),
+                queue: Some(queue.id),
                 timed: None,
             };
             queue.submit(Request::Enqueue {

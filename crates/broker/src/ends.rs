@@ -1,8 +1,8 @@
 //! What the broker ties to requests: whom to confirm to, whom to answer, where deliveries go.
 
-use crate::outbox::{ChannelId, Outbox};
+use crate::outbox::{ChannelId, Event, Outbox};
 use crate::stats::Latencies;
-use model::Ranges;
+use model::{QueueId, Ranges};
 use std::sync::Arc;
 
 /// The broker's types for the queue machine.
@@ -29,6 +29,7 @@ impl queue::fifo::Ends for Ends {
             outbox: receipt.outbox.clone(),
             channel: receipt.channel,
             numbers: taken,
+            queue: receipt.queue,
             timed: None,
         }
     }
@@ -43,11 +44,33 @@ pub struct Receipt {
     pub channel: ChannelId,
     /// Its confirm numbers.
     pub numbers: Ranges,
+    /// The queue that this goes to, if others may have to confirm the same numbers.
+    pub queue: Option<QueueId>,
     /// The time to the confirm is to be noted here; since when it counts, in microseconds.
     pub timed: Option<(Arc<Latencies>, u64)>,
 }
 
 impl Receipt {
+    /// The queue has taken responsibility: what to say to whom.
+    pub fn into_confirm(self) -> (Arc<Outbox>, Event) {
+        let event = Event::Confirm {
+            channel: self.channel,
+            queue: self.queue,
+            numbers: self.numbers,
+        };
+        (self.outbox, event)
+    }
+
+    /// The queue has refused: what to say to whom.
+    pub fn into_reject(self) -> (Arc<Outbox>, Event) {
+        let event = Event::Reject {
+            channel: self.channel,
+            queue: self.queue,
+            numbers: self.numbers,
+        };
+        (self.outbox, event)
+    }
+
     /// The confirm is on its way.
     #[inline]
     pub fn note_confirmed(&self, now: impl FnOnce() -> u64) {
@@ -92,6 +115,7 @@ mod tests {
             outbox: Arc::new(Outbox::new()),
             channel: ChannelId(1),
             numbers: Ranges::span(11, 14),
+            queue: None,
             timed: None,
         };
         let taken = Ends::split(&mut receipt, &[0, 2, 5].into_iter().collect(), 6);

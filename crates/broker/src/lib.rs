@@ -88,6 +88,7 @@ mod steady;
 mod survey;
 mod tally;
 mod topology;
+mod unconfirmed;
 mod vhost_defaults;
 mod watchers;
 mod worker;
@@ -115,6 +116,7 @@ pub use rules::{CLUSTER_ID, CLUSTER_TAGS};
 pub use session::{OpenRefusal, Session, User};
 pub use survey::{NodeStatus, QueueTotals};
 pub use topology::Done;
+pub use unconfirmed::Unconfirmed;
 pub use vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use watchers::{Occurrence, Watcher};
 

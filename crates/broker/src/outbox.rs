@@ -4,7 +4,7 @@
 use crate::access::LoginRefusal;
 use crate::alarms::AlarmReason;
 use crate::session::User;
-use model::{ConsumerId, Ranges};
+use model::{ConsumerId, QueueId, Ranges};
 use queue::fifo::{Answer, Delivery};
 use smallvec::SmallVec;
 use std::sync::{
@@ -32,10 +32,19 @@ pub enum Event {
         consumer: ConsumerId,
         delivery: Delivery,
     },
-    /// One queue has taken responsibility for these publishes of the channel.
-    Confirm { channel: ChannelId, numbers: Ranges },
+    /// One queue has taken responsibility for these publishes of the channel. `queue` says which one, unless each of them went to one
+    /// queue only: then a second confirm of the same number can only be the first one again.
+    Confirm {
+        channel: ChannelId,
+        queue: Option<QueueId>,
+        numbers: Ranges,
+    },
     /// One queue has refused these publishes of the channel because it is full.
-    Reject { channel: ChannelId, numbers: Ranges },
+    Reject {
+        channel: ChannelId,
+        queue: Option<QueueId>,
+        numbers: Ranges,
+    },
     /// What the ticket's reply promises is durable.
     Durable { channel: ChannelId, ticket: Ticket },
     /// The answer to a question that could not be answered at once (a `basic.get` that had to read the disk).
@@ -75,17 +84,23 @@ impl Outbox {
         Self::default()
     }
 
-    /// Adds an event. Confirms of one channel become one if their numbers rise: a number that two queues confirm must be told
-    /// twice.
+    /// Adds an event. Confirms of one channel become one if their numbers rise and they are of the same queue, or of numbers that
+    /// went to one queue each.
     /// Nobody is woken: call [`Outbox::wake`] once after the last push of a turn.
     pub fn push(&self, event: Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Event::Confirm { channel, numbers } = &event
+        if let Event::Confirm {
+            channel,
+            queue,
+            numbers,
+        } = &event
             && let Some(Event::Confirm {
                 channel: last,
+                queue: of,
                 numbers: earlier,
             }) = inner.events.last_mut()
             && last == channel
+            && of == queue
             && numbers.first() > earlier.last()
         {
             for (first, last) in numbers.spans() {
@@ -188,6 +203,7 @@ mod tests {
         for number in 1..=3 {
             outbox.send(Event::Confirm {
                 channel,
+                queue: None,
                 numbers: Ranges::one(number),
             });
         }
@@ -198,10 +214,12 @@ mod tests {
         events.clear();
         outbox.push(Event::Confirm {
             channel,
+            queue: None,
             numbers: Ranges::one(4),
         });
         outbox.push(Event::Confirm {
             channel,
+            queue: None,
             numbers: Ranges::one(4),
         });
         outbox.take(&mut events, &waker);

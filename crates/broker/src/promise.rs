@@ -55,14 +55,9 @@ impl Promise {
         match self {
             Self::Confirm(receipt) => {
                 receipt.note_confirmed(now);
-                let Receipt {
-                    outbox,
-                    channel,
-                    numbers,
-                    ..
-                } = receipt;
-                kept.confirmed += numbers.count();
-                kept.woken.push(outbox, Event::Confirm { channel, numbers });
+                kept.confirmed += receipt.numbers.count();
+                let (outbox, event) = receipt.into_confirm();
+                kept.woken.push(outbox, event);
             }
             Self::Durable {
                 outbox,

@@ -70,6 +70,8 @@ struct Target {
     persistent: bool,
     /// One of the queues compares what comes with what is there.
     orderly: bool,
+    /// Its messages go to several queues, here or because a message goes on in two parts.
+    shared: bool,
     numbers: Ranges,
 }
 
@@ -244,12 +246,15 @@ impl Publisher {
         let queues = if waits.is_empty() {
             self.add(target, &shown, number)
         } else {
+            let shared = !others.is_empty();
             let waits = self.target(waits);
+            self.targets[waits].shared |= shared;
             let waiting = self.add(waits, message, number);
             // It came once, however many parts it goes on in.
             self.ledger.came_once();
             // Only now: when there are too many targets, finding one more forgets all others.
             let others = self.target(others);
+            self.targets[others].shared |= shared;
             waiting + self.add(others, &shown, number)
         };
         let askers = self.askers(message, &keys);
@@ -417,6 +422,7 @@ impl Publisher {
                 outbox: self.session.outbox().clone(),
                 channel: self.channel,
                 numbers: numbers.clone(),
+                queue: target.shared.then_some(queue.id),
                 timed: None,
             });
             queue.submit(Request::Enqueue {

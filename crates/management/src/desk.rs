@@ -4,7 +4,7 @@
 use crate::access::Asker;
 use crate::call::{Call, NO_VHOST};
 use crate::refusal::Refusal;
-use broker::{AlarmReason, Broker, ChannelId, Event, OpenRefusal, Outbox, Session, Ticket};
+use broker::{AlarmReason, Broker, ChannelId, Event, OpenRefusal, Outbox, Session, Ticket, Unconfirmed};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,6 +83,29 @@ impl Desk {
             }
             _ => None,
         })?
+    }
+
+    /// Waits until queues have answered for all that was published; `told` gets each number, and whether it is safe.
+    ///
+    /// # Errors
+    /// It took too long.
+    pub fn await_confirms(
+        &self,
+        awaited: &mut Unconfirmed,
+        mut told: impl FnMut(u64, bool),
+    ) -> Result<(), Refusal> {
+        while !awaited.is_empty() {
+            let (queue, numbers, safe) = self.wait(|event| match event {
+                Event::Confirm { queue, numbers, .. } => Some((queue, numbers, true)),
+                Event::Reject { queue, numbers, .. } => Some((queue, numbers, false)),
+                _ => None,
+            })?;
+            match safe {
+                true => awaited.confirmed(queue, &numbers, |number| told(number, true)),
+                false => awaited.rejected(&numbers, |number| told(number, false)),
+            }
+        }
+        Ok(())
     }
 
     /// Waits for an event of which `wanted` makes something. Others are passed over.

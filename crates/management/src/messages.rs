@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use broker::{Answer, Delivery, Disposal, Event, Getting, QueueRef, RefusalKind};
+use broker::{Answer, Delivery, Disposal, Event, Getting, QueueRef, RefusalKind, Unconfirmed};
 use model::properties::{Properties, PropertiesBuilder};
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
@@ -84,16 +84,10 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
             other => other,
         })?;
     publisher.flush();
-    let mut awaited = taken.queues;
+    let mut awaited = Unconfirmed::default();
+    awaited.published(taken.queues);
     let mut refused = false;
-    while awaited > 0 {
-        refused |= desk.wait(|event| match event {
-            Event::Confirm { .. } => Some(false),
-            Event::Reject { .. } => Some(true),
-            _ => None,
-        })?;
-        awaited -= 1;
-    }
+    desk.await_confirms(&mut awaited, |_, safe| refused |= !safe)?;
     if let Some(vhost) = call.view.vhost(call.part("vhost")) {
         let stats = call.hall.broker.stats();
         stats.published(&vhost.name, payload.len(), taken.is_lost(), refused);

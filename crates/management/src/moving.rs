@@ -15,7 +15,7 @@ use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::selection::Selection;
-use broker::{Browser, Event, RefusalKind, Seen};
+use broker::{Browser, RefusalKind, Seen, Unconfirmed};
 use model::properties::Properties;
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
@@ -313,21 +313,24 @@ impl Work<'_> {
     /// holds for all.
     fn publish(&self, messages: &[&Picked], outcome: &mut Outcome) -> Result<Ranges, (Ranges, Refusal)> {
         let mut publisher = self.desk.session().publisher(CHANNEL, 1);
-        // How many queues have yet to answer, by confirm number less one, and whether one refused.
-        let mut awaited: Vec<(u32, bool)> = Vec::new();
+        let mut awaited = Unconfirmed::default();
+        // By confirm number less one.
+        let mut arrived: Vec<bool> = Vec::new();
         let mut ended = None;
         for message in messages {
             let Some((exchange, key)) = &message.target else {
                 outcome.without_origin += 1;
-                awaited.push((0, true));
+                awaited.published(0);
+                arrived.push(false);
                 continue;
             };
             let route = RouteBuf::new(real_name(exchange).as_bytes(), key.as_bytes());
             let copy = Message::new(route.as_route(), &message.properties, &message.body);
-            match publisher.publish(&copy, Some(awaited.len() as u64 + 1)) {
+            match publisher.publish(&copy, Some(awaited.next())) {
                 Ok(taken) => {
                     outcome.refused += u64::from(taken.is_lost());
-                    awaited.push((taken.queues, taken.is_lost()));
+                    awaited.published(taken.queues);
+                    arrived.push(taken.queues == 0 && !taken.is_lost());
                 }
                 Err(refusal) if self.is_for_all(refusal.kind()) => {
                     ended = Some(told(&refusal));
@@ -336,14 +339,19 @@ impl Work<'_> {
                 // This one can't go where it is to go: another can.
                 Err(_) => {
                     outcome.refused += 1;
-                    awaited.push((0, true));
+                    awaited.published(0);
+                    arrived.push(false);
                 }
             }
         }
         publisher.flush();
-        let waited = self.wait(&mut awaited, outcome);
-        let arrived = messages.iter().zip(&awaited);
-        let arrived = arrived.filter(|(_, (queues, refused))| *queues == 0 && !refused);
+        let waited = self.desk.await_confirms(&mut awaited, |number, safe| {
+            if let Some(arrived) = arrived.get_mut(number as usize - 1) {
+                *arrived = safe;
+            }
+            outcome.refused += u64::from(!safe);
+        });
+        let arrived = messages.iter().zip(arrived).filter(|(_, arrived)| *arrived);
         let arrived: Ranges = arrived.map(|(message, _)| message.seq).collect();
         outcome.done += arrived.count();
         match ended.or(waited.err()) {
@@ -356,24 +364,6 @@ impl Work<'_> {
     fn is_for_all(&self, kind: RefusalKind) -> bool {
         let one_target = matches!(self.asked.action.target(), Some(Target::Exchange(..)));
         kind == RefusalKind::AccessRefused || (one_target && kind == RefusalKind::NotFound)
-    }
-
-    fn wait(&self, awaited: &mut [(u32, bool)], outcome: &mut Outcome) -> Result<(), Refusal> {
-        while awaited.iter().any(|(queues, _)| *queues > 0) {
-            let (numbers, refused) = self.desk.wait(|event| match event {
-                Event::Confirm { numbers, .. } => Some((numbers, false)),
-                Event::Reject { numbers, .. } => Some((numbers, true)),
-                _ => None,
-            })?;
-            for number in numbers.iter() {
-                if let Some((queues, was_refused)) = awaited.get_mut(number as usize - 1) {
-                    *queues = queues.saturating_sub(1);
-                    outcome.refused += u64::from(refused && !*was_refused);
-                    *was_refused |= refused;
-                }
-            }
-        }
-        Ok(())
     }
 
     fn reply(&self, outcome: &Outcome, scan: &Scan, next: Option<Seq>) -> Reply {

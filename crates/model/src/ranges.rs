@@ -92,6 +92,15 @@ impl Ranges {
         self.ranges.last().map(|r| r.1)
     }
 
+    /// Takes out all numbers below `limit`.
+    pub fn remove_below(&mut self, limit: u64) {
+        let gone = self.ranges.partition_point(|r| r.1 < limit);
+        self.ranges.drain(..gone);
+        if let Some(first) = self.ranges.first_mut() {
+            first.0 = first.0.max(limit);
+        }
+    }
+
     /// Empties the set and keeps its memory.
     pub fn clear(&mut self) {
         self.ranges.clear();

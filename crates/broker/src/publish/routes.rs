@@ -146,6 +146,7 @@ impl Publisher {
         self.targets.push(Target {
             ids: ids.clone(),
             orderly: queues.iter().any(|queue| queue.compares()),
+            shared: queues.len() > 1,
             queues,
             builder: BlockBuilder::new(),
             counted: 0,

@@ -108,9 +108,8 @@ impl Queue {
                 Promise::Confirm(receipt).keep(&mut actions.kept, || self.node.micros());
             }
             Effect::Reject(receipt) => {
-                let (channel, numbers) = (receipt.channel, receipt.numbers);
-                let event = Event::Reject { channel, numbers };
-                actions.kept.woken.push(receipt.outbox, event);
+                let (outbox, event) = receipt.into_reject();
+                actions.kept.woken.push(outbox, event);
             }
             Effect::DeadLetter {
                 ticket,

@@ -3,17 +3,14 @@
 //! Numbers count from 1 per channel. What a flush has to tell is at most one `multiple` acknowledgement, up to the
 //! lowest number that still waits, and single ones for what was confirmed beyond it.
 
-use model::Ranges;
+use broker::Unconfirmed;
+use model::{QueueId, Ranges};
 use protocol::amqp::encode;
-use std::collections::VecDeque;
 
 /// The confirms of a channel in confirm mode.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Confirms {
-    /// The lowest number that is not confirmed.
-    base: u64,
-    /// How many queues have still to confirm each number from `base` on.
-    waiting: VecDeque<u32>,
+    waiting: Unconfirmed,
     /// Confirmed, and the client has not been told.
     fresh: Ranges,
     /// Refused by a queue, and the client has not been told.
@@ -29,81 +26,34 @@ pub struct Told {
     pub refused: u64,
 }
 
-impl Default for Confirms {
-    fn default() -> Self {
-        Self {
-            base: 1,
-            waiting: VecDeque::new(),
-            fresh: Ranges::new(),
-            refused: Ranges::new(),
-        }
-    }
-}
-
 impl Confirms {
     /// The number of the next publish.
     #[inline]
     pub fn next(&self) -> u64 {
-        self.base + self.waiting.len() as u64
+        self.waiting.next()
     }
 
     /// The next publish was made: so many queues will each confirm it. If there are none, it is confirmed now, as RabbitMQ
     /// does it.
     #[inline]
     pub fn published(&mut self, queues: u32) {
-        let number = self.next();
-        self.waiting.push_back(queues);
         if queues == 0 {
-            self.fresh.push(number);
-            self.advance();
+            self.fresh.push(self.waiting.next());
         }
+        self.waiting.published(queues);
     }
 
-    /// One queue has taken these.
-    pub fn confirmed(&mut self, numbers: &Ranges) {
-        for (first, last) in numbers.spans() {
-            for number in first..=last {
-                self.one(number);
-            }
-        }
-        self.advance();
+    /// One queue has taken these; it is known where several have to.
+    pub fn confirmed(&mut self, queue: Option<QueueId>, numbers: &Ranges) {
+        let fresh = &mut self.fresh;
+        self.waiting
+            .confirmed(queue, numbers, |number| fresh.push(number));
     }
 
     /// One queue has refused these: the client is told at once, whatever other queues do (as RabbitMQ does it).
     pub fn rejected(&mut self, numbers: &Ranges) {
-        for number in numbers.iter() {
-            let waiting = number
-                .checked_sub(self.base)
-                .and_then(|at| self.waiting.get_mut(at as usize))
-                .filter(|queues| **queues > 0);
-            if let Some(queues) = waiting {
-                *queues = 0;
-                self.refused.push(number);
-            }
-        }
-        self.advance();
-    }
-
-    fn one(&mut self, number: u64) {
-        let Some(at) = number.checked_sub(self.base) else {
-            return;
-        };
-        let Some(queues) = self.waiting.get_mut(at as usize) else {
-            return;
-        };
-        if *queues > 0 {
-            *queues -= 1;
-            if *queues == 0 {
-                self.fresh.push(number);
-            }
-        }
-    }
-
-    fn advance(&mut self) {
-        while self.waiting.front() == Some(&0) {
-            self.waiting.pop_front();
-            self.base += 1;
-        }
+        let refused = &mut self.refused;
+        self.waiting.rejected(numbers, |number| refused.push(number));
     }
 
     /// True if the client must be told something.
@@ -124,7 +74,7 @@ impl Confirms {
             encode::nack(out, channel, number);
         }
         self.refused.clear();
-        let up_to = (self.base - 1).min(below_refused);
+        let up_to = (self.waiting.lowest() - 1).min(below_refused);
         let mut below: u64 = 0;
         let mut lone = 0;
         for (first, last) in self.fresh.spans() {
@@ -178,9 +128,9 @@ mod tests {
     fn confirms_in_order_become_one_acknowledgement() {
         let mut confirms = Confirms::default();
         (0..10).for_each(|_| confirms.published(1));
-        confirms.confirmed(&Ranges::span(1, 7));
+        confirms.confirmed(None, &Ranges::span(1, 7));
         assert_eq!(told(&mut confirms), [(7, true)]);
-        confirms.confirmed(&Ranges::one(8));
+        confirms.confirmed(None, &Ranges::one(8));
         assert_eq!(told(&mut confirms), [(8, false)]);
         assert!(!confirms.has_news());
     }
@@ -189,11 +139,11 @@ mod tests {
     fn what_is_beyond_the_lowest_waiting_number_is_told_singly() {
         let mut confirms = Confirms::default();
         (0..5).for_each(|_| confirms.published(1));
-        confirms.confirmed(&[2, 4].into_iter().collect());
+        confirms.confirmed(None, &[2, 4].into_iter().collect());
         assert_eq!(told(&mut confirms), [(2, false), (4, false)]);
-        confirms.confirmed(&Ranges::one(1));
+        confirms.confirmed(None, &Ranges::one(1));
         assert_eq!(told(&mut confirms), [(1, false)]);
-        confirms.confirmed(&[3, 5].into_iter().collect());
+        confirms.confirmed(None, &[3, 5].into_iter().collect());
         assert_eq!(told(&mut confirms), [(5, true)]);
         assert_eq!(confirms.next(), 6);
     }
@@ -202,9 +152,9 @@ mod tests {
     fn a_refused_message_is_told_once_and_no_acknowledgement_covers_it() {
         let mut confirms = Confirms::default();
         (0..4).for_each(|_| confirms.published(2));
-        confirms.confirmed(&Ranges::span(1, 4));
+        confirms.confirmed(Some(QueueId(7)), &Ranges::span(1, 4));
         confirms.rejected(&Ranges::one(2));
-        confirms.confirmed(&Ranges::span(1, 4));
+        confirms.confirmed(Some(QueueId(8)), &Ranges::span(1, 4));
         assert!(confirms.has_news());
         let mut out = Vec::new();
         confirms.tell(1, &mut out);
@@ -233,35 +183,38 @@ mod tests {
     }
 
     #[test]
-    fn a_message_to_many_queues_waits_for_all_and_one_to_none_for_nobody() {
+    fn a_message_to_many_queues_waits_for_all_even_if_one_confirms_twice_and_one_to_none_for_nobody() {
         let mut confirms = Confirms::default();
         confirms.published(2);
         confirms.published(0);
         assert_eq!(told(&mut confirms), [(2, false)]);
-        confirms.confirmed(&Ranges::one(1));
+        confirms.confirmed(Some(QueueId(7)), &Ranges::one(1));
+        confirms.confirmed(Some(QueueId(7)), &Ranges::one(1));
         assert!(!confirms.has_news());
-        confirms.confirmed(&Ranges::one(1));
+        confirms.confirmed(Some(QueueId(8)), &Ranges::one(1));
         assert_eq!(told(&mut confirms), [(1, false)]);
     }
 
     proptest! {
         #[test]
-        fn every_number_is_told_once_and_only_when_all_queues_have_it(
-            steps in prop::collection::vec((0u32..4, any::<prop::sample::Index>(), any::<bool>()), 1..80),
+        fn every_number_is_told_once_and_only_when_all_queues_have_it_however_often_they_say_so(
+            steps in prop::collection::vec((0u32..4, any::<prop::sample::Index>(), any::<bool>(), 1usize..3), 1..80),
         ) {
             let mut confirms = Confirms::default();
-            let mut open: Vec<u64> = Vec::new();
+            let mut open: Vec<(u64, u32)> = Vec::new();
             let mut known: BTreeSet<u64> = BTreeSet::new();
             let mut counts = std::collections::BTreeMap::new();
-            for (queues, index, flush) in steps {
+            for (queues, index, flush, times) in steps {
                 let number = confirms.next();
                 counts.insert(number, queues);
-                open.extend((0..queues).map(|_| number));
+                open.extend((0..queues).map(|queue| (number, queue)));
                 confirms.published(queues);
                 if !open.is_empty() {
-                    let number = open.swap_remove(index.index(open.len()));
+                    let (number, queue) = open.swap_remove(index.index(open.len()));
                     *counts.get_mut(&number).unwrap() -= 1;
-                    confirms.confirmed(&Ranges::one(number));
+                    (0..times).for_each(|_| {
+                        confirms.confirmed(Some(QueueId(queue.into())), &Ranges::one(number));
+                    });
                 }
                 if flush {
                     for (tag, multiple) in told(&mut confirms) {

@@ -38,7 +38,7 @@ use consumers::Consumers;
 use deadlines::Deadlines;
 use held::Held;
 use holders::Holders;
-use model::{ConsumerId, Limits};
+use model::{ConsumerId, Limits, QueueId, Ranges};
 use prefetch::Prefetch;
 use protocol::amqp::handshake::Tuning;
 use protocol::amqp::{Arguments, Assembler, Exception, encode};
@@ -252,21 +252,21 @@ impl Channel {
         Ok(())
     }
 
-    /// One queue has confirmed these publishes.
-    pub fn confirmed(&mut self, numbers: &model::Ranges) {
+    /// One queue has confirmed these publishes; it is known where several have to.
+    pub fn confirmed(&mut self, queue: Option<QueueId>, numbers: &Ranges) {
         if let Some(confirms) = &mut self.confirms {
-            confirms.confirmed(numbers);
+            confirms.confirmed(queue, numbers);
         } else if let Some(tx) = &mut self.tx {
-            tx.answered(numbers, false);
+            tx.confirmed(queue, numbers);
         }
     }
 
     /// One queue has refused these publishes.
-    pub fn rejected(&mut self, numbers: &model::Ranges) {
+    pub fn rejected(&mut self, numbers: &Ranges) {
         if let Some(confirms) = &mut self.confirms {
             confirms.rejected(numbers);
         } else if let Some(tx) = &mut self.tx {
-            tx.answered(numbers, true);
+            tx.rejected(numbers);
         }
     }
 

@@ -8,8 +8,8 @@ use super::settle::Verdict;
 use super::unacked::Taken;
 use super::{Channel, Context, State};
 use broker::stats;
-use broker::{Prepared, Ticket};
-use model::{Message, Ranges, RouteBuf};
+use broker::{Prepared, Ticket, Unconfirmed};
+use model::{Message, QueueId, Ranges, RouteBuf};
 use protocol::amqp::method::{
     BasicPublish, ConfirmSelect, TxCommit, TxCommitOk, TxRollback, TxRollbackOk, TxSelect, TxSelectOk,
 };
@@ -23,13 +23,13 @@ const TRANSACTION_BYTES: usize = 512 * 1024 * 1024;
 const MESSAGE_OVERHEAD: usize = 256;
 
 /// A transactional channel's state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Transaction {
     messages: Vec<Kept>,
     bytes: usize,
     settled: Vec<(Verdict, Taken)>,
-    /// The number of the next message that is committed, from 1.
-    next: u64,
+    /// Messages that were committed, and queues have to confirm.
+    waiting: Unconfirmed,
     /// Commits that are not answered yet, in order.
     commits: VecDeque<Commit>,
 }
@@ -44,28 +44,14 @@ struct Kept {
     prepared: Prepared,
 }
 
-/// A commit that waits for queues: so many confirms of the messages numbered `first..end`.
+/// A commit that waits until queues have confirmed all messages with numbers below `end`.
 #[derive(Debug)]
 struct Commit {
-    first: u64,
     end: u64,
-    waiting: u64,
     /// Holds the place of its answer in the channel's output.
     ticket: Ticket,
     /// A queue has refused a message.
     refused: bool,
-}
-
-impl Default for Transaction {
-    fn default() -> Self {
-        Self {
-            messages: Vec::new(),
-            bytes: 0,
-            settled: Vec::new(),
-            next: 1,
-            commits: VecDeque::new(),
-        }
-    }
 }
 
 impl Transaction {
@@ -74,16 +60,19 @@ impl Transaction {
         self.settled.push((verdict, taken));
     }
 
-    /// Queues have confirmed these, or `refused` them; a number comes once for each queue.
-    pub fn answered(&mut self, numbers: &Ranges, refused: bool) {
-        for (first, last) in numbers.spans() {
-            for commit in &mut self.commits {
-                let (from, to) = (first.max(commit.first), (last + 1).min(commit.end));
-                let count = to.saturating_sub(from);
-                commit.waiting = commit.waiting.saturating_sub(count);
-                commit.refused |= refused && count > 0;
+    /// A queue has taken these; it is known where several have to.
+    pub fn confirmed(&mut self, queue: Option<QueueId>, numbers: &Ranges) {
+        self.waiting.confirmed(queue, numbers, |_| ());
+    }
+
+    /// A queue has refused these.
+    pub fn rejected(&mut self, numbers: &Ranges) {
+        let commits = &mut self.commits;
+        self.waiting.rejected(numbers, |number| {
+            if let Some(commit) = commits.iter_mut().find(|commit| number < commit.end) {
+                commit.refused = true;
             }
-        }
+        });
     }
 
     /// Forgets what was not committed. True if commits still wait for queues.
@@ -94,7 +83,8 @@ impl Transaction {
 
     /// True if a commit may be answered.
     pub fn has_news(&self) -> bool {
-        self.commits.front().is_some_and(|commit| commit.waiting == 0)
+        let lowest = self.waiting.lowest();
+        self.commits.front().is_some_and(|commit| commit.end <= lowest)
     }
 
     /// The next commit that may be answered.
@@ -203,10 +193,8 @@ impl Channel {
         let (messages, settled) = (std::mem::take(&mut tx.messages), std::mem::take(&mut tx.settled));
         tx.bytes = 0;
         tx.show(&self.shown);
-        let first = tx.next;
+        let first = tx.waiting.next();
         let end = first + messages.len() as u64;
-        tx.next = end;
-        let mut waiting = 0;
         for (kept, number) in messages.iter().zip(first..) {
             if kept.prepared.is_lost() {
                 self.lost(&kept.publish(self.number), cx);
@@ -214,20 +202,20 @@ impl Channel {
             let publish = kept.publish(self.number);
             let publisher = self.publisher(cx);
             let taken = publisher.publish_prepared(&kept.prepared, &publish.message, number);
-            waiting += u64::from(taken.queues);
+            if let Some(tx) = &mut self.tx {
+                tx.waiting.published(taken.queues);
+            }
         }
         for (verdict, taken) in settled {
             self.batch(verdict).add(taken);
         }
         match &mut self.tx {
-            Some(tx) if waiting > 0 => {
+            Some(tx) if tx.waiting.lowest() < end => {
                 // What the channel writes from now on comes after the answer.
                 let ticket = cx.ground.session.ticket();
                 self.held.get_or_insert_default().wait_for(ticket);
                 tx.commits.push_back(Commit {
-                    first,
                     end,
-                    waiting,
                     ticket,
                     refused: false,
                 });
@@ -308,20 +296,22 @@ mod tests {
     #[test]
     fn commits_are_done_in_order_once_all_their_queues_have_answered() {
         let mut tx = Transaction::default();
-        let commit = |first, end, waiting| Commit {
-            first,
+        let commit = |first, end| Commit {
             end,
-            waiting,
             ticket: Ticket(first),
             refused: false,
         };
-        tx.commits.extend([commit(1, 3, 3), commit(3, 4, 1)]);
-        tx.answered(&Ranges::one(2), false);
-        tx.answered(&Ranges::one(3), true);
+        tx.commits.extend([commit(1, 3), commit(3, 4)]);
+        [1, 2, 1]
+            .into_iter()
+            .for_each(|queues| tx.waiting.published(queues));
+        tx.confirmed(Some(QueueId(7)), &Ranges::one(2));
+        tx.confirmed(Some(QueueId(7)), &Ranges::one(2));
+        tx.rejected(&Ranges::one(3));
         assert!(!tx.has_news());
-        tx.answered(&Ranges::one(1), false);
+        tx.confirmed(None, &Ranges::one(1));
         assert!(tx.take_done().is_none());
-        tx.answered(&Ranges::one(2), false);
+        tx.confirmed(Some(QueueId(8)), &Ranges::one(2));
         let done: Vec<_> = std::iter::from_fn(|| tx.take_done())
             .map(|commit| (commit.ticket, commit.refused))
             .collect();

@@ -96,15 +96,19 @@ impl Open {
                         self.departures.give_back(consumer, delivery);
                     }
                 }
-                Event::Confirm { channel, numbers } => {
+                Event::Confirm {
+                    channel,
+                    queue,
+                    numbers,
+                } => {
                     if let Some(at) = self.live(channel)
                         && let Some(channel) = self.channels.get_mut(at)
                     {
-                        channel.confirmed(&numbers);
+                        channel.confirmed(queue, &numbers);
                         self.news.push(at);
                     }
                 }
-                Event::Reject { channel, numbers } => {
+                Event::Reject { channel, numbers, .. } => {
                     if let Some(at) = self.live(channel)
                         && let Some(channel) = self.channels.get_mut(at)
                     {
