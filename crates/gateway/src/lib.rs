@@ -19,6 +19,8 @@ mod load;
 mod options;
 mod output;
 mod pool;
+#[cfg(test)]
+mod second_protocol;
 mod serve;
 mod threads;
 
