@@ -147,6 +147,10 @@ impl Connection for LinesConnection {
         false
     }
 
+    fn is_giving_back(&self) -> bool {
+        false
+    }
+
     fn received(&mut self, _: usize) {}
 
     fn sent(&mut self, _: usize) {}

@@ -1,6 +1,7 @@
 //! What is much is done in parts, one in each turn of the connection: how much a part may be, not how long it may take.
 
 use super::{World, encode_line};
+use crate::connection::Connection;
 use broker::{Broker, QueueTotals};
 
 /// The most messages that go back in one turn.
@@ -24,7 +25,7 @@ fn world(queue: &str) -> World {
 }
 
 fn broker(world: &World) -> &Broker {
-    &world.hall.broker
+    &world.front_end.broker
 }
 
 fn totals(world: &World) -> QueueTotals {
