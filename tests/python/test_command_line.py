@@ -154,3 +154,22 @@ def test_an_alias_stands_for_a_command_and_its_words(broker, tmp_path):  # noqa:
     assert ctl(one, "lv", "-s", "--aliases-file", str(file)) == (0, "/\tfalse\n", "")
     assert ctl(one, "list_users", "-s", "--aliases-file", str(file))[1].startswith("guest"), "a command is no alias"
     assert ctl(one, "lv", "-s")[0] == 64
+
+
+def test_the_ring_of_a_consistent_hash_exchange_is_shown(broker):  # noqa: F811
+    one = broker().start()
+    with pika.BlockingConnection(pika.ConnectionParameters(one.host, one.port)) as connection:
+        channel = connection.channel()
+        channel.exchange_declare("ring", "x-consistent-hash")
+        channel.exchange_declare("other", "topic")
+        for name, weight in (("a", "1"), ("b", "2")):
+            channel.queue_declare(name)
+            channel.queue_bind(name, "ring", weight)
+        command = "consistent_hash_exchange_ring_state"
+        lines = [f"Ring index: {at}, queue: '{name}'\n" for at, name in enumerate("abb")]
+        assert ctl(one, "-q", command, "ring") == (0, "".join(lines), "")
+        code, told, _ = ctl(one, "-q", command, "ring", "--formatter", "json")
+        told = json.loads(told)
+        assert code == 0 and told["result"] == "ok" and told["buckets"] == {"0": "a", "1": "b", "2": "b"}
+        for wrong in ("other", "none"):
+            assert ctl(one, "-q", command, wrong) == (65, "", "Error:\nExchange does not exist or is of a different type\n")

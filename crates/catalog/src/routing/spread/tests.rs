@@ -49,6 +49,15 @@ fn share(found: &[u64], id: u64) -> f64 {
 }
 
 #[test]
+fn a_ring_shows_which_buckets_lead_where() {
+    let found = consistent(&[(2, "2"), (1, "1"), (3, "7")]).buckets();
+    let shares = [(1, target(1)), (3, target(2)), (10, target(3))];
+    assert_eq!(found.as_deref(), Some(&Vec::from(shares)));
+    let other = spread(ExchangeKind::ModulusHash, &Table::new(), &[(1, "k")]);
+    assert_eq!(other.buckets(), None);
+}
+
+#[test]
 fn queues_get_messages_by_weight() {
     let found = all(&consistent(&[(1, "1"), (2, "2"), (3, "7")]));
     for (id, expected) in [(1, 0.1), (2, 0.2), (3, 0.7)] {
