@@ -2,6 +2,7 @@
 //!
 //! It is read from what queues, connections and the node show anyhow; nobody is asked.
 
+use crate::words::{counted, counted_are, size};
 use broker::queues::Status;
 use broker::stats::{Channel, Connection, Consumer};
 use broker::{NodeStatus, Overflow, QueueSettings, Reason};
@@ -53,20 +54,20 @@ fn deliveries(resource: &'static str, because: impl Into<String>) -> Hold {
 /// The node's alarms: they hold all who publish.
 pub fn of_node(node: &NodeStatus) -> Vec<Hold> {
     let memory = || {
-        let (used, limit) = (node.memory, node.memory_limit);
+        let (used, limit) = (size(node.memory), size(node.memory_limit));
         publishers(
             "memory_alarm",
             format!(
-                "the memory alarm is on, {used} of {limit} bytes are used: connections that publish are not read from"
+                "the memory alarm is on, {used} of {limit} are used: connections that publish are not read from"
             ),
         )
     };
     let disk = || {
-        let (free, limit) = (node.disk_free, node.disk_free_limit);
+        let (free, limit) = (size(node.disk_free), size(node.disk_free_limit));
         publishers(
             "disk_alarm",
             format!(
-                "the disk alarm is on, {free} bytes are free and {limit} wanted: connections that publish are not read from"
+                "the disk alarm is on, {free} are free and {limit} wanted: connections that publish are not read from"
             ),
         )
     };
@@ -117,7 +118,7 @@ pub fn of_rate_limits(vhost: &str, connections: &[Arc<Connection>]) -> Option<Ho
     let count = connections.iter().filter(held).count();
     (count > 0).then(|| {
         let because = format!(
-            "{count} connections of the virtual host publish as fast as max-message-rate or max-byte-rate let them"
+            "publishing connections of the virtual host that are held to max-message-rate or max-byte-rate: {count}"
         );
         publishers(Reason::RateLimit.name(), because)
     })
@@ -133,10 +134,14 @@ pub fn of_length(settings: &QueueSettings, status: &Status) -> Option<Hold> {
         .max_length_bytes
         .filter(|limit| ready > 0 && status.ready_bytes + one > *limit);
     let limit = match (full, full_bytes) {
-        (Some(limit), _) => format!("max-length is {limit} and {ready} messages are ready"),
+        (Some(limit), _) => format!(
+            "max-length is {limit} and {} ready",
+            counted_are(ready, "message")
+        ),
         (None, Some(limit)) => format!(
-            "max-length-bytes is {limit} and {} bytes are ready",
-            status.ready_bytes
+            "max-length-bytes is {} and {} are ready",
+            size(limit),
+            size(status.ready_bytes)
         ),
         (None, None) => return None,
     };
@@ -170,29 +175,32 @@ pub fn of_consumers(status: &Status, consumers: &[Arc<Consumer>], pace: &Pace) -
     if ready == 0 {
         return Vec::new();
     }
+    let ready = counted_are(ready, "message");
     if status.consumers == 0 {
-        let because = format!("{ready} messages are ready and there are no consumers");
+        let because = format!("{ready} ready and there are no consumers");
         return vec![deliveries("no_consumers", because)];
     }
     let mut holds = Vec::from_iter(of_acks(status, consumers));
     if status.active.is_some() && status.consumers > 1 {
-        let because = format!("{ready} messages are ready and one consumer at a time is served");
+        let because = format!("{ready} ready and one consumer at a time is served");
         holds.push(deliveries("single_active_consumer", because));
     }
     if status.oldest_ms == 0 && status.paged > 0 {
-        let because = format!("{} messages are being read back from disk", status.paged);
+        let because = format!(
+            "{} being read back from disk",
+            counted_are(status.paged, "message")
+        );
         holds.push(deliveries("disk", because));
     }
     if pace.publish > pace.deliver_get * STEADY {
         let because = format!(
-            "{:.0} messages a second come, and consumers take {:.0}",
+            "messages come at {:.0} a second, and consumers take {:.0}",
             pace.publish, pace.deliver_get
         );
         holds.push(deliveries("slow_consumers", because));
     }
     if holds.is_empty() {
-        let because =
-            format!("{ready} messages are ready and the consumers' connections do not read them faster");
+        let because = format!("{ready} ready and the consumers' connections do not read them faster");
         holds.push(deliveries("socket", because));
     }
     holds
@@ -202,13 +210,14 @@ pub fn of_consumers(status: &Status, consumers: &[Arc<Consumer>], pace: &Pace) -
 fn of_acks(status: &Status, consumers: &[Arc<Consumer>]) -> Option<Hold> {
     let because = match allowance(status, consumers) {
         Some(prefetch) if status.unacked >= prefetch => format!(
-            "{} unacknowledged messages are as many as the prefetch of all {} consumers allows ({prefetch})",
-            status.unacked, status.consumers
+            "{} unacknowledged, as many as the prefetch of {} allows ({prefetch})",
+            counted_are(status.unacked, "message"),
+            counted(status.consumers, "consumer")
         ),
         _ if are_channels_full(consumers) => {
             format!(
-                "all {} consumers' channels hold as many unacknowledged messages as their prefetch allows",
-                consumers.len()
+                "{} with a channel that holds as many unacknowledged messages as its prefetch allows, and no others",
+                counted(consumers.len() as u64, "consumer")
             )
         }
         _ => return None,
@@ -247,14 +256,15 @@ pub fn of_connection(connection: &Connection, node: &NodeStatus) -> Vec<Hold> {
     for channel in &channels {
         let (number, unconfirmed, unacked) = (channel.number, channel.unconfirmed(), channel.unacked());
         if unconfirmed > 0 {
-            let because = format!("{unconfirmed} publishes on channel {number} wait for their confirm");
+            let because = format!("confirms that are still to come on channel {number}: {unconfirmed}");
             holds.push(publishers("sync", because));
         }
         let consumers = channel.consumers();
         let prefetch = allowance(&Status::default(), &consumers);
         if prefetch.is_some_and(|prefetch| unacked >= prefetch) || is_full(channel) {
             let because = format!(
-                "channel {number} holds {unacked} unacknowledged messages, as many as its prefetch allows"
+                "{} unacknowledged on channel {number}, as many as its prefetch allows",
+                counted_are(unacked, "message")
             );
             holds.push(deliveries("consumer_acks", because));
         }
@@ -291,7 +301,10 @@ mod tests {
         };
         let holds = of_node(&node);
         assert_eq!(resources(&holds), ["memory_alarm", "disk_alarm", "log_failed"]);
-        assert!(holds[0].because.contains("7000 of 5000 bytes"), "{holds:?}");
+        assert!(
+            holds[0].because.contains("6.8 KiB of 4.9 KiB are used"),
+            "{holds:?}"
+        );
         assert_eq!(of_node(&NodeStatus::default()), []);
     }
 
@@ -300,6 +313,8 @@ mod tests {
         let pace = Pace::default();
         let of = |status| of_consumers(&status, &[], &pace);
         assert_eq!(resources(&of(ready(3, 0))), ["no_consumers"]);
+        let alone = "1 message is ready and there are no consumers";
+        assert_eq!(of(ready(1, 0))[0].because, alone);
         assert_eq!(resources(&of(ready(3, 1))), ["socket"]);
         assert_eq!(of(Status::default()), []);
     }
@@ -324,7 +339,7 @@ mod tests {
         assert!(
             holds[2]
                 .because
-                .contains("800 messages a second come, and consumers take 100")
+                .contains("messages come at 800 a second, and consumers take 100")
         );
     }
 
@@ -341,7 +356,8 @@ mod tests {
         (settings.max_length, settings.max_length_bytes) = (None, Some(950));
         let hold = of_length(&settings, &ready(9, 0)).unwrap();
         assert!(
-            hold.because.contains("max-length-bytes is 950 and 900 bytes"),
+            hold.because
+                .contains("max-length-bytes is 950 bytes and 900 bytes are ready"),
             "{hold:?}"
         );
         assert_eq!(of_length(&settings, &ready(8, 0)), None);

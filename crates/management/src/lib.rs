@@ -9,7 +9,7 @@
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions` (with `import`, `import_report`, `existing` and `unsupported`),
 //! `health`; `desk` (a
 //! session for what changes objects), [`listing`] pages, sorts
-//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it, `timing` and `times` keep how long messages took, `why` and `holds` what holds them up; `events` tells what a page looks at as it changes; `alarms` what blocks publishers, `log_tail` has the last lines of the log, `overheard` tells what happens and what is logged as it goes on, `network` where the machine has addresses and by which certificates the doors are known, `configuration` what is in force; `metrics` is
+//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it, `timing` and `times` keep how long messages took, `why` and `holds` what holds them up (`words`: numbers in a sentence); `events` tells what a page looks at as it changes; `alarms` what blocks publishers, `log_tail` has the last lines of the log, `overheard` tells what happens and what is logged as it goes on, `network` where the machine has addresses and by which certificates the doors are known, `configuration` what is in force; `metrics` is
 //! the page for Prometheus, on a port of its own; [`json`] writes AMQP's tables as JSON. `web_socket` lets clients for messages through to another door; `web_ui` has the pages, which are built apart from
 //! this (`ui/`).
 
@@ -102,6 +102,7 @@ mod vhosts;
 mod web_socket;
 mod web_ui;
 mod why;
+mod words;
 
 pub use configuration::SettingInForce;
 pub use import::{Asked, ImportOptions, Unimported, import};

@@ -211,9 +211,9 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
         queue = call.part("name"),
         refused = outcome.refused,
         without_origin = outcome.without_origin,
-        "{} messages were {} by an operator",
-        outcome.done,
+        "messages {} by an operator: {}",
         asked.action.name(),
+        outcome.done,
     );
     let next = ended?;
     Ok(work.reply(&outcome, &scan, next))

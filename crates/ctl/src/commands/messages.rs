@@ -285,6 +285,13 @@ fn act(ask: &Ask<'_>, action: &'static str, origin: bool) -> Result<Output, Fail
     Ok(told(&sums, &sample, preview, action))
 }
 
+fn counted(messages: u64) -> String {
+    match messages {
+        1 => "1 message".into(),
+        _ => format!("{messages} messages"),
+    }
+}
+
 fn told(sums: &[(&str, u64)], sample: &[Value], preview: bool, action: &str) -> Output {
     let sum = |name: &str| {
         sums.iter()
@@ -297,7 +304,7 @@ fn told(sums: &[(&str, u64)], sample: &[Value], preview: bool, action: &str) -> 
         .collect();
     let value = Value::Object(value);
     if preview {
-        let mut lines = vec![format!("{} messages match ({action})", sum("selected"))];
+        let mut lines = vec![format!("{} match ({action})", counted(sum("selected")))];
         lines.extend(sample.iter().map(|message| {
             let payload = text(message, "payload");
             format!(
@@ -315,7 +322,8 @@ fn told(sums: &[(&str, u64)], sample: &[Value], preview: bool, action: &str) -> 
         "copy" => "copied",
         _ => "moved",
     };
-    let mut line = format!("{done} messages were {participle}");
+    let verb = if done == 1 { "was" } else { "were" };
+    let mut line = format!("{} {verb} {participle}", counted(done));
     for (name, words) in [
         ("refused", "had no route or no room"),
         ("without_origin", "never died"),

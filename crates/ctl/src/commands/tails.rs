@@ -167,7 +167,7 @@ fn trace(ask: &Ask<'_>) -> Result<Output, Failure> {
             if told["full"] == json!(true) {
                 writeln!(
                     io::stderr(),
-                    "{passed} messages passed; {} are shown",
+                    "messages that passed: {passed}; shown: {}",
                     messages.len()
                 )?;
             }
