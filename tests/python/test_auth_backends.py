@@ -295,4 +295,4 @@ def test_what_would_let_others_in_is_refused(broker, asking):  # noqa: F811
         refuses_to_start(broker(settings), words)
     for backend, words in [("http", "auth_http.user_path must be set"), ("ldap", "auth_ldap.servers.1 must be set"), ("cache", "auth_cache.cached_backend must be set")]:
         refuses_to_start(asking(backend, {}, start=False), words)
-    refuses_to_start(asking("ldap", {"auth_ldap.queries.tags": "x"}, start=False), "auth_ldap.queries.tags is no query")
+    refuses_to_start(asking("ldap", {"auth_ldap.queries.tags": "x"}, start=False), "auth_ldap.queries.tags is not a query")

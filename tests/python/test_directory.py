@@ -384,7 +384,7 @@ def test_a_directory_can_permit_what_another_has_let_in(broker, directory):  # n
 
 
 def test_queries_that_are_none_and_unknown_keys_end_the_start(broker, tmp_path):  # noqa: F811
-    refuses_to_start(broker({"auth_ldap.queries.tags": "[{administrator, {in_grp, \"x\"}}]"}), "auth_ldap.queries.tags is no query: line 1, column 18 of its text: 'in_grp' is no query")
+    refuses_to_start(broker({"auth_ldap.queries.tags": "[{administrator, {in_grp, \"x\"}}]"}), "auth_ldap.queries.tags is not a query: line 1, column 18 of its text: 'in_grp' is not a query")
     refuses_to_start(broker({"auth_ldap.queries.vhost_access": "{exists, \"cn=${vhots}\"}"}), "'vhots' is not known here")
     nested = {"auth_backends.1": "ldap", "auth_ldap.servers.1": "h", "auth_ldap.queries.vhost_access": '{in_group_nested, "cn=x"}'}
     refuses_to_start(broker(nested), "auth_ldap.group_lookup_base must be set")

@@ -101,7 +101,7 @@ fn start(call: &Call<'_>, count: u64, now_ms: u64) -> Result<Start, Refusal> {
         return Ok(Start::Index(index));
     }
     if let Some(time) = call.query.get("time") {
-        let refusal = || Refusal::bad_request(format!("time: '{time}' is no time"));
+        let refusal = || Refusal::bad_request(format!("time: '{time}' is not a time"));
         return Ok(Start::Time(Timestamp(
             moment::parse(time, now_ms).ok_or_else(refusal)?,
         )));

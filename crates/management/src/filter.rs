@@ -124,7 +124,7 @@ impl Condition {
             false => pattern(&format!("{flags}{}", regex::escape(value))),
         };
         let time = || {
-            let refusal = || Refusal::bad_request(format!("{name}: '{value}' is no time"));
+            let refusal = || Refusal::bad_request(format!("{name}: '{value}' is not a time"));
             moment::parse(value, now_ms).ok_or_else(refusal)
         };
         Ok(Some(match name {

@@ -39,7 +39,7 @@ pub fn act(options: &Options) -> Result<String, String> {
         ["get", given @ ..] => get(options, members(given)?),
         ["export", file] => export(options, file),
         ["import", file] => import(options, file),
-        _ => Err("ERROR: this is no subcommand (rabbitmqadmin --help lists them)".into()),
+        _ => Err("ERROR: there is no such subcommand (rabbitmqadmin --help lists them)".into()),
     }
 }
 
@@ -201,7 +201,7 @@ fn get(options: &Options, given: Members) -> Result<String, String> {
     let count = member("count", "1");
     let count: u64 = count
         .parse()
-        .map_err(|_| format!("ERROR: count {count} is no number"))?;
+        .map_err(|_| format!("ERROR: count {count} is not a number"))?;
     if given.contains_key("payload_file") && count != 1 {
         return Err("ERROR: Cannot save multiple messages using payload_file".into());
     }
@@ -310,6 +310,6 @@ mod tests {
         assert!(of(&["declare", "queue", "x"]).contains("name=value"));
         assert!(of(&["declare", "queue", "name=x", "arguments={"]).contains("Could not parse JSON"));
         assert!(of(&["declare", "zork"]).contains("zork"));
-        assert!(of(&["dance"]).contains("no subcommand"));
+        assert!(of(&["dance"]).contains("no such subcommand"));
     }
 }

@@ -194,7 +194,7 @@ impl Options {
                 true => format!("[{host}]"),
                 false => host.to_owned(),
             },
-            port: port.parse().map_err(|_| format!("ERROR: {port} is no port"))?,
+            port: port.parse().map_err(|_| format!("ERROR: {port} is not a port"))?,
             prefix: self
                 .value("path-prefix")
                 .unwrap_or_default()

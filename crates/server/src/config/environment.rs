@@ -196,7 +196,8 @@ impl Said {
             Means::LogTarget => logs::target(value, |key, value| self.set(key, value, variable)),
             Means::LogLevels => {
                 let wrong = logs::levels(value, |key, value| self.set(key, value, variable));
-                let warning = |word| format!("{}: '{word}' is no level and no category", variable.origin);
+                let warning =
+                    |word| format!("{}: '{word}' is neither a level nor a category", variable.origin);
                 self.warnings.extend(wrong.into_iter().map(warning));
             }
             Means::Watermark => {

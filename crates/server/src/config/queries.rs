@@ -81,7 +81,7 @@ impl Grammar {
                 rest,
             ) => Err(term.mistake(format!("'{name}' does not take {} parts", rest.len()))),
             _ => Err(term.mistake(format!(
-                "'{name}' is no query; constant, exists, in_group, in_group_nested, for, not, and, or, equals and match are"
+                "'{name}' is not a query; constant, exists, in_group, in_group_nested, for, not, and, or, equals and match are"
             ))),
         }
     }
@@ -201,7 +201,7 @@ mod tests {
         for (text, said) in [
             ("true", "line 1, column 1: expected a query"),
             ("{constant, maybe}", "line 1, column 12: expected true or false"),
-            (r#"{in_grp, "x"}"#, "line 1, column 1: 'in_grp' is no query"),
+            (r#"{in_grp, "x"}"#, "line 1, column 1: 'in_grp' is not a query"),
             ("{in_group, x}", "line 1, column 12: expected a \"text\""),
             (
                 r#"{in_group, "a", "b", "c"}"#,

@@ -227,7 +227,7 @@ pub fn query(config: &mut Config, setting: &Setting) -> Checked {
     };
     if let Err(mistake) = read {
         let (place, what) = (mistake.place, mistake.what);
-        let said = format!("auth_ldap.queries.{key} is no query: {place} of its text: {what}");
+        let said = format!("auth_ldap.queries.{key} is not a query: {place} of its text: {what}");
         options.mistakes.push((setting.origin.clone(), said));
     }
     options.texts.insert(key, text.clone());
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(directory.queries.tags.len(), 2);
         assert_eq!(
             loaded("heartbeat = 5\nauth_ldap.queries.topic_access = {in_grp, \"x\"}").unwrap_err(),
-            "l.conf:2: auth_ldap.queries.topic_access is no query: line 1, column 1 of its text: 'in_grp' is no query; constant, exists, \
+            "l.conf:2: auth_ldap.queries.topic_access is not a query: line 1, column 1 of its text: 'in_grp' is not a query; constant, exists, \
              in_group, in_group_nested, for, not, and, or, equals and match are"
         );
         assert!(

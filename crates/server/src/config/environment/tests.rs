@@ -155,7 +155,7 @@ fn what_has_no_effect_is_said_in_one_line_a_reason() {
     assert!(said.iter().any(|line| line.starts_with(
         "environment variables RABBITMQ_IO_THREAD_POOL_SIZE, RABBITMQ_CTL_ERL_ARGS have no effect: Leveret has no Erlang runtime"
     )));
-    assert!(warnings(&[("RABBITMQ_LOG", "noise")])[0].contains("'noise' is no level"));
+    assert!(warnings(&[("RABBITMQ_LOG", "noise")])[0].contains("'noise' is neither a level"));
 }
 
 #[test]
