@@ -28,8 +28,9 @@ def connect(one):
 STOPPED = "Error: this command requires the 'rabbit' app to be running on the target node. Start it with 'rabbitmqctl start_app'.\n"
 
 
-def test_a_stopped_broker_closes_its_clients_and_keeps_its_messages(broker):  # noqa: F811
-    one = broker().start()
+def test_a_stopped_broker_closes_its_clients_and_keeps_its_messages(broker, tmp_path):  # noqa: F811
+    pid_file = tmp_path / "node.pid"
+    one = broker({"pid_file": str(pid_file)}).start()
     client = connect(one)
     channel = client.channel()
     channel.queue_declare("kept", durable=True)
@@ -45,12 +46,17 @@ def test_a_stopped_broker_closes_its_clients_and_keeps_its_messages(broker):  # 
         connect(one)
     assert ctl(one, "-q", "ping") == (0, "Ping succeeded\n", "")
     assert ctl(one, "-q", "list_queues")[::2] == (64, STOPPED)
+    # The process has a status all the while, and its number stays in its file.
+    code, told, wrong = ctl(one, "-q", "status")
+    assert (code, wrong) == (0, "") and f"OS PID: {pid}\n" in told and "The broker is stopped" in told
+    assert pid_file.read_text().strip() == str(pid)
     assert ctl(one, "check_running")[0] == 69
     assert ctl(one, "-q", "eval", "rabbit:is_running().")[1] == "false\n"
     assert ctl(one, "stop_app")[0] == 0
     code, told, _ = ctl(one, "start_app")
     assert code == 0 and told.startswith("Starting node rabbit@")
     assert (one.process.pid, one.alive()) == (pid, True)
+    assert pid_file.read_text().strip() == str(pid)
     again = connect(one)
     assert again.channel().basic_get("kept", auto_ack=True)[2] == b"x"
     again.close()

@@ -106,7 +106,7 @@ fn run(config: &Config, settings: &[Setting], log: &logs::Log) -> Result<Next, B
     match serve(config, settings, log, &stop, &service)? {
         Ended::Stopped => {
             let _pulse = service.pulse(|| true)?;
-            Ok(standby::hold(config, &stop, || log.reopen())?)
+            standby::hold(config, &stop, || log.reopen())
         }
         _ => Ok(Next::End),
     }

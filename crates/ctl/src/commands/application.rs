@@ -1,16 +1,13 @@
 //! Stopping the broker without its process, starting it again, and forgetting everything in between. The node answers on its admin
 //! socket all the while, and nowhere else.
 
-use super::node;
+use super::node::{self, APPLICATION};
 use crate::ask::Ask;
 use crate::command::{Command, Section::Nodes};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, UNAVAILABLE, USAGE};
 use crate::output::Output;
 use serde_json::{Value, json};
-
-/// Where the API has it.
-const PATH: &str = "/leveret/application";
 
 pub const COMMANDS: &[Command] = &[
     Command::new(Nodes, "stop_app", (0, 0), "", stop)
@@ -31,7 +28,7 @@ pub fn state(ask: &Ask<'_>) -> Result<Value, Failure> {
         let text = "the broker is stopped and started from its own machine only";
         return Err(Failure::error(UNAVAILABLE, text));
     }
-    ask.get(PATH)
+    ask.get(APPLICATION)
 }
 
 fn is_running(ask: &Ask<'_>) -> Result<bool, Failure> {
@@ -41,7 +38,7 @@ fn is_running(ask: &Ask<'_>) -> Result<bool, Failure> {
 /// Tells the process what is wanted. The socket that took it closes at once, maybe before the answer is out: what is asked next tells
 /// whether it was done.
 fn order(ask: &Ask<'_>, running: bool) -> Result<(), Failure> {
-    match ask.call("PUT", PATH, Some(&json!({ "running": running }))) {
+    match ask.call("PUT", APPLICATION, Some(&json!({ "running": running }))) {
         Ok(answer) => ask.accepted(&answer).map(drop),
         Err(_) => Ok(()),
     }
@@ -90,7 +87,7 @@ fn forget(ask: &Ask<'_>) -> Result<Output, Failure> {
         let text = "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl stop_app'.";
         return Err(Failure::plain(USAGE, text));
     }
-    ask.delete(PATH)?;
+    ask.delete(APPLICATION)?;
     Ok(Output::Done)
 }
 

@@ -12,6 +12,9 @@ use crate::output::Output;
 use crate::tool::Tool;
 use serde_json::{Value, json};
 
+/// Where the API tells whether the broker runs inside its process.
+pub const APPLICATION: &str = "/leveret/application";
+
 const BOTH: &[Tool] = &[Tool::Ctl, Tool::Diagnostics];
 const DIAGNOSTICS: &[Tool] = &[Tool::Diagnostics];
 
@@ -370,9 +373,32 @@ fn status(ask: &Ask<'_>) -> Result<Output, Failure> {
         return Err(Failure::argument(BAD_VALUE, text));
     }
     ask.say(format!("Status of node {} ...", ask.node()));
-    let status = gathered(ask)?;
-    let text = status_text(&status, unit).unwrap_or_default();
-    Ok(Output::Told(text, status))
+    match gathered(ask) {
+        Ok(status) => {
+            let text = status_text(&status, unit).unwrap_or_default();
+            Ok(Output::Told(text, status))
+        }
+        // The process of a broker that is stopped (`stop_app`) has a status too, as in RabbitMQ.
+        Err(failure) => stopped_status(ask).ok_or(failure),
+    }
+}
+
+/// What is known of a node whose broker is stopped; `None` if it isn't.
+fn stopped_status(ask: &Ask<'_>) -> Option<Output> {
+    let state = ask.get(APPLICATION).ok()?;
+    (state["running"] == json!(false)).then(|| {
+        let runtime = [
+            format!("OS PID: {}", state["os_pid"]),
+            "The broker is stopped; start_app starts it".to_owned(),
+            format!("Node name: {}", text(&state, "node")),
+        ];
+        let parts = [part("Runtime", &runtime), part("Listeners", &[])];
+        let status = json!({
+            "pid": state["os_pid"], "node": state["node"], "running": false, "is_under_maintenance": false,
+            "listeners": [], "alarms": [], "active_plugins": [],
+        });
+        Output::Told(parts.join("\n"), status)
+    })
 }
 
 /// A line for each tag.

@@ -26,6 +26,11 @@ impl PidFile {
             stays,
         })
     }
+
+    /// Leaves it to what the process does next.
+    pub fn leave(mut self) {
+        self.stays = true;
+    }
 }
 
 impl Drop for PidFile {
@@ -52,6 +57,8 @@ mod tests {
             drop(file);
             assert_eq!(path.exists(), stays);
         }
+        PidFile::write(&path, false).unwrap().leave();
+        assert!(path.exists());
         let error = PidFile::write(&dir.path().join("none/node.pid"), false)
             .err()
             .unwrap();

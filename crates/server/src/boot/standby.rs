@@ -1,9 +1,11 @@
 //! A process whose broker is stopped (`stop_app`): it answers on its admin socket until the broker is to run again, which begins with a
 //! new image of the process, so that nothing of the old broker is left; or until the process is to end.
 
+use super::pid_file::PidFile;
 use super::stop::{Ended, Signals};
 use crate::config::Config;
-use management::{Order, Standby, StartError, admin_socket};
+use management::{Order, Standby, admin_socket};
+use std::error::Error;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -20,8 +22,13 @@ pub enum Next {
 /// Waits until the broker is to run again, or the process to end.
 ///
 /// # Errors
-/// Nobody could be answered, as the admin socket can't be made.
-pub fn hold(config: &Config, signals: &Signals, again: impl Fn()) -> Result<Next, StartError> {
+/// Nobody could be answered, as the admin socket can't be made; or the file with the number of the process can't be written.
+pub fn hold(config: &Config, signals: &Signals, again: impl Fn()) -> Result<Next, Box<dyn Error>> {
+    // The process is there all the while, as scripts see by this file.
+    let pid_file = config.pid_file.as_deref();
+    let pid_file = pid_file
+        .map(|path| PidFile::write(path, config.keeps_pid_file))
+        .transpose()?;
     let caller = signals.caller();
     let data_dir = config.data_dir.clone();
     let carry = move |order| match order {
@@ -46,7 +53,12 @@ pub fn hold(config: &Config, signals: &Signals, again: impl Fn()) -> Result<Next
                 tracing::info!(area = "boot", "{signal}: stopping");
                 return Ok(Next::End);
             }
-            Ended::Started => return Ok(Next::Again),
+            Ended::Started => {
+                if let Some(file) = pid_file {
+                    file.leave();
+                }
+                return Ok(Next::Again);
+            }
             Ended::Stopped => {}
         }
     }
