@@ -42,11 +42,6 @@ impl Histogram {
         self.sum_micros.load(Ordering::Relaxed) as f64 / 1e6
     }
 
-    /// What a part of all times stayed below, in seconds; `None` if there are none. `part` is from 0 to 1.
-    pub fn quantile_s(&self, part: f64) -> Option<f64> {
-        self.buckets().quantile_s(part)
-    }
-
     /// The times as they are now.
     pub fn buckets(&self) -> Buckets {
         Buckets(
@@ -84,6 +79,17 @@ impl Buckets {
     /// How many there are.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|count| u64::from(*count)).sum()
+    }
+
+    /// How many stayed below some bounds, in seconds, each so many doublings above the one before. What lies above the last is in
+    /// [`Self::count`] alone.
+    pub fn below(&self, doublings: usize) -> impl Iterator<Item = (f64, u64)> {
+        let steps = doublings.max(1) * STEPS;
+        let mut below = 0;
+        self.0.chunks_exact(steps).enumerate().map(move |(at, times)| {
+            below += times.iter().map(|count| u64::from(*count)).sum::<u64>();
+            (upper_micros((at + 1) * steps - 1) / 1e6, below)
+        })
     }
 }
 
@@ -173,16 +179,34 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_times() {
         let times = Histogram::default();
-        assert_eq!(times.quantile_s(0.5), None);
+        assert_eq!(times.buckets().quantile_s(0.5), None);
         (1..=1000).for_each(|micros| times.record(micros * 10));
         let near = |part: f64, seconds: f64| {
-            let found = times.quantile_s(part).unwrap();
+            let found = times.buckets().quantile_s(part).unwrap();
             assert!(found >= seconds && found <= seconds * 1.26, "{part}: {found}");
         };
         near(0.5, 0.005);
         near(0.99, 0.0099);
         near(1.0, 0.01);
         assert_eq!((times.count(), times.sum_s()), (1000, 5.005));
+    }
+
+    #[test]
+    fn below_each_bound_are_all_times_that_are_shorter() {
+        let times = Histogram::default();
+        [10, 20, 3_000, 5_000_000].map(|micros| times.record(micros));
+        let below: Vec<(f64, u64)> = times.buckets().below(2).collect();
+        let count = |bound: f64| {
+            below
+                .iter()
+                .find(|(upper, _)| *upper == bound)
+                .map(|found| found.1)
+        };
+        assert_eq!(
+            [0.000_004, 0.000_016, 0.000_064, 0.004_096, 4.194_304, 16.777_216].map(count),
+            [0, 1, 2, 3, 3, 4].map(Some)
+        );
+        assert!(below.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     }
 
     #[test]

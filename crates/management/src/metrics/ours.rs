@@ -12,8 +12,11 @@ use std::sync::Arc;
 const LOST: &str =
     "Messages that left queues other than to consumers, or that queues did not take, by what became of them";
 
-/// Which parts of all times are told.
-const PARTS: [(f64, &str); 4] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99"), (1.0, "1")];
+/// Times shorter and longer than this, in seconds, are not told apart.
+const TIMES: (f64, f64) = (0.000_016, 120.0);
+/// From one bound of a histogram to the next: a doubling for the node, two for single objects, of which there may be many.
+const NODE_DOUBLINGS: usize = 1;
+const OBJECT_DOUBLINGS: usize = 2;
 
 impl Collector<'_> {
     /// What concerns the node as a whole.
@@ -21,10 +24,10 @@ impl Collector<'_> {
         let work = self.broker.work();
         self.page.family(
             "leveret_log_sync_seconds",
-            Type::Summary,
+            Type::Histogram,
             "How long syncs of the write-ahead log take",
         );
-        self.summary("", &work.sync);
+        self.times("", &work.sync, NODE_DOUBLINGS);
         let (batches, batched) = work.batches();
         self.page.family(
             "leveret_log_confirms_per_sync",
@@ -35,11 +38,12 @@ impl Collector<'_> {
         self.page.part("_count", "", batches);
         self.page.family(
             "leveret_catalog_change_seconds",
-            Type::Summary,
+            Type::Histogram,
             "How long declarations, bindings and the like take, without the sync that a durable one waits for",
         );
         for change in Change::ALL {
-            self.summary(&labels(&[("change", change.name())]), work.changes(change));
+            let labels = labels(&[("change", change.name())]);
+            self.times(&labels, work.changes(change), NODE_DOUBLINGS);
         }
         self.held_sum();
         self.page
@@ -112,10 +116,10 @@ impl Collector<'_> {
             ),
         ];
         for (name, help, which) in times {
-            self.page.family(name, Type::Summary, help);
+            self.page.family(name, Type::Histogram, help);
             for (labels, queue) in queues {
                 if let Some(latencies) = queue.latencies() {
-                    self.summary(labels, which(latencies));
+                    self.times(labels, which(latencies), OBJECT_DOUBLINGS);
                 }
             }
         }
@@ -143,19 +147,23 @@ impl Collector<'_> {
         }
     }
 
-    /// A summary of times; nothing if there are none.
-    fn summary(&mut self, labels: &str, times: &Histogram) {
-        if times.count() == 0 {
-            return;
+    /// A histogram of times.
+    fn times(&mut self, labels: &str, times: &Histogram, doublings: usize) {
+        // Read before the buckets, so that it isn't ahead of them.
+        let sum = times.sum_s();
+        let buckets = times.buckets();
+        let all = buckets.count();
+        let comma = if labels.is_empty() { "" } else { "," };
+        let mut bucket = |bound: &str, count: u64| {
+            let labels = format!("{labels}{comma}le=\"{bound}\"");
+            self.page.part("_bucket", &labels, count);
+        };
+        let told = |(bound, _): &(f64, u64)| (TIMES.0..TIMES.1).contains(bound);
+        for (bound, count) in buckets.below(doublings).filter(told) {
+            bucket(&bound.to_string(), count);
         }
-        for (part, name) in PARTS {
-            let comma = if labels.is_empty() { "" } else { "," };
-            let labels = format!("{labels}{comma}quantile=\"{name}\"");
-            if let Some(seconds) = times.quantile_s(part) {
-                self.page.labelled(&labels, seconds);
-            }
-        }
-        self.page.part("_sum", labels, times.sum_s());
-        self.page.part("_count", labels, times.count());
+        bucket("+Inf", all);
+        self.page.part("_sum", labels, sum);
+        self.page.part("_count", labels, all);
     }
 }

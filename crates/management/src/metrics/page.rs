@@ -11,7 +11,7 @@ pub enum Type {
     Gauge,
     /// It says something by its labels.
     Untyped,
-    /// Values that a part of all stayed below.
+    /// A sum and a number of values.
     Summary,
     /// How many values stayed below each of some bounds.
     Histogram,
