@@ -5,15 +5,16 @@ use super::pages::{self, Wanted};
 use crate::gzip;
 use crate::query::Query;
 use crate::served::{self, Served};
+use crate::unread::{Room, Unread, Watched, Whole};
 use broker::Broker;
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use listener::{Arrival, Endpoint, Listener, StartError};
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
@@ -56,6 +57,8 @@ struct Shared {
     path: String,
     per_object: bool,
     object_limit: usize,
+    /// Pages that wait to be read.
+    unread: Arc<Unread>,
 }
 
 impl Metrics {
@@ -80,6 +83,7 @@ impl Metrics {
             path: options.path,
             per_object: options.per_object,
             object_limit: options.object_limit,
+            unread: Arc::default(),
         });
         let served = Served::start("metrics", runtime, GRACE, |stopped| {
             serve(listeners, shared, stopped)
@@ -129,8 +133,8 @@ async fn accept(listener: Listener, connections: Arc<Semaphore>, shared: Arc<Sha
 }
 
 async fn connection(arrival: Arrival, shared: Arc<Shared>) {
-    let socket = match arrival.enter().await {
-        Ok(client) => client.socket,
+    let (socket, peer) = match arrival.enter().await {
+        Ok(client) => (client.socket, client.peer.ip()),
         Err(error) => {
             tracing::debug!(area = "metrics", "a connection did not begin: {error}");
             return;
@@ -138,26 +142,29 @@ async fn connection(arrival: Arrival, shared: Arc<Shared>) {
     };
     let service = service_fn(move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(&request, shared).await) }
+        async move { Ok::<_, Infallible>(answer(&request, peer, shared).await) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(socket), service);
+        .serve_connection(TokioIo::new(Watched::new(socket)), service);
     if let Err(error) = served.await {
         tracing::debug!(area = "metrics", "a connection ended: {error}");
     }
 }
 
-async fn answer(request: &Request<Incoming>, shared: Arc<Shared>) -> Response<Full<Bytes>> {
+async fn answer(request: &Request<Incoming>, peer: IpAddr, shared: Arc<Shared>) -> Response<Whole> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let below = request.uri().path().strip_prefix(&shared.path);
     let Some(wanted) = below.and_then(|below| Wanted::of(below, &query, shared.per_object)) else {
-        return plain(StatusCode::NOT_FOUND, Vec::new());
+        return empty(StatusCode::NOT_FOUND);
     };
     if !matches!(request.method().as_str(), "GET" | "HEAD") {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, Vec::new());
+        return empty(StatusCode::METHOD_NOT_ALLOWED);
     }
+    let Some(room) = shared.unread.room(peer).await else {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    };
     let asked = request.headers().clone();
     let write = move || {
         let page = pages::write(&shared.broker, &shared.identity, &wanted, shared.object_limit);
@@ -165,21 +172,25 @@ async fn answer(request: &Request<Incoming>, shared: Arc<Shared>) -> Response<Fu
     };
     match tokio::task::spawn_blocking(write).await {
         Ok((Some(squeezed), _)) => {
-            let mut response = plain(StatusCode::OK, squeezed);
+            let mut response = plain(StatusCode::OK, squeezed, Some(room));
             let headers = response.headers_mut();
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             response
         }
-        Ok((None, page)) => plain(StatusCode::OK, page),
+        Ok((None, page)) => plain(StatusCode::OK, page, Some(room)),
         Err(error) => {
             tracing::error!(area = "metrics", "a page was not written: {error}");
-            plain(StatusCode::INTERNAL_SERVER_ERROR, Vec::new())
+            empty(StatusCode::INTERNAL_SERVER_ERROR)
         }
     }
 }
 
-fn plain(status: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+fn empty(status: StatusCode) -> Response<Whole> {
+    plain(status, Vec::new(), None)
+}
+
+fn plain(status: StatusCode, body: Vec<u8>, room: Option<Room>) -> Response<Whole> {
+    let mut response = Response::new(Whole::new(body, room));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
