@@ -260,7 +260,8 @@ mod tests {
         load(&broker, &definitions).unwrap();
         let view = broker.view();
         assert!(
-            view.queue("shop", "s").is_none() && view.queue("shop", "q").is_some_and(|queue| queue.durable)
+            view.queue("shop", "s").is_none()
+                && view.queue("shop", "q").is_some_and(|queue| queue.is_durable())
         );
         broker.close();
     }
