@@ -194,7 +194,9 @@ mod tests {
     #[test]
     fn below_each_bound_are_all_times_that_are_shorter() {
         let times = Histogram::default();
-        [10, 20, 3_000, 5_000_000].map(|micros| times.record(micros));
+        for micros in [10, 20, 3_000, 5_000_000] {
+            times.record(micros);
+        }
         let below: Vec<(f64, u64)> = times.buckets().below(2).collect();
         let count = |bound: f64| {
             below
