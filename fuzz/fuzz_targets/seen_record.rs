@@ -18,9 +18,9 @@ fuzz_target!(|bytes: &[u8]| {
         lifetime_ms: Some(10),
     };
     let mut seen = Seen::new(settings);
-    seen.apply(1, record);
-    seen.recovered(settings);
     let mut outcome = Outcome::default();
+    seen.apply(1, record, &mut outcome);
+    seen.recovered(settings);
     for at in 0..8 {
         let key = DeduplicationKey(at % 5);
         let lifetime_ms = (at % 2 == 0).then_some(u64::MAX);
