@@ -31,7 +31,7 @@ test("a queue is looked through from any place, and stays as it is", async ({ in
   await expect.poll(shown).toEqual(["m0", "m1", "m2", "m3"]);
   await card.getByRole("textbox", { name: "Time" }).fill("soon");
   await card.getByRole("button", { name: "Browse" }).click();
-  await expect(page.getByText("'soon' is no time")).toBeVisible();
+  await expect(page.getByText("'soon' is not a time")).toBeVisible();
   const got = await api<{ payload: string; redelivered: boolean }[]>("POST", `/queues/%2F/${name}/get`, { count: 30, ackmode: "ack_requeue_false", encoding: "auto" });
   expect(got.map((it) => [it.payload, it.redelivered])).toEqual(Array.from({ length: 30 }, (_, at) => [`m${at}`, false]));
   await api("DELETE", `/queues/%2F/${name}`);
