@@ -125,7 +125,7 @@ impl std::fmt::Display for OpenError {
             Self::Unreadable { journal, position } => write!(
                 f,
                 "the record at position {position} of the log (journal {journal}) is of a kind that this version does not know; \
-                 was the data directory written by a newer version?"
+                 was the data directory written by another version? Run that version, or begin with an empty data directory"
             ),
             Self::Catalog(refusal) => write!(f, "the node's start cannot be recorded: {refusal}"),
             Self::Defaults(refusal) => write!(f, "the default user cannot be created: {refusal}"),
