@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use storage::faulty::FaultyFs;
-use storage::{Callbacks, JournalId, Log, LogError, LogOptions, Position};
+use storage::{Callbacks, JournalId, Kind, Log, LogError, LogOptions, Position};
 
 struct Deaf;
 
@@ -70,13 +70,13 @@ fn sound() -> &'static (FaultyFs, Records, Vec<PathBuf>) {
         let (log, _) = open(&fs, false).expect("a new log");
         let mut written = Records::new();
         for number in 0..30_u8 {
-            let journal = JournalId(u64::from(number % 3));
+            let journal = JournalId::new(Kind::QUEUE, u64::from(number % 3));
             let payload = vec![number; usize::from(number) * 9];
             log.append(|batch| {
                 let position = batch.record(journal, |out| out.extend_from_slice(&payload));
                 written.insert(position, (journal, payload));
                 if number == 20 {
-                    batch.release(JournalId(1), batch.end());
+                    batch.release(JournalId::new(Kind::QUEUE, 1), batch.end());
                 }
             });
             log.sync().expect("a sync in memory");

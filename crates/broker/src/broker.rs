@@ -3,13 +3,14 @@
 use crate::access::Authority;
 use crate::administer::THE_NODE;
 use crate::alarms::{AlarmReason, Alarms, Monitor, resident_memory};
-use crate::caches::{cache_of, journal_of};
 use crate::events::Happening;
 use crate::firehose::Firehose;
+use crate::journal::JournalOf;
 use crate::node::Node;
 use crate::node_limits::Occupancy;
 use crate::options::{OpenError, Options};
 use crate::outbox::Event;
+use crate::pager::Job;
 use crate::passwords::Passwords;
 use crate::queues::Registry;
 use crate::recovery;
@@ -25,9 +26,6 @@ use queue::store;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use storage::{JournalId, Position};
-
-/// The catalog's journal; queues' journals are named by their ids, which start at 1.
-pub const CATALOG_JOURNAL: JournalId = JournalId(0);
 
 /// How much memory a queue may hold for bodies when there is plenty, and when there is none, in bytes.
 const QUEUE_MEMORY: (usize, usize) = (16 * 1024 * 1024, 256 * 1024);
@@ -246,7 +244,7 @@ impl Broker {
     /// Writes what a deduplication exchange remembers down again. What is no cache any more is forgotten.
     pub(crate) fn restate_cache(&self, id: QueueId) {
         if !self.node.caches.restate(&self.node, id) {
-            self.node.log.forget(journal_of(id));
+            self.node.log.forget(JournalOf::Cache(id).id());
         }
     }
 
@@ -313,25 +311,25 @@ impl Broker {
     /// Asks the journals to write snapshots: the log wants to use its oldest file again. Called on the log's thread, so the
     /// work is handed to the pager.
     pub(crate) fn checkpoint(&self, journals: Vec<JournalId>, before: Position) {
+        let broker = || self.node.broker();
         for journal in journals {
-            if journal == CATALOG_JOURNAL {
-                self.node.pager.send(crate::pager::Job::CheckpointCatalog {
-                    broker: self.node.broker(),
-                });
-            } else if let Some(cache) = cache_of(journal) {
-                self.node.pager.send(crate::pager::Job::RestateCache {
-                    broker: self.node.broker(),
+            let job = match JournalOf::known(journal) {
+                Some(JournalOf::Catalog) => Job::CheckpointCatalog { broker: broker() },
+                Some(JournalOf::Cache(cache)) => Job::RestateCache {
+                    broker: broker(),
                     cache,
-                });
-            } else {
-                match self.queues.get(QueueId(journal.0)) {
-                    Some(queue) => self
-                        .node
-                        .pager
-                        .send(crate::pager::Job::Checkpoint { queue, before }),
-                    None => self.node.log.forget(journal),
-                }
-            }
+                },
+                Some(JournalOf::Queue(id)) => match self.queues.get(id) {
+                    Some(queue) => Job::Checkpoint { queue, before },
+                    // It was deleted: whatever was unknown at the start was set aside.
+                    None => {
+                        self.node.log.forget(journal);
+                        continue;
+                    }
+                },
+                None => continue,
+            };
+            self.node.pager.send(job);
         }
     }
 

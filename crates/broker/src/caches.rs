@@ -13,20 +13,6 @@ use queue::seen::{Effect, Record, Request, Seen, SeenSettings};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use storage::JournalId;
-
-/// Journals of caches are told from those of queues, with which they share their ids, by this bit.
-const CACHES: u64 = 1 << 63;
-
-/// The journal of the cache of this id.
-pub fn journal_of(id: QueueId) -> JournalId {
-    JournalId(id.0 | CACHES)
-}
-
-/// The cache that the journal belongs to, if it is one's.
-pub fn cache_of(journal: JournalId) -> Option<QueueId> {
-    (journal.0 & CACHES != 0).then_some(QueueId(journal.0 & !CACHES))
-}
 
 /// The machine's settings from an exchange's arguments, and whether it is journaled.
 pub fn settings(known: &catalog::Queue) -> (SeenSettings, bool) {

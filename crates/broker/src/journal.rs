@@ -2,16 +2,61 @@
 //! and *simulated*.
 
 use crate::promise::{Promise, Promises};
-use model::{Index, Machine};
+use model::{Index, Machine, QueueId};
 use std::ops::Deref;
 use std::sync::Arc;
-use storage::{Batch, JournalId, Log, Position};
+use storage::{Batch, JournalId, Kind, Log, Position};
+
+/// What a journal of this node's log is of. Journals have numbers of their own: nobody takes one for a queue's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalOf {
+    /// What exists.
+    Catalog,
+    /// A queue.
+    Queue(QueueId),
+    /// What a deduplication exchange remembers.
+    Cache(QueueId),
+}
+
+impl JournalOf {
+    /// What the journal is of; `None` if this version knows no such journals.
+    pub fn known(journal: JournalId) -> Option<Self> {
+        let id = QueueId(journal.number);
+        match journal.kind {
+            Kind::CATALOG if journal.number == 0 => Some(Self::Catalog),
+            Kind::QUEUE => Some(Self::Queue(id)),
+            Kind::CACHE => Some(Self::Cache(id)),
+            _ => None,
+        }
+    }
+
+    /// Its name in the log.
+    pub fn id(self) -> JournalId {
+        match self {
+            Self::Catalog => JournalId::new(Kind::CATALOG, 0),
+            Self::Queue(id) => JournalId::new(Kind::QUEUE, id.0),
+            Self::Cache(id) => JournalId::new(Kind::CACHE, id.0),
+        }
+    }
+}
 
 /// What a machine's host writes to.
 pub trait Journal<M: Machine> {
     /// Appends `records` as one batch and empties it; tells the machine what it wants to know of where they stand. Takes out of
     /// `promises` those that must wait until the batch is durable; what is left is due at once.
     fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<M::Effect>);
+
+    /// The record that must be committed before anything leaves that the machine has decided until now: the last one. `None` if all
+    /// of them are as good as committed when they are appended: nobody else can decide otherwise.
+    #[inline]
+    fn awaits(&self) -> Option<Index> {
+        None
+    }
+
+    /// The last record that is committed.
+    fn committed(&self) -> Index {
+        Index::MAX
+    }
 }
 
 /// A record as the local journal sees it.

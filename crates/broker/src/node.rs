@@ -18,7 +18,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 use std::time::{Duration, Instant};
-use storage::{Callbacks, JournalId, Position, Segments, StorageError};
+use storage::{Callbacks, JournalId, Position, Segments, SetAside, StorageError};
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
 const LOG_PRESSURE_BYTES: usize = 8 * 1024 * 1024;
@@ -61,6 +61,8 @@ pub struct Node {
     pub work: Work,
     /// What all queues lost, also those that are gone.
     pub losses: LossCounts,
+    /// Journals that the log had and nobody knew.
+    set_aside: OnceLock<Vec<SetAside>>,
     broker: OnceLock<Weak<Broker>>,
 }
 
@@ -86,8 +88,19 @@ impl Node {
             waiting_for_cut: Mutex::default(),
             work: Work::default(),
             losses: LossCounts::default(),
+            set_aside: OnceLock::new(),
             broker: OnceLock::new(),
         })
+    }
+
+    /// These journals were found at the start, and nobody knew them. Once.
+    pub fn set_aside(&self, journals: Vec<SetAside>) {
+        let _ = self.set_aside.set(journals);
+    }
+
+    /// Journals that were found at the start and that nobody knew: where they are now.
+    pub fn set_aside_journals(&self) -> &[SetAside] {
+        self.set_aside.get().map_or(&[], Vec::as_slice)
     }
 
     /// Introduces the broker, which the node tells of queues that nobody uses any more. Once.

@@ -102,7 +102,10 @@ pub enum OpenError {
     /// The data directory, the log or the segments: see the text.
     Storage(StorageError),
     /// A record in the log is of a version that this build does not know, or damaged in a way its checksum does not show.
-    Unreadable { journal: u64, position: u64 },
+    Unreadable {
+        journal: storage::JournalId,
+        position: u64,
+    },
     /// The default user, virtual host or permissions are refused.
     Defaults(catalog::Refusal),
     /// The catalog does not take the node's start.
@@ -124,7 +127,7 @@ impl std::fmt::Display for OpenError {
             Self::Storage(error) => write!(f, "{error}"),
             Self::Unreadable { journal, position } => write!(
                 f,
-                "the record at position {position} of the log (journal {journal}) is of a kind that this version does not know; \
+                "the record at position {position} of the log ({journal}) is of a kind that this version does not know; \
                  was the data directory written by another version? Run that version, or begin with an empty data directory"
             ),
             Self::Catalog(refusal) => write!(f, "the node's start cannot be recorded: {refusal}"),

@@ -2,13 +2,13 @@
 
 mod losses;
 mod replay;
+mod unknown;
 
 pub use losses::{Losses, QueueLoss};
 
-use crate::broker::CATALOG_JOURNAL;
-use crate::caches::{self, CacheJournal, journal_of};
+use crate::caches::{self, CacheJournal};
 use crate::ends::Ends;
-use crate::journal::NodeLog;
+use crate::journal::{JournalOf, NodeLog};
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
 use crate::pager::{Pager, StoreFiles, stored_place};
@@ -24,10 +24,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use storage::{
     DirectoryLock, Disk, FileSystem, JournalId, Log, LogOptions, SegmentOptions, Segments, StorageError,
 };
+use unknown::Left;
 
 /// The log's folder in the data directory.
 pub(crate) const LOG: &str = "log";
@@ -54,7 +54,7 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     let replay = replay.into_inner();
     if let Some((journal, position)) = replay.unreadable {
         return Err(OpenError::Unreadable {
-            journal: journal.0,
+            journal,
             position: position.0,
         });
     }
@@ -67,17 +67,23 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     let queues = Arc::new(Registry::default());
     let Replay {
         mut catalog,
-        queues: replayed,
-        caches,
+        queues: mut replayed,
+        mut caches,
+        unknown,
         ..
     } = replay;
     catalog.machine.recovered();
-    let (machine, journal) = catalog.host(&node.log, CATALOG_JOURNAL, |journal| journal);
+    let given_out = catalog.machine.next_queue();
+    let (machine, journal) = catalog.host(&node.log, JournalOf::Catalog.id(), |journal| journal);
     let topology = Topology::new(machine, journal, queues.clone(), node.clone());
     topology
         .start_node(&options.node_name)
         .map_err(OpenError::Catalog)?;
-    restore_caches(&topology.view(), caches, &node);
+    let view = topology.view();
+    let left = not_in(&view, &mut replayed, &mut caches);
+    let set_aside = unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
+    node.set_aside(set_aside);
+    restore_caches(&view, caches, &node);
     restore_queues(&topology, replayed, &node).map_err(OpenError::Storage)?;
     sweep(&node, options);
     Ok(Recovered {
@@ -87,6 +93,32 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
         topology,
         lock,
     })
+}
+
+/// Takes out what was replayed of queues that do not exist.
+fn not_in(
+    view: &catalog::View,
+    queues: &mut BTreeMap<QueueId, Replayed<Classic<Ends>>>,
+    caches: &mut BTreeMap<QueueId, Replayed<Seen>>,
+) -> Left {
+    let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
+    let (seen, held): (Vec<_>, Vec<_>) = all.partition(|queue| queue.kind == QueueKind::Deduplication);
+    let ids = |of: Vec<&Arc<catalog::Queue>>| of.iter().map(|queue| queue.id).collect::<HashSet<_>>();
+    let (seen, held) = (ids(seen), ids(held));
+    let queues = queues.extract_if(.., |id, _| !held.contains(id));
+    let caches = caches.extract_if(.., |id, _| !seen.contains(id));
+    let queues = queues.map(|(id, _)| (JournalOf::Queue(id).id(), id));
+    queues.chain(caches.map(|(id, _)| (JournalOf::Cache(id).id(), id))).collect()
+}
+
+/// How this node's log is opened.
+fn log_options(options: &Options, segments: &Segments) -> LogOptions {
+    LogOptions {
+        quarantine: options.set_aside.is_some(),
+        // Without a log nobody would know what the segments hold, and they would be swept away.
+        must_exist: !segments.is_empty(),
+        ..LogOptions::default()
+    }
 }
 
 fn open_files(
@@ -104,12 +136,7 @@ fn open_files(
     let log = Log::open_if(
         fs.clone(),
         &options.data_dir.join(LOG),
-        LogOptions {
-            quarantine: repairs,
-            // Without a log nobody would know what the segments hold, and they would be swept away.
-            must_exist: !segments.is_empty(),
-            ..LogOptions::default()
-        },
+        log_options(options, &segments),
         events.clone(),
         &mut |journal, position, payload| replay.borrow_mut().take(journal, position, payload),
         &mut |recovery| match repairs {
@@ -151,19 +178,28 @@ pub fn survey(options: &Options) -> Result<Losses, OpenError> {
     Ok(Losses::of(&replay, &recovery, &segments))
 }
 
+/// The folder for what this start keeps although nobody needs it.
+fn set_aside_dir(node: &Node, options: &Options) -> PathBuf {
+    let of_this_start = || {
+        options
+            .data_dir
+            .join(SET_ASIDE)
+            .join((node.run / 1000).to_string())
+    };
+    options.set_aside.clone().unwrap_or_else(of_this_start)
+}
+
 /// Deletes segments that no queue needs; those of a queue that lost something are kept in another folder.
 fn sweep(node: &Node, options: &Options) {
     let damage = &node.log.recovery().damage;
-    let damaged: HashSet<u64> = damage.iter().filter_map(|it| Some(it.journal?.0)).collect();
-    let stamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let own = options.data_dir.join(SET_ASIDE).join(stamp.as_secs().to_string());
+    let lost = damage.iter().filter_map(|it| it.journal);
+    let unknown = node.set_aside_journals().iter().map(|it| it.journal);
+    // Segments bear the ids of their queues.
+    let damaged: HashSet<u64> = lost.chain(unknown).map(|journal| journal.number).collect();
+    let own = set_aside_dir(node, options);
     let aside = |owner: u64| -> Option<PathBuf> {
-        let dir = match &options.set_aside {
-            Some(dir) => dir,
-            None if damaged.contains(&owner) => &own,
-            None => return None,
-        };
-        Some(dir.join("queues").join(owner.to_string()))
+        let kept = options.set_aside.is_some() || damaged.contains(&owner);
+        kept.then(|| own.join("queues").join(owner.to_string()))
     };
     match node.segments.sweep(&aside) {
         Ok((0, 0)) => {}
@@ -176,7 +212,7 @@ fn sweep(node: &Node, options: &Options) {
         Ok((_, moved)) => tracing::warn!(
             area = "storage",
             "{moved} segment files that no queue knows of any more were moved to {}",
-            options.set_aside.as_ref().unwrap_or(&own).display()
+            own.display()
         ),
         Err(error) => tracing::warn!(
             area = "storage",
@@ -213,7 +249,7 @@ fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(
     node.log.sync()
 }
 
-/// Makes hosts of all durable queues that the catalog knows. What the log has of others is forgotten.
+/// Makes hosts of all durable queues that the catalog knows.
 fn restore_queues(
     topology: &Topology,
     mut replayed: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
@@ -230,6 +266,7 @@ fn restore_queues(
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in all.filter(|queue| queue.kind != QueueKind::Deduplication) {
         let settings = view.settings(known);
+        let id = JournalOf::Queue(known.id).id();
         let mut queue = replayed
             .remove(&known.id)
             .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));
@@ -245,19 +282,16 @@ fn restore_queues(
                 );
             }
         }
-        let replayed = queue.host(&node.log, JournalId(known.id.0), QueueJournal::Local);
+        let replayed = queue.host(&node.log, id, QueueJournal::Local);
         let queue = topology.start_queue(known, settings, Some(replayed));
-        if damaged.contains(&JournalId(known.id.0)) {
+        if damaged.contains(&id) {
             set_apart(&queue, missing_messages, node)?;
         }
-    }
-    for id in replayed.into_keys() {
-        node.log.forget(JournalId(id.0));
     }
     Ok(())
 }
 
-/// Makes hosts of what all durable deduplication exchanges remember, be it nothing. What the log has of others is forgotten.
+/// Makes hosts of what all durable deduplication exchanges remember, be it nothing.
 fn restore_caches(view: &catalog::View, mut replayed: BTreeMap<QueueId, Replayed<Seen>>, node: &Arc<Node>) {
     let queues = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in queues.filter(|queue| queue.kind == QueueKind::Deduplication) {
@@ -268,13 +302,14 @@ fn restore_caches(view: &catalog::View, mut replayed: BTreeMap<QueueId, Replayed
         }
         .unwrap_or_else(|| Replayed::new(Seen::new(settings)));
         cache.machine.recovered(settings);
-        let (machine, journal) = cache.host(&node.log, journal_of(known.id), |journal| {
+        let (machine, journal) = cache.host(&node.log, JournalOf::Cache(known.id).id(), |journal| {
             CacheJournal(journaled.then_some(journal))
         });
         node.caches.insert(known.id, machine, journal);
     }
+    // One that keeps nothing on disk any more.
     for id in replayed.into_keys() {
-        node.log.forget(journal_of(id));
+        node.log.forget(JournalOf::Cache(id).id());
     }
 }
 

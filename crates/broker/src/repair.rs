@@ -1,10 +1,9 @@
 //! Makes a data directory that has lost something whole again: what is left is written anew, and what was there before is kept aside.
 
 use crate::broker::Broker;
-use crate::caches::cache_of;
+use crate::journal::JournalOf;
 use crate::options::{OpenError, Options};
 use crate::recovery::{LOG, Losses, SET_ASIDE, survey};
-use model::QueueId;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 use storage::{Disk, StorageError};
@@ -44,8 +43,12 @@ impl Broker {
         let node = self.node();
         let before = node.log.end();
         for journal in node.log.recovery().damage.iter().filter_map(|it| it.journal) {
-            let known = cache_of(journal).is_some() || self.registry().get(QueueId(journal.0)).is_some();
-            if !known && journal != crate::broker::CATALOG_JOURNAL {
+            let known = match JournalOf::known(journal) {
+                Some(JournalOf::Catalog | JournalOf::Cache(_)) => true,
+                Some(JournalOf::Queue(id)) => self.registry().get(id).is_some(),
+                None => false,
+            };
+            if !known {
                 node.log.forget(journal);
             }
         }

@@ -69,6 +69,12 @@ impl Broker {
         self.node().log_holds()
     }
 
+    /// Files with journals that the log had at the start and that nobody knew.
+    pub fn set_aside_journals(&self) -> impl Iterator<Item = String> {
+        let journals = self.node().set_aside_journals().iter();
+        journals.map(|it| it.file.display().to_string())
+    }
+
     /// How the node is.
     pub fn status(&self) -> NodeStatus {
         let options = self.options();

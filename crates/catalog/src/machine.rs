@@ -80,6 +80,11 @@ impl<R> Catalog<R> {
         self.queues.get(&id)
     }
 
+    /// The id that the next queue gets. One with a smaller id that does not exist was deleted.
+    pub fn next_queue(&self) -> QueueId {
+        QueueId(self.next_queue)
+    }
+
     /// Makes a fact so and writes it down.
     fn record(&mut self, record: Record, turn: &mut Turn<R>) {
         self.take(&record, &mut turn.effects);

@@ -300,6 +300,11 @@ fn node(call: &Call<'_>) -> Value {
         put_changing(call, &status, members);
     }
     node["db_dir"] = options.data_dir.display().to_string().into();
+    let set_aside: Vec<String> = call.hall.broker.set_aside_journals().collect();
+    if !set_aside.is_empty() {
+        // Ours.
+        node["journals_set_aside"] = set_aside.into();
+    }
     node["log_files"] = options.log_files.clone().into();
     node["config_files"] = options
         .config_files

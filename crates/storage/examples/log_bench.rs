@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use storage::{Access, Callbacks, Disk, FileSystem, JournalId, Log, LogError, LogOptions, Position};
+use storage::{Access, Callbacks, Disk, FileSystem, JournalId, Kind, Log, LogError, LogOptions, Position};
 
 const RECORD: usize = 1000;
 const BATCH: usize = 100;
@@ -91,7 +91,9 @@ fn opening(dir: &Path) {
     for number in 0..2_500 {
         log.append(|batch| {
             for _ in 0..BATCH {
-                batch.record(JournalId(number), |out| out.extend_from_slice(&payload));
+                batch.record(JournalId::new(Kind::QUEUE, number), |out| {
+                    out.extend_from_slice(&payload)
+                });
             }
             batch.await_sync();
         });
@@ -182,12 +184,14 @@ fn open(dir: &Path) -> (Log, Waiting) {
 fn append((log, waiting): &(Log, Waiting), journal: u64, payload: &[u8], waiter: Waiter) {
     log.append(|batch| {
         for _ in 0..BATCH {
-            batch.record(JournalId(journal), |out| out.extend_from_slice(payload));
+            batch.record(JournalId::new(Kind::QUEUE, journal), |out| {
+                out.extend_from_slice(payload)
+            });
         }
         let up_to = batch.await_sync();
         waiting.lock().unwrap().push_back((up_to, waiter));
         // What is consumed at once: the log stays small and its files are reused.
-        batch.forget(JournalId(journal));
+        batch.forget(JournalId::new(Kind::QUEUE, journal));
     });
 }
 

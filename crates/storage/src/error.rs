@@ -1,5 +1,6 @@
 //! What can go wrong on disk, told so that the caller, and an operator reading the log, know what to do next.
 
+use crate::log::JournalId;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub enum StorageError {
     Corrupt {
         file: PathBuf,
         offset: u64,
-        journal: Option<u64>,
+        journal: Option<JournalId>,
         what: String,
     },
     /// Files of the log are gone that belong to it. Put them back, or open with quarantine and accept the loss.
@@ -122,7 +123,7 @@ impl std::fmt::Display for StorageError {
             } => {
                 write!(f, "{} is damaged at byte {offset}: {what}", file.display())?;
                 match journal {
-                    Some(journal) => write!(f, " (a record of journal {journal})"),
+                    Some(journal) => write!(f, " (a record of {journal})"),
                     None => Ok(()),
                 }
             }
@@ -135,7 +136,8 @@ impl std::fmt::Display for StorageError {
                 supported,
             } => write!(
                 f,
-                "{} has format version {found}, which this program does not read (it writes version {supported}); run the version that wrote it",
+                "{} has format version {found}, which this program does not read (it writes version {supported}); run the version that wrote \
+                 it, or begin with an empty data directory",
                 file.display()
             ),
             Self::Gone { what } | Self::Refused { what } => write!(f, "{what}"),

@@ -1,5 +1,5 @@
-//! The logs on disk. This room does not know what a message is: it imports nothing of ours, keeps bytes under numbers
-//! that others give out, and never looks into them.
+//! The logs on disk. This crate does not know what a message is: it imports nothing of ours, keeps bytes under kinds and
+//! numbers that others give out, and never looks into them.
 //!
 //! Two kinds of files. [`Log`]: the node's one write-ahead log with group commit, for everything that must be durable
 //! soon. [`Segments`]: files per owner for what stays long. Both write through [`FileSystem`], which has a real
@@ -25,7 +25,10 @@ pub use directory_lock::DirectoryLock;
 pub use disk::Disk;
 pub use error::StorageError;
 pub use file_system::{Access, Advice, File, FileSystem, Locking};
-pub use log::{Batch, Callbacks, Cut, Damage, JournalId, Log, LogOptions, Position, Recovery};
+pub use log::{
+    Batch, Callbacks, Cut, Damage, GroupEntry, HardState, JournalId, Kind, Log, LogOptions, Position,
+    Recovery, SetAside, set_journals_aside,
+};
 pub use segments::{Entry, Place, SegmentOptions, Segments};
 
 /// The error of [`Log`].

@@ -8,8 +8,8 @@ mod support;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::faulty::{Dice, Fault, FaultyFs};
-use storage::{JournalId, LogError, LogOptions, Position};
-use support::{Op, Opened, Told, check_prefix, open, wait};
+use storage::{LogError, LogOptions, Position};
+use support::{Op, Opened, Told, check_prefix, journal_id, open, wait};
 
 fn tiny() -> LogOptions {
     LogOptions {
@@ -35,13 +35,14 @@ struct Story {
 impl Story {
     fn put(&mut self, opened: &Opened, journal: u64, payload: Vec<u8>) -> Position {
         let position = opened.put(journal, &payload);
-        self.ops.push(Op::Record((JournalId(journal), position, payload)));
+        self.ops
+            .push(Op::Record((journal_id(journal), position, payload)));
         position
     }
 
     fn release(&mut self, opened: &Opened, journal: u64, before: Position) {
-        opened.log.release(JournalId(journal), before);
-        self.ops.push(Op::Release(JournalId(journal), before));
+        opened.log.release(journal_id(journal), before);
+        self.ops.push(Op::Release(journal_id(journal), before));
     }
 
     /// Waits until everything so far is promised. False if the log failed.
@@ -165,7 +166,7 @@ fn a_log_without_a_descriptor_for_its_next_file_waits_for_one() {
     assert!(opened.keep(1, b"good", 1));
     fs.set_no_descriptor(true);
     opened.log.append(|batch| {
-        batch.record(JournalId(1), |out| out.resize(out.len() + 9000, 7));
+        batch.record(journal_id(1), |out| out.resize(out.len() + 9000, 7));
         wait(&opened.waiting, batch, 2);
     });
     opened.await_stall(true);
@@ -249,7 +250,7 @@ fn failure_is_told_once_and_nothing_is_kept_afterwards() {
     // The next calls are the write and the sync.
     fs.fail_at(2, Fault::Io);
     opened.log.append(|batch| {
-        batch.record(JournalId(1), |out| out.extend_from_slice(b"doomed"));
+        batch.record(journal_id(1), |out| out.extend_from_slice(b"doomed"));
         wait(&opened.waiting, batch, 2);
     });
     let told = opened.told.recv().unwrap();
@@ -260,7 +261,7 @@ fn failure_is_told_once_and_nothing_is_kept_afterwards() {
     assert!(opened.log.failed());
     for promise in 3..10 {
         opened.log.append(|batch| {
-            batch.record(JournalId(1), |out| out.extend_from_slice(&[0; 5000]));
+            batch.record(journal_id(1), |out| out.extend_from_slice(&[0; 5000]));
             wait(&opened.waiting, batch, promise);
         });
     }
@@ -276,8 +277,8 @@ fn an_encoder_that_removes_what_others_appended_stops_the_log() {
     let opened = open(fs.clone(), tiny()).unwrap();
     assert!(opened.keep(1, b"good", 1));
     opened.log.append(|batch| {
-        batch.record(JournalId(1), |out| out.extend_from_slice(b"also good"));
-        batch.record(JournalId(2), Vec::clear);
+        batch.record(journal_id(1), |out| out.extend_from_slice(b"also good"));
+        batch.record(journal_id(2), Vec::clear);
         wait(&opened.waiting, batch, 2);
     });
     assert!(!opened.await_promise(2));
@@ -329,8 +330,8 @@ proptest! {
                 }
                 Step::Forget { journal } => {
                     let before = opened.log.end();
-                    opened.log.forget(JournalId(journal));
-                    story.ops.push(Op::Release(JournalId(journal), before));
+                    opened.log.forget(journal_id(journal));
+                    story.ops.push(Op::Release(journal_id(journal), before));
                 }
                 Step::Settle => prop_assert!(story.settle(&opened)),
                 Step::Close | Step::Kill | Step::Crash { .. } => {
@@ -370,7 +371,7 @@ fn a_power_cut_amid_busy_threads_breaks_no_promise() {
                         }
                         number += 1;
                         log.append(|batch| {
-                            batch.record(JournalId(thread), |out| {
+                            batch.record(journal_id(thread), |out| {
                                 out.extend_from_slice(&number.to_le_bytes());
                                 out.resize(out.len() + (number % 300) as usize, thread as u8);
                             });

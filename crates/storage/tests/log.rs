@@ -6,8 +6,8 @@ mod support;
 
 use std::sync::Arc;
 use storage::faulty::FaultyFs;
-use storage::{Disk, JournalId, LogError, LogOptions, Position};
-use support::{Told, dir, open, open_in, small, wait};
+use storage::{Disk, LogError, LogOptions, Position};
+use support::{Told, dir, journal_id, open, open_in, small, wait};
 
 #[test]
 fn what_was_appended_is_replayed_in_order_after_a_restart() {
@@ -18,7 +18,7 @@ fn what_was_appended_is_replayed_in_order_after_a_restart() {
     for number in 0..300_u64 {
         let payload = vec![number as u8; (number % 97) as usize];
         let position = first.put(number % 5, &payload);
-        expected.push((JournalId(number % 5), position, payload));
+        expected.push((journal_id(number % 5), position, payload));
     }
     first.log.close().unwrap();
     let second = open(fs, small()).unwrap();
@@ -55,7 +55,7 @@ fn promises_are_kept_in_order_and_only_once() {
     let opened = open(FaultyFs::new(), small()).unwrap();
     for number in 0..50 {
         opened.log.append(|batch| {
-            batch.record(JournalId(1), |out| out.push(1));
+            batch.record(journal_id(1), |out| out.push(1));
             wait(&opened.waiting, batch, number * 2);
             wait(&opened.waiting, batch, number * 2 + 1);
         });
@@ -96,8 +96,8 @@ fn released_and_forgotten_records_do_not_come_back() {
     first.put(2, b"deleted");
     let snapshot = first.put(1, b"snapshot");
     first.put(1, b"after");
-    first.log.release(JournalId(1), snapshot);
-    first.log.forget(JournalId(2));
+    first.log.release(journal_id(1), snapshot);
+    first.log.forget(journal_id(2));
     first.put(3, b"other");
     first.log.close().unwrap();
     let second = open(fs, small()).unwrap();
@@ -112,8 +112,8 @@ fn a_forgotten_journal_may_begin_anew() {
     let first = open(fs.clone(), small()).unwrap();
     first.put(1, b"before");
     first.log.append(|batch| {
-        batch.forget(JournalId(1));
-        batch.record(JournalId(1), |out| out.extend_from_slice(b"anew"));
+        batch.forget(journal_id(1));
+        batch.record(journal_id(1), |out| out.extend_from_slice(b"anew"));
     });
     first.log.close().unwrap();
     assert_eq!(open(fs, small()).unwrap().payloads(1), [b"anew".to_vec()]);
@@ -127,7 +127,7 @@ fn a_full_log_asks_for_its_oldest_file_and_shrinks() {
     for number in 0..200 {
         assert!(opened.keep(1, &[0; 1000], number) || number == u64::MAX);
         let end = opened.log.end();
-        opened.log.release(JournalId(1), end);
+        opened.log.release(journal_id(1), end);
     }
     opened.log.sync().unwrap();
     let large = opened.log.size();
@@ -144,10 +144,10 @@ fn a_full_log_asks_for_its_oldest_file_and_shrinks() {
             _ => continue,
         }
     };
-    assert_eq!(asked, [JournalId(7)]);
+    assert_eq!(asked, [journal_id(7)]);
     let snapshot = reopened.put(7, b"a snapshot");
     assert!(snapshot > before);
-    reopened.log.release(JournalId(7), snapshot);
+    reopened.log.release(journal_id(7), snapshot);
     assert!(reopened.keep(1, b"x", 1));
     reopened.log.append(|batch| wait(&reopened.waiting, batch, 2));
     assert!(reopened.await_promise(2));
@@ -165,7 +165,7 @@ fn files_are_reused_and_what_they_held_before_is_unreadable() {
     for number in 0..500 {
         assert!(opened.keep(1, &[number as u8; 900], number));
         let end = opened.log.end();
-        opened.log.release(JournalId(1), end);
+        opened.log.release(journal_id(1), end);
     }
     assert!(
         fs.files()
@@ -226,7 +226,7 @@ fn an_encoder_that_panics_leaves_nothing_behind() {
     opened.put(1, b"one");
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         opened.log.append(|batch| {
-            batch.record(JournalId(1), |out| {
+            batch.record(journal_id(1), |out| {
                 out.push(1);
                 std::panic::resume_unwind(Box::new("no"));
             });
@@ -251,7 +251,7 @@ fn many_threads_append_at_once() {
             scope.spawn(move || {
                 for number in 0..500_u64 {
                     let at = log.append(|batch| {
-                        let at = batch.record(JournalId(thread), |out| {
+                        let at = batch.record(journal_id(thread), |out| {
                             out.extend_from_slice(&number.to_le_bytes())
                         });
                         wait(waiting, batch, thread << 32 | number);

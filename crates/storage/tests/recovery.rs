@@ -6,8 +6,8 @@ mod support;
 
 use std::path::PathBuf;
 use storage::faulty::{Dice, FaultyFs};
-use storage::{FileSystem, JournalId, LogError, LogOptions, Position};
-use support::{Op, Opened, Seen, check_prefix, open, visible};
+use storage::{FileSystem, LogError, LogOptions, Position, set_journals_aside};
+use support::{Op, Opened, Seen, check_prefix, journal_id, open, visible};
 
 fn tiny() -> LogOptions {
     LogOptions {
@@ -39,11 +39,11 @@ fn log_of_three(closed: bool) -> (FaultyFs, Vec<Op>) {
         let journal = number % 4;
         if number == 13 {
             let before = opened.log.end();
-            opened.log.release(JournalId(2), before);
-            ops.push(Op::Release(JournalId(2), before));
+            opened.log.release(journal_id(2), before);
+            ops.push(Op::Release(journal_id(2), before));
         }
         let position = opened.put(journal, &payload);
-        ops.push(Op::Record((JournalId(journal), position, payload)));
+        ops.push(Op::Record((journal_id(journal), position, payload)));
         opened.log.sync().unwrap();
     }
     if closed {
@@ -223,26 +223,44 @@ fn a_log_that_must_exist_is_not_begun_anew() {
 }
 
 #[test]
-fn a_log_of_the_first_version_is_opened_and_gets_its_list() {
-    let (fs, ops) = killed_log();
-    fs.remove(&support::dir().join("chain")).unwrap();
+fn a_log_of_an_older_version_is_refused_in_words() {
+    let (fs, _) = killed_log();
     for file in log_files(&fs) {
         fs.corrupt(&file, |bytes| {
             for at in [0, 2048] {
                 let copy = &mut bytes[at..at + 48];
-                copy[40..].fill(0);
-                copy[8] = 1;
+                copy[8] = 2;
                 copy[12..16].fill(0);
-                let crc = crc32fast::hash(&copy[..40]);
+                let crc = crc32fast::hash(copy);
                 copy[12..16].copy_from_slice(&crc.to_le_bytes());
             }
         });
     }
-    let opened = open(fs.clone(), tiny()).unwrap();
-    check_prefix(&ops, ops.len(), &opened.replayed);
-    opened.log.close().unwrap();
-    fs.remove(&log_files(&fs)[0]).unwrap();
-    assert!(refusal(&fs, tiny()).contains("0000000000000001.wal is missing"));
+    let refused = refusal(&fs, tiny());
+    assert!(
+        refused.contains("format version 2, and this program reads version 3 only"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn journals_set_aside_are_whole_and_the_log_stays_as_it_is() {
+    let (fs, ops) = killed_log();
+    let to = PathBuf::from("/data/aside");
+    let told =
+        set_journals_aside(&fs, &support::dir(), &tiny(), &|journal| journal.number == 3, &to).unwrap();
+    let records = ops
+        .iter()
+        .filter(|op| matches!(op, Op::Record((journal, ..)) if journal.number == 3));
+    assert_eq!((told.len(), told[0].records), (1, records.count() as u64));
+    let kept = fs.bytes(&told[0].file).unwrap();
+    for op in &ops {
+        if let Op::Record((journal, _, payload)) = op {
+            let found = kept.windows(payload.len().max(1)).any(|window| window == payload);
+            assert!(payload.len() < 20 || found == (journal.number == 3));
+        }
+    }
+    check_prefix(&ops, ops.len(), &open(fs, tiny()).unwrap().replayed);
 }
 
 #[test]
@@ -260,7 +278,7 @@ fn a_log_opened_without_its_newest_file_is_whole_once_nobody_needs_the_older_one
     assert!(refusal(&fs, tiny()).contains("0000000000000003.wal is missing"));
     let opened = open(fs.clone(), options).unwrap();
     let end = opened.log.end();
-    (0..4).for_each(|journal| opened.log.forget(JournalId(journal)));
+    (0..4).for_each(|journal| opened.log.forget(journal_id(journal)));
     opened.log.sync().unwrap();
     opened.log.sync().unwrap();
     opened.log.close().unwrap();
@@ -382,20 +400,20 @@ fn damage_to_a_payload_concerns_its_journal_only() {
         let opened = open(fs.clone(), tiny()).unwrap();
         let damage = &opened.log.recovery().damage;
         assert_eq!(damage.len(), 1);
-        assert_eq!((&damage[0].file, damage[0].journal), (&file, Some(JournalId(2))));
+        assert_eq!((&damage[0].file, damage[0].journal), (&file, Some(journal_id(2))));
         assert_eq!(damage[0].offset as usize, at - 20);
         assert_eq!(opened.payloads(1).len(), 2);
         assert_eq!(opened.payloads(2).len(), 0);
         assert_eq!(opened.payloads(3).len(), 1);
         assert!(matches!(
             opened.log.read(damage[0].position),
-            Err(LogError::Corrupt { journal: Some(2), .. })
+            Err(LogError::Corrupt { journal: Some(journal), .. }) if journal == journal_id(2)
         ));
         opened.log.close().unwrap();
     }
     // Once the queue is given up, the damage is nobody's any more.
     let opened = open(fs.clone(), tiny()).unwrap();
-    opened.log.forget(JournalId(2));
+    opened.log.forget(journal_id(2));
     opened.log.close().unwrap();
     assert!(open(fs, tiny()).unwrap().log.recovery().damage.is_empty());
 }
@@ -403,8 +421,8 @@ fn damage_to_a_payload_concerns_its_journal_only() {
 #[test]
 fn damage_does_not_heal_when_its_file_is_needed_by_nobody_else() {
     let (fs, opened) = four_records();
-    opened.log.forget(JournalId(1));
-    opened.log.forget(JournalId(3));
+    opened.log.forget(journal_id(1));
+    opened.log.forget(journal_id(3));
     opened.log.close().unwrap();
     let (file, at) = find(&fs, b"only of two");
     fs.corrupt(&file, |bytes| bytes[at] ^= 1);
@@ -494,7 +512,7 @@ fn a_clean_end_vouches_for_the_last_record() {
     let (file, at) = find(&fs, b"last of all");
     fs.corrupt(&file, |bytes| bytes[at] ^= 1);
     let opened = open(fs, tiny()).unwrap();
-    assert_eq!(opened.log.recovery().damage[0].journal, Some(JournalId(3)));
+    assert_eq!(opened.log.recovery().damage[0].journal, Some(journal_id(3)));
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl Journal<Classic<Ends>> for QueueJournal {
             records.clear();
             return;
         };
-        let queue = QueueId(journal.id().0);
+        let queue = QueueId(journal.id().number);
         let local = promises.extract_if(.., |effect| {
             matches!(
                 effect,

@@ -1,11 +1,10 @@
 //! What a data directory has lost, in words for an operator: what is damaged or missing, and whose messages that concerns.
 
 use super::replay::Replay;
-use crate::broker::CATALOG_JOURNAL;
+use crate::journal::JournalOf;
 use crate::pager::stored_place;
-use model::QueueId;
 use std::fmt;
-use storage::{Damage, JournalId, Recovery, Segments, StorageError};
+use storage::{Damage, Recovery, Segments, StorageError};
 
 /// So many records of queues may be damaged without the node refusing to start.
 const TOLERATED: usize = 1;
@@ -38,7 +37,7 @@ pub struct Losses {
     pub queues: Vec<QueueLoss>,
     /// Messages of durable queues that are there.
     pub kept: u64,
-    /// Journals of queues that no definition names.
+    /// Journals that no definition names, or of a kind that this version does not know.
     pub nameless: usize,
 }
 
@@ -50,7 +49,7 @@ impl Losses {
 
     /// Puts together what replay, recovery and the segments tell. Reads everything that lies in segments.
     pub(super) fn of(replay: &Replay, recovery: &Recovery, segments: &Segments) -> Self {
-        let catalogs = |damage: &&Damage| damage.journal == Some(CATALOG_JOURNAL);
+        let catalogs = |damage: &&Damage| damage.journal == Some(JournalOf::Catalog.id());
         let mut losses = Self {
             found: recovery.damage.iter().map(describe).collect(),
             anybodys: recovery.damage.iter().any(|damage| damage.journal.is_none()),
@@ -73,7 +72,7 @@ impl Losses {
             let damaged = recovery
                 .damage
                 .iter()
-                .filter(|damage| damage.journal == Some(JournalId(known.id.0)));
+                .filter(|damage| damage.journal == Some(JournalOf::Queue(known.id).id()));
             let records = queue.missing.max(damaged.count() as u64);
             let kept = queue.machine.status().persistent;
             losses.kept += kept;
@@ -88,7 +87,7 @@ impl Losses {
                 });
             }
         }
-        losses.nameless = replay.queues.len() - named;
+        losses.nameless = replay.queues.len() - named + replay.unknown.len();
         losses
     }
 }
@@ -113,7 +112,7 @@ impl fmt::Display for Losses {
         if self.nameless > 0 {
             writeln!(
                 f,
-                "lost: the messages of {} queues whose definitions are gone",
+                "set aside: {} journals that no definition names",
                 self.nameless
             )?;
         }
@@ -148,13 +147,13 @@ pub(super) fn describe(damage: &Damage) -> String {
             "{file} is damaged at byte {offset} ({length} bytes): {}",
             damage.what
         ),
-        Some(CATALOG_JOURNAL) => format!(
+        Some(journal) if journal == JournalOf::Catalog.id() => format!(
             "{file} is damaged at byte {offset} ({length} bytes of the definitions): {}",
             damage.what
         ),
         Some(journal) => format!(
-            "{file} is damaged at byte {offset} ({length} bytes, journal {}): {}",
-            journal.0, damage.what
+            "{file} is damaged at byte {offset} ({length} bytes of {journal}): {}",
+            damage.what
         ),
     }
 }
@@ -166,7 +165,10 @@ pub(super) fn describe(damage: &Damage) -> String {
 pub(super) fn accept(replay: &Replay, recovery: &Recovery) -> Result<(), StorageError> {
     let damage = &recovery.damage;
     let refused = |what: String| Err(StorageError::Refused { what });
-    if let Some(damage) = damage.iter().find(|it| it.journal == Some(CATALOG_JOURNAL)) {
+    if let Some(damage) = damage
+        .iter()
+        .find(|it| it.journal == Some(JournalOf::Catalog.id()))
+    {
         return refused(format!("definitions are lost: {}", describe(damage)));
     }
     let [damage] = damage.as_slice() else {
@@ -179,7 +181,10 @@ pub(super) fn accept(replay: &Replay, recovery: &Recovery) -> Result<(), Storage
             _ => Ok(()),
         };
     };
-    let queue = damage.journal.and_then(|it| replay.queues.get(&QueueId(it.0)));
+    let queue = match damage.journal.and_then(JournalOf::known) {
+        Some(JournalOf::Queue(id)) => replay.queues.get(&id),
+        _ => None,
+    };
     // The first record of what a journal has may be the list of all that it holds.
     match queue.and_then(|queue| queue.first()) {
         Some((index, position)) if index > 2 && damage.position < position => refused(format!(

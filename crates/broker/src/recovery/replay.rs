@@ -1,15 +1,13 @@
 //! What replay makes of the log: the machines, and what their journals miss.
 
-use crate::broker::CATALOG_JOURNAL;
-use crate::caches::cache_of;
 use crate::ends::Ends;
-use crate::journal::{Entry, LocalJournal, NodeLog, entry};
+use crate::journal::{Entry, JournalOf, LocalJournal, NodeLog, entry};
 use catalog::Catalog;
 use model::{Index, Machine, Outcome, QueueId};
 use queue::fifo::{Classic, LocalRecord, QueueSettings, Record};
 use queue::seen::{Seen, SeenSettings};
 use queue::store::LogPlace;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use storage::{JournalId, Position};
 
@@ -99,6 +97,8 @@ pub(super) struct Replay {
     pub catalog: Replayed<Catalog<u64>>,
     pub queues: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
     pub caches: BTreeMap<QueueId, Replayed<Seen>>,
+    /// Journals of kinds that this version does not know.
+    pub unknown: BTreeSet<JournalId>,
     pub unreadable: Option<(JournalId, Position)>,
 }
 
@@ -108,6 +108,7 @@ impl Replay {
             catalog: Replayed::new(Catalog::new()),
             queues: BTreeMap::new(),
             caches: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             unreadable: None,
         }
     }
@@ -119,42 +120,48 @@ impl Replay {
     }
 
     fn record(&mut self, journal: JournalId, position: Position, payload: &[u8]) -> Option<()> {
-        let (index, record) = match entry(payload)? {
-            Entry::Record(index, record) => (index, record),
-            Entry::Local(record) => return self.local(journal, position, record),
+        let Some(of) = JournalOf::known(journal) else {
+            self.unknown.insert(journal);
+            return Some(());
         };
-        if journal == CATALOG_JOURNAL {
-            let record = catalog::Record::decode(record)?;
-            self.catalog.arrives(index);
-            self.catalog.machine.apply(index, record, &mut Outcome::default());
-            self.catalog.note(index, position);
-        } else if let Some(id) = cache_of(journal) {
-            let any = SeenSettings {
-                size: u64::MAX,
-                lifetime_ms: None,
-            };
-            let cache = self.caches.entry(id);
-            let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
-            let record = queue::seen::Record::decode(record)?;
-            cache.machine.apply(index, record, &mut Outcome::default());
-            cache.note(index, position);
-        } else {
-            let queue = self.queue(journal);
-            let record = Record::decode(record)?;
-            queue.arrives(index);
-            queue.count_missing_messages(&record);
-            queue.apply(index, position, record);
-            queue.note(index, position);
+        let (index, record) = match (entry(payload)?, of) {
+            (Entry::Record(index, record), _) => (index, record),
+            (Entry::Local(record), JournalOf::Queue(id)) => return self.local(id, position, record),
+            (Entry::Local(_), _) => return None,
+        };
+        match of {
+            JournalOf::Catalog => {
+                let record = catalog::Record::decode(record)?;
+                self.catalog.arrives(index);
+                self.catalog.machine.apply(index, record, &mut Outcome::default());
+                self.catalog.note(index, position);
+            }
+            JournalOf::Cache(id) => {
+                let any = SeenSettings {
+                    size: u64::MAX,
+                    lifetime_ms: None,
+                };
+                let cache = self.caches.entry(id);
+                let cache = cache.or_insert_with(|| Replayed::new(Seen::new(any)));
+                let record = queue::seen::Record::decode(record)?;
+                cache.machine.apply(index, record, &mut Outcome::default());
+                cache.note(index, position);
+            }
+            JournalOf::Queue(id) => {
+                let queue = self.queue(id);
+                let record = Record::decode(record)?;
+                queue.arrives(index);
+                queue.count_missing_messages(&record);
+                queue.apply(index, position, record);
+                queue.note(index, position);
+            }
         }
         Some(())
     }
 
     /// What this node remembered beside a queue's records.
-    fn local(&mut self, journal: JournalId, position: Position, record: &[u8]) -> Option<()> {
-        if journal == CATALOG_JOURNAL || cache_of(journal).is_some() {
-            return None;
-        }
-        let queue = self.queue(journal);
+    fn local(&mut self, id: QueueId, position: Position, record: &[u8]) -> Option<()> {
+        let queue = self.queue(id);
         let record = LocalRecord::decode(record)?;
         if let LocalRecord::Checkpoint(checkpoint) = &record {
             queue.arrives(checkpoint.next);
@@ -165,8 +172,8 @@ impl Replay {
         Some(())
     }
 
-    fn queue(&mut self, journal: JournalId) -> &mut Replayed<Classic<Ends>> {
-        self.queues.entry(QueueId(journal.0)).or_insert_with(|| {
+    fn queue(&mut self, id: QueueId) -> &mut Replayed<Classic<Ends>> {
+        self.queues.entry(id).or_insert_with(|| {
             let mut machine = Classic::new(durable());
             machine.replay();
             Replayed::new(machine)

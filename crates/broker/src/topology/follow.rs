@@ -2,10 +2,10 @@
 //! changed, or the node has just come up.
 
 use super::{CatalogJournal, Topology};
-use crate::caches::{self, CacheJournal, journal_of};
+use crate::caches::{self, CacheJournal};
 use crate::ends::Ends;
 use crate::host::Host;
-use crate::journal::LocalJournal;
+use crate::journal::{JournalOf, LocalJournal};
 use crate::pager::Job;
 use crate::queues::{Queue, QueueJournal};
 use crate::stats::Churn;
@@ -18,7 +18,6 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use storage::JournalId;
 
 /// What a turn of the catalog orders of queues: carried out at its end, when their settings are certain.
 #[derive(Default)]
@@ -65,7 +64,7 @@ impl Topology {
                     self.start_queue(&known, view.settings(&known), None);
                 }
                 Order::Stop(known) if self.node.caches.remove(known.id) => {
-                    self.node.log.forget(journal_of(known.id));
+                    self.node.log.forget(JournalOf::Cache(known.id).id());
                 }
                 Order::Stop(known) => {
                     self.count(&known, |churn| &churn.queues_deleted);
@@ -116,14 +115,14 @@ impl Topology {
         if !known.is_durable() {
             return QueueJournal::None;
         }
-        let (log, id) = (self.node.log.clone(), JournalId(known.id.0));
+        let (log, id) = (self.node.log.clone(), JournalOf::Queue(known.id).id());
         QueueJournal::Local(LocalJournal::new(log, id, 1))
     }
 
     fn start_cache(&self, known: &catalog::Queue) {
         let (settings, journaled) = caches::settings(known);
         let journal = journaled.then(|| {
-            let id = journal_of(known.id);
+            let id = JournalOf::Cache(known.id).id();
             LocalJournal::new(self.node.log.clone(), id, 1)
         });
         let caches = &self.node.caches;
@@ -133,7 +132,7 @@ impl Topology {
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
     fn stop_queue(&self, queue: &Arc<Queue>) {
         queue.retire();
-        self.node.log.forget(JournalId(queue.id.0));
+        self.node.log.forget(JournalOf::Queue(queue.id).id());
         self.node.pager.send(Job::Remove { queue: queue.id });
     }
 

@@ -248,7 +248,7 @@ fn gathered(ask: &Ask<'_>) -> Result<Value, Failure> {
     let pid: Value = text(&node, "os_pid")
         .parse::<u64>()
         .map_or(Value::Null, Value::from);
-    Ok(json!({
+    let mut status = json!({
         "node": node["name"],
         "pid": pid,
         "os": "Linux",
@@ -280,7 +280,11 @@ fn gathered(ask: &Ask<'_>) -> Result<Value, Failure> {
             "virtual_host_count": vhosts.as_array().map_or(0, Vec::len),
         },
         "listeners": all_listeners(&overview),
-    }))
+    });
+    if node["journals_set_aside"].is_array() {
+        status["journals_set_aside"] = node["journals_set_aside"].clone();
+    }
+    Ok(status)
 }
 
 /// A part of the text: its heading, and lines under it.
@@ -345,7 +349,13 @@ fn status_text(status: &Value, unit: &str) -> Option<String> {
         .collect();
     let listeners = status["listeners"].as_array().into_iter().flatten();
     let listeners: Vec<String> = listeners.map(listener_line).collect();
-    let data = [format!("Node data directory: {}", text(status, "data_directory"))];
+    let mut data = vec![format!("Node data directory: {}", text(status, "data_directory"))];
+    let set_aside = items(&status["journals_set_aside"]);
+    data.extend(
+        set_aside
+            .iter()
+            .map(|file| format!("Kept aside, of no queue that is defined: {file}")),
+    );
     Some(
         [
             part("Runtime", &runtime),

@@ -13,7 +13,7 @@ impl Batch<'_> {
     /// Appends one record, which `encode` writes straight into the log's buffer. `encode` must only append, and should
     /// be quick: everybody who appends waits for it. A record above 1 GiB fails the log.
     pub fn record(&mut self, journal: JournalId, encode: impl FnOnce(&mut Vec<u8>)) -> Position {
-        debug_assert!(journal != MARKS, "the highest journal number is the log's own");
+        debug_assert!(journal.kind != MARKS.kind, "the log's own kind");
         self.pending.record(journal, encode)
     }
 

@@ -421,7 +421,7 @@ fn read_from(
     let wrong = || StorageError::Corrupt {
         file: path.to_owned(),
         offset,
-        journal: Some(record.journal.0),
+        journal: Some(record.journal),
         what: "a record's content does not match its checksum".to_owned(),
     };
     let end = RECORD_HEADER + record.length;

@@ -2,26 +2,27 @@
 //!
 //! ```text
 //! file    = header page (4096 bytes, the header twice, in different sectors), blocks
-//! header  = magic 8 | version u32 | crc u32 | sequence u64 | base u64 | salt u64 | size u64 (version 1 had no size)
+//! header  = magic 8 | version u32 | crc u32 | sequence u64 | base u64 | salt u64 | size u64
 //! block   = magic u32 | crc u32 | position u64 | length u32 | zero u32 | synced u64 | records
-//! record  = length u32 | header crc u32 | payload crc u32 | journal u64 | payload
+//! record  = length u32 | header crc u32 | payload crc u32 | kind u8 | zero 3 | journal's number u64 | payload
 //! ```
 //!
 //! A position is an offset in the endless concatenation of all files' blocks; `base` is that of a file's first block.
 //! One block is one write. Its `synced` says up to which position the log was known to be durable when it was written:
 //! that is how recovery tells a torn tail from damage. All checksums of a file begin with its random salt, so what a
 //! recycled file held before, or a client's message that imitates a block, is never taken for a block.
-//! A record's header has a checksum of its own, so that damage to a payload can be attributed to its journal.
+//! A record's header has a checksum of its own, so that damage to a payload can be attributed to its journal. Versions 1 and 2 had no
+//! kinds; they are refused.
 
-use super::{JournalId, Position};
+use super::{JournalId, Kind, Position};
 use crc32fast::Hasher;
 
-pub(crate) const VERSION: u32 = 2;
-/// The last version whose header does not state the file's size, and whose files no `chain` lists.
-pub(crate) const VERSION_WITHOUT_SIZE: u32 = 1;
+pub(crate) const VERSION: u32 = 3;
 pub(crate) const FILE_HEADER: usize = 4096;
 pub(crate) const BLOCK_HEADER: usize = 32;
-pub(crate) const RECORD_HEADER: usize = 20;
+pub(crate) const RECORD_HEADER: usize = 24;
+/// Where in a record's header its journal stands.
+const JOURNAL: usize = 12;
 /// Largest payload of one record, in bytes; far above any message RabbitMQ accepts (512 MiB).
 pub(crate) const MAX_RECORD: usize = 1 << 30;
 
@@ -29,7 +30,8 @@ const FILE_MAGIC: [u8; 8] = *b"LEVLOG\r\n";
 const BLOCK_MAGIC: [u8; 4] = [0xb1, 0x0c, 0x4c, 0xe7];
 const HEADER_COPIES: [usize; 2] = [0, 2048];
 const HEADER_LENGTH: usize = 48;
-const HEADER_LENGTH_WITHOUT_SIZE: usize = 40;
+/// Of version 1, which did not state the size.
+const SHORT_HEADER_LENGTH: usize = 40;
 
 /// What stands at the beginning of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub(crate) struct FileHeader {
     /// Position of the file's first block.
     pub base: u64,
     pub salt: u64,
-    /// How large the file was made, in bytes; 0 in files of version 1, which do not say.
+    /// How large the file was made, in bytes.
     pub size: u64,
 }
 
@@ -109,7 +111,7 @@ impl FileHeader {
         let bad = BadHeader::Unreadable;
         let version = u32_at(copy, 8).ok_or(bad)?;
         let length = match version {
-            VERSION_WITHOUT_SIZE => HEADER_LENGTH_WITHOUT_SIZE,
+            1 => SHORT_HEADER_LENGTH,
             _ => HEADER_LENGTH,
         };
         let mut bytes = copy.get(..length).ok_or(bad)?.to_vec();
@@ -118,7 +120,7 @@ impl FileHeader {
         if bytes[..8] != FILE_MAGIC || crc32fast::hash(&bytes) != crc {
             return Err(bad);
         }
-        if version == 0 || version > VERSION {
+        if version != VERSION {
             return Err(BadHeader::Version(version));
         }
         let number = |at| u64_at(&bytes, at).ok_or(bad);
@@ -126,10 +128,7 @@ impl FileHeader {
             sequence: number(16)?,
             base: number(24)?,
             salt: number(32)?,
-            size: match version {
-                VERSION_WITHOUT_SIZE => 0,
-                _ => number(40)?,
-            },
+            size: number(40)?,
         })
     }
 }
@@ -142,7 +141,7 @@ fn block_crc(salt: u64, header: &[u8]) -> u32 {
 }
 
 fn record_crc(salt: u64, position: u64, length: &[u8], journal: &[u8]) -> u32 {
-    let mut bytes = [0; 28];
+    let mut bytes = [0; 20 + RECORD_HEADER - JOURNAL];
     bytes[..8].copy_from_slice(&salt.to_le_bytes());
     bytes[8..16].copy_from_slice(&position.to_le_bytes());
     bytes[16..20].copy_from_slice(length);
@@ -166,7 +165,8 @@ pub(crate) fn begin_block(block: &mut Vec<u8>) {
 pub(crate) fn begin_record(block: &mut Vec<u8>, journal: JournalId) -> usize {
     let at = block.len();
     let mut header = [0; RECORD_HEADER];
-    header[12..].copy_from_slice(&journal.0.to_le_bytes());
+    header[JOURNAL] = journal.kind.0;
+    header[JOURNAL + 4..].copy_from_slice(&journal.number.to_le_bytes());
     block.extend_from_slice(&header);
     at
 }
@@ -197,14 +197,10 @@ pub(crate) fn seal_block(
         let (header, rest) = block[at..].split_at_mut(RECORD_HEADER);
         let length = u32_at(header, 0).unwrap_or(0) as usize;
         let payload = &rest[..length.min(rest.len())];
-        let header_crc = record_crc(salt, here, &header[..4], &header[12..]);
+        let header_crc = record_crc(salt, here, &header[..4], &header[JOURNAL..]);
         header[4..8].copy_from_slice(&header_crc.to_le_bytes());
         header[8..12].copy_from_slice(&payload_crc(header_crc, payload).to_le_bytes());
-        each(
-            JournalId(u64_at(header, 12).unwrap_or(0)),
-            Position(here),
-            payload,
-        );
+        each(journal_of(header), Position(here), payload);
         at += RECORD_HEADER + length;
     }
     let length = (block.len() - BLOCK_HEADER) as u32;
@@ -248,15 +244,21 @@ pub(crate) fn next_block_candidate(bytes: &[u8], from: usize) -> Option<usize> {
 pub(crate) fn record_header(bytes: &[u8], salt: u64, position: u64) -> Option<RecordHeader> {
     let header: &[u8; RECORD_HEADER] = bytes.first_chunk()?;
     let header_crc = u32_at(header, 4)?;
-    if header_crc != record_crc(salt, position, &header[..4], &header[12..]) {
+    if header_crc != record_crc(salt, position, &header[..4], &header[JOURNAL..]) {
         return None;
     }
     Some(RecordHeader {
-        journal: JournalId(u64_at(header, 12)?),
+        journal: journal_of(header),
         length: u32_at(header, 0)? as usize,
         header_crc,
         payload_crc: u32_at(header, 8)?,
     })
+}
+
+/// The journal that a record's header names.
+fn journal_of(header: &[u8]) -> JournalId {
+    let kind = header.get(JOURNAL).copied().unwrap_or_default();
+    JournalId::new(Kind(kind), u64_at(header, JOURNAL + 4).unwrap_or_default())
 }
 
 impl RecordHeader {
@@ -289,48 +291,45 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_named() {
-        let mut page = FileHeader {
-            sequence: 7,
-            base: 0,
-            salt: 1,
-            size: 8192,
+    fn another_version_is_named() {
+        for (version, length) in [(1, SHORT_HEADER_LENGTH), (2, HEADER_LENGTH), (9, HEADER_LENGTH)] {
+            let header = FileHeader {
+                sequence: 7,
+                base: 0,
+                salt: 1,
+                size: 8192,
+            };
+            let mut page = header.encode();
+            for at in HEADER_COPIES {
+                page[at + 8] = version;
+                page[at + 12..at + 16].fill(0);
+                let crc = crc32fast::hash(&page[at..at + length]);
+                page[at + 12..at + 16].copy_from_slice(&crc.to_le_bytes());
+            }
+            let named = Err(BadHeader::Version(u32::from(version)));
+            assert_eq!(FileHeader::decode(&page), named);
         }
-        .encode();
-        for at in HEADER_COPIES {
-            page[at + 8] = 9;
-            page[at + 12..at + 16].fill(0);
-            let crc = crc32fast::hash(&page[at..at + HEADER_LENGTH]);
-            page[at + 12..at + 16].copy_from_slice(&crc.to_le_bytes());
-        }
-        assert_eq!(FileHeader::decode(&page), Err(BadHeader::Version(9)));
-    }
-
-    #[test]
-    fn a_header_of_the_first_version_states_no_size() {
-        let mut page = vec![0; FILE_HEADER];
-        page[..8].copy_from_slice(&FILE_MAGIC);
-        page[8] = 1;
-        page[16] = 7;
-        page[32] = 9;
-        let crc = crc32fast::hash(&page[..HEADER_LENGTH_WITHOUT_SIZE]);
-        page[12..16].copy_from_slice(&crc.to_le_bytes());
-        let header = FileHeader::decode(&page).unwrap();
-        assert_eq!((header.sequence, header.salt, header.size), (7, 9, 0));
     }
 
     #[test]
     fn a_block_is_valid_only_in_its_file_at_its_position_and_unchanged() {
         let mut block = Vec::new();
         begin_block(&mut block);
-        let at = begin_record(&mut block, JournalId(3));
+        let at = begin_record(&mut block, JournalId::new(Kind::GROUP, 3));
         block.extend_from_slice(b"payload");
         end_record(&mut block, at);
         let mut seen = Vec::new();
         seal_block(&mut block, 99, 1000, 500, |journal, position, payload| {
             seen.push((journal, position, payload.to_vec()));
         });
-        assert_eq!(seen, [(JournalId(3), Position(1032), b"payload".to_vec())]);
+        assert_eq!(
+            seen,
+            [(
+                JournalId::new(Kind::GROUP, 3),
+                Position(1032),
+                b"payload".to_vec()
+            )]
+        );
         let header = block_header(&block, 99, 1000).unwrap();
         assert_eq!((header.length as usize, header.synced), (RECORD_HEADER + 7, 500));
         assert!(block_header(&block, 98, 1000).is_none());

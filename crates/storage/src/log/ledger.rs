@@ -20,6 +20,10 @@ impl Hasher for NumberHasher {
         }
     }
 
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(u64::from(number));
+    }
+
     fn write_u64(&mut self, number: u64) {
         let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ (mixed >> 32);
@@ -135,25 +139,30 @@ fn file_of(files: &mut VecDeque<FileNeed>, position: Position) -> Option<&mut Fi
 
 #[cfg(test)]
 mod tests {
+    use super::super::Kind;
     use super::*;
+
+    fn journal(number: u64) -> JournalId {
+        JournalId::new(Kind::QUEUE, number)
+    }
 
     #[test]
     fn a_file_is_free_once_every_journal_has_moved_on() {
         let mut ledger = Ledger::default();
         ledger.add_file(Position(0));
-        ledger.record(JournalId(1), Position(32));
-        ledger.record(JournalId(2), Position(60));
+        ledger.record(journal(1), Position(32));
+        ledger.record(journal(2), Position(60));
         ledger.add_file(Position(100));
-        assert_eq!(ledger.holders_of_oldest(), [JournalId(1), JournalId(2)]);
-        ledger.release(JournalId(1), Position(61));
-        assert_eq!(ledger.holders_of_oldest(), [JournalId(2)]);
+        assert_eq!(ledger.holders_of_oldest(), [journal(1), journal(2)]);
+        ledger.release(journal(1), Position(61));
+        assert_eq!(ledger.holders_of_oldest(), [journal(2)]);
         assert_eq!(ledger.free_files(), 0);
-        ledger.record(JournalId(2), Position(132));
-        ledger.release(JournalId(2), Position(132));
+        ledger.record(journal(2), Position(132));
+        ledger.release(journal(2), Position(132));
         assert_eq!(ledger.free_files(), 1);
         assert_eq!(ledger.journals(), 1);
         ledger.drop_oldest();
-        ledger.release(JournalId(2), Position(133));
+        ledger.release(journal(2), Position(133));
         assert_eq!(ledger.journals(), 0);
         assert_eq!(ledger.free_files(), 0, "the newest file stays");
     }
@@ -162,9 +171,9 @@ mod tests {
     fn releasing_backwards_or_for_strangers_changes_nothing() {
         let mut ledger = Ledger::default();
         ledger.add_file(Position(0));
-        ledger.record(JournalId(1), Position(32));
-        ledger.release(JournalId(1), Position(10));
-        ledger.release(JournalId(9), Position(1000));
+        ledger.record(journal(1), Position(32));
+        ledger.release(journal(1), Position(10));
+        ledger.release(journal(9), Position(1000));
         ledger.add_file(Position(100));
         assert_eq!(ledger.free_files(), 0);
         assert_eq!(ledger.journals(), 1);

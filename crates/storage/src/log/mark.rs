@@ -5,11 +5,11 @@
 //! everything it covers, and files go oldest first.
 
 use super::format::u64_at;
-use super::{JournalId, Position};
+use super::{JournalId, Kind, Position};
 use std::collections::HashMap;
 
-/// The journal number under which marks are stored; no caller's journal.
-pub(crate) const MARKS: JournalId = JournalId(u64::MAX);
+/// The journal in which marks are stored; no caller's.
+pub(crate) const MARKS: JournalId = JournalId::new(Kind::LOG, 0);
 
 /// `journal` needs nothing before `before`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +20,14 @@ pub(crate) struct Mark {
 
 impl Mark {
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.journal.0.to_le_bytes());
+        out.extend_from_slice(&self.journal.number.to_le_bytes());
         out.extend_from_slice(&self.before.0.to_le_bytes());
+        out.push(self.journal.kind.0);
     }
 
     /// The mark stored at `position`. It never covers what lies behind it.
     pub(crate) fn decode(payload: &[u8], position: Position) -> Option<Self> {
-        let journal = JournalId(u64_at(payload, 0)?);
+        let journal = JournalId::new(Kind(*payload.get(16)?), u64_at(payload, 0)?);
         let before = Position(u64_at(payload, 8)?).min(position);
         Some(Self { journal, before })
     }

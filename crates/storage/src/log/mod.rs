@@ -1,11 +1,13 @@
-//! The node's one write-ahead log. Reading order: `format`, `pending` and `batch` (appending), `writer` (the thread),
+//! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` and `batch` (appending), `writer` (the thread),
 //! `ledger` and `mark` (what may go), `chain` (files), `ends` (which of them belong to the log) and `ahead` (the next one), `walk` and `recovery` (opening).
 
 mod ahead;
+mod aside;
 mod batch;
 mod chain;
 mod ends;
 mod format;
+mod journal;
 mod ledger;
 mod mark;
 mod options;
@@ -14,7 +16,9 @@ mod recovery;
 mod walk;
 mod writer;
 
+pub use aside::{SetAside, set_journals_aside};
 pub use batch::Batch;
+pub use journal::{GroupEntry, HardState, JournalId, Kind};
 pub use options::LogOptions;
 pub use recovery::{Cut, Damage, Recovery};
 
@@ -29,10 +33,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use writer::Writer;
-
-/// Whose record it is. 0 is the catalog's, others are queues'; the highest number is the log's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JournalId(pub u64);
 
 /// An offset in the node's log, ever growing over all files and restarts. No record is at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +76,7 @@ impl Log {
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] if there is damage that may be anybody's, [`StorageError::Incomplete`] if a file is missing, unless
-    /// `options.quarantine` is set; [`StorageError::Version`] for a newer format; whatever the file system reports. Nothing has been
+    /// `options.quarantine` is set; [`StorageError::Version`] for another format; whatever the file system reports. Nothing has been
     /// changed after the first three; `replay` may have seen records if the file system failed late.
     pub fn open(
         fs: Arc<dyn FileSystem>,

@@ -85,7 +85,7 @@ impl Damage {
         StorageError::Corrupt {
             file: self.file.clone(),
             offset: self.offset,
-            journal: self.journal.map(|journal| journal.0),
+            journal: self.journal,
             what: self.what.clone(),
         }
     }
@@ -94,7 +94,7 @@ impl Damage {
 /// What recovery hands to the log.
 pub(crate) struct Recovered {
     pub found: FoundFiles,
-    /// `None` in a new log, and in one of a version that had no such file.
+    /// `None` in a new log, and in one whose list is lost.
     pub ends: Option<(EndsFile, Ends)>,
     /// Files that cannot be used.
     pub aside: Vec<PathBuf>,
@@ -257,8 +257,7 @@ impl Listing {
         if self.files.is_empty() && complaints.is_empty() && options.must_exist {
             complaints.push("it has no file at all, but messages were stored beside it".to_owned());
         }
-        // Files of the first version had no list.
-        if self.ends.is_none() && files.iter().any(|file| file.header.size > 0) && survey.damage.is_empty() {
+        if self.ends.is_none() && !files.is_empty() && survey.damage.is_empty() {
             complaints.push(format!(
                 "the file '{}' is missing, which says what belongs to the log",
                 ends::NAME

@@ -224,6 +224,7 @@ fn later_blocks(bytes: &[u8], header: &FileHeader, from: usize) -> Vec<(usize, u
 
 #[cfg(test)]
 mod tests {
+    use super::super::Kind;
     use super::super::format::{begin_block, begin_record, end_record, seal_block};
     use super::*;
 
@@ -238,7 +239,7 @@ mod tests {
     fn block(payload: &[u8], salt: u64, position: u64, synced: u64) -> Vec<u8> {
         let mut block = Vec::new();
         begin_block(&mut block);
-        let at = begin_record(&mut block, JournalId(1));
+        let at = begin_record(&mut block, JournalId::new(Kind::QUEUE, 1));
         block.extend_from_slice(payload);
         end_record(&mut block, at);
         seal_block(&mut block, salt, position, synced, |_, _, _| {});

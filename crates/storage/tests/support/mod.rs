@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use storage::{Batch, Callbacks, FileSystem, JournalId, Log, LogError, LogOptions, Position, Recovery};
+use storage::{Batch, Callbacks, FileSystem, JournalId, Kind, Log, LogError, LogOptions, Position, Recovery};
 
 /// What the log told its owner.
 #[derive(Debug)]
@@ -66,6 +66,11 @@ pub struct Opened {
     pub waiting: Waiting,
     pub replayed: Vec<Seen>,
     pub told: Receiver<Told>,
+}
+
+/// The journal of a queue.
+pub fn journal_id(number: u64) -> JournalId {
+    JournalId::new(Kind::QUEUE, number)
 }
 
 pub const DIR: &str = "/data/log";
@@ -124,13 +129,13 @@ impl Opened {
     /// Appends one record without a promise.
     pub fn put(&self, journal: u64, payload: &[u8]) -> Position {
         self.log
-            .append(|batch| batch.record(JournalId(journal), |out| out.extend_from_slice(payload)))
+            .append(|batch| batch.record(journal_id(journal), |out| out.extend_from_slice(payload)))
     }
 
     /// Appends one record and waits until its promise is kept. False if the log fails instead.
     pub fn keep(&self, journal: u64, payload: &[u8], promise: u64) -> bool {
         self.log.append(|batch| {
-            batch.record(JournalId(journal), |out| out.extend_from_slice(payload));
+            batch.record(journal_id(journal), |out| out.extend_from_slice(payload));
             wait(&self.waiting, batch, promise);
         });
         self.await_promise(promise)
@@ -167,7 +172,7 @@ impl Opened {
     pub fn payloads(&self, journal: u64) -> Vec<Vec<u8>> {
         self.replayed
             .iter()
-            .filter(|seen| seen.0 == JournalId(journal))
+            .filter(|seen| seen.0 == journal_id(journal))
             .map(|seen| seen.2.clone())
             .collect()
     }
