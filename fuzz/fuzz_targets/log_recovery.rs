@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use storage::faulty::FaultyFs;
-use storage::{Callbacks, JournalId, Kind, Log, LogError, LogOptions, Position};
+use storage::{Callbacks, JournalId, Kind, Log, LogError, LogOptions, Position, System};
 
 struct Deaf;
 
@@ -44,7 +44,7 @@ fn open(fs: &FaultyFs, quarantine: bool) -> Option<(Log, Records)> {
         records.insert(position, (journal, payload.to_vec()));
     };
     let log = Log::open(
-        Arc::new(fs.clone()),
+        System::over(Arc::new(fs.clone())),
         Path::new("/log"),
         options(quarantine),
         Deaf,

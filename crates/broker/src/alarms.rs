@@ -3,11 +3,11 @@
 
 use crate::broker::Broker;
 use std::sync::{
-    Arc, Condvar, Mutex, PoisonError, Weak,
-    atomic::{AtomicU8, Ordering},
+    Arc, Weak,
+    atomic::{AtomicBool, AtomicU8, Ordering},
 };
-use std::thread::JoinHandle;
 use std::time::Duration;
+use storage::{Step, Task, Thread, World};
 
 /// How often memory and disk are looked at (RabbitMQ looks at memory every 2.5 s and at the disk at least every 10 s).
 const EVERY: Duration = Duration::from_millis(250);
@@ -117,8 +117,16 @@ impl Alarms {
 /// The thread that looks at memory and disk. Ends when dropped.
 #[derive(Debug)]
 pub struct Monitor {
-    stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    thread: Arc<dyn Thread>,
+}
+
+/// What the thread does.
+struct Looking {
+    broker: Weak<Broker>,
+    world: Arc<dyn World>,
+    stop: Arc<AtomicBool>,
+    next: Duration,
 }
 
 impl Monitor {
@@ -128,41 +136,41 @@ impl Monitor {
     /// The thread cannot be started.
     pub fn start(broker: &Arc<Broker>) -> std::io::Result<Self> {
         broker.look_at_resources();
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let (watched, signal): (Weak<Broker>, _) = (Arc::downgrade(broker), stop.clone());
-        let thread = std::thread::Builder::new()
-            .name("monitor".into())
-            .spawn(move || {
-                let (stopped, changed) = &*signal;
-                let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
-                while !*stopped {
-                    stopped = changed
-                        .wait_timeout(stopped, EVERY)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
-                    match watched.upgrade() {
-                        Some(broker) if !*stopped => broker.look_at_resources(),
-                        Some(_) => {}
-                        None => return,
-                    }
-                }
-            })?;
-        Ok(Self {
-            stop,
-            thread: Some(thread),
-        })
+        let stop = Arc::new(AtomicBool::new(false));
+        let world = broker.node().world.clone();
+        let looking = Looking {
+            broker: Arc::downgrade(broker),
+            stop: stop.clone(),
+            next: world.elapsed() + EVERY,
+            world: world.clone(),
+        };
+        let thread = world.start("monitor", Box::new(looking))?;
+        Ok(Self { stop, thread })
+    }
+}
+
+impl Task for Looking {
+    fn step(&mut self) -> Step {
+        if self.stop.load(Ordering::Acquire) {
+            return Step::End;
+        }
+        let now = self.world.elapsed();
+        if now >= self.next {
+            let Some(broker) = self.broker.upgrade() else {
+                return Step::End;
+            };
+            broker.look_at_resources();
+            self.next = now + EVERY;
+        }
+        Step::Sleep(Some(self.next.saturating_sub(now)))
     }
 }
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.stop.1.notify_all();
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
-        }
+        self.stop.store(true, Ordering::Release);
+        self.thread.wake();
+        self.thread.join();
     }
 }
 

@@ -80,7 +80,7 @@ impl Broker {
             queue_memory: Mutex::new(QUEUE_MEMORY.0),
             monitor: Mutex::default(),
             authority: OnceLock::new(),
-            passwords: Passwords::default(),
+            passwords: Passwords::new(options.world.clone()),
             options,
             _lock: recovered.lock,
         });
@@ -103,6 +103,7 @@ impl Broker {
         }
         broker.node.clock.start(&broker.node).map_err(OpenError::Thread)?;
         let files = crate::pager::StoreFiles {
+            world: broker.node.world.clone(),
             log: broker.node.log.clone(),
             segments: broker.node.segments.clone(),
         };
@@ -369,7 +370,8 @@ impl Broker {
         let (memory_before, disk_before, _) = self.alarms.on();
         let disk = match self.service.is_disk_watched() {
             true => {
-                let free = recovery::free_space(&self.options.data_dir).unwrap_or(u64::MAX);
+                let free = recovery::free_space(self.node.world.as_ref(), &self.options.data_dir)
+                    .unwrap_or(u64::MAX);
                 free < self.service.disk_free_limit()
             }
             false => disk_before,

@@ -130,6 +130,7 @@ impl Session {
 
 fn store_files(node: &Node) -> StoreFiles {
     StoreFiles {
+        world: node.world.clone(),
         log: node.log.clone(),
         segments: node.segments.clone(),
     }

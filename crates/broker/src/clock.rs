@@ -6,9 +6,9 @@ use crate::node::Node;
 use crate::queues::Queue;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use storage::{Step, Task, Thread};
 
 /// The node's clock may be made to run a little faster while the thread waits: it looks at it at least this often while something is due later.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -17,13 +17,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub struct Clock {
     face: Arc<Face>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: OnceLock<Arc<dyn Thread>>,
 }
 
 #[derive(Default)]
 struct Face {
     waiting: Mutex<Waiting>,
-    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -41,11 +40,13 @@ impl Clock {
     /// # Errors
     /// The thread cannot be started.
     pub fn start(&self, node: &Arc<Node>) -> std::io::Result<()> {
-        let (face, node) = (self.face.clone(), Arc::downgrade(node));
-        let thread = std::thread::Builder::new()
-            .name("clock".into())
-            .spawn(move || face.run(&node))?;
-        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        let ticking = Ticking {
+            face: self.face.clone(),
+            node: Arc::downgrade(node),
+        };
+        let thread = node.world.start("clock", Box::new(ticking))?;
+        // What was asked for before anybody could be woken.
+        self.thread.get_or_init(|| thread).wake();
         Ok(())
     }
 
@@ -61,20 +62,19 @@ impl Clock {
         waiting.deadlines.push(Reverse((at_ms, number)));
         waiting.queues.insert(number, queue);
         drop(waiting);
-        if earliest {
-            self.face.changed.notify_one();
+        if earliest && let Some(thread) = self.thread.get() {
+            thread.wake();
         }
     }
 
     /// Ends the thread.
     pub fn stop(&self) {
         self.face.lock().stopped = true;
-        self.face.changed.notify_one();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-            && thread.join().is_err()
-        {
+        let Some(thread) = self.thread.get() else {
+            return;
+        };
+        thread.wake();
+        if !thread.join() {
             tracing::error!(area = "queue", "the clock's thread ended unexpectedly (a bug)");
         }
     }
@@ -90,31 +90,34 @@ impl Face {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn run(&self, node: &Weak<Node>) {
-        let mut waiting = self.lock();
-        while !waiting.stopped {
-            let Some(now_ms) = node.upgrade().map(|node| node.now().0) else {
-                return;
-            };
-            let due = waiting.take_due(now_ms);
-            if !due.is_empty() {
-                drop(waiting);
-                due.iter()
-                    .filter_map(Weak::upgrade)
-                    .for_each(|queue| queue.tick());
-                waiting = self.lock();
-                continue;
-            }
-            waiting = match waiting.deadlines.peek() {
-                None => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                Some(Reverse((at_ms, _))) => {
-                    let wait = Duration::from_millis(at_ms - now_ms).min(LOOK_AGAIN);
-                    let waited = self.changed.wait_timeout(waiting, wait);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+/// What the thread does.
+struct Ticking {
+    face: Arc<Face>,
+    node: Weak<Node>,
+}
+
+impl Task for Ticking {
+    fn step(&mut self) -> Step {
+        let Some(now_ms) = self.node.upgrade().map(|node| node.now().0) else {
+            return Step::End;
+        };
+        let mut waiting = self.face.lock();
+        if waiting.stopped {
+            return Step::End;
         }
+        let due = waiting.take_due(now_ms);
+        if !due.is_empty() {
+            drop(waiting);
+            due.iter()
+                .filter_map(Weak::upgrade)
+                .for_each(|queue| queue.tick());
+            return Step::Again;
+        }
+        let next = waiting.deadlines.peek().copied();
+        let wait = |Reverse((at_ms, _))| Duration::from_millis(at_ms - now_ms).min(LOOK_AGAIN);
+        Step::Sleep(next.map(wait))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox};
 use crate::pager::{Found, StoreFiles, Unread};
 use crate::queues::Queue;
-use crate::worker::{Jobs, Mailbox, Worker};
+use crate::worker::{Mailbox, Worker};
 use catalog::{Envelope, Exchange, QueueKind, View};
 use model::properties::{Properties, with_headers};
 use model::table::Value;
@@ -79,7 +79,14 @@ impl DeadLetters {
             next: 1,
             logged: HashSet::new(),
         };
-        self.worker.start("dead-letters", move |jobs| office.run(jobs))
+        // The first look leaves the waker behind.
+        office.look();
+        let world = &broker.node().world;
+        self.worker
+            .start(world.as_ref(), "dead-letters", move |job| match job {
+                Job::Publish(letters) => office.publish(letters),
+                Job::Look => office.look(),
+            })
     }
 
     /// Has these published. Once the node is closing nobody does: what is durable comes back at the next start.
@@ -147,17 +154,6 @@ struct Batch {
 }
 
 impl Office {
-    fn run(&mut self, jobs: Jobs<Job>) {
-        // The first look leaves the waker behind.
-        self.look();
-        for job in jobs {
-            match job {
-                Job::Publish(letters) => self.publish(letters),
-                Job::Look => self.look(),
-            }
-        }
-    }
-
     fn look(&mut self) {
         let mut events = Vec::new();
         self.outbox.take(&mut events, &self.waker);

@@ -383,9 +383,9 @@ fn no_answer() -> Refusal {
     }
 }
 
-pub(crate) fn random_bytes() -> Result<[u8; 16], Refusal> {
+pub(crate) fn random_bytes(world: &dyn storage::World) -> Result<[u8; 16], Refusal> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Refusal::Internal {
+    world.random(&mut bytes).map_err(|error| Refusal::Internal {
         reason: error.to_string(),
     })?;
     Ok(bytes)

@@ -10,15 +10,15 @@ use crate::pager::Pager;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, Promises};
 use crate::stats::{LossCounts, Touched, Work};
-use crate::steady::{Steady, wall_clock};
+use crate::steady::Steady;
 use crate::watchers::Watchers;
 use model::{QueueId, Timestamp};
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
-use std::time::{Duration, Instant};
-use storage::{Callbacks, JournalId, Position, Segments, SetAside, StorageError};
+use std::time::Duration;
+use storage::{Callbacks, JournalId, Position, Segments, SetAside, StorageError, World};
 
 /// Bytes appended to the log and not yet written above which publishers of persistent messages wait.
 const LOG_PRESSURE_BYTES: usize = 8 * 1024 * 1024;
@@ -29,6 +29,8 @@ const LOG_SIZE_PRESSURE: u64 = 640 * 1024 * 1024;
 
 /// Shared by all queues of a node.
 pub struct Node {
+    /// Files, clocks, chance and threads.
+    pub world: Arc<dyn World>,
     /// The write-ahead log of everything durable.
     pub log: Arc<NodeLog>,
     /// The files of long backlogs.
@@ -47,7 +49,7 @@ pub struct Node {
     pub caches: Caches,
     /// For whoever watches queues: those that were turned.
     pub touched: Touched,
-    started: Instant,
+    started: Duration,
     time: Steady,
     /// The run of the process: when it began, in milliseconds since the Unix epoch.
     pub run: u64,
@@ -68,14 +70,15 @@ pub struct Node {
 
 impl Node {
     /// A node around an opened log and segments.
-    pub fn new(log: Arc<NodeLog>, segments: Arc<Segments>, pager: Pager) -> Arc<Self> {
+    pub fn new(world: Arc<dyn World>, log: Arc<NodeLog>, segments: Arc<Segments>, pager: Pager) -> Arc<Self> {
         Arc::new(Self {
             log,
             segments,
             pager,
-            started: Instant::now(),
-            time: Steady::start(),
-            run: wall_clock().0,
+            started: world.elapsed(),
+            time: Steady::start(world.clone()),
+            run: world.wall_ms(),
+            world,
             dead_letters: DeadLetters::default(),
             notices: Notices::default(),
             watchers: Watchers::default(),
@@ -120,7 +123,7 @@ impl Node {
 
     /// The wall clock, for what is shown to people and other programs.
     pub fn wall(&self) -> Timestamp {
-        wall_clock()
+        Timestamp(self.world.wall_ms())
     }
 
     /// Looks whether somebody set the wall clock; called by the monitor.
@@ -139,7 +142,7 @@ impl Node {
 
     /// A clock that only goes forward, in microseconds since the start.
     pub fn micros(&self) -> u64 {
-        self.started.elapsed().as_micros() as u64
+        self.world.elapsed().saturating_sub(self.started).as_micros() as u64
     }
 
     /// A number unique for the run of the process: questions, tickets, consumers, connections.

@@ -4,7 +4,7 @@
 //! Notices are at most once, as RabbitMQ's are: beyond a limit they are dropped, and the log says how many.
 
 use crate::broker::Broker;
-use crate::worker::{Jobs, Worker};
+use crate::worker::Worker;
 use catalog::Envelope;
 use model::BlockBuilder;
 use queue::fifo::Request;
@@ -59,9 +59,11 @@ impl Notices {
     /// # Errors
     /// The thread cannot be started.
     pub fn start(&self, broker: &Arc<Broker>) -> std::io::Result<()> {
+        let world = broker.node().world.clone();
         let (broker, counts) = (Arc::downgrade(broker), self.counts.clone());
-        self.worker
-            .start("notices", move |notices| run(&broker, &counts, notices))
+        self.worker.start(world.as_ref(), "notices", move |notice| {
+            tell(&broker, &counts, &notice)
+        })
     }
 
     /// Has this published, unless too much waits already.
@@ -81,19 +83,17 @@ impl Notices {
     }
 }
 
-fn run(broker: &Weak<Broker>, counts: &Counts, notices: Jobs<Notice>) {
-    for notice in notices {
-        counts.bytes.fetch_sub(notice.bytes(), Ordering::Relaxed);
-        if let Some(broker) = broker.upgrade() {
-            publish(&broker, &notice);
-        }
-        let lost = counts.lost.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            tracing::warn!(
-                area = "notices",
-                "{lost} events, traced messages or lines of the log were not published: more came than their queues take"
-            );
-        }
+fn tell(broker: &Weak<Broker>, counts: &Counts, notice: &Notice) {
+    counts.bytes.fetch_sub(notice.bytes(), Ordering::Relaxed);
+    if let Some(broker) = broker.upgrade() {
+        publish(&broker, notice);
+    }
+    let lost = counts.lost.swap(0, Ordering::Relaxed);
+    if lost > 0 {
+        tracing::warn!(
+            area = "notices",
+            "{lost} events, traced messages or lines of the log were not published: more came than their queues take"
+        );
     }
 }
 

@@ -6,7 +6,8 @@ use crate::vhost_defaults::VhostDefaults;
 use catalog::PasswordHashing;
 use model::Limits;
 use std::path::PathBuf;
-use storage::StorageError;
+use std::sync::Arc;
+use storage::{LogOptions, SegmentOptions, StorageError, System, World};
 
 /// Free space below which publishers are blocked unless the configuration says otherwise, in bytes. Above what the node itself may need before
 /// anybody reads again: the log's next file and the one made ahead (64 MiB each), and what a checkpoint moves out of the oldest.
@@ -17,6 +18,12 @@ pub const DISK_FREE_LIMIT: u64 = 256_000_000;
 pub struct Options {
     /// Where everything durable lies.
     pub data_dir: PathBuf,
+    /// Files, clocks, chance and threads.
+    pub world: Arc<dyn World>,
+    /// How the write-ahead log is laid out.
+    pub log: LogOptions,
+    /// How segments are laid out.
+    pub segments: SegmentOptions,
     /// Limits on what comes from outside.
     pub limits: Limits,
     /// The default user and virtual host are made at opening; otherwise by [`crate::Broker::create_defaults`].
@@ -67,6 +74,9 @@ impl Options {
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
+            world: System::real(),
+            log: LogOptions::default(),
+            segments: SegmentOptions::default(),
             limits: Limits::default(),
             create_defaults: true,
             default_user: "guest".into(),

@@ -7,15 +7,12 @@ use crate::broker::Broker;
 use crate::journal::{Entry, NodeLog, entry};
 use crate::queues::Queue;
 use crate::topology::Deletion;
-use crate::worker::{Jobs, Worker};
-use model::{Block, QueueId, Ranges, Seq};
+use crate::worker::Worker;
+use model::{Block, QueueId, Ranges, Seq, Timestamp};
 use queue::fifo::{Record, Request};
 use queue::store::{self, Bytes, EntryBuilder, Piece, Place, Read, Source, Stored, decode_entry};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
-use std::thread;
-use std::time::Instant;
-use storage::{Position, Segments};
+use storage::{Position, Segments, World};
 
 /// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
 const REST: u32 = 3;
@@ -77,8 +74,6 @@ pub enum Job {
     Turn { queue: Arc<Queue> },
     /// Have the queue move what it needs of the log before this position, so that the log may use the file again.
     Checkpoint { queue: Arc<Queue>, before: Position },
-    /// Tell when everything sent before is done.
-    Report { done: Sender<()> },
     /// The same for the catalog.
     CheckpointCatalog { broker: Weak<Broker> },
     /// The same for what a deduplication exchange remembers.
@@ -94,6 +89,8 @@ pub struct Pager {
 /// What the threads work on.
 #[derive(Clone)]
 pub struct StoreFiles {
+    /// Where the threads run.
+    pub world: Arc<dyn World>,
     /// The node's log.
     pub log: Arc<NodeLog>,
     /// The segments.
@@ -108,8 +105,9 @@ impl Pager {
     pub fn start(files: StoreFiles) -> std::io::Result<Self> {
         let (reads, writes) = (Worker::default(), Worker::default());
         let reading = files.clone();
-        reads.start("page-reader", move |jobs| reading.serve_reads(jobs))?;
-        writes.start("page-writer", move |jobs| files.write(jobs))?;
+        let world = files.world.clone();
+        reads.start(world.as_ref(), "page-reader", move |job| reading.serve_read(job))?;
+        writes.start(world.as_ref(), "page-writer", move |job| files.write(job))?;
         Ok(Self { reads, writes })
     }
 
@@ -125,10 +123,7 @@ impl Pager {
 
     /// Waits until everything is written that was sent before.
     pub fn wait(&self) {
-        let (done, waiting) = channel();
-        self.send(Job::Report { done });
-        // An error means that the thread has ended: then there is nothing to wait for.
-        let _ = waiting.recv();
+        self.writes.wait();
     }
 
     /// Has the threads finish what was sent before, and waits for them.
@@ -139,76 +134,71 @@ impl Pager {
 }
 
 impl StoreFiles {
-    fn serve_reads(&self, jobs: Jobs<Job>) {
-        for job in jobs {
-            let Job::Load {
-                queue,
-                first,
-                source,
-                failures,
-            } = job
-            else {
-                continue;
-            };
-            let read = match self.read_for(&queue, source, failures) {
-                Ok(Found { block, damaged }) => Read::Found { block, damaged },
-                Err(Unread::Damaged(_)) => Read::Damaged,
-                Err(Unread::Failed(_)) => Read::Failed,
-            };
-            queue.submit(Request::Store(store::Request::Loaded { first, read }));
-        }
+    fn serve_read(&self, job: Job) {
+        let Job::Load {
+            queue,
+            first,
+            source,
+            failures,
+        } = job
+        else {
+            return;
+        };
+        let read = match self.read_for(&queue, source, failures) {
+            Ok(Found { block, damaged }) => Read::Found { block, damaged },
+            Err(Unread::Damaged(_)) => Read::Damaged,
+            Err(Unread::Failed(_)) => Read::Failed,
+        };
+        queue.submit(Request::Store(store::Request::Loaded { first, read }));
     }
 
-    fn write(&self, jobs: Jobs<Job>) {
-        for job in jobs {
-            match job {
-                Job::Store {
-                    queue,
-                    pieces,
-                    durable,
-                } => {
-                    self.store(&queue, &pieces, durable);
-                    self.rewrite_sparse(&queue);
-                }
-                Job::Free { queue, places } => self.free(queue, places),
-                Job::Rewrite { queue } => self.rewrite_sparse(&queue),
-                Job::Remove { queue } => {
-                    if let Err(error) = self.segments.remove(queue.0) {
-                        tracing::warn!(
-                            area = "storage",
-                            "segments of deleted queue {queue} remain: {error}"
-                        );
-                    }
-                }
-                Job::DeleteInParts { broker, deletion } => {
-                    let Some(there) = broker.upgrade() else { continue };
-                    let began = Instant::now();
-                    if let Some(deletion) = there.topology().delete_a_part(deletion) {
-                        // What else is to be written comes between two parts.
-                        there.node().pager.send(Job::DeleteInParts { broker, deletion });
-                        drop(there);
-                        thread::park_timeout(began.elapsed() * REST);
-                    }
-                }
-                Job::Turn { queue } => queue.turn_mail(),
-                Job::Report { done } => drop(done.send(())),
-                Job::Checkpoint { queue, before } => {
-                    queue.checkpoint(before);
-                    self.rewrite_sparse(&queue);
-                }
-                Job::CheckpointCatalog { broker } => {
-                    if let Some(broker) = broker.upgrade() {
-                        broker.topology().checkpoint();
-                    }
-                }
-                Job::RestateCache { broker, cache } => {
-                    if let Some(broker) = broker.upgrade() {
-                        broker.restate_cache(cache);
-                    }
-                }
-                // The reader's.
-                Job::Load { .. } => {}
+    fn write(&self, job: Job) {
+        match job {
+            Job::Store {
+                queue,
+                pieces,
+                durable,
+            } => {
+                self.store(&queue, &pieces, durable);
+                self.rewrite_sparse(&queue);
             }
+            Job::Free { queue, places } => self.free(queue, places),
+            Job::Rewrite { queue } => self.rewrite_sparse(&queue),
+            Job::Remove { queue } => {
+                if let Err(error) = self.segments.remove(queue.0) {
+                    tracing::warn!(
+                        area = "storage",
+                        "segments of deleted queue {queue} remain: {error}"
+                    );
+                }
+            }
+            Job::DeleteInParts { broker, deletion } => {
+                let Some(there) = broker.upgrade() else { return };
+                let began = self.world.elapsed();
+                if let Some(deletion) = there.topology().delete_a_part(deletion) {
+                    // What else is to be written comes between two parts.
+                    there.node().pager.send(Job::DeleteInParts { broker, deletion });
+                    drop(there);
+                    self.world.pause((self.world.elapsed() - began) * REST);
+                }
+            }
+            Job::Turn { queue } => queue.turn_mail(),
+            Job::Checkpoint { queue, before } => {
+                queue.checkpoint(before);
+                self.rewrite_sparse(&queue);
+            }
+            Job::CheckpointCatalog { broker } => {
+                if let Some(broker) = broker.upgrade() {
+                    broker.topology().checkpoint();
+                }
+            }
+            Job::RestateCache { broker, cache } => {
+                if let Some(broker) = broker.upgrade() {
+                    broker.restate_cache(cache);
+                }
+            }
+            // The reader's.
+            Job::Load { .. } => {}
         }
     }
 

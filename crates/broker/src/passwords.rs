@@ -7,9 +7,10 @@ use crate::access::{Answer, Attempt, LoginRefusal};
 use crate::broker::Broker;
 use catalog::PasswordHash;
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use storage::{Step, Task, Thread, World};
 
 /// How many hashes are looked at together. Each takes 19 MiB meanwhile.
 const THREADS: usize = 2;
@@ -26,30 +27,49 @@ struct Job {
     broker: Weak<Broker>,
     attempt: Attempt,
     answer: Answer,
-    since: Instant,
+    since: Duration,
 }
 
 /// The threads, once the first such password comes, and who was let in lately.
-#[derive(Default)]
 pub struct Passwords {
-    line: OnceLock<Option<SyncSender<Job>>>,
-    known: Mutex<HashMap<[u8; 32], Instant>>,
+    world: Arc<dyn World>,
+    line: OnceLock<Option<Line>>,
+    known: Mutex<HashMap<[u8; 32], Duration>>,
     key: OnceLock<Option<[u8; 32]>>,
 }
 
+/// Where logins stand in line, and those who look at them.
+struct Line {
+    sender: SyncSender<Job>,
+    threads: Vec<Arc<dyn Thread>>,
+}
+
 impl Passwords {
+    /// Nobody is known; there is no thread yet.
+    pub fn new(world: Arc<dyn World>) -> Self {
+        Self {
+            world,
+            line: OnceLock::new(),
+            known: Mutex::default(),
+            key: OnceLock::new(),
+        }
+    }
+
     /// Has a login looked at on another thread.
     pub fn give(&self, broker: &Arc<Broker>, attempt: Attempt, answer: Answer) {
         let job = Job {
             broker: Arc::downgrade(broker),
             attempt,
             answer,
-            since: Instant::now(),
+            since: self.world.elapsed(),
         };
-        let refused = match self.line.get_or_init(start) {
+        let refused = match self.line.get_or_init(|| start(&self.world)) {
             None => Some(job),
-            Some(line) => match line.try_send(job) {
-                Ok(()) => None,
+            Some(line) => match line.sender.try_send(job) {
+                Ok(()) => {
+                    line.threads.iter().for_each(|thread| thread.wake());
+                    None
+                }
                 Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => Some(job),
             },
         };
@@ -64,7 +84,9 @@ impl Passwords {
             return false;
         };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&code).is_some_and(|until| *until > Instant::now())
+        known
+            .get(&code)
+            .is_some_and(|until| *until > self.world.elapsed())
     }
 
     /// This is the password.
@@ -72,7 +94,7 @@ impl Passwords {
         let Some(code) = self.code(hash, password) else {
             return;
         };
-        let now = Instant::now();
+        let now = self.world.elapsed();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN {
             known.retain(|_, until| *until > now);
@@ -86,7 +108,7 @@ impl Passwords {
     fn code(&self, hash: &PasswordHash, password: &[u8]) -> Option<[u8; 32]> {
         let key = self.key.get_or_init(|| {
             let mut key = [0; 32];
-            getrandom::fill(&mut key).ok().map(|()| key)
+            self.world.random(&mut key).ok().map(|()| key)
         });
         key.as_ref().map(|key| hash.code(key, password))
     }
@@ -96,39 +118,66 @@ fn late() -> LoginRefusal {
     LoginRefusal::Authority("too many logins are waiting for password verification; try again".into())
 }
 
-/// All that is spawned here. The threads end when the line is dropped.
-fn start() -> Option<SyncSender<Job>> {
-    let (line, jobs) = sync_channel(LINE);
+/// All that is started here. The threads end when the line is dropped.
+fn start(world: &Arc<dyn World>) -> Option<Line> {
+    let (sender, jobs) = sync_channel(LINE);
     let jobs = Arc::new(Mutex::new(jobs));
+    let mut threads = Vec::new();
     for number in 0..THREADS {
-        let jobs = jobs.clone();
-        let spawned = std::thread::Builder::new()
-            .name(format!("passwords-{number}"))
-            .spawn(move || look(&jobs));
-        if let Err(error) = spawned {
-            tracing::error!(
-                area = "connection",
-                "the threads that verify passwords could not be started, so users with slow hashes cannot log in: \
-                 {error}"
-            );
-            return None;
+        let looking = Looking {
+            jobs: jobs.clone(),
+            world: world.clone(),
+        };
+        match world.start(&format!("passwords-{number}"), Box::new(looking)) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                tracing::error!(
+                    area = "connection",
+                    "the threads that verify passwords could not be started, so users with slow hashes cannot log in: \
+                     {error}"
+                );
+                return None;
+            }
         }
     }
-    Some(line)
+    Some(Line { sender, threads })
 }
 
-fn look(jobs: &Mutex<Receiver<Job>>) {
-    loop {
-        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = next else { return };
-        let Some(broker) = job.broker.upgrade() else {
-            return;
+impl Drop for Line {
+    fn drop(&mut self) {
+        // Whoever sleeps finds that there is no line any more.
+        self.sender = sync_channel(0).0;
+        self.threads.iter().for_each(|thread| thread.wake());
+    }
+}
+
+/// What each of the threads does.
+struct Looking {
+    jobs: Arc<Mutex<Receiver<Job>>>,
+    world: Arc<dyn World>,
+}
+
+impl Task for Looking {
+    fn step(&mut self) -> Step {
+        let next = self
+            .jobs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .try_recv();
+        let job = match next {
+            Ok(job) => job,
+            Err(TryRecvError::Empty) => return Step::Sleep(None),
+            Err(TryRecvError::Disconnected) => return Step::End,
         };
-        let found = match job.since.elapsed() > STALE {
+        let Some(broker) = job.broker.upgrade() else {
+            return Step::End;
+        };
+        let found = match self.world.elapsed().saturating_sub(job.since) > STALE {
             true => Err(late()),
             false => broker.known(&job.attempt),
         };
         (job.answer)(found);
+        Step::Again
     }
 }
 

@@ -24,9 +24,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use storage::{
-    DirectoryLock, Disk, FileSystem, JournalId, Log, LogOptions, SegmentOptions, Segments, StorageError,
-};
+use storage::{DirectoryLock, FileSystem, JournalId, Log, LogOptions, Segments, StorageError, World};
 use unknown::Left;
 
 /// The log's folder in the data directory.
@@ -46,7 +44,7 @@ pub struct Recovered {
 
 /// Opens the data directory and replays it.
 pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
-    let fs: Arc<dyn FileSystem> = Arc::new(Disk);
+    let fs = options.world.files();
     let lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
     let replay = RefCell::new(Replay::new());
     let log_events = LogEvents::default();
@@ -59,10 +57,16 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
         });
     }
     let files = StoreFiles {
+        world: options.world.clone(),
         log: log.clone(),
         segments: segments.clone(),
     };
-    let node = Node::new(log, segments, Pager::start(files).map_err(OpenError::Thread)?);
+    let node = Node::new(
+        options.world.clone(),
+        log,
+        segments,
+        Pager::start(files).map_err(OpenError::Thread)?,
+    );
     log_events.belong_to(&node);
     let queues = Arc::new(Registry::default());
     let Replay {
@@ -117,7 +121,7 @@ fn log_options(options: &Options, segments: &Segments) -> LogOptions {
         quarantine: options.set_aside.is_some(),
         // Without a log nobody would know what the segments hold, and they would be swept away.
         must_exist: !segments.is_empty(),
-        ..LogOptions::default()
+        ..options.log.clone()
     }
 }
 
@@ -130,11 +134,11 @@ fn open_files(
     let segments = Segments::open(
         fs.clone(),
         &options.data_dir.join("queues"),
-        SegmentOptions::default(),
+        options.segments.clone(),
     )?;
     let repairs = options.set_aside.is_some();
     let log = Log::open_if(
-        fs.clone(),
+        options.world.clone(),
         &options.data_dir.join(LOG),
         log_options(options, &segments),
         events.clone(),
@@ -154,19 +158,19 @@ fn open_files(
 /// # Errors
 /// The data directory is in use, or cannot be read.
 pub fn survey(options: &Options) -> Result<Losses, OpenError> {
-    let fs: Arc<dyn FileSystem> = Arc::new(Disk);
+    let fs = options.world.files();
     let _lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
     let segments = Segments::open(
         fs.clone(),
         &options.data_dir.join("queues"),
-        SegmentOptions::default(),
+        options.segments.clone(),
     )
     .map_err(OpenError::Storage)?;
     let mut replay = Replay::new();
     let log_options = LogOptions {
         quarantine: true,
         must_exist: !segments.is_empty(),
-        ..LogOptions::default()
+        ..options.log.clone()
     };
     let recovery = Log::inspect(
         fs.as_ref(),
@@ -314,6 +318,6 @@ fn restore_caches(view: &catalog::View, mut replayed: BTreeMap<QueueId, Replayed
 }
 
 /// Free bytes on the file system of `dir`, for those who may write as this process does.
-pub fn free_space(dir: &Path) -> Option<u64> {
-    Disk.free_space(dir).ok()
+pub fn free_space(world: &dyn World, dir: &Path) -> Option<u64> {
+    world.files().free_space(dir).ok()
 }

@@ -5,8 +5,7 @@ use crate::journal::JournalOf;
 use crate::options::{OpenError, Options};
 use crate::recovery::{LOG, Losses, SET_ASIDE, survey};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
-use storage::{Disk, StorageError};
+use storage::StorageError;
 
 /// How often all journals are asked to write themselves anew. Once does, unless a disk is slow.
 const ROUNDS: usize = 20;
@@ -24,10 +23,12 @@ pub fn repair(
     if !agree(&losses) || losses.is_nothing() {
         return Ok(None);
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let aside = options.data_dir.join(SET_ASIDE).join(now.as_secs().to_string());
+    let now_s = options.world.wall_ms() / 1000;
+    let aside = options.data_dir.join(SET_ASIDE).join(now_s.to_string());
     // The log's files are about to be used again.
-    storage::copy_files(&Disk, &options.data_dir.join(LOG), &aside.join(LOG)).map_err(OpenError::Storage)?;
+    let fs = options.world.files();
+    storage::copy_files(fs.as_ref(), &options.data_dir.join(LOG), &aside.join(LOG))
+        .map_err(OpenError::Storage)?;
     options.set_aside = Some(aside.clone());
     options.create_defaults = false;
     let broker = Broker::open(options)?;

@@ -130,9 +130,13 @@ impl Session {
     /// The system gives no random bytes.
     pub fn reply_address(&self, channel: ChannelId) -> Result<ReplyAddress, Refusal> {
         let mut secret = [0; 16];
-        getrandom::fill(&mut secret).map_err(|error| Refusal::Internal {
-            reason: error.to_string(),
-        })?;
+        self.broker()
+            .node()
+            .world
+            .random(&mut secret)
+            .map_err(|error| Refusal::Internal {
+                reason: error.to_string(),
+            })?;
         let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         let name: Box<str> = format!("{REPLY_TO}.{digits}").into();
         let asker = Arc::new(Asker {

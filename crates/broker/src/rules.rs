@@ -30,7 +30,9 @@ impl Broker {
         if !self.cluster_id().is_empty() {
             return Ok(());
         }
-        let digits = random_bytes()?.map(|byte| format!("{byte:02x}")).concat();
+        let digits = random_bytes(self.node().world.as_ref())?
+            .map(|byte| format!("{byte:02x}"))
+            .concat();
         let id = Value::LongStr(format!("leveret-cluster-id-{digits}").into());
         self.administrator(crate::THE_NODE)
             .set_global(CLUSTER_ID, Some(id))

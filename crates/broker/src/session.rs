@@ -19,7 +19,7 @@ use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, RwLock,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 /// A user who logged in.
 #[derive(Clone, Debug)]
@@ -257,7 +257,7 @@ impl Session {
     /// Counts what was published against the rates, and says how long to wait if it was too much.
     #[cold]
     pub(crate) fn charge(&self, messages: u64, bytes: u64) -> Option<Pressure> {
-        let now = Instant::now();
+        let now = self.broker().node().world.elapsed();
         let tallies = self.tallies.iter().filter(|tally| tally.is_metered());
         let waits = tallies.filter_map(|tally| tally.charge(now, messages, bytes));
         waits.max_by_key(Pressure::patience)
@@ -397,7 +397,7 @@ impl Session {
     /// Makes up the name of a queue: the same as long as it has to be asked whether there may be such a queue.
     pub(crate) fn make_up(&self) -> Result<[u8; 16], Refusal> {
         let kept = self.unnamed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.map_or_else(random_bytes, Ok)
+        kept.map_or_else(|| random_bytes(self.broker().node().world.as_ref()), Ok)
     }
 
     /// The queue of this name may have to be declared again.

@@ -3,8 +3,9 @@
 
 use model::Timestamp;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use storage::World;
 
 /// The wall clock was set if it moved so much more or less than time passed between two looks, in milliseconds.
 const JUMP_MS: i64 = 2_000;
@@ -14,7 +15,8 @@ const STEP_MS: i64 = 1;
 /// The clock. Never asked for more than a system call's worth of work.
 #[derive(Debug)]
 pub struct Steady {
-    started: Instant,
+    world: Arc<dyn World>,
+    started: Duration,
     /// The wall clock's time then.
     from_ms: u64,
     /// What was made up for since.
@@ -29,18 +31,13 @@ struct Seen {
     jumps_ms: i64,
 }
 
-/// The wall clock, in milliseconds since the Unix epoch.
-pub fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(since.as_millis() as u64)
-}
-
 impl Steady {
     /// A clock that shows what the wall clock does now.
-    pub fn start() -> Self {
+    pub fn start(world: Arc<dyn World>) -> Self {
         Self {
-            started: Instant::now(),
-            from_ms: wall_clock().0,
+            started: world.elapsed(),
+            from_ms: world.wall_ms(),
+            world,
             made_up_ms: AtomicI64::new(0),
             seen: Mutex::default(),
         }
@@ -48,7 +45,11 @@ impl Steady {
 
     /// The time, in milliseconds since the Unix epoch.
     pub fn now(&self) -> Timestamp {
-        self.at(self.started.elapsed().as_millis() as u64)
+        self.at(self.elapsed_ms())
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.world.elapsed().saturating_sub(self.started).as_millis() as u64
     }
 
     fn at(&self, elapsed_ms: u64) -> Timestamp {
@@ -58,7 +59,7 @@ impl Steady {
 
     /// Looks at the wall clock. If it was set, says by how many milliseconds; else comes a little nearer to it.
     pub fn look(&self) -> Option<i64> {
-        self.compare(self.started.elapsed().as_millis() as u64, wall_clock())
+        self.compare(self.elapsed_ms(), Timestamp(self.world.wall_ms()))
     }
 
     fn compare(&self, elapsed_ms: u64, wall: Timestamp) -> Option<i64> {
@@ -81,13 +82,14 @@ impl Steady {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use storage::System;
 
     const LOOK_MS: u64 = 250;
 
     fn clock() -> Steady {
         Steady {
             from_ms: 1_000_000_000,
-            ..Steady::start()
+            ..Steady::start(System::real())
         }
     }
 
@@ -130,7 +132,8 @@ mod tests {
 
     #[test]
     fn a_clock_starts_with_the_wall_clocks_time() {
-        let (before, clock) = (wall_clock(), Steady::start());
-        assert!(clock.now() >= before && clock.look().is_none());
+        let world = System::real();
+        let (before, clock) = (world.wall_ms(), Steady::start(world));
+        assert!(clock.now().0 >= before && clock.look().is_none());
     }
 }

@@ -59,6 +59,11 @@ impl Broker {
         totals
     }
 
+    /// Bytes that the messages of all queues hold in memory.
+    pub fn message_memory(&self) -> usize {
+        self.node().memory()
+    }
+
     /// What all queues lost since the start.
     pub fn losses(&self) -> &LossCounts {
         &self.node().losses
@@ -83,7 +88,7 @@ impl Broker {
             memory: resident_memory(),
             memory_limit: self.service().memory_high_watermark(),
             memory_alarm,
-            disk_free: free_space(&options.data_dir).unwrap_or(0),
+            disk_free: free_space(self.node().world.as_ref(), &options.data_dir).unwrap_or(0),
             disk_free_limit: self.service().disk_free_limit(),
             disk_alarm,
             log_failed,

@@ -11,7 +11,7 @@ pub(crate) mod policies;
 use crate::alarms::AlarmReason;
 use crate::broker::Broker;
 use crate::host::Host;
-use crate::journal::{JournalOf, LocalJournal};
+use crate::journal::LocalJournal;
 use crate::node::Node;
 use crate::options::Options;
 use crate::outbox::{ChannelId, Outbox, Ticket};

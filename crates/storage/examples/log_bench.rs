@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use storage::{Access, Callbacks, Disk, FileSystem, JournalId, Kind, Log, LogError, LogOptions, Position};
+use storage::{
+    Access, Callbacks, Disk, FileSystem, JournalId, Kind, Log, LogError, LogOptions, Position, System,
+};
 
 const RECORD: usize = 1000;
 const BATCH: usize = 100;
@@ -105,7 +107,7 @@ fn opening(dir: &Path) {
     let begin = Instant::now();
     let mut records = 0;
     let again = Log::open(
-        Arc::new(Disk),
+        System::real(),
         &dir.join("log"),
         LogOptions::default(),
         Keep(Waiting::default()),
@@ -172,7 +174,7 @@ fn open(dir: &Path) -> (Log, Waiting) {
     let log_dir = dir.join("log");
     let _ = std::fs::remove_dir_all(&log_dir);
     let log = Log::open(
-        Arc::new(Disk),
+        System::real(),
         &log_dir,
         LogOptions::default(),
         Keep(waiting.clone()),

@@ -3,22 +3,26 @@
 //!
 //! Two kinds of files. [`Log`]: the node's one write-ahead log with group commit, for everything that must be durable
 //! soon. [`Segments`]: files per owner for what stays long. Both write through [`FileSystem`], which has a real
-//! implementation, [`Disk`], and one that fails on demand, [`faulty::FaultyFs`].
+//! implementation, [`Disk`], and one for tests that fails on demand (`faulty`). Files, clocks, chance and threads come in as one value,
+//! a [`World`].
 //!
 //! What never happens here: a promise is kept before its bytes are synced; a payload is handed out that does not match
 //! its checksum; a failed write or sync is tried again; bytes on disk, whatever they are, cause a panic; a second
 //! process works on the same directory ([`DirectoryLock`]).
 //!
-//! Reading order: [`FileSystem`], `log/mod.rs`, `segments/mod.rs`, [`faulty`].
+//! Reading order: [`World`], [`FileSystem`], `log/mod.rs`, `segments/mod.rs`, `faulty`.
 
 mod copy;
 mod directory_lock;
 mod disk;
 mod error;
+#[cfg(any(test, feature = "faulty"))]
 pub mod faulty;
 mod file_system;
 mod log;
 mod segments;
+mod system;
+mod world;
 
 pub use copy::copy_files;
 pub use directory_lock::DirectoryLock;
@@ -30,6 +34,9 @@ pub use log::{
     Recovery, SetAside, set_journals_aside,
 };
 pub use segments::{Entry, Place, SegmentOptions, Segments};
+
+pub use system::System;
+pub use world::{Step, Task, Thread, World};
 
 /// The error of [`Log`].
 pub type LogError = StorageError;

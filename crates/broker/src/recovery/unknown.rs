@@ -75,7 +75,7 @@ mod tests {
     use model::QueueId;
     use std::path::Path;
     use std::sync::Arc;
-    use storage::{Callbacks, Disk, JournalId, Kind, Log, LogOptions, Position, StorageError};
+    use storage::{Callbacks, JournalId, Kind, Log, LogOptions, Position, StorageError};
 
     struct Deaf;
 
@@ -92,7 +92,14 @@ mod tests {
     /// Writes a record of this journal into a closed node's log.
     fn write(dir: &Path, journal: JournalId) {
         let options = LogOptions::default();
-        let log = Log::open(Arc::new(Disk), &dir.join("log"), options, Deaf, &mut |_, _, _| {}).unwrap();
+        let log = Log::open(
+            storage::System::real(),
+            &dir.join("log"),
+            options,
+            Deaf,
+            &mut |_, _, _| {},
+        )
+        .unwrap();
         let record = queue::fifo::Record::Settled {
             seqs: model::Ranges::one(1),
         };

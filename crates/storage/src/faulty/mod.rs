@@ -75,6 +75,11 @@ impl FaultyFs {
         locked(&self.world)
     }
 
+    /// True after a power cut, a crash or a kill: nothing works here any more.
+    pub fn is_off(&self) -> bool {
+        self.lock_world().off
+    }
+
     /// How many calls have been made.
     pub fn calls(&self) -> u64 {
         self.lock_world().calls
@@ -96,6 +101,11 @@ impl FaultyFs {
     /// From now on nothing can be opened, or again: the process has no descriptor left.
     pub fn set_no_descriptor(&self, none: bool) {
         self.lock_world().no_descriptor = none;
+    }
+
+    /// From now on syncs of files do nothing and say that they did, as if they had been left out.
+    pub fn set_lying(&self) {
+        self.lock_world().lies = true;
     }
 
     /// From now on every write, creation, rename and removal is refused, as on a read-only mount.
@@ -378,6 +388,7 @@ impl File for FaultyFile {
         let mut world = locked(&self.world);
         let outcome = world.call(false);
         match outcome {
+            Ok(_) if world.lies => Ok(()),
             Ok(_) => {
                 world.inode(self.inode)?.sync();
                 Ok(())

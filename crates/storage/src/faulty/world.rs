@@ -17,6 +17,8 @@ pub(super) struct World {
     pub(super) off: bool,
     pub(super) read_only: bool,
     pub(super) no_descriptor: bool,
+    /// Syncs of files do nothing and say that they did.
+    pub(super) lies: bool,
     pub(super) free_space: u64,
     /// One reference more than files are open.
     pub(super) descriptors: Arc<()>,

@@ -5,12 +5,12 @@
 //! behind them; a log that is young, or grows, has none. What goes wrong here is no failure, but it tells early that there will be no next file.
 
 use crate::error::StorageError;
-use crate::file_system::{Access, FileSystem, write_all_at};
+use crate::file_system::{Access, File, FileSystem, write_all_at};
+use crate::world::{Step, Task, Thread, World};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 
 /// How much is written and synced at once: the log's own syncs get their turn between two pieces.
 const PIECE: usize = 256 << 10;
@@ -18,10 +18,27 @@ const PIECE: usize = 256 << 10;
 /// A file under way, on a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    thread: Option<JoinHandle<Result<(), StorageError>>>,
-    unwanted: Arc<AtomicBool>,
+    thread: Arc<dyn Thread>,
+    shared: Arc<Shared>,
     path: PathBuf,
     size: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    unwanted: AtomicBool,
+    made: OnceLock<Result<(), StorageError>>,
+}
+
+/// The thread's part.
+struct Making {
+    shared: Arc<Shared>,
+    fs: Arc<dyn FileSystem>,
+    file: Option<Arc<dyn File>>,
+    path: PathBuf,
+    size: u64,
+    written: u64,
+    zeros: Vec<u8>,
 }
 
 impl Ahead {
@@ -29,16 +46,23 @@ impl Ahead {
     ///
     /// # Errors
     /// The system has no thread for it.
-    pub(crate) fn begin(fs: Arc<dyn FileSystem>, path: PathBuf, size: u64) -> Result<Self, StorageError> {
-        let unwanted = Arc::new(AtomicBool::new(false));
-        let (to, stop) = (path.clone(), unwanted.clone());
-        let thread = std::thread::Builder::new()
-            .name("log-ahead".to_owned())
-            .spawn(move || make(fs.as_ref(), &to, size, &stop))
+    pub(crate) fn begin(world: &dyn World, path: PathBuf, size: u64) -> Result<Self, StorageError> {
+        let shared = Arc::new(Shared::default());
+        let making = Making {
+            shared: shared.clone(),
+            fs: world.files(),
+            file: None,
+            path: path.clone(),
+            size,
+            written: 0,
+            zeros: vec![0; PIECE],
+        };
+        let thread = world
+            .start("log-ahead", Box::new(making))
             .map_err(|e| StorageError::from_io("start the thread for", &path, e))?;
         Ok(Self {
-            thread: Some(thread),
-            unwanted,
+            thread,
+            shared,
             path,
             size,
         })
@@ -46,7 +70,7 @@ impl Ahead {
 
     /// True if it has come to its end, one way or the other.
     pub(crate) fn is_over(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.shared.made.get().is_some()
     }
 
     /// The file and its size, after waiting for it.
@@ -54,53 +78,67 @@ impl Ahead {
     /// # Errors
     /// Why it could not be made.
     pub(crate) fn finish(mut self) -> Result<(PathBuf, u64), StorageError> {
-        let made = self.thread.take().map(JoinHandle::join);
-        made.and_then(Result::ok).unwrap_or(Err(StorageError::Misuse {
-            what: "the thread that makes the log's next file died",
-        }))?;
+        self.thread.join();
+        self.shared
+            .made
+            .get()
+            .cloned()
+            .unwrap_or(Err(StorageError::Misuse {
+                what: "the thread that makes the log's next file died",
+            }))?;
         Ok((std::mem::take(&mut self.path), self.size))
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        self.unwanted.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.shared.unwanted.store(true, Ordering::Relaxed);
+        self.thread.join();
     }
 }
 
-/// After this the file is there, whole and synced; or it is gone, as far as the file system lets it.
-fn make(fs: &dyn FileSystem, path: &Path, size: u64, unwanted: &AtomicBool) -> Result<(), StorageError> {
-    let made = fill(fs, path, size, unwanted);
-    if made.is_err() {
-        let _ = fs.remove(path);
+impl Task for Making {
+    /// After the last step the file is there, whole and synced; or it is gone, as far as the file system lets it.
+    fn step(&mut self) -> Step {
+        let made = match self.fill() {
+            Ok(false) => return Step::Again,
+            Ok(true) => Ok(()),
+            Err(error) => {
+                let _ = self.fs.remove(&self.path);
+                Err(StorageError::from_io("make", &self.path, error))
+            }
+        };
+        let _ = self.shared.made.set(made);
+        Step::End
     }
-    made.map_err(|e| StorageError::from_io("make", path, e))
 }
 
-fn fill(fs: &dyn FileSystem, path: &Path, size: u64, unwanted: &AtomicBool) -> io::Result<()> {
-    let file = fs.open(path, Access::Create)?;
-    file.allocate(size)?;
-    let zeros = vec![0; PIECE];
-    let mut offset = 0;
-    while offset < size {
-        if unwanted.load(Ordering::Relaxed) {
+impl Making {
+    /// Writes one piece. True if it was the last one.
+    fn fill(&mut self) -> io::Result<bool> {
+        if self.shared.unwanted.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let length = (size - offset).min(PIECE as u64);
-        write_all_at(file.as_ref(), &zeros[..length as usize], offset)?;
+        let Some(file) = &self.file else {
+            let file = self.fs.open(&self.path, Access::Create)?;
+            file.allocate(self.size)?;
+            self.file = Some(file);
+            return Ok(self.size == 0);
+        };
+        let length = (self.size - self.written).min(PIECE as u64);
+        write_all_at(file.as_ref(), &self.zeros[..length as usize], self.written)?;
         file.sync_data()?;
-        offset += length;
+        self.written += length;
+        Ok(self.written == self.size)
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::faulty::{Fault, FaultyFs};
+    use crate::system::System;
+    use std::path::Path;
 
     const SIZE: u64 = (PIECE * 2 + 100) as u64;
 
@@ -113,7 +151,7 @@ mod tests {
     #[test]
     fn a_file_made_ahead_is_zeros_to_its_end() {
         let (fs, path) = disk();
-        let made = Ahead::begin(Arc::new(fs.clone()), path.clone(), SIZE)
+        let made = Ahead::begin(System::over(Arc::new(fs.clone())).as_ref(), path.clone(), SIZE)
             .unwrap()
             .finish();
         assert_eq!(made.unwrap(), (path.clone(), SIZE));
@@ -125,7 +163,7 @@ mod tests {
         for call in 1..=8 {
             let (fs, path) = disk();
             fs.fail_at(call, Fault::Full);
-            let made = Ahead::begin(Arc::new(fs.clone()), path.clone(), SIZE)
+            let made = Ahead::begin(System::over(Arc::new(fs.clone())).as_ref(), path.clone(), SIZE)
                 .unwrap()
                 .finish();
             assert!(matches!(made, Err(StorageError::Full { .. })), "call {call}");
@@ -136,8 +174,8 @@ mod tests {
     #[test]
     fn one_that_is_not_wanted_any_more_ends_early() {
         let (fs, path) = disk();
-        let unwanted = AtomicBool::new(true);
-        assert!(make(&fs, &path, SIZE, &unwanted).is_err());
+        let world = System::over(Arc::new(fs.clone()));
+        drop(Ahead::begin(world.as_ref(), path.clone(), SIZE * 1000).unwrap());
         assert_eq!(fs.bytes(&path), None);
     }
 }

@@ -6,8 +6,8 @@ use super::format::{BadHeader, FILE_HEADER, FileHeader, RECORD_HEADER, record_he
 use super::{LogOptions, Position};
 use crate::error::StorageError;
 use crate::file_system::{Access, File, FileSystem, read_full_at, write_all_at};
+use crate::world::World;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -49,6 +49,7 @@ pub(crate) type Files = RwLock<VecDeque<LogFile>>;
 /// The writer's view of all files.
 #[derive(Debug)]
 pub(crate) struct Chain {
+    world: Arc<dyn World>,
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     options: LogOptions,
@@ -84,9 +85,13 @@ pub(crate) fn is_leftover(name: &str) -> bool {
     name == DRAFT || name == ends::DRAFT || (name.starts_with(SPARE) && name.ends_with(SUFFIX))
 }
 
-/// A number nobody can guess: the standard library seeds its hash maps from the system's random source.
-fn salt() -> u64 {
-    RandomState::new().build_hasher().finish()
+/// A number nobody can guess.
+fn salt(world: &dyn World, path: &Path) -> Result<u64, StorageError> {
+    let mut salt = [0; 8];
+    world
+        .random(&mut salt)
+        .map_err(|e| StorageError::from_io("get random numbers for", path, e))?;
+    Ok(u64::from_le_bytes(salt))
 }
 
 /// Reads a file's header.
@@ -111,14 +116,15 @@ pub(crate) fn read_header(file: &dyn File, path: &Path) -> Result<FileHeader, St
 impl Chain {
     /// A chain of what recovery found, without a file to write to yet: [`roll`](Self::roll) makes one.
     pub(crate) fn new(
-        fs: Arc<dyn FileSystem>,
+        world: Arc<dyn World>,
         dir: &Path,
         options: LogOptions,
         found: FoundFiles,
         ends: (EndsFile, Ends),
     ) -> Self {
         Self {
-            fs,
+            fs: world.files(),
+            world,
             dir: dir.to_owned(),
             options,
             files: Arc::new(RwLock::new(found.files)),
@@ -163,7 +169,7 @@ impl Chain {
         let header = FileHeader {
             sequence: self.sequence + 1,
             base,
-            salt: salt(),
+            salt: salt(self.world.as_ref(), &self.dir)?,
             size,
         };
         let draft = self.dir.join(DRAFT);
@@ -282,7 +288,7 @@ impl Chain {
     pub(crate) fn make_ahead(&mut self) {
         if self.options.make_ahead && self.ahead.is_none() {
             let path = self.dir.join(AHEAD);
-            self.ahead = Ahead::begin(self.fs.clone(), path, self.options.file_bytes).ok();
+            self.ahead = Ahead::begin(self.world.as_ref(), path, self.options.file_bytes).ok();
         }
     }
 
@@ -450,10 +456,13 @@ fn read_from(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::System;
 
     #[test]
     fn every_file_has_a_salt_of_its_own() {
-        let mut salts: Vec<u64> = (0..100).map(|_| salt()).collect();
+        let mut salts: Vec<u64> = (0..100)
+            .map(|_| salt(System::real().as_ref(), Path::new("/")).unwrap())
+            .collect();
         salts.sort_unstable();
         salts.dedup();
         assert_eq!(salts.len(), 100);

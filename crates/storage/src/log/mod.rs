@@ -24,13 +24,13 @@ pub use recovery::{Cut, Damage, Recovery};
 
 use crate::error::StorageError;
 use crate::file_system::{FileSystem, create_dir_durably};
+use crate::world::{Thread, World};
 use chain::{Chain, Files, read_record};
 use ends::EndsFile;
-use pending::Shared;
+use pending::{Pending, Shared};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 use writer::Writer;
 
@@ -60,7 +60,7 @@ pub struct Log {
     shared: Arc<Shared>,
     files: Arc<Files>,
     recovery: Recovery,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writer: Arc<dyn Thread>,
 }
 
 impl std::fmt::Debug for Log {
@@ -79,13 +79,13 @@ impl Log {
     /// `options.quarantine` is set; [`StorageError::Version`] for another format; whatever the file system reports. Nothing has been
     /// changed after the first three; `replay` may have seen records if the file system failed late.
     pub fn open(
-        fs: Arc<dyn FileSystem>,
+        world: Arc<dyn World>,
         dir: &Path,
         options: LogOptions,
         callbacks: impl Callbacks,
         replay: &mut dyn FnMut(JournalId, Position, &[u8]),
     ) -> Result<Self, StorageError> {
-        Self::open_if(fs, dir, options, callbacks, replay, &mut |_| Ok(()))
+        Self::open_if(world, dir, options, callbacks, replay, &mut |_| Ok(()))
     }
 
     /// The same, if `accept` lets it: it is shown what was found after everything was replayed, and before anything is changed.
@@ -93,13 +93,14 @@ impl Log {
     /// # Errors
     /// Those of [`Log::open`] and of `accept`.
     pub fn open_if(
-        fs: Arc<dyn FileSystem>,
+        world: Arc<dyn World>,
         dir: &Path,
         options: LogOptions,
         callbacks: impl Callbacks,
         replay: &mut dyn FnMut(JournalId, Position, &[u8]),
         accept: &mut dyn FnMut(&Recovery) -> Result<(), StorageError>,
     ) -> Result<Self, StorageError> {
+        let fs = world.files();
         create_dir_durably(fs.as_ref(), dir)?;
         let recovered = recovery::recover(fs.as_ref(), dir, &options, replay)?;
         let recovery::Recovered {
@@ -126,26 +127,34 @@ impl Log {
                 (EndsFile::create(fs.as_ref(), dir, ends)?, ends)
             }
         };
-        let mut chain = Chain::new(fs, dir, options.clone(), found, ends);
+        let mut chain = Chain::new(world.clone(), dir, options.clone(), found, ends);
         let scarce = chain.roll(end, 0)?;
         ledger.add_file(Position(end));
         chain.trim_previous(end)?;
         let shared = Arc::new(Shared::new(end));
         shared.size.store(chain.size(), Ordering::Relaxed);
         let files = chain.files();
-        let mut writer = Writer::new(shared.clone(), callbacks, chain, ledger, end, &options);
+        let mut writer = Writer::new(
+            world.clone(),
+            shared.clone(),
+            callbacks,
+            chain,
+            ledger,
+            end,
+            &options,
+        );
         if let Some(error) = scarce {
             writer.stall(&error);
         }
-        let thread = std::thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || writer.run())
+        writer.free_files();
+        let writer = world
+            .start("log", Box::new(writer))
             .map_err(|e| StorageError::from_io("start the thread for", dir, e))?;
         Ok(Self {
             shared,
             files,
             recovery: report,
-            writer: Mutex::new(Some(thread)),
+            writer,
         })
     }
 
@@ -183,7 +192,7 @@ impl Log {
         let wake = pending.must_wake();
         drop(pending);
         if wake {
-            self.shared.wake.notify_one();
+            self.writer.wake();
         }
         written
     }
@@ -210,7 +219,7 @@ impl Log {
             if let Some(payload) = pending.find(at) {
                 return Ok(payload.to_vec());
             }
-            pending = self.shared.wait_for_progress(pending);
+            pending = self.await_progress(pending);
         }
         drop(pending);
         read_record(&self.files, at)
@@ -271,7 +280,7 @@ impl Log {
         let mut pending = self.shared.lock();
         let target = pending.end();
         pending.sync_to = pending.sync_to.max(target);
-        self.shared.wake.notify_one();
+        self.writer.wake();
         loop {
             if let Some(error) = &pending.stopped {
                 return Err(error.clone());
@@ -279,7 +288,7 @@ impl Log {
             if pending.durable >= target {
                 return Ok(());
             }
-            pending = self.shared.wait_for_progress(pending);
+            pending = self.await_progress(pending);
         }
     }
 
@@ -298,14 +307,21 @@ impl Log {
 }
 
 impl Log {
+    /// Waits until the writer has got on.
+    fn await_progress<'a>(&'a self, pending: MutexGuard<'a, Pending>) -> MutexGuard<'a, Pending> {
+        if !self.writer.is_turned() {
+            return self.shared.wait_for_progress(pending);
+        }
+        drop(pending);
+        self.writer.turn();
+        self.shared.lock()
+    }
+
+    /// Does not wait on the log's own thread: the last owner may be a callback.
     fn stop(&self) {
         self.shared.lock().closing = true;
-        self.shared.wake.notify_one();
-        let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last owner may be a callback, on the log's own thread, which cannot wait for itself.
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
-            let _ = thread.join();
-        }
+        self.writer.wake();
+        self.writer.join();
     }
 }
 

@@ -59,8 +59,6 @@ pub(crate) struct Pending {
 /// Shared by all users of a log and its writer.
 pub(crate) struct Shared {
     pending: Mutex<Pending>,
-    /// The writer waits here.
-    pub wake: Condvar,
     /// Readers and `sync` wait here for `written`, `durable` or `failed` to change.
     progress: Condvar,
     pub pending_bytes: AtomicUsize,
@@ -92,7 +90,6 @@ impl Shared {
         };
         Self {
             pending: Mutex::new(pending),
-            wake: Condvar::new(),
             progress: Condvar::new(),
             pending_bytes: AtomicUsize::new(0),
             written: AtomicU64::new(base),

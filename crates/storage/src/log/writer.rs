@@ -5,19 +5,21 @@ use super::chain::{Chain, LogFile};
 use super::format::{begin_block, seal_block};
 use super::ledger::Ledger;
 use super::mark::{MARKS, Mark};
-use super::pending::{Pending, Shared, Sleep, WRITE_SOON};
+use super::pending::{Shared, Sleep, WRITE_SOON};
 use super::{Callbacks, JournalId, Position};
 use crate::error::StorageError;
 use crate::file_system::write_all_at;
+use crate::world::{Step, Task, World};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest wait before something is tried again, as a multiple of the shortest one.
 const LONGEST: u32 = 64;
 
 pub(crate) struct Writer<C> {
+    world: Arc<dyn World>,
     pub shared: Arc<Shared>,
     pub callbacks: C,
     pub chain: Chain,
@@ -29,7 +31,7 @@ pub(crate) struct Writer<C> {
     written: u64,
     durable: u64,
     /// When the oldest of what is not yet synced was first seen.
-    unsynced_since: Option<Instant>,
+    unsynced_since: Option<Duration>,
     /// The newest file when journals were last asked to free the oldest one, and that one.
     asked: Option<(u64, u64)>,
     /// How long a step that lost nothing waits at first before it is tried again.
@@ -39,11 +41,17 @@ pub(crate) struct Writer<C> {
     /// How long the next wait is.
     patience: Duration,
     /// When the next file is looked after again, whatever comes.
-    look_at: Option<Instant>,
+    look_at: Option<Duration>,
+    /// When a file to go on in is looked for again; what is to be written waits for it.
+    roll_at: Option<Duration>,
+    /// Nothing is written any more.
+    ended: bool,
 }
 
 /// What one turn carries from the lock to the disk. Its memory is reused.
 struct Turn {
+    /// It was taken, and is not at its end.
+    under_way: bool,
     blocks: VecDeque<Vec<u8>>,
     sync: bool,
     /// Somebody waits to be told of the sync.
@@ -53,6 +61,7 @@ struct Turn {
 
 impl<C: Callbacks> Writer<C> {
     pub(crate) fn new(
+        world: Arc<dyn World>,
         shared: Arc<Shared>,
         callbacks: C,
         chain: Chain,
@@ -61,12 +70,14 @@ impl<C: Callbacks> Writer<C> {
         options: &super::LogOptions,
     ) -> Self {
         let turn = Turn {
+            under_way: false,
             blocks: VecDeque::new(),
             sync: false,
             awaited: false,
             closing: false,
         };
         Self {
+            world,
             shared,
             callbacks,
             chain,
@@ -82,104 +93,101 @@ impl<C: Callbacks> Writer<C> {
             stalled: false,
             patience: Duration::from_millis(options.retry_ms),
             look_at: None,
+            roll_at: None,
+            ended: false,
         }
     }
 
-    /// Runs until the log is closed or fails.
-    pub(crate) fn run(mut self) {
-        let mut alarm = Alarm {
-            shared: self.shared.clone(),
-            armed: true,
-        };
-        self.free_files();
-        let outcome = self.serve();
-        alarm.armed = false;
-        match outcome {
-            Ok(()) => stop(
+    /// The log comes to its end, in good order or with an error.
+    fn end(&mut self, failure: Option<StorageError>) {
+        self.ended = true;
+        match failure {
+            None => stop(
                 &self.shared,
                 StorageError::Gone {
                     what: "the log is closed".to_owned(),
                 },
                 false,
             ),
-            Err(error) => {
+            Some(error) => {
                 stop(&self.shared, error.clone(), true);
                 self.callbacks.failed(&error);
             }
         }
     }
 
-    fn serve(&mut self) -> Result<(), StorageError> {
-        loop {
-            self.wait()?;
-            while let Some(block) = self.turn.blocks.pop_front() {
-                self.write(block)?;
-            }
-            if self.turn.sync {
-                self.sync()?;
-                if std::mem::take(&mut self.turn.awaited) {
-                    self.callbacks.durable(Position(self.durable));
-                }
-                self.free_files();
-                self.ask_for_space();
-            }
-            if self.turn.closing {
-                return self.finish();
-            }
-            self.look_ahead();
+    fn serve(&mut self) -> Result<Step, StorageError> {
+        if !self.turn.under_way
+            && let Some(sleep) = self.take_turn()?
+        {
+            return Ok(Step::Sleep(sleep));
         }
+        while let Some(block) = self.turn.blocks.pop_front() {
+            if let Err(block) = self.write(block)? {
+                self.turn.blocks.push_front(block);
+                let now = self.world.elapsed();
+                return Ok(Step::Sleep(self.roll_at.map(|at| at.saturating_sub(now))));
+            }
+        }
+        self.turn.under_way = false;
+        if self.turn.sync {
+            self.sync()?;
+            if std::mem::take(&mut self.turn.awaited) {
+                self.callbacks.durable(Position(self.durable));
+            }
+            self.free_files();
+            self.ask_for_space();
+        }
+        if self.turn.closing {
+            self.finish()?;
+            return Ok(Step::End);
+        }
+        self.look_ahead();
+        Ok(Step::Again)
     }
 
-    /// Waits for something to do and takes it.
-    fn wait(&mut self) -> Result<(), StorageError> {
+    /// Takes what there is to do; or says how long nothing will be, if nobody wakes the thread: `None` is for ever.
+    fn take_turn(&mut self) -> Result<Option<Option<Duration>>, StorageError> {
         let shared = self.shared.clone();
         let mut pending = shared.lock();
-        loop {
-            if let Some(error) = pending.refused.take() {
-                return Err(error);
-            }
-            let unsynced = pending.bytes > 0 || self.written > self.durable;
-            let due = match (unsynced, self.unsynced_since) {
-                (false, _) => None,
-                (true, Some(since)) => Some(since + self.lazy_sync),
-                (true, None) => {
-                    let now = Instant::now();
-                    self.unsynced_since = Some(now);
-                    Some(now + self.lazy_sync)
-                }
-            };
-            let from_now = |at: Instant| at.saturating_duration_since(Instant::now());
-            let left = due.map(from_now);
-            let sync = pending.urgent() || left == Some(Duration::ZERO);
-            if sync || pending.bytes >= WRITE_SOON {
-                self.turn.sync = sync;
-                self.turn.closing = pending.closing;
-                pending.take(&mut self.turn.blocks);
-                if sync {
-                    self.turn.awaited = std::mem::take(&mut pending.awaited);
-                }
-                return Ok(());
-            }
-            let look = self.look_at.map(from_now);
-            if look == Some(Duration::ZERO) {
-                self.turn.sync = false;
-                self.turn.closing = false;
-                return Ok(());
-            }
-            let left = left.into_iter().chain(look).min();
-            pending.sleep = if left.is_some() {
-                Sleep::UntilDeadline
-            } else {
-                Sleep::Sound
-            };
-            pending = sleep(&shared, pending, left);
+        pending.sleep = Sleep::No;
+        if let Some(error) = pending.refused.take() {
+            return Err(error);
         }
+        let now = self.world.elapsed();
+        let unsynced = pending.bytes > 0 || self.written > self.durable;
+        let due = unsynced.then(|| *self.unsynced_since.get_or_insert(now) + self.lazy_sync);
+        let sync = pending.urgent() || due.is_some_and(|due| due <= now);
+        if sync || pending.bytes >= WRITE_SOON {
+            self.turn.under_way = true;
+            self.turn.sync = sync;
+            self.turn.closing = pending.closing;
+            pending.take(&mut self.turn.blocks);
+            if sync {
+                self.turn.awaited = std::mem::take(&mut pending.awaited);
+            }
+            return Ok(None);
+        }
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.turn.under_way = true;
+            self.turn.sync = false;
+            self.turn.closing = false;
+            return Ok(None);
+        }
+        let next = due.into_iter().chain(self.look_at).min();
+        pending.sleep = match next {
+            Some(_) => Sleep::UntilDeadline,
+            None => Sleep::Sound,
+        };
+        Ok(Some(next.map(|at| at.saturating_sub(now))))
     }
 
-    /// Writes one block to the file it fits in.
-    fn write(&mut self, mut block: Vec<u8>) -> Result<(), StorageError> {
+    /// Writes one block to the file it fits in. Gives it back if there is none for the moment.
+    fn write(&mut self, mut block: Vec<u8>) -> Result<Result<(), Vec<u8>>, StorageError> {
         let length = block.len() as u64;
-        let (last, offset) = self.place_for(length)?;
+        let Some((last, offset)) = self.place_for(length)? else {
+            return Ok(Err(block));
+        };
         let (position, synced) = (self.written, self.durable);
         let ledger = &mut self.ledger;
         seal_block(
@@ -202,59 +210,64 @@ impl<C: Callbacks> Writer<C> {
         self.shared.publish(&pending);
         pending.give_back(block);
         self.shared.show_progress(pending);
-        Ok(())
+        Ok(Ok(()))
     }
 
-    /// The file and offset for `length` more bytes; a new file if the last one is full.
-    fn place_for(&mut self, length: u64) -> Result<(LogFile, u64), StorageError> {
+    /// The file and offset for `length` more bytes; a new file if the last one is full. `None` if there is none for the moment.
+    fn place_for(&mut self, length: u64) -> Result<Option<(LogFile, u64)>, StorageError> {
         if let Some(last) = self.chain.last() {
             if let Some(offset) = self.chain.room(&last, length) {
-                return Ok((last, offset));
+                return Ok(Some((last, offset)));
             }
             // A new file's existence says that all before it is durable; recovery relies on that.
             self.sync()?;
         }
-        self.roll(length)?;
+        if !self.roll(length)? {
+            return Ok(None);
+        }
         match self.chain.last() {
-            Some(last) => Ok((last, super::format::FILE_HEADER as u64)),
-            None => Err(StorageError::Gone {
-                what: "the log has no file to write to".to_owned(),
-            }),
+            Some(last) => Ok(Some((last, super::format::FILE_HEADER as u64))),
+            None => Err(no_file()),
         }
     }
 
-    /// Begins a new file. What goes wrong here loses nothing, so it is tried until it works or the log is to be closed.
-    fn roll(&mut self, room: u64) -> Result<(), StorageError> {
-        loop {
-            // A file that was made ahead is taken if it is ready; if it is not, this one does not wait for it.
-            self.note_ahead();
-            match self.chain.roll(self.written, room) {
-                Ok(None) => break,
-                Ok(Some(scarce)) => {
-                    self.stall(&scarce);
-                    break;
+    /// Begins a new file. What goes wrong here loses nothing, so it is tried until it works or the log is to be closed: false if it
+    /// has to be tried again.
+    fn roll(&mut self, room: u64) -> Result<bool, StorageError> {
+        let now = self.world.elapsed();
+        let closing = self.shared.lock().closing;
+        if self.roll_at.is_some_and(|at| at > now) && !closing {
+            return Ok(false);
+        }
+        // A file that was made ahead is taken if it is ready; if it is not, this one does not wait for it.
+        self.note_ahead();
+        match self.chain.roll(self.written, room) {
+            Ok(None) => {}
+            Ok(Some(scarce)) => self.stall(&scarce),
+            Err(error) => {
+                self.stall(&error);
+                if self.retry.is_zero() || closing {
+                    return Err(error);
                 }
-                Err(error) => {
-                    self.stall(&error);
-                    if self.retry.is_zero() || self.rest() {
-                        return Err(error);
-                    }
-                }
+                self.roll_at = Some(now + self.patience);
+                self.be_patient();
+                return Ok(false);
             }
         }
+        self.roll_at = None;
         self.ledger.add_file(Position(self.written));
         self.shared.size.store(self.chain.size(), Ordering::Relaxed);
-        Ok(())
+        Ok(true)
     }
 
     fn sync(&mut self) -> Result<(), StorageError> {
         if self.durable < self.written {
             if let Some(last) = self.chain.last() {
-                let began = Instant::now();
+                let began = self.world.elapsed();
                 last.file
                     .sync_data()
                     .map_err(|e| StorageError::from_io("sync", &last.path, e))?;
-                self.callbacks.synced(began.elapsed());
+                self.callbacks.synced(self.world.elapsed().saturating_sub(began));
             }
             self.durable = self.written;
             self.shared.syncs.fetch_add(1, Ordering::Relaxed);
@@ -268,7 +281,7 @@ impl<C: Callbacks> Writer<C> {
 
     /// Frees the oldest files that nobody needs. Only after a sync: the ledger knows of releases as soon as they are
     /// written, and the snapshots they rely on must be durable before anything goes. If it fails, the next sync tries again.
-    fn free_files(&mut self) {
+    pub(crate) fn free_files(&mut self) {
         let free = self.ledger.free_files();
         if free > 0 && self.chain.free_oldest(free).is_ok() {
             (0..free).for_each(|_| self.ledger.drop_oldest());
@@ -282,7 +295,7 @@ impl<C: Callbacks> Writer<C> {
             self.patience = self.retry;
             self.callbacks.stalled(Some(error));
         }
-        self.look_at = Some(Instant::now() + self.patience);
+        self.look_at = Some(self.world.elapsed() + self.patience);
     }
 
     /// Looks what became of the file that is being made ahead.
@@ -299,7 +312,7 @@ impl<C: Callbacks> Writer<C> {
             self.stalled = false;
             self.callbacks.stalled(None);
         }
-        let now = Instant::now();
+        let now = self.world.elapsed();
         if self.stalled && self.look_at.is_none_or(|at| at <= now) && !self.chain.is_making() {
             self.be_patient();
             self.chain.make_ahead();
@@ -312,21 +325,6 @@ impl<C: Callbacks> Writer<C> {
 
     fn be_patient(&mut self) {
         self.patience = (self.patience * 2).min(self.retry * LONGEST);
-    }
-
-    /// Waits before something is tried again. True if the log is to be closed.
-    fn rest(&mut self) -> bool {
-        let until = Instant::now() + self.patience;
-        self.be_patient();
-        let shared = self.shared.clone();
-        let mut pending = shared.lock();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if pending.closing || left.is_zero() {
-                return pending.closing;
-            }
-            pending = sleep(&shared, pending, Some(left));
-        }
     }
 
     /// If the log is too large, asks those who need the oldest file to let go of it.
@@ -349,7 +347,7 @@ impl<C: Callbacks> Writer<C> {
         let mut block = Vec::new();
         begin_block(&mut block);
         let length = block.len() as u64;
-        let (last, offset) = self.place_for(length)?;
+        let (last, offset) = self.place_for(length)?.ok_or_else(no_file)?;
         seal_block(
             &mut block,
             last.header.salt,
@@ -365,24 +363,36 @@ impl<C: Callbacks> Writer<C> {
     }
 }
 
-/// Waits for the next wake-up, `left` at the longest; what the sleep was about is over then.
-fn sleep<'a>(
-    shared: &Shared,
-    pending: MutexGuard<'a, Pending>,
-    left: Option<Duration>,
-) -> MutexGuard<'a, Pending> {
-    let mut pending = match left {
-        Some(left) => {
-            shared
-                .wake
-                .wait_timeout(pending, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0
+impl<C: Callbacks> Task for Writer<C> {
+    fn step(&mut self) -> Step {
+        match self.serve() {
+            Ok(Step::End) => self.end(None),
+            Ok(step) => return step,
+            Err(error) => self.end(Some(error)),
         }
-        None => shared.wake.wait(pending).unwrap_or_else(PoisonError::into_inner),
-    };
-    pending.sleep = Sleep::No;
-    pending
+        Step::End
+    }
+}
+
+/// If the thread dies of a panic, nobody must wait for it for ever.
+impl<C> Drop for Writer<C> {
+    fn drop(&mut self) {
+        if !self.ended {
+            stop(
+                &self.shared,
+                StorageError::Gone {
+                    what: "the log's thread died".to_owned(),
+                },
+                true,
+            );
+        }
+    }
+}
+
+fn no_file() -> StorageError {
+    StorageError::Gone {
+        what: "the log has no file to write to".to_owned(),
+    }
 }
 
 /// Keeps the books about a record that is written.
@@ -402,24 +412,4 @@ fn stop(shared: &Shared, error: StorageError, failed: bool) {
     pending.discard();
     shared.publish(&pending);
     shared.show_progress(pending);
-}
-
-/// If the thread dies of a panic, nobody must wait for it for ever.
-struct Alarm {
-    shared: Arc<Shared>,
-    armed: bool,
-}
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if self.armed {
-            stop(
-                &self.shared,
-                StorageError::Gone {
-                    what: "the log's thread died".to_owned(),
-                },
-                true,
-            );
-        }
-    }
 }

@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use storage::{Batch, Callbacks, FileSystem, JournalId, Kind, Log, LogError, LogOptions, Position, Recovery};
+use storage::{
+    Batch, Callbacks, FileSystem, JournalId, Kind, Log, LogError, LogOptions, Position, Recovery, System,
+};
 
 /// What the log told its owner.
 #[derive(Debug)]
@@ -103,7 +105,7 @@ pub fn open_in(fs: Arc<dyn FileSystem>, dir: &Path, options: LogOptions) -> Resu
     };
     let mut replayed = Vec::new();
     let mut replay = |journal, position, payload: &[u8]| replayed.push((journal, position, payload.to_vec()));
-    let log = Log::open(fs, dir, options, ear, &mut replay)?;
+    let log = Log::open(System::over(fs), dir, options, ear, &mut replay)?;
     Ok(Opened {
         log,
         waiting,
@@ -122,7 +124,14 @@ pub fn open_if(
         told: Mutex::new(channel().0),
         waiting: Waiting::default(),
     };
-    Log::open_if(Arc::new(fs), &dir(), options, ear, &mut |_, _, _| {}, accept)
+    Log::open_if(
+        System::over(Arc::new(fs)),
+        &dir(),
+        options,
+        ear,
+        &mut |_, _, _| {},
+        accept,
+    )
 }
 
 impl Opened {
