@@ -8,7 +8,7 @@ use crate::journal::{Entry, NodeLog, entry};
 use crate::queues::Queue;
 use crate::topology::Deletion;
 use crate::worker::Worker;
-use model::{Block, QueueId, Ranges, Seq, Timestamp};
+use model::{Block, QueueId, Ranges, Seq};
 use queue::fifo::{Record, Request};
 use queue::store::{self, Bytes, EntryBuilder, Piece, Place, Read, Source, Stored, decode_entry};
 use std::sync::{Arc, Weak};

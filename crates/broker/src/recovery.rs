@@ -85,7 +85,8 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
         .map_err(OpenError::Catalog)?;
     let view = topology.view();
     let left = not_in(&view, &mut replayed, &mut caches);
-    let set_aside = unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
+    let set_aside =
+        unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
     node.set_aside(set_aside);
     restore_caches(&view, caches, &node);
     restore_queues(&topology, replayed, &node).map_err(OpenError::Storage)?;
@@ -112,7 +113,9 @@ fn not_in(
     let queues = queues.extract_if(.., |id, _| !held.contains(id));
     let caches = caches.extract_if(.., |id, _| !seen.contains(id));
     let queues = queues.map(|(id, _)| (JournalOf::Queue(id).id(), id));
-    queues.chain(caches.map(|(id, _)| (JournalOf::Cache(id).id(), id))).collect()
+    queues
+        .chain(caches.map(|(id, _)| (JournalOf::Cache(id).id(), id)))
+        .collect()
 }
 
 /// How this node's log is opened.

@@ -1,6 +1,6 @@
 //! What can go wrong on disk, told so that the caller, and an operator reading the log, know what to do next.
 
-use crate::log::JournalId;
+use crate::journal::JournalId;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -19,6 +19,7 @@ mod error;
 #[cfg(any(test, feature = "faulty"))]
 pub mod faulty;
 mod file_system;
+mod journal;
 mod log;
 mod segments;
 mod system;
@@ -29,9 +30,9 @@ pub use directory_lock::DirectoryLock;
 pub use disk::Disk;
 pub use error::StorageError;
 pub use file_system::{Access, Advice, File, FileSystem, Locking};
+pub use journal::{GroupEntry, HardState, JournalId, Kind};
 pub use log::{
-    Batch, Callbacks, Cut, Damage, GroupEntry, HardState, JournalId, Kind, Log, LogOptions, Position,
-    Recovery, SetAside, set_journals_aside,
+    Batch, Callbacks, Cut, Damage, Log, LogOptions, Position, Recovery, SetAside, set_journals_aside,
 };
 pub use segments::{Entry, Place, SegmentOptions, Segments};
 

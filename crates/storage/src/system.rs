@@ -67,7 +67,7 @@ impl World for System {
     }
 
     fn pause(&self, time: Duration) {
-        thread::sleep(time);
+        thread::park_timeout(time);
     }
 }
 

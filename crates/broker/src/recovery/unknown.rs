@@ -144,7 +144,7 @@ mod tests {
                 .unwrap();
             broker.connect(user, "/", Arc::new(crate::Outbox::new())).unwrap()
         };
-        let channel = crate::ChannelId { number: 1, life: 1 };
+        let channel = crate::ChannelId(1);
         let declared = crate::DeclareQueue {
             name: "gone".into(),
             durable: true,

@@ -301,6 +301,12 @@ fn items(list: &Value) -> Vec<String> {
     texts.map(|text| format!(" * {text}")).collect()
 }
 
+/// A line for each file with what the log had of queues that nobody defined.
+fn set_aside(status: &Value) -> impl Iterator<Item = String> {
+    let files = items(&status["journals_set_aside"]).into_iter();
+    files.map(|file| format!("Kept aside, of no queue that is defined: {file}"))
+}
+
 /// The text of `status`, with bytes in a unit.
 fn status_text(status: &Value, unit: &str) -> Option<String> {
     let bytes = |member: &str| in_unit(number(status, member), unit);
@@ -350,12 +356,7 @@ fn status_text(status: &Value, unit: &str) -> Option<String> {
     let listeners = status["listeners"].as_array().into_iter().flatten();
     let listeners: Vec<String> = listeners.map(listener_line).collect();
     let mut data = vec![format!("Node data directory: {}", text(status, "data_directory"))];
-    let set_aside = items(&status["journals_set_aside"]);
-    data.extend(
-        set_aside
-            .iter()
-            .map(|file| format!("Kept aside, of no queue that is defined: {file}")),
-    );
+    data.extend(set_aside(status));
     Some(
         [
             part("Runtime", &runtime),

@@ -7,7 +7,6 @@ mod batch;
 mod chain;
 mod ends;
 mod format;
-mod journal;
 mod ledger;
 mod mark;
 mod options;
@@ -16,9 +15,9 @@ mod recovery;
 mod walk;
 mod writer;
 
+pub(crate) use crate::journal::{JournalId, Kind};
 pub use aside::{SetAside, set_journals_aside};
 pub use batch::Batch;
-pub use journal::{GroupEntry, HardState, JournalId, Kind};
 pub use options::LogOptions;
 pub use recovery::{Cut, Damage, Recovery};
 

@@ -8,7 +8,6 @@
 //!       5  what a group's member has promised to others   0  the log's own records
 //! ```
 
-use super::format::u64_at;
 use std::fmt;
 
 /// What a journal is of.
@@ -111,6 +110,10 @@ impl HardState {
             commit: u64_at(payload, 16)?,
         })
     }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]
