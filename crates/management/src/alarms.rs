@@ -14,7 +14,7 @@ pub const ROUTES: &[Route] = &[Route {
 }];
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let alarms = in_force(&call.hall.options.node, &call.hall.broker.status());
+    let alarms = in_force(&call.api.options.node, &call.api.broker.status());
     Ok(Reply::json(&alarms.into()))
 }
 

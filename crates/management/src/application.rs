@@ -24,7 +24,7 @@ pub fn state(node: &str, running: bool) -> Value {
 }
 
 fn show(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&state(&call.hall.options.node, true)))
+    Ok(Reply::json(&state(&call.api.options.node, true)))
 }
 
 fn change(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -35,7 +35,7 @@ fn change(call: &Call<'_>) -> Result<Reply, Refusal> {
         _ => return Err(Refusal::bad_request("running is true or false")),
     }
     // Only the admin socket is there to start it again.
-    let stop = call.hall.options.stop_application.as_ref();
+    let stop = call.api.options.stop_application.as_ref();
     match stop.filter(|_| call.operator) {
         Some(stop) => {
             (stop.0)();

@@ -208,7 +208,7 @@ fn wanted<'s, 'v>(call: &Call<'_>, shown: &'s [Shown<'v>]) -> Option<&'s Shown<'
 fn bind(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     let routing_key = text_of(&body, "routing_key")?.unwrap_or_default().as_bytes();
-    let arguments = arguments::table(&body, "arguments", call.hall.broker.limits())?.sorted();
+    let arguments = arguments::table(&body, "arguments", call.api.broker.limits())?.sorted();
     let key = properties_key::of(routing_key, &arguments);
     change(call, routing_key, arguments, true)?;
     let name = call.given("queue").unwrap_or(call.part("destination"));

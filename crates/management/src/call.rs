@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 /// What all requests share.
 #[derive(Debug)]
-pub struct Hall {
+pub struct Api {
     /// The broker.
     pub broker: Arc<Broker>,
     /// What the API was started with.
@@ -39,7 +39,7 @@ pub struct Hall {
 /// A request whose asker may make it.
 pub struct Call<'a> {
     /// What all requests share.
-    pub hall: &'a Hall,
+    pub api: &'a Api,
     /// Who asks.
     pub user: User,
     /// They operate the node: no permission is asked for.
@@ -97,7 +97,7 @@ impl Call<'_> {
 
     /// The asker, as whoever changes something.
     pub fn administrator(&self) -> Administrator<'_> {
-        self.hall.broker.administrator(&self.user.name)
+        self.api.broker.administrator(&self.user.name)
     }
 
     /// A part of the path; empty if the route does not name it.
@@ -178,7 +178,7 @@ impl Call<'_> {
     /// # Errors
     /// It names another one.
     pub fn here(&self) -> Result<(), Refusal> {
-        match self.part("node") == self.hall.options.node {
+        match self.part("node") == self.api.options.node {
             true => Ok(()),
             false => Err(Refusal::NotFound),
         }
@@ -190,7 +190,7 @@ impl Call<'_> {
     /// It is named, and not ours; or it is no text.
     pub fn refuse_other_node(&self, body: &Map<String, Value>) -> Result<(), Refusal> {
         match text(body, "node")? {
-            Some(node) if node != self.hall.options.node => Err(Refusal::bad_request(format!(
+            Some(node) if node != self.api.options.node => Err(Refusal::bad_request(format!(
                 "Node {node} is not a cluster member"
             ))),
             _ => Ok(()),

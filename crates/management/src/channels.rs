@@ -104,7 +104,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
     let wanted = call.part("channel");
     let (connection, number) = split(wanted).ok_or(Refusal::NotFound)?;
-    let mut connections = call.hall.broker.stats().connections().into_iter();
+    let mut connections = call.api.broker.stats().connections().into_iter();
     let found = connections
         .find(|known| known.name == connection)
         .and_then(|known| {
@@ -139,7 +139,7 @@ fn row(call: &Call<'_>, connection: &Connection, channel: &Arc<Channel>) -> Map<
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
     put("name", name(connection, channel.number).into());
     put("number", channel.number.into());
-    put("node", call.hall.options.node.as_str().into());
+    put("node", call.api.options.node.as_str().into());
     put("vhost", (*connection.vhost).into());
     put("user", (*connection.user).into());
     put("user_who_performed_action", (*connection.user).into());
@@ -155,7 +155,7 @@ fn row(call: &Call<'_>, connection: &Connection, channel: &Arc<Channel>) -> Map<
     put("messages_unconfirmed", channel.unconfirmed().into());
     put("messages_uncommitted", channel.uncommitted.get().into());
     put("acks_uncommitted", channel.acks_uncommitted.get().into());
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let history = samples.channels.get(&channel_key(connection, channel));
     let rates = call.rates(&samples, history);
     if let Some(stats) = message_stats(&rates, &channel.counts.named(), 0) {

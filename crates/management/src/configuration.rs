@@ -34,7 +34,7 @@ pub struct SettingInForce {
 }
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let rows = call.hall.options.settings.iter().map(|it| {
+    let rows = call.api.options.settings.iter().map(|it| {
         json!({
             "key": it.key,
             "value": it.value,
@@ -48,7 +48,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// The same as text, a key a line, as `rabbitmq.conf` has them; RabbitMQ writes Erlang's terms.
 fn effective(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let settings = call.hall.options.settings.iter();
+    let settings = call.api.options.settings.iter();
     let lines = settings.map(|it| format!("{} = {}\n", it.key, it.value));
     Ok(Reply::text(lines.collect()))
 }

@@ -48,7 +48,7 @@ const NO_REASON: &str = "Closed via management plugin";
 
 /// The connections that the asker may see: all for who watches the node, else its own; those of the path's virtual host or user.
 pub fn visible(call: &Call<'_>) -> Vec<Arc<Connection>> {
-    let mut connections = call.hall.broker.stats().connections();
+    let mut connections = call.api.broker.stats().connections();
     let (vhost, user) = (call.given("vhost"), call.given("user"));
     connections.retain(|connection| {
         (call.is_monitor() || connection.user == call.user.name)
@@ -81,7 +81,7 @@ fn list_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// The members that people sort by.
 fn member(call: &Call<'_>, connection: &Connection, path: &str) -> Option<Value> {
     let rate = |place: usize| {
-        let samples = call.hall.sampler.samples();
+        let samples = call.api.sampler.samples();
         let history = samples.connections.get(&connection.id);
         history.map_or(0.0, |history| history.rate(samples.now, &[place]))
     };
@@ -103,7 +103,7 @@ fn member(call: &Call<'_>, connection: &Connection, path: &str) -> Option<Value>
 
 /// How long it was not read from, for whatever reason.
 pub fn held_ms(call: &Call<'_>, connection: &Connection) -> u64 {
-    let now_ms = call.hall.broker.now_ms();
+    let now_ms = call.api.broker.now_ms();
     let held = Reason::ALL.into_iter();
     held.map(|reason| connection.held().total_ms(reason, now_ms))
         .sum()
@@ -128,7 +128,7 @@ fn sessions(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// There is none, or the asker may not see it.
 pub fn find(call: &Call<'_>) -> Result<Arc<Connection>, Refusal> {
     let name = call.part("connection");
-    let mut connections = call.hall.broker.stats().connections().into_iter();
+    let mut connections = call.api.broker.stats().connections().into_iter();
     let connection = connections
         .find(|connection| connection.name == name)
         .ok_or(Refusal::NotFound)?;
@@ -182,7 +182,7 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
     put("name", connection.name.as_str().into());
-    put("node", call.hall.options.node.as_str().into());
+    put("node", call.api.options.node.as_str().into());
     put("type", "network".into());
     put("protocol", connection.protocol.name.into());
     put("state", connection.state().name().into());
@@ -221,7 +221,7 @@ fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String,
     put("recv_cnt", connection.reads.get().into());
     put("send_cnt", connection.writes.get().into());
     put("send_pend", 0.into());
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let rates = call.rates(&samples, samples.connections.get(&connection.id));
     let (received, sent) = (connection.received_bytes.get(), connection.sent_bytes.get());
     rates.put(&mut map, Kind::Bytes, "recv_oct", received, &[0]);

@@ -46,7 +46,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// A consumer as an object.
 pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
     let queue = call.view.queue(&consumer.vhost, &consumer.queue);
-    let queue = queue.and_then(|queue| call.hall.broker.queues().get(queue.id));
+    let queue = queue.and_then(|queue| call.api.broker.queues().get(queue.id));
     let (active, status) = match queue.and_then(|queue| queue.status().active) {
         None => (true, "up"),
         Some(id) if id == consumer.id => (true, "single_active"),
@@ -67,7 +67,7 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
             "name": channels::name(connection, consumer.channel),
             "number": consumer.channel,
             "connection_name": connection.name,
-            "node": call.hall.options.node,
+            "node": call.api.options.node,
             "peer_host": connection.peer_host(),
             "peer_port": connection.peer.port(),
             "user": &*connection.user,

@@ -4,7 +4,7 @@
 
 use crate::access::Right;
 use crate::bindings::kind;
-use crate::call::{Call, Hall, NO_VHOST, queues_of};
+use crate::call::{Api, Call, NO_VHOST, queues_of};
 use crate::grants::Grant;
 use crate::import::{Asked, ImportOptions, Unimported, check, import, is_of_the_server};
 use crate::import_mark::is_mark;
@@ -56,8 +56,8 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-fn head(hall: &Hall) -> Map<String, Value> {
-    let version = hall.options.rabbitmq_version.as_str();
+fn head(api: &Api) -> Map<String, Value> {
+    let version = api.options.rabbitmq_version.as_str();
     let head = json!({
         "rabbit_version": version,
         "rabbitmq_version": version,
@@ -69,8 +69,8 @@ fn head(hall: &Hall) -> Map<String, Value> {
 
 fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
     let view = &call.view;
-    let cluster = call.hall.broker.cluster_name();
-    let mut document = head(call.hall);
+    let cluster = call.api.broker.cluster_name();
+    let mut document = head(call.api);
     let vhosts: Vec<&Arc<Vhost>> = view.vhosts().collect();
     let named = |vhost: &&Arc<Vhost>| json!({"name": &*vhost.name, "limits": limits::row(vhost.quota()), "metadata": vhosts::metadata_row(vhost)});
     let mut globals = parameters::set_globals(view);
@@ -99,7 +99,7 @@ fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn export_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost().map_err(|_| Refusal::bad_request(NO_VHOST))?;
-    let mut document = head(call.hall);
+    let mut document = head(call.api);
     for (name, value) in [
         ("rabbitmq_definition_format", json!("single_virtual_host")),
         ("original_vhost_name", json!(&*vhost.name)),

@@ -36,7 +36,7 @@ impl Desk {
             user: call.user.clone(),
             operator: call.operator,
         };
-        Self::seat(&call.hall.broker, asker, call.part("vhost"))
+        Self::seat(&call.api.broker, asker, call.part("vhost"))
     }
 
     /// Opens a virtual host for somebody. An operator is asked for no permission.

@@ -2,7 +2,7 @@
 
 use crate::access::{self, Asker, Peer, Right};
 use crate::audit::Change;
-use crate::call::{Call, Hall};
+use crate::call::{Api, Call};
 use crate::guesses::Login;
 use crate::login;
 use crate::query::Query;
@@ -32,7 +32,7 @@ pub struct Visit {
 
 impl Visit {
     /// The request to this path.
-    pub fn of(head: Parts, body: Bytes, peer: Peer, path: &str, right: Right, hall: &Hall) -> Self {
+    pub fn of(head: Parts, body: Bytes, peer: Peer, path: &str, right: Right, api: &Api) -> Self {
         let authorization = match path == login::PATH {
             true => Some(login::authorization(&body)),
             false => text_of(&head.headers, header::AUTHORIZATION).map(str::to_owned),
@@ -41,7 +41,7 @@ impl Visit {
             (_, _, Right::Anyone) | (Peer::Operator, ..) | (_, None, _) => None,
             (Peer::Network(address), Some(text), _) => {
                 let user = access::user_of(text).unwrap_or_default();
-                Some(hall.guesses.login(address.ip(), &user, text))
+                Some(api.guesses.login(address.ip(), &user, text))
             }
         };
         Self {
@@ -61,18 +61,18 @@ impl Visit {
     }
 
     /// Finds out who asks, and does what they want. `counted` if the login counts as a wrong one already.
-    pub fn reply(self, errand: Errand, counted: bool, hall: &Hall) -> Reply {
+    pub fn reply(self, errand: Errand, counted: bool, api: &Api) -> Reply {
         let asker = match self.right {
             Right::Anyone => Ok(Asker::nobody()),
-            _ if hall.options.disable_basic_auth && !self.may_be_believed() => {
+            _ if api.options.disable_basic_auth && !self.may_be_believed() => {
                 Err(Refusal::not_authorised("HTTP access denied: basic auth disabled"))
             }
-            _ => access::identify(&hall.broker, self.authorization.as_deref(), self.peer),
+            _ => access::identify(&api.broker, self.authorization.as_deref(), self.peer),
         };
         if let Some(login) = self.login {
             match &asker {
-                Ok(_) => hall.guesses.right(login, Instant::now()),
-                Err(_) => hall.guesses.wrong(login, counted, Instant::now()),
+                Ok(_) => api.guesses.right(login, Instant::now()),
+                Err(_) => api.guesses.wrong(login, counted, Instant::now()),
             }
         }
         let asker = match asker {
@@ -80,7 +80,7 @@ impl Visit {
             Err(refusal) => return refusal.into(),
         };
         let (name, change) = (asker.user.name.clone(), Change::of(&self.head, self.peer));
-        let outcome = errand.run(hall, asker, &self.head.headers, &self.body);
+        let outcome = errand.run(api, asker, &self.head.headers, &self.body);
         if let Some(change) = change {
             change.write(&name, &outcome);
         }
@@ -109,7 +109,7 @@ impl Errand {
     ///
     /// # Errors
     /// The asker may not, or the handler refuses.
-    pub fn run(self, hall: &Hall, asker: Asker, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Refusal> {
+    pub fn run(self, api: &Api, asker: Asker, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Refusal> {
         let Asker { user, operator } = asker;
         let Self {
             right,
@@ -118,14 +118,14 @@ impl Errand {
             query,
             reads,
         } = self;
-        let view = hall.broker.view();
+        let view = api.broker.view();
         let mut named = parts.iter();
         let vhost = named
             .find(|(name, _)| *name == "vhost")
             .map(|(_, vhost)| vhost.as_str());
         let vhost = vhost.map(str::to_owned);
         let call = Call {
-            hall,
+            api,
             user,
             operator,
             view,

@@ -94,7 +94,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         durable: boolean(&body, "durable")?,
         auto_delete: boolean(&body, "auto_delete")?,
         internal: boolean(&body, "internal")?,
-        arguments: arguments::table(&body, "arguments", call.hall.broker.limits())?,
+        arguments: arguments::table(&body, "arguments", call.api.broker.limits())?,
     };
     let done = desk.session().declare_exchange(CHANNEL, declare)?;
     desk.durable(done.durable)?;
@@ -138,7 +138,7 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
         "arguments": table(&exchange.arguments),
         "user_who_performed_action": "rmq-internal",
     });
-    if let Some(entries) = exchange.seen().and_then(|it| call.hall.broker.cache_entries(it)) {
+    if let Some(entries) = exchange.seen().and_then(|it| call.api.broker.cache_entries(it)) {
         row["cache_info"] =
             json!({"entries": entries, "size": Cache::new(&exchange.arguments).ok().map(|it| it.size)});
     }
@@ -150,9 +150,9 @@ fn row(call: &Call<'_>, exchange: &Exchange) -> Value {
     if call.is_quiet() {
         return row;
     }
-    let exchanges = call.hall.broker.stats().exchanges();
+    let exchanges = call.api.broker.stats().exchanges();
     if let Some(counts) = exchanges.get(&exchange.vhost, &exchange.name) {
-        let samples = call.hall.sampler.samples();
+        let samples = call.api.sampler.samples();
         let key = ((&*exchange.vhost).into(), (&*exchange.name).into());
         let rates = call.rates(&samples, samples.exchanges.get(&key));
         let counts = [

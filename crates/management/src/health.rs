@@ -106,7 +106,7 @@ fn well(_: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn has_target_size(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let target = call.hall.options.target_cluster_size;
+    let target = call.api.options.target_cluster_size;
     Ok(match target {
         0 | 1 => ok(),
         _ => failed(json!({
@@ -118,7 +118,7 @@ fn has_target_size(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn this_node(call: &Call<'_>) -> Result<Reply, Refusal> {
-    match *call.part("node") == *call.hall.options.node {
+    match *call.part("node") == *call.api.options.node {
         true => Ok(ok()),
         false => Err(Refusal::NotFound),
     }
@@ -141,7 +141,7 @@ fn single_node(_: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// A failed log is as good as no node: nothing can be made durable. One in maintenance takes nobody.
 fn in_service(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     Ok(match (broker.status().log_failed, broker.takes_clients()) {
         (true, _) => failed(json!({"reason": "the write-ahead log failed"})),
         (false, false) => {
@@ -152,8 +152,8 @@ fn in_service(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn alarms(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let status = call.hall.broker.status();
-    let node = call.hall.options.node.as_str();
+    let status = call.api.broker.status();
+    let node = call.api.options.node.as_str();
     let raised: Vec<Value> = [
         (status.memory_alarm, "memory"),
         (status.disk_alarm, "disk"),
@@ -175,7 +175,7 @@ fn port_listener(call: &Call<'_>) -> Result<Reply, Refusal> {
         .parse()
         .map_err(|_| Refusal::bad_request("Invalid port"))?;
     let open: Vec<u16> = call
-        .hall
+        .api
         .options
         .listeners
         .iter()
@@ -190,7 +190,7 @@ fn port_listener(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn protocol_listener(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut open: Vec<&str> = call
-        .hall
+        .api
         .options
         .listeners
         .iter()
@@ -234,7 +234,7 @@ fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
         Refusal::bad_request("Time unit not recognised. Supported units: days, weeks, months, years.")
     })?;
     let within = Duration::from_secs(within.saturating_mul(unit));
-    let endpoints = call.hall.options.listeners.iter();
+    let endpoints = call.api.options.listeners.iter();
     let expired: Vec<Value> = endpoints
         .filter_map(|endpoint| {
             let options = endpoint.tls.as_ref()?.options();
@@ -247,7 +247,7 @@ fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
             let shown = files.map(|file| file.as_ref().map(|path| path.display().to_string()));
             (ending.iter().any(|ends| !ends.is_empty())).then(|| {
                 json!({
-                    "node": call.hall.options.node,
+                    "node": call.api.options.node,
                     "protocol": endpoint.listed_protocol(),
                     "interface": endpoint.address.host(),
                     "port": endpoint.address.port(),

@@ -1,7 +1,7 @@
 //! A listener of events: what it is told at each turn, as long as it may be told.
 
 use crate::access::{self, Asker, Peer, Right};
-use crate::call::Hall;
+use crate::call::Api;
 use crate::errand::{Errand, text_of};
 use crate::events::{Telling, event};
 use crate::refusal::Refusal;
@@ -19,8 +19,8 @@ pub struct Listening {
     pub telling: Telling,
     /// Open from the first turn on, if a firehose is looked at.
     pub tap: Option<Tap>,
-    /// The hall.
-    pub hall: Arc<Hall>,
+    /// The api.
+    pub api: Arc<Api>,
     /// What it asked with.
     pub headers: HeaderMap,
     /// Where it is.
@@ -31,10 +31,10 @@ impl Listening {
     /// One turn: what is told, or what is told last.
     pub fn turn(&mut self) -> Result<String, String> {
         let authorization = text_of(&self.headers, header::AUTHORIZATION);
-        let asker = access::identify(&self.hall.broker, authorization, self.peer);
+        let asker = access::identify(&self.api.broker, authorization, self.peer);
         match &mut self.telling {
             Telling::Changes(subscription) => {
-                let (hall, headers) = (&self.hall, &self.headers);
+                let (api, headers) = (&self.api, &self.headers);
                 subscription.turn(|path, query| {
                     let (route, parts) = routes::find(path).ok_or(Refusal::NotFound)?;
                     let (right, handler) = route.handler("GET").ok_or(Refusal::NotAllowed)?;
@@ -45,18 +45,18 @@ impl Listening {
                         query,
                         reads: true,
                     };
-                    errand.run(hall, asker.clone()?, headers, &Bytes::new())
+                    errand.run(api, asker.clone()?, headers, &Bytes::new())
                 })
             }
             Telling::Trace(wanted) => {
-                let told = Self::look(&self.hall.broker, asker, wanted, &mut self.tap);
+                let told = Self::look(&self.api.broker, asker, wanted, &mut self.tap);
                 told.map_err(|refusal| last_word(&refusal))
             }
-            Telling::Happenings(happenings) => administrator(&self.hall.broker, asker)
+            Telling::Happenings(happenings) => administrator(&self.api.broker, asker)
                 .map(|_| happenings.turn())
                 .map_err(|refusal| last_word(&refusal)),
-            Telling::Log(following) => administrator(&self.hall.broker, asker)
-                .map(|_| following.turn(&self.hall.options.log_tail))
+            Telling::Log(following) => administrator(&self.api.broker, asker)
+                .map(|_| following.turn(&self.api.options.log_tail))
                 .map_err(|refusal| last_word(&refusal)),
         }
     }

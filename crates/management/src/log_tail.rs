@@ -192,11 +192,11 @@ fn wanted<'q>(call: &'q Call<'_>) -> Result<Wanted<'q>, Refusal> {
 }
 
 fn logs(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&call.hall.options.log_tail.answer(0, &wanted(call)?)))
+    Ok(Reply::json(&call.api.options.log_tail.answer(0, &wanted(call)?)))
 }
 
 fn audit(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&call.hall.options.log_tail.answer(1, &wanted(call)?)))
+    Ok(Reply::json(&call.api.options.log_tail.answer(1, &wanted(call)?)))
 }
 
 #[cfg(test)]

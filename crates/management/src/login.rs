@@ -44,7 +44,7 @@ fn log_in(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn sign_on(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&call.hall.options.sign_on.json()))
+    Ok(Reply::json(&call.api.options.sign_on.json()))
 }
 
 fn log_out(_: &Call<'_>) -> Result<Reply, Refusal> {

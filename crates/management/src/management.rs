@@ -1,7 +1,7 @@
 //! Starting and stopping the HTTP API.
 
 use crate::admin_socket;
-use crate::call::Hall;
+use crate::call::Api;
 use crate::events;
 use crate::guesses::Guesses;
 use crate::options::Options;
@@ -54,7 +54,7 @@ impl Management {
             options.headers.push((CONTENT_SECURITY_POLICY, policy));
         }
         let sampler = Sampler::start(&broker).map_err(StartError::Thread)?;
-        let hall = Arc::new(Hall {
+        let api = Arc::new(Api {
             broker,
             options,
             sampler,
@@ -64,7 +64,7 @@ impl Management {
             unread: Arc::default(),
         });
         let served = Served::start("http", runtime, PATIENCE, |stopped| {
-            serve(Doors { http, admin }, hall, stopped)
+            serve(Doors { http, admin }, api, stopped)
         })?;
         Ok(Self { endpoints, served })
     }

@@ -55,7 +55,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
     )?;
     call.target_vhost()?;
     exchanges::find(call).map_err(|_| Refusal::Missing("exchange_not_found".into()))?;
-    let limits = call.hall.broker.limits();
+    let limits = call.api.broker.limits();
     let properties = properties(&body, limits)?;
     let routing_key = text(&body, "routing_key")?.unwrap_or_default();
     if routing_key.len() > 255 {
@@ -89,7 +89,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut refused = false;
     desk.await_confirms(&mut awaited, |_, safe| refused |= !safe)?;
     if let Some(vhost) = call.view.vhost(call.part("vhost")) {
-        let stats = call.hall.broker.stats();
+        let stats = call.api.broker.stats();
         stats.published(&vhost.name, payload.len(), taken.is_lost(), refused);
     }
     if refused {
@@ -238,7 +238,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     // As in RabbitMQ, these are gone from the queue as they come; whoever has them rejected gets them first.
     let no_ack = asked.mode == Mode::Take(Disposal::Accepted);
     let vhost = call.vhost()?.name.clone();
-    let stats = call.hall.broker.stats();
+    let stats = call.api.broker.stats();
     let mut held = Held::shown();
     let mut shown = Vec::new();
     let mut bytes = 0;

@@ -59,11 +59,11 @@ fn interface(interface: &Interface) -> Value {
 
 /// The certificates of the listeners that speak TLS, as their files have them now. Nothing else of the files is shown: a key may stand there.
 fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let endpoints = call.hall.options.listeners.iter();
+    let endpoints = call.api.options.listeners.iter();
     let found = endpoints.filter_map(|endpoint| {
         let options = endpoint.tls.as_ref()?.options();
         Some(json!({
-            "node": call.hall.options.node,
+            "node": call.api.options.node,
             "protocol": endpoint.listed_protocol(),
             "ip_address": endpoint.address.host(),
             "port": endpoint.address.port(),

@@ -81,7 +81,7 @@ pub const ROUTES: &[Route] = &[
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
-    let name = call.hall.options.node.as_str();
+    let name = call.api.options.node.as_str();
     let list = List {
         name: &|name: &&str| name,
         row: &|_| node(call),
@@ -112,7 +112,7 @@ fn memory(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn shares(call: &Call<'_>) -> Value {
-    let share = Share::of(&call.hall.broker, call.hall.sampler.samples().bytes());
+    let share = Share::of(&call.api.broker, call.api.sampler.samples().bytes());
     let mut shown = share.named();
     shown.insert("strategy".into(), "rss".into());
     let total = json!({"erlang": share.total, "rss": share.total, "allocated": share.total});
@@ -151,14 +151,14 @@ fn reset_here(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn reset(call: &Call<'_>) -> Result<Reply, Refusal> {
-    call.hall.sampler.restart();
+    call.api.sampler.restart();
     Ok(Reply::empty(204))
 }
 
 /// In hundredths, each rounded up as RabbitMQ does.
 fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    let share = Share::of(&call.hall.broker, call.hall.sampler.samples().bytes());
+    let share = Share::of(&call.api.broker, call.api.sampler.samples().bytes());
     let total = share.total.max(1);
     let mut shown = share.named();
     for value in shown.values_mut() {
@@ -170,13 +170,7 @@ fn relative_memory(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    let counts = call
-        .hall
-        .broker
-        .stats()
-        .login_attempts()
-        .by_protocol()
-        .into_iter();
+    let counts = call.api.broker.stats().login_attempts().by_protocol().into_iter();
     let rows = counts.map(|(protocol, succeeded, failed)| {
         json!({
             "protocol": protocol,
@@ -190,7 +184,7 @@ fn attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// How large published messages were, as RabbitMQ's command line tells it.
 fn message_sizes(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let counts = call.hall.broker.stats().total().sizes;
+    let counts = call.api.broker.stats().total().sizes;
     let all = counts.classes.iter().sum::<u64>().max(1);
     let rows = SIZES.iter().zip(counts.classes).map(|(name, count)| {
         let hundredths = (count as f64 / all as f64 * 10_000.0).round() / 100.0;
@@ -215,7 +209,7 @@ const SIZES: [&str; 9] = [
 /// As in RabbitMQ there are addresses and names only once somebody has asked to have them kept.
 fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    let counts = call.hall.broker.stats().login_attempts().by_source().into_iter();
+    let counts = call.api.broker.stats().login_attempts().by_source().into_iter();
     let rows = counts.map(|(source, succeeded, failed)| {
         json!({
             "remote_address": source.address.to_string(),
@@ -232,14 +226,14 @@ fn attempts_by_source(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn track_sources(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     crate::refusal::need(&body, &["tracked"])?;
-    let attempts = call.hall.broker.stats().login_attempts();
+    let attempts = call.api.broker.stats().login_attempts();
     attempts.track(crate::arguments::boolean(&body, "tracked")?);
     Ok(Reply::empty(204))
 }
 
 fn forget_attempts(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.here()?;
-    call.hall.broker.stats().login_attempts().forget();
+    call.api.broker.stats().login_attempts().forget();
     Ok(Reply::empty(204))
 }
 
@@ -252,18 +246,18 @@ const MECHANISMS: [(&str, &str); 4] = [
 ];
 
 fn node(call: &Call<'_>) -> Value {
-    let options = &call.hall.options;
+    let options = &call.api.options;
     if call.is_quiet() {
-        let is_drained = call.hall.broker.is_drained();
+        let is_drained = call.api.broker.is_drained();
         return json!({"name": options.node, "type": "disc", "running": true, "being_drained": is_drained});
     }
-    let status = call.hall.broker.status();
+    let status = call.api.broker.status();
     let descriptors = file_limit();
     let mut node = json!({
         "name": options.node,
         "type": "disc",
         "running": true,
-        "being_drained": call.hall.broker.is_drained(),
+        "being_drained": call.api.broker.is_drained(),
         "os_pid": std::process::id().to_string(),
         "uptime": status.uptime_ms,
         "processors": std::thread::available_parallelism().map_or(1, usize::from),
@@ -280,9 +274,9 @@ fn node(call: &Call<'_>) -> Value {
         "net_ticktime": 60,
         "partitions": [],
         "cluster_links": [],
-        "enabled_plugins": plugins::enabled(call.hall),
+        "enabled_plugins": plugins::enabled(call.api),
         "exchange_types": exchange_types(),
-        "contexts": contexts(call.hall, false),
+        "contexts": contexts(call.api, false),
         "rabbitmq_version": options.rabbitmq_version,
         "erlang_version": "",
         "erlang_full_version": "",
@@ -300,7 +294,7 @@ fn node(call: &Call<'_>) -> Value {
         put_changing(call, &status, members);
     }
     node["db_dir"] = options.data_dir.display().to_string().into();
-    let set_aside: Vec<String> = call.hall.broker.set_aside_journals().collect();
+    let set_aside: Vec<String> = call.api.broker.set_aside_journals().collect();
     if !set_aside.is_empty() {
         // Ours.
         node["journals_set_aside"] = set_aside.into();
@@ -316,9 +310,9 @@ fn node(call: &Call<'_>) -> Value {
 
 /// What the node uses and what came and went on it, each with how it changed.
 fn put_changing(call: &Call<'_>, status: &NodeStatus, node: &mut Map<String, Value>) {
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
-    let churn = call.hall.broker.stats().churn().named();
+    let churn = call.api.broker.stats().churn().named();
     for (at, (name, value)) in churn.into_iter().chain(uses(status)).enumerate() {
         rates.put(node, Kind::Node, name, value, &[NODE_CHURN + at]);
     }

@@ -86,9 +86,9 @@ fn document(call: &Call<'_>) -> Result<Reply, Refusal> {
         "info": {
             "title": "Leveret HTTP API",
             "description": "RabbitMQ's management API, and what is Leveret's own below /leveret.",
-            "version": call.hall.options.rabbitmq_version,
+            "version": call.api.options.rabbitmq_version,
         },
-        "servers": [{"url": format!("{}/api", call.hall.options.path_prefix)}],
+        "servers": [{"url": format!("{}/api", call.api.options.path_prefix)}],
         "security": [{"basic": []}, {"bearer": []}],
         "components": {
             "securitySchemes": {

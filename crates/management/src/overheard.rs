@@ -66,13 +66,13 @@ fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
         ),
         None => None,
     };
-    let watcher = call.hall.broker.watch();
+    let watcher = call.api.broker.watch();
     Ok(telling(Telling::Happenings(Happenings { watcher, pattern })))
 }
 
 fn follow(call: &Call<'_>) -> Result<Reply, Refusal> {
     let level = log_tail::level(call.query.get("level").filter(|text| !text.is_empty()))?;
-    let after = call.hall.options.log_tail.written();
+    let after = call.api.options.log_tail.written();
     Ok(telling(Telling::Log(Following { after, level })))
 }
 

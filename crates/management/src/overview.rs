@@ -1,7 +1,7 @@
 //! `/api/overview`, `/api/whoami` and other words about the node as a whole.
 
 use crate::access::Right;
-use crate::call::{Call, Hall};
+use crate::call::{Api, Call};
 use crate::json as tables;
 use crate::listing::object;
 use crate::message_stats::{add_losses, message_stats};
@@ -82,12 +82,12 @@ pub fn exchange_types() -> Value {
 }
 
 /// Pages of the API that have an address of their own.
-pub fn contexts(hall: &Hall, with_node: bool) -> Value {
-    let path = match hall.options.path_prefix.as_str() {
+pub fn contexts(api: &Api, with_node: bool) -> Value {
+    let path = match api.options.path_prefix.as_str() {
         "" => "/",
         prefix => prefix,
     };
-    let endpoints = hall
+    let endpoints = api
         .options
         .listeners
         .iter()
@@ -98,7 +98,7 @@ pub fn contexts(hall: &Hall, with_node: bool) -> Value {
             let mut context =
                 json!({"description": "Leveret HTTP API", "path": path, "ip": ip, "port": port});
             if with_node {
-                context["node"] = hall.options.node.as_str().into();
+                context["node"] = api.options.node.as_str().into();
                 context["ssl_opts"] = json!([]);
             }
             context
@@ -114,7 +114,7 @@ fn whoami(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn version(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&call.hall.options.rabbitmq_version.as_str().into()))
+    Ok(Reply::json(&call.api.options.rabbitmq_version.as_str().into()))
 }
 
 /// A list of things that this node has none of.
@@ -129,7 +129,7 @@ fn rebalance(_: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
     call.check_samples("bad_request")?;
-    let options = &call.hall.options;
+    let options = &call.api.options;
     let version = options.rabbitmq_version.as_str();
     let mut overview = json!({
         "management_version": version,
@@ -139,7 +139,7 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
         "product_version": env!("CARGO_PKG_VERSION"),
         "product_name": "Leveret",
         "rabbitmq_version": version,
-        "cluster_name": call.hall.broker.cluster_name(),
+        "cluster_name": call.api.broker.cluster_name(),
         "cluster_tags": cluster_tags(&call.view),
         "node_tags": options.node_tags,
         "erlang_version": "",
@@ -164,8 +164,8 @@ fn overview(call: &Call<'_>) -> Result<Reply, Refusal> {
     overview["message_stats"] = node_stats(call);
     overview["churn_rates"] = churn(call);
     if call.is_monitor() {
-        overview["listeners"] = listeners(call.hall);
-        overview["contexts"] = contexts(call.hall, true);
+        overview["listeners"] = listeners(call.api);
+        overview["contexts"] = contexts(call.api, true);
     }
     Ok(object(&call.query, overview))
 }
@@ -194,7 +194,7 @@ fn object_totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
 }
 
 fn consumers(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> u64 {
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     if vhosts.len() == call.view.vhosts().count() {
         return broker.queue_totals().consumers;
     }
@@ -207,7 +207,7 @@ fn consumers(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> u64 {
 
 /// The messages in these virtual hosts. What the whole node holds is counted as it changes; a part of it is added up.
 pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     let (ready, unacked) = if vhosts.len() == call.view.vhosts().count() {
         let all = broker.queue_totals();
         (all.ready, all.unacked)
@@ -220,7 +220,7 @@ pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
                 (ready + status.ready, unacked + status.unacked)
             })
     };
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let history = match vhosts {
         [vhost] => samples.vhosts.get(&*vhost.name),
         _ => samples.node.as_ref(),
@@ -239,32 +239,32 @@ pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
 
 /// What happened to messages on the whole node.
 fn node_stats(call: &Call<'_>) -> Value {
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
-    let total = call.hall.broker.stats().total();
+    let total = call.api.broker.stats().total();
     let mut stats = message_stats(&rates, &total.named(), 2);
     let rates = call.rates(&samples, samples.node_losses.as_ref());
-    add_losses(&mut stats, &rates, call.hall.broker.losses().numbers());
+    add_losses(&mut stats, &rates, call.api.broker.losses().numbers());
     stats.unwrap_or_else(|| json!({}))
 }
 
 /// As in RabbitMQ its samples are those that `lengths_age` asks for.
 fn churn(call: &Call<'_>) -> Value {
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let rates = call.rates(&samples, samples.node.as_ref());
     let mut map = Map::new();
-    for (at, (name, count)) in call.hall.broker.stats().churn().named().into_iter().enumerate() {
+    for (at, (name, count)) in call.api.broker.stats().churn().named().into_iter().enumerate() {
         rates.put(&mut map, Kind::Lengths, name, count, &[NODE_CHURN + at]);
     }
     Value::Object(map)
 }
 
-fn listeners(hall: &Hall) -> Value {
-    let endpoints = hall.options.listeners.iter();
+fn listeners(api: &Api) -> Value {
+    let endpoints = api.options.listeners.iter();
     endpoints
         .map(|endpoint| {
             json!({
-                "node": hall.options.node,
+                "node": api.options.node,
                 "protocol": endpoint.listed_protocol(),
                 "ip_address": endpoint.address.host(),
                 "port": endpoint.address.port(),

@@ -197,11 +197,11 @@ fn all_globals(broker: &Broker) -> Vec<Value> {
 }
 
 fn globals(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&all_globals(&call.hall.broker).into()))
+    Ok(Reply::json(&all_globals(&call.api.broker).into()))
 }
 
 fn global(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let mut all = all_globals(&call.hall.broker).into_iter();
+    let mut all = all_globals(&call.api.broker).into_iter();
     let found = all.find(|row| row["name"] == *call.part("name"));
     Ok(Reply::json(&found.ok_or(Refusal::NotFound)?))
 }
@@ -237,7 +237,7 @@ fn delete_global(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 fn cluster_name(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&json!({"name": call.hall.broker.cluster_name()})))
+    Ok(Reply::json(&json!({"name": call.api.broker.cluster_name()})))
 }
 
 fn put_cluster_name(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -1,6 +1,6 @@
 //! RabbitMQ's plugins whose features are part of this broker.
 
-use crate::call::Hall;
+use crate::call::Api;
 use crate::options::PROMETHEUS;
 
 /// Their names, and what they are here. All are there from the start; two depend on the configuration.
@@ -47,11 +47,11 @@ const EVENTS: &str = "rabbitmq_event_exchange";
 const METRICS: &str = "rabbitmq_prometheus";
 
 /// Those that this node's configuration and its list of plugins have not left out.
-pub fn enabled(hall: &Hall) -> Vec<&'static str> {
-    let has_events = hall.broker.has_event_exchange();
-    let mut endpoints = hall.options.listeners.iter();
+pub fn enabled(api: &Api) -> Vec<&'static str> {
+    let has_events = api.broker.has_event_exchange();
+    let mut endpoints = api.options.listeners.iter();
     let has_metrics = endpoints.any(|endpoint| endpoint.protocol == PROMETHEUS);
-    let listed = hall.options.plugins.as_ref();
+    let listed = api.options.plugins.as_ref();
     let is_listed = |name: &str| listed.is_none_or(|names| names.contains(name));
     BUILT_IN
         .iter()

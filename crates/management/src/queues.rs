@@ -61,7 +61,7 @@ enum Detail {
 
 impl Detail {
     fn wanted(call: &Call<'_>) -> Self {
-        let options = &call.hall.options;
+        let options = &call.api.options;
         let totals = options.enable_queue_totals || call.query.flag("enable_queue_totals");
         match (options.disable_stats || call.is_quiet(), totals) {
             (false, _) => Self::Statistics,
@@ -135,13 +135,13 @@ fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> 
         Some(name) => (name, true),
         None => (path, false),
     };
-    let queue = call.hall.broker.queues().get(view.id)?;
+    let queue = call.api.broker.queues().get(view.id)?;
     let losses = name
         .strip_prefix("message_stats.")
         .map(loss_places)
         .unwrap_or_default();
     if !losses.is_empty() {
-        let samples = call.hall.sampler.samples();
+        let samples = call.api.sampler.samples();
         let rate = || Some(samples.losses.get(&view.id)?.rate(samples.now, &losses));
         let sum = || {
             Some(
@@ -174,7 +174,7 @@ fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> 
                 .into(),
         );
     }
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let history = samples.queues.get(&view.id);
     Some(
         history
@@ -188,7 +188,7 @@ fn latency_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<f32> 
     let (sort, part) = path.split_once('.')?;
     let sort = times::QUEUE_TIMES.iter().position(|known| *known == sort)?;
     let part = times::part(part)?;
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let timed = samples.times.queues.get(&view.id)?;
     let since = samples.now.saturating_sub(times::LATEST);
     Some(timed.times.latest(sort, since)?.1[part])
@@ -206,7 +206,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         return Ok(object(&call.query, Value::Object(declared)));
     }
     let mut map = row(call, queue, Detail::Statistics);
-    let handle = call.hall.broker.queues().get(queue.id);
+    let handle = call.api.broker.queues().get(queue.id);
     let consumers = handle.as_ref().map(|queue| queue.consumers()).unwrap_or_default();
     let active = handle.and_then(|queue| queue.status().active);
     let tag_of = |which: &dyn Fn(&Consumer) -> bool| -> Value {
@@ -235,7 +235,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 /// The connection that alone may use an exclusive queue.
 fn owner_details(call: &Call<'_>, alone: NodeConnection) -> Option<Value> {
-    let mut connections = call.hall.broker.stats().connections().into_iter();
+    let mut connections = call.api.broker.stats().connections().into_iter();
     let found = connections.find(|connection| connection.id == alone.connection.0)?;
     Some(connections::details(&found))
 }
@@ -250,7 +250,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         name: name.to_owned(),
         durable: boolean(&body, "durable")?,
         auto_delete: boolean(&body, "auto_delete")?,
-        arguments: arguments::table(&body, "arguments", call.hall.broker.limits())?,
+        arguments: arguments::table(&body, "arguments", call.api.broker.limits())?,
         ..DeclareQueue::default()
     };
     let done = desk.session().declare_queue(CHANNEL, declare)?;
@@ -283,7 +283,7 @@ pub fn find<'a>(call: &'a Call<'_>) -> Result<&'a Arc<QueueView>, Refusal> {
 }
 
 fn status(call: &Call<'_>, queue: &QueueView) -> Status {
-    let queue = call.hall.broker.queues().get(queue.id);
+    let queue = call.api.broker.queues().get(queue.id);
     queue.map(|queue| queue.status()).unwrap_or_default()
 }
 
@@ -297,7 +297,7 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     put("auto_delete", queue.auto_delete.into());
     put("exclusive", queue.is_exclusive().into());
     put("arguments", table(&queue.arguments));
-    put("node", call.hall.options.node.as_str().into());
+    put("node", call.api.options.node.as_str().into());
     put("state", "running".into());
     match detail {
         Detail::Totals => {
@@ -322,11 +322,11 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
 }
 
 fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
-    let Some(queue) = call.hall.broker.queues().get(view.id) else {
+    let Some(queue) = call.api.broker.queues().get(view.id) else {
         return;
     };
     let status = queue.status();
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let rates = call.rates(&samples, samples.queues.get(&view.id));
     let messages = status.ready + status.unacked;
     for (name, value, places) in [

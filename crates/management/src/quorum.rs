@@ -70,7 +70,7 @@ fn shrink(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn need_this_node(call: &Call<'_>) -> Result<(), Refusal> {
     let body = call.json()?;
     need(&body, &["node"])?;
-    match body["node"].as_str() == Some(&call.hall.options.node) {
+    match body["node"].as_str() == Some(&call.api.options.node) {
         true => Ok(()),
         false => Err(Refusal::bad_request("Node is not a cluster member")),
     }

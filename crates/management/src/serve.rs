@@ -1,7 +1,7 @@
 //! From a socket to a route and back. All that is spawned stands here.
 
 use crate::access::{Peer, Right};
-use crate::call::Hall;
+use crate::call::Api;
 use crate::errand::{Errand, Visit};
 use crate::events::Telling;
 use crate::guesses::{Login, Turn};
@@ -76,15 +76,15 @@ struct Visitor {
 #[derive(Clone)]
 struct House {
     seats: Arc<Semaphore>,
-    hall: Arc<Hall>,
+    api: Arc<Api>,
     stop: watch::Receiver<bool>,
 }
 
 /// Serves until told to stop; connections end with the request they are at.
-pub async fn serve(doors: Doors, hall: Arc<Hall>, mut stop: watch::Receiver<bool>) {
+pub async fn serve(doors: Doors, api: Arc<Api>, mut stop: watch::Receiver<bool>) {
     let house = House {
         seats: Arc::new(Semaphore::new(CONNECTIONS)),
-        hall,
+        api,
         stop: stop.clone(),
     };
     let http = doors.http.into_iter().map(|listener| (listener, Entry::Http));
@@ -128,27 +128,27 @@ async fn welcome(arrival: Arrival, entry: Entry, house: House, seat: OwnedSemaph
             ends: None,
         },
     };
-    connection(client.socket, who, house.hall, house.stop, seat).await;
+    connection(client.socket, who, house.api, house.stop, seat).await;
 }
 
 async fn connection(
     socket: Socket,
     who: Visitor,
-    hall: Arc<Hall>,
+    api: Arc<Api>,
     mut stop: watch::Receiver<bool>,
     _seat: OwnedSemaphorePermit,
 ) {
     let peer = who.peer;
     let told = stop.clone();
     let service = service_fn(move |request| {
-        let (hall, stop, ends) = (hall.clone(), told.clone(), who.ends.clone());
+        let (api, stop, ends) = (api.clone(), told.clone(), who.ends.clone());
         async move {
-            Ok::<_, Infallible>(match (ends, &hall.options.web_clients) {
+            Ok::<_, Infallible>(match (ends, &api.options.web_clients) {
                 (Some(ends), Some(clients)) if request.uri().path() == web_socket::PATH => {
-                    let_through(request, ends, clients.clone(), &hall)
+                    let_through(request, ends, clients.clone(), &api)
                 }
-                (Some(_), _) => below_prefix(request, peer, hall, stop).await,
-                (None, _) => answer(request, peer, hall, stop).await,
+                (Some(_), _) => below_prefix(request, peer, api, stop).await,
+                (None, _) => answer(request, peer, api, stop).await,
             })
         }
     });
@@ -171,16 +171,11 @@ async fn connection(
 }
 
 /// Opens a WebSocket for somebody who comes for messages, and hands them on once they have the answer.
-fn let_through(
-    mut request: Request<Incoming>,
-    ends: Ends,
-    clients: WebClients,
-    hall: &Hall,
-) -> Response<Body> {
+fn let_through(mut request: Request<Incoming>, ends: Ends, clients: WebClients, api: &Api) -> Response<Body> {
     let opened = match () {
         // Whatever page it is that asks, its browser may be on the machine that `guest` may come from.
-        () if hall.options.origins.are_foreign(request.headers()) => Err(Refusal::Foreign),
-        () if !hall.broker.takes_clients() => Err(Refusal::Suspended),
+        () if api.options.origins.are_foreign(request.headers()) => Err(Refusal::Foreign),
+        () if !api.broker.takes_clients() => Err(Refusal::Suspended),
         () => web_socket::open(&request, clients.protocol),
     };
     let response = match opened {
@@ -201,10 +196,10 @@ fn let_through(
 async fn below_prefix(
     mut request: Request<Incoming>,
     peer: Peer,
-    hall: Arc<Hall>,
+    api: Arc<Api>,
     stop: Stop,
 ) -> Response<Body> {
-    match prefix::take(request.uri(), &hall.options.path_prefix) {
+    match prefix::take(request.uri(), &api.options.path_prefix) {
         prefix::Found::Below(uri) => *request.uri_mut() = uri,
         prefix::Found::Elsewhere(location) => {
             let moved = Reply {
@@ -215,8 +210,8 @@ async fn below_prefix(
         }
         prefix::Found::Outside => return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS"),
     }
-    let mut answer = answer(request, peer, hall.clone(), stop).await;
-    for (name, value) in &hall.options.headers {
+    let mut answer = answer(request, peer, api.clone(), stop).await;
+    for (name, value) in &api.options.headers {
         if let Ok(value) = HeaderValue::from_str(value) {
             answer.headers_mut().insert(*name, value);
         }
@@ -225,8 +220,8 @@ async fn below_prefix(
 }
 
 /// Answers one request, and tells a browser which pages may see the answer.
-async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Stop) -> Response<Body> {
-    let options = &hall.options;
+async fn answer(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop) -> Response<Body> {
+    let options = &api.options;
     let signs_on = !options.sign_on.resource_servers.is_empty();
     if signs_on && request.method() == Method::POST && request.uri().path() == sign_on::LOGIN {
         return forward(request.into_body()).await;
@@ -236,10 +231,10 @@ async fn answer(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: S
         if origins.refuses(request.method(), request.headers()) {
             return response(Refusal::Foreign.into(), "HEAD, GET, OPTIONS");
         }
-        return work(request, peer, hall, stop).await;
+        return work(request, peer, api, stop).await;
     };
     let (asked, is_question) = (request.headers().clone(), request.method() == "OPTIONS");
-    let mut answer = work(request, peer, hall.clone(), stop).await;
+    let mut answer = work(request, peer, api.clone(), stop).await;
     origins.admit(origin, &asked, is_question, answer.headers_mut());
     answer
 }
@@ -258,7 +253,7 @@ async fn forward(body: Incoming) -> Response<Body> {
 }
 
 /// The work is done on a thread of the budget, so that a long one holds up nobody but its like.
-async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Stop) -> Response<Body> {
+async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop) -> Response<Body> {
     let (head, body) = request.into_parts();
     if let Some(page) = web_ui::answer(&head.method, head.uri.path(), &head.headers) {
         return page.map(Either::Left);
@@ -273,7 +268,7 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
     let Some((right, handler)) = route.handler(head.method.as_str()) else {
         return response(Refusal::NotAllowed.into(), &allow);
     };
-    let body = match read(body, hall.options.body_limit).await {
+    let body = match read(body, api.options.body_limit).await {
         Ok(body) => body,
         Err(refusal) => return response(refusal.into(), &allow),
     };
@@ -285,16 +280,16 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
         reads: matches!(head.method, Method::GET | Method::HEAD),
     };
     let headers = head.headers.clone();
-    let visit = Visit::of(head, body, peer, route.path, right, &hall);
-    let counted = match admit_login(&hall, visit.login).await {
+    let visit = Visit::of(head, body, peer, route.path, right, &api);
+    let counted = match admit_login(&api, visit.login).await {
         Ok(counted) => counted,
         Err(refusal) => return response(refusal.into(), &allow),
     };
-    let room = match room(&hall, peer, right).await {
+    let room = match room(&api, peer, right).await {
         Ok(room) => room,
         Err(refusal) => return response(refusal.into(), &allow),
     };
-    let inside = hall.clone();
+    let inside = api.clone();
     let reply = match tokio::task::spawn_blocking(move || visit.reply(errand, counted, &inside)).await {
         Ok(reply) => reply,
         Err(error) => {
@@ -307,7 +302,7 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
             Listening {
                 telling: telling.clone(),
                 tap: None,
-                hall,
+                api,
                 headers,
                 peer,
             },
@@ -319,8 +314,8 @@ async fn work(request: Request<Incoming>, peer: Peer, hall: Arc<Hall>, stop: Sto
 }
 
 /// Waits until it is a login's turn; true if it has been counted as a wrong one by then.
-async fn admit_login(hall: &Hall, login: Option<Login>) -> Result<bool, Refusal> {
-    let turn = login.map(|login| hall.guesses.turn(login, Instant::now()));
+async fn admit_login(api: &Api, login: Option<Login>) -> Result<bool, Refusal> {
+    let turn = login.map(|login| api.guesses.turn(login, Instant::now()));
     match turn {
         None => Ok(false),
         Some(Turn::After(wait, counted)) => {
@@ -338,10 +333,10 @@ async fn admit_login(hall: &Hall, login: Option<Login>) -> Result<bool, Refusal>
 }
 
 /// Room for an answer. What anyone may ask for is small, and probes ask for it.
-async fn room(hall: &Hall, peer: Peer, right: Right) -> Result<Option<Room>, Refusal> {
+async fn room(api: &Api, peer: Peer, right: Right) -> Result<Option<Room>, Refusal> {
     match peer {
         Peer::Network(address) if right != Right::Anyone => {
-            let room = hall.unread.room(address.ip()).await;
+            let room = api.unread.room(address.ip()).await;
             room.map(Some).ok_or(Refusal::Unread)
         }
         _ => Ok(None),
@@ -364,8 +359,8 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
 /// Begins an answer that goes on until the listener goes, is too slow, may no longer listen, or the API stops.
 fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
     let seats = match &listening.telling {
-        Telling::Changes(_) => &listening.hall.listeners,
-        _ => &listening.hall.tracers,
+        Telling::Changes(_) => &listening.api.listeners,
+        _ => &listening.api.tracers,
     };
     let Ok(seat) = seats.clone().try_acquire_owned() else {
         let words = "as many pages as may be are told what changes; ask for it";

@@ -22,7 +22,7 @@ pub const ROUTES: &[Route] = &[
 /// All virtual hosts run as long as the node does, so that the one of the path does once it is there.
 fn start(call: &Call<'_>) -> Result<Reply, Refusal> {
     let (vhost, node) = (call.part("vhost"), call.part("node"));
-    if *node != *call.hall.options.node {
+    if *node != *call.api.options.node {
         return Err(Refusal::bad_request(format!("Unknown node: {node}")));
     }
     match call.view.vhost(vhost) {

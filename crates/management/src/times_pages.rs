@@ -22,7 +22,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 fn node(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let age_s = age_s(call)?;
     Ok(reply(
         samples.times.node.shown(&NODE_TIMES, age_s),
@@ -33,7 +33,7 @@ fn node(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     let queue = queues::find(call)?;
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let timed = samples.times.queues.get(&queue.id);
     let age_s = age_s(call)?;
     let shown = timed.map_or_else(

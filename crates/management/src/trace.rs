@@ -98,7 +98,7 @@ fn end(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn set(call: &Call<'_>, on: bool) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
-    call.hall.broker.trace(&vhost.name, on)?;
+    call.api.broker.trace(&vhost.name, on)?;
     Ok(Reply::empty(204))
 }
 

@@ -36,7 +36,7 @@ fn bytes(call: &Call<'_>, member: &Value, relative: &str) -> Result<u64, Refusal
     }
     match member.get(relative).and_then(Value::as_f64) {
         Some(part) if (0.0..=100.0).contains(&part) => {
-            Ok((call.hall.options.total_memory as f64 * part) as u64)
+            Ok((call.api.options.total_memory as f64 * part) as u64)
         }
         _ => Err(Refusal::bad_request(format!(
             "a limit is {{\"absolute\": bytes}} or {{\"{relative}\": part of the memory}}"
@@ -54,7 +54,7 @@ fn body(call: &Call<'_>, known: &[&str]) -> Result<Map<String, Value>, Refusal> 
 }
 
 fn clear_auth_cache(call: &Call<'_>) -> Result<Reply, Refusal> {
-    match call.hall.broker.clear_auth_cache() {
+    match call.api.broker.clear_auth_cache() {
         true => Ok(Reply::empty(204)),
         false => Err(Refusal::bad_request(
             "no answers are cached on this node: none of its auth_backends is cache",
@@ -83,7 +83,7 @@ fn limits(call: &Call<'_>) -> Result<Reply, Refusal> {
         .map(|limit| bytes(call, limit, "mem_relative"));
     let (memory, disk) = (memory.transpose()?, disk.transpose()?);
     let watched = flag(&body, "disk_monitoring")?;
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     if let Some(bytes) = memory {
         broker.set_memory_high_watermark(bytes);
         tracing::info!(
@@ -122,7 +122,7 @@ fn set_by_hand(call: &Call<'_>, body: &Map<String, Value>) -> Result<(), Refusal
             None => return Err(Refusal::bad_request("channel_max is a number, 0 to 65535")),
         },
     };
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     for (name, wanted) in [("memory", memory), ("disk", disk)] {
         if let Some(wanted) = wanted {
             let verb = if wanted { "raised" } else { "cleared" };
@@ -140,7 +140,7 @@ fn set_by_hand(call: &Call<'_>, body: &Map<String, Value>) -> Result<(), Refusal
 }
 
 fn show_limits(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     let status = broker.status();
     Ok(Reply::json(&json!({
         "memory_high_watermark": status.memory_limit,
@@ -163,7 +163,7 @@ fn flag(body: &Map<String, Value>, name: &str) -> Result<Option<bool>, Refusal> 
 fn log_level(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = body(call, &["level"])?;
     let level = body.get("level").and_then(Value::as_str).unwrap_or_default();
-    match (call.hall.options.set_log_level)(level) {
+    match (call.api.options.set_log_level)(level) {
         true => Ok(Reply::empty(204)),
         false => Err(Refusal::bad_request(format!(
             "level {level} is not supported. Try one of debug, info, warning, error, critical, none"
@@ -174,7 +174,7 @@ fn log_level(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn service(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = body(call, &["suspended", "drained"])?;
     let (suspended, drained) = (flag(&body, "suspended")?, flag(&body, "drained")?);
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     if let Some(suspended) = suspended {
         broker.suspend_clients(suspended);
         tracing::info!(

@@ -77,7 +77,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     )?;
     refuse_two_passwords(&body)?;
     let password = match (text(&body, "password")?, text(&body, "password_hash")?) {
-        (Some(password), _) => Some(call.hall.broker.hash_password(password.as_bytes())?),
+        (Some(password), _) => Some(call.api.broker.hash_password(password.as_bytes())?),
         (None, None | Some("")) => None,
         (None, Some(hash)) => Some(hash_of(&body, hash)?),
     };
@@ -167,7 +167,7 @@ fn delete_many(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn hash_password(call: &Call<'_>) -> Result<Reply, Refusal> {
     let password = call.part("password").as_bytes();
     let hash = match call.query.get("algorithm") {
-        None => call.hall.broker.hash_password(password)?,
+        None => call.api.broker.hash_password(password)?,
         Some(name) => {
             let wrong = || Refusal::bad_request(format!("unsupported hashing algorithm: {name}"));
             let algorithm = PasswordHashing::from_short_name(name).ok_or_else(wrong)?;

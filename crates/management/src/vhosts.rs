@@ -79,7 +79,7 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
     by.describe_vhost(name, metadata)?;
     if let Some(on) = tracing {
-        call.hall.broker.trace(name, on)?;
+        call.api.broker.trace(name, on)?;
     }
     Ok(Reply::empty(if known.is_some() { 204 } else { 201 }))
 }
@@ -159,8 +159,8 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
         "default_queue_type": "classic",
         "protected_from_deletion": vhost.metadata().protected,
         "metadata": metadata_row(vhost),
-        "tracing": call.hall.broker.is_traced(&vhost.name),
-        "cluster_state": {call.hall.options.node.as_str(): "running"},
+        "tracing": call.api.broker.is_traced(&vhost.name),
+        "cluster_state": {call.api.options.node.as_str(): "running"},
     });
     let mut row = match totals(call, &[vhost]) {
         _ if call.is_quiet() => return declared,
@@ -171,7 +171,7 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
         row.extend(declared);
     }
     // Figures of many connections: those of the last sample.
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let history = samples.vhosts.get(&*vhost.name);
     let rates = call.rates(&samples, history);
     let sampled = |place| history.map_or(0, |history| history.at(samples.now, &[place]));

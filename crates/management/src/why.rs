@@ -30,7 +30,7 @@ pub const ROUTES: &[Route] = &[
 
 fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     let view = queues::find(call)?;
-    let broker = &call.hall.broker;
+    let broker = &call.api.broker;
     let queue = broker.queues().get(view.id).ok_or(Refusal::NotFound)?;
     let (status, consumers) = (queue.status(), queue.consumers());
     let pace = Pace::of(call, &queue);
@@ -48,7 +48,7 @@ fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn connection(call: &Call<'_>) -> Result<Reply, Refusal> {
     let connection = connections::find(call)?;
-    let holds = holds::of_connection(&connection, &call.hall.broker.status());
+    let holds = holds::of_connection(&connection, &call.api.broker.status());
     Ok(object(
         &call.query,
         answer(&holds, connection_figures(call, &connection)),
@@ -92,16 +92,16 @@ fn times<const N: usize>(
 
 /// The log's, as [`times`] tells it.
 fn log_sync(call: &Call<'_>) -> Value {
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let mut all = [0; NODE_TIMES.len()];
-    all[NODE_TIMES.len() - 1] = call.hall.broker.work().sync.count();
+    all[NODE_TIMES.len() - 1] = call.api.broker.work().sync.count();
     let mut shown = times(Some(&samples.times.node), &NODE_TIMES, all, samples.now);
     shown.remove("log_sync").unwrap_or_default()
 }
 
 impl Pace {
     fn of(call: &Call<'_>, queue: &Queue) -> Self {
-        let samples = call.hall.sampler.samples();
+        let samples = call.api.sampler.samples();
         let history = samples.queues.get(&queue.id);
         let rate = |places: &[usize]| history.map_or(0.0, |history| history.rate(samples.now, places));
         Self {
@@ -132,7 +132,7 @@ fn queue_figures(
         "ack_rate": pace.ack,
         "log_sync": log_sync(call),
     });
-    let samples = call.hall.sampler.samples();
+    let samples = call.api.sampler.samples();
     let timed = samples.times.queues.get(&queue.id).map(|timed| &timed.times);
     let counts = queue
         .latencies()
@@ -145,11 +145,11 @@ fn queue_figures(
 
 /// How long the first ready message has been there, if that is known.
 pub fn age_ms(call: &Call<'_>, status: &Status) -> Option<u64> {
-    (status.oldest_ms > 0).then(|| call.hall.broker.now_ms().saturating_sub(status.oldest_ms))
+    (status.oldest_ms > 0).then(|| call.api.broker.now_ms().saturating_sub(status.oldest_ms))
 }
 
 fn connection_figures(call: &Call<'_>, connection: &Connection) -> Value {
-    let now_ms = call.hall.broker.now_ms();
+    let now_ms = call.api.broker.now_ms();
     let held: Map<String, Value> = Reason::ALL
         .into_iter()
         .map(|reason| {

@@ -24,7 +24,7 @@ const RETIRED: &[Retired] = &[
     retired(&["buried"], "closed", 0),
     retired(&["desk", "desks"], "administration", 85),
     retired(&["door", "doors"], "listener, front end, API", 184),
-    retired(&["hall", "halls"], "broker", 225),
+    retired(&["hall", "halls"], "broker", 3),
     retired(&["oracle", "oracles", "dice"], "random source", 52),
     retired(&["overheard"], "observed", 6),
     retired(&["patience"], "timeout", 186),
