@@ -10,9 +10,8 @@ use crate::node::Node;
 use crate::node_limits::Occupancy;
 use crate::options::{OpenError, Options};
 use crate::outbox::Event;
-use crate::pager::Job;
 use crate::passwords::Passwords;
-use crate::queues::Registry;
+use crate::queues::{Paging, Registry};
 use crate::recovery;
 use crate::replies::Replies;
 use crate::service::Service;
@@ -101,17 +100,10 @@ impl Broker {
         if broker.options.create_defaults {
             broker.create_defaults()?;
         }
-        broker.node.clock.start(&broker.node).map_err(OpenError::Thread)?;
-        let files = crate::pager::StoreFiles {
-            world: broker.node.world.clone(),
-            log: broker.node.log.clone(),
-            segments: broker.node.segments.clone(),
-        };
-        broker
-            .node
-            .dead_letters
-            .start(&broker, files)
-            .map_err(OpenError::Thread)?;
+        broker.node.start_clock().map_err(OpenError::Thread)?;
+        let files = broker.node.files();
+        let dead_letters = &broker.node.dead_letters;
+        dead_letters.start(&broker, files).map_err(OpenError::Thread)?;
         broker.node.notices.start(&broker).map_err(OpenError::Thread)?;
         let monitor = Monitor::start(&broker).map_err(OpenError::Thread)?;
         *broker.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
@@ -311,27 +303,31 @@ impl Broker {
 
     /// Asks the journals to write snapshots: the log wants to use its oldest file again. Called on the log's thread, so the
     /// work is handed to the pager.
-    pub(crate) fn checkpoint(&self, journals: Vec<JournalId>, before: Position) {
-        let broker = || self.node.broker();
+    pub(crate) fn checkpoint(self: &Arc<Self>, journals: Vec<JournalId>, before: Position) {
+        let pager = &self.node.pager;
         for journal in journals {
-            let job = match JournalOf::known(journal) {
-                Some(JournalOf::Catalog) => Job::CheckpointCatalog { broker: broker() },
-                Some(JournalOf::Cache(cache)) => Job::RestateCache {
-                    broker: broker(),
-                    cache,
-                },
+            match JournalOf::known(journal) {
+                Some(JournalOf::Catalog) => self.checkpoint_by(|broker| broker.topology.checkpoint()),
+                Some(JournalOf::Cache(cache)) => {
+                    self.checkpoint_by(move |broker| broker.restate_cache(cache))
+                }
                 Some(JournalOf::Queue(id)) => match self.queues.get(id) {
-                    Some(queue) => Job::Checkpoint { queue, before },
+                    Some(queue) => Paging::Checkpoint { queue, before }.send(pager),
                     // It was deleted: whatever was unknown at the start was set aside.
-                    None => {
-                        self.node.log.forget(journal);
-                        continue;
-                    }
+                    None => self.node.log.forget(journal),
                 },
-                None => continue,
-            };
-            self.node.pager.send(job);
+                None => {}
+            }
         }
+    }
+
+    fn checkpoint_by(self: &Arc<Self>, checkpoint: impl FnOnce(&Self) + Send + 'static) {
+        let broker = Arc::downgrade(self);
+        self.node.pager.write(move |_| {
+            if let Some(broker) = broker.upgrade() {
+                checkpoint(&broker);
+            }
+        });
     }
 
     pub(crate) fn log_failed(&self) {

@@ -5,7 +5,6 @@
 //! block at a time, apart from the queue and from the threads that page for its consumers. What was moved or consumed between the
 //! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
 
-use crate::node::Node;
 use crate::pager::{Found, StoreFiles};
 use crate::queues::{Queue, Status};
 use crate::session::Session;
@@ -123,16 +122,8 @@ impl Session {
     /// No such queue, no read permission, another connection's exclusive queue.
     pub fn browse(&self, queue: &str) -> Result<Browser, Refusal> {
         let queue = self.queue_to_read(queue)?;
-        let files = store_files(queue.node());
+        let files = queue.node().files();
         Ok(Browser { queue, files })
-    }
-}
-
-fn store_files(node: &Node) -> StoreFiles {
-    StoreFiles {
-        world: node.world.clone(),
-        log: node.log.clone(),
-        segments: node.segments.clone(),
     }
 }
 

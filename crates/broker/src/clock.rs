@@ -2,16 +2,21 @@
 //!
 //! A queue is known here by its next deadline only, and names a new one after each turn; there is no timer per message.
 
-use crate::node::Node;
-use crate::queues::Queue;
+use crate::steady::Steady;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-use storage::{Step, Task, Thread};
+use storage::{Step, Task, Thread, World};
 
 /// The node's clock may be made to run a little faster while the thread waits: it looks at it at least this often while something is due later.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// What something can be due in.
+pub trait Due: Send + Sync {
+    /// The time that was named has come.
+    fn tick(self: Arc<Self>);
+}
 
 /// The thread and what it waits for.
 #[derive(Default)]
@@ -29,7 +34,7 @@ struct Face {
 struct Waiting {
     /// Deadlines in milliseconds since the Unix epoch, each with a number of its own.
     deadlines: BinaryHeap<Reverse<(u64, u64)>>,
-    queues: BTreeMap<u64, Weak<Queue>>,
+    waiting: BTreeMap<u64, Weak<dyn Due>>,
     next: u64,
     stopped: bool,
 }
@@ -39,19 +44,19 @@ impl Clock {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(&self, node: &Arc<Node>) -> std::io::Result<()> {
+    pub fn start(&self, world: &dyn World, time: Arc<Steady>) -> std::io::Result<()> {
         let ticking = Ticking {
             face: self.face.clone(),
-            node: Arc::downgrade(node),
+            time,
         };
-        let thread = node.world.start("clock", Box::new(ticking))?;
+        let thread = world.start("clock", Box::new(ticking))?;
         // What was asked for before anybody could be woken.
         self.thread.get_or_init(|| thread).wake();
         Ok(())
     }
 
-    /// Turns the queue at this time, in milliseconds since the Unix epoch.
-    pub fn wake(&self, at_ms: u64, queue: Weak<Queue>) {
+    /// Tells this one when the time has come, in milliseconds since the Unix epoch.
+    pub fn wake(&self, at_ms: u64, due: Weak<dyn Due>) {
         let mut waiting = self.face.lock();
         let number = waiting.next;
         waiting.next += 1;
@@ -60,7 +65,7 @@ impl Clock {
             .peek()
             .is_none_or(|Reverse((first, _))| at_ms < *first);
         waiting.deadlines.push(Reverse((at_ms, number)));
-        waiting.queues.insert(number, queue);
+        waiting.waiting.insert(number, due);
         drop(waiting);
         if earliest && let Some(thread) = self.thread.get() {
             thread.wake();
@@ -95,14 +100,12 @@ impl Face {
 /// What the thread does.
 struct Ticking {
     face: Arc<Face>,
-    node: Weak<Node>,
+    time: Arc<Steady>,
 }
 
 impl Task for Ticking {
     fn step(&mut self) -> Step {
-        let Some(now_ms) = self.node.upgrade().map(|node| node.now().0) else {
-            return Step::End;
-        };
+        let now_ms = self.time.now().0;
         let mut waiting = self.face.lock();
         if waiting.stopped {
             return Step::End;
@@ -110,9 +113,7 @@ impl Task for Ticking {
         let due = waiting.take_due(now_ms);
         if !due.is_empty() {
             drop(waiting);
-            due.iter()
-                .filter_map(Weak::upgrade)
-                .for_each(|queue| queue.tick());
+            due.iter().filter_map(Weak::upgrade).for_each(|due| due.tick());
             return Step::Again;
         }
         let next = waiting.deadlines.peek().copied();
@@ -122,13 +123,13 @@ impl Task for Ticking {
 }
 
 impl Waiting {
-    fn take_due(&mut self, now_ms: u64) -> Vec<Weak<Queue>> {
+    fn take_due(&mut self, now_ms: u64) -> Vec<Weak<dyn Due>> {
         let mut due = Vec::new();
         while let Some(Reverse((at_ms, number))) = self.deadlines.peek().copied()
             && at_ms <= now_ms
         {
             self.deadlines.pop();
-            due.extend(self.queues.remove(&number));
+            due.extend(self.waiting.remove(&number));
         }
         due
     }

@@ -4,7 +4,6 @@
 use crate::broker::Broker;
 use crate::ends::Reply;
 use crate::outbox::{ChannelId, Ticket};
-use crate::pager::Job;
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::session::Session;
 use crate::stats::Churn;
@@ -20,6 +19,9 @@ use std::sync::Arc;
 
 /// From so many bindings on, a queue is deleted in parts, apart from the connection's thread.
 const MANY_BINDINGS: usize = 256;
+
+/// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
+const REST: u32 = 3;
 
 /// What `queue.declare-ok` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -265,15 +267,12 @@ impl Session {
 
     /// Has the pager delete this, some of it at a time. Whoever must not go on before it is gone waits for the pressure's end.
     fn delete_later(&self, of: Doomed) -> Pressure {
-        let node = self.broker().node();
         let relief = Arc::<Relief>::default();
-        node.pager.send(Job::DeleteInParts {
-            broker: node.broker(),
-            deletion: Deletion {
-                of,
-                relief: relief.clone(),
-            },
-        });
+        let deletion = Deletion {
+            of,
+            relief: relief.clone(),
+        };
+        self.broker().delete_part_by_part(deletion);
         Pressure::until_relief(Reason::Catalog, relief)
     }
 
@@ -363,6 +362,22 @@ impl Session {
 }
 
 impl Broker {
+    /// Has a queue that has many bindings deleted, or very many queues, some of these at a time. What is left when the node closes is
+    /// left to the next start.
+    fn delete_part_by_part(self: &Arc<Self>, deletion: Deletion) {
+        let broker = Arc::downgrade(self);
+        self.node().pager.write(move |files| {
+            let Some(broker) = broker.upgrade() else { return };
+            let began = files.world.elapsed();
+            if let Some(deletion) = broker.topology().delete_a_part(deletion) {
+                // What else is to be written comes between two parts.
+                broker.delete_part_by_part(deletion);
+                drop(broker);
+                files.world.pause((files.world.elapsed() - began) * REST);
+            }
+        });
+    }
+
     /// An auto-delete queue lost its last consumer.
     pub(crate) fn delete_unused_queue(&self, id: QueueId) {
         if let Err(refusal) = self.topology().decide(None, Request::DeleteQueue { id }) {

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::dead_letters::DeadLetters;
 use crate::journal::NodeLog;
 use crate::notices::Notices;
-use crate::pager::Pager;
+use crate::pager::{Pager, StoreFiles};
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, Promises};
 use crate::stats::{LossCounts, Touched, Work};
@@ -50,7 +50,7 @@ pub struct Node {
     /// For whoever watches queues: those that were turned.
     pub touched: Touched,
     started: Duration,
-    time: Steady,
+    time: Arc<Steady>,
     /// The run of the process: when it began, in milliseconds since the Unix epoch.
     pub run: u64,
     memory: AtomicI64,
@@ -76,7 +76,7 @@ impl Node {
             segments,
             pager,
             started: world.elapsed(),
-            time: Steady::start(world.clone()),
+            time: Arc::new(Steady::start(world.clone())),
             run: world.wall_ms(),
             world,
             dead_letters: DeadLetters::default(),
@@ -114,6 +114,23 @@ impl Node {
     /// The broker, for jobs that outlive a call.
     pub fn broker(&self) -> Weak<Broker> {
         self.broker.get().cloned().unwrap_or_default()
+    }
+
+    /// What the pager's threads work on, for others who read.
+    pub fn files(&self) -> StoreFiles {
+        StoreFiles {
+            world: self.world.clone(),
+            log: self.log.clone(),
+            segments: self.segments.clone(),
+        }
+    }
+
+    /// Lets deadlines come due.
+    ///
+    /// # Errors
+    /// The clock's thread cannot be started.
+    pub fn start_clock(&self) -> std::io::Result<()> {
+        self.clock.start(self.world.as_ref(), self.time.clone())
     }
 
     /// The time that deadlines follow: the wall clock's at the start, and from then on what has passed.
@@ -263,7 +280,9 @@ impl Callbacks for LogEvents {
     fn durable(&self, up_to: Position) {
         match self.node() {
             Some(node) => {
-                let confirmed = self.promises.keep(up_to.0, &node.pager, &|| node.micros());
+                let kept = self.promises.keep(up_to.0, &|| node.micros());
+                let confirmed = kept.confirmed;
+                node.pager.carry_out(kept);
                 node.work.batch(confirmed);
                 node.confirmed.fetch_add(confirmed, Ordering::Relaxed);
                 node.relieve_publishers();

@@ -3,7 +3,6 @@
 
 use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
-use crate::pager::{Job, Pager};
 use crate::pressure::Relief;
 use model::QueueId;
 use queue::fifo::Effect;
@@ -67,7 +66,7 @@ impl Promise {
                 kept.woken.push(outbox, Event::Durable { channel, ticket });
             }
             // Deleting files takes too long for whoever keeps promises.
-            Self::Release { queue, places } => kept.jobs.push(Job::Free { queue, places }),
+            Self::Release { queue, places } => kept.freed.push((queue, places)),
             Self::Synced(unsynced) => {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
             }
@@ -76,25 +75,15 @@ impl Promise {
     }
 }
 
-/// What is left to be done of kept promises, and of whatever else a turn sends to connections and to the pager.
+/// What is left to be done of kept promises, and of whatever else a turn sends to connections.
 #[derive(Default)]
 pub struct Kept {
     /// Connections with news.
     pub(crate) woken: Woken,
-    /// What the pager is to do.
-    pub jobs: Vec<Job>,
+    /// Segment entries that nobody needs any more.
+    pub freed: Vec<(QueueId, Vec<Place>)>,
     /// How many publishes were confirmed.
     pub confirmed: u64,
-}
-
-impl Kept {
-    /// Wakes the connections and hands the jobs over.
-    pub fn carry_out(self, pager: &Pager) {
-        self.woken.wake();
-        for job in self.jobs {
-            pager.send(job);
-        }
-    }
 }
 
 /// Promises by the position in the journal up to which they wait. One lock for a batch, and no memory is taken anew.
@@ -130,18 +119,16 @@ impl Promises {
             .extend(promises.map(|promise| (position, promise)));
     }
 
-    /// The journal has come up to `position`: keeps what waited for that, in order. Returns how many publishes were confirmed. `now`
-    /// is the time in microseconds.
-    pub fn keep(&self, position: u64, pager: &Pager, now: &dyn Fn() -> u64) -> u64 {
+    /// The journal has come up to `position`: keeps what waited for that, in order, and returns what is left to be done. `now` is the
+    /// time in microseconds.
+    pub fn keep(&self, position: u64, now: &dyn Fn() -> u64) -> Kept {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         self.take_due(position, &mut due);
         let mut kept = Kept::default();
         for promise in due.drain(..) {
             promise.keep(&mut kept, now);
         }
-        let confirmed = kept.confirmed;
-        kept.carry_out(pager);
-        confirmed
+        kept
     }
 
     fn take_due(&self, position: u64, due: &mut Vec<Promise>) {

@@ -6,14 +6,14 @@
 
 mod effects;
 
-use super::QueueJournal;
 use super::holding::Holding;
 use super::status::{Published, Status};
+use super::{Paging, QueueJournal};
+use crate::clock::Due;
 use crate::ends::{Ends, Reply};
 use crate::host::Host;
 use crate::node::Node;
 use crate::outbox::{ChannelId, Outbox};
-use crate::pager::Job;
 use crate::pressure::{Pressure, Reason};
 use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use catalog::QueueKind;
@@ -242,12 +242,6 @@ impl Queue {
         self.submit(Request::Store(store::Request::Checkpoint { before }));
     }
 
-    /// The clock has come to the time that the queue named.
-    pub fn tick(self: &Arc<Self>) {
-        self.alarm.store(u64::MAX, Ordering::SeqCst);
-        self.submit(Request::Tick);
-    }
-
     /// The node that it belongs to.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
@@ -335,7 +329,7 @@ impl Queue {
             self.carry_out(actions);
         }
         if self.mail.load(Ordering::SeqCst) {
-            self.node.pager.send(Job::Turn { queue: self.clone() });
+            Paging::Turn { queue: self.clone() }.send(&self.node.pager);
         }
     }
 
@@ -384,6 +378,13 @@ impl Queue {
             _ => {}
         }
         host.handle(now, request);
+    }
+}
+
+impl Due for Queue {
+    fn tick(self: Arc<Self>) {
+        self.alarm.store(u64::MAX, Ordering::SeqCst);
+        self.submit(Request::Tick);
     }
 }
 

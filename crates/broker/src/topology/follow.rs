@@ -6,8 +6,7 @@ use crate::caches::{self, CacheJournal};
 use crate::ends::Ends;
 use crate::host::Host;
 use crate::journal::{JournalOf, LocalJournal};
-use crate::pager::Job;
-use crate::queues::{Queue, QueueJournal};
+use crate::queues::{Paging, Queue, QueueJournal};
 use crate::stats::Churn;
 use catalog::{Effect, Name, QueueKind, View};
 use model::QueueSettings;
@@ -133,7 +132,7 @@ impl Topology {
     fn stop_queue(&self, queue: &Arc<Queue>) {
         queue.retire();
         self.node.log.forget(JournalOf::Queue(queue.id).id());
-        self.node.pager.send(Job::Remove { queue: queue.id });
+        Paging::Remove { queue: queue.id }.send(&self.node.pager);
     }
 
     fn count(&self, known: &catalog::Queue, which: impl FnOnce(&Churn) -> &AtomicU64) {

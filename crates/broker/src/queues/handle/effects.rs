@@ -1,22 +1,23 @@
 //! The end of a turn: what the machine decided goes where it belongs, and what must not happen under the host's lock is left for later.
 
-use super::{Queue, QueueHost};
+use super::{Paging, Queue, QueueHost};
 use crate::dead_letters::Letters;
 use crate::ends::{Ends, Reply};
 use crate::outbox::Event;
-use crate::pager::Job;
 use crate::pressure::Relief;
 use crate::promise::{Kept, Promise};
 use crate::stats::Count;
 use model::Ranges;
 use queue::fifo::{Answer, Delivery, Effect, Request};
 use queue::store;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{Arc, Weak, atomic::Ordering};
 
 /// What a turn leaves to be done without the host's lock.
 #[derive(Default)]
 pub(in crate::queues) struct Actions {
     kept: Kept,
+    /// What the pager is to do.
+    paging: Vec<Paging>,
     /// Publishers who may go on.
     relieved: Vec<Arc<Relief>>,
     letters: Vec<Letters>,
@@ -150,24 +151,23 @@ impl Queue {
                 first,
                 source,
                 failures,
-            } => actions.kept.jobs.push(Job::Load {
+            } => actions.paging.push(Paging::Load {
                 queue,
                 first,
                 source,
                 failures,
             }),
-            store::Effect::Store { pieces, durable } => actions.kept.jobs.push(Job::Store {
+            store::Effect::Store { pieces, durable } => actions.paging.push(Paging::Store {
                 queue,
                 pieces,
                 durable,
             }),
             store::Effect::Release { places } => {
-                let jobs = &mut actions.kept.jobs;
-                jobs.push(Job::Free {
+                actions.paging.push(Paging::Free {
                     queue: self.id,
                     places,
                 });
-                jobs.push(Job::Rewrite { queue });
+                actions.paging.push(Paging::Rewrite { queue });
             }
             store::Effect::Unreadable { seqs } => actions.unreadable.push(seqs),
             // The journal's; a queue without one has nothing to remember.
@@ -187,12 +187,16 @@ impl Queue {
     }
 
     pub(super) fn carry_out(self: &Arc<Self>, actions: Actions) {
-        actions.kept.carry_out(&self.node.pager);
+        self.node.pager.carry_out(actions.kept);
+        for paging in actions.paging {
+            paging.send(&self.node.pager);
+        }
         for letters in actions.letters {
             self.node.dead_letters.send(letters);
         }
         if let Some(at_ms) = actions.wakes_at_ms {
-            self.node.clock.wake(at_ms, Arc::downgrade(self));
+            let queue: Weak<Queue> = Arc::downgrade(self);
+            self.node.clock.wake(at_ms, queue);
         }
         if actions.unused {
             self.node.queue_unused(self.id);
