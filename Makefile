@@ -15,7 +15,7 @@ UI := ui/dist/index.html
 endif
 
 ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json
-	cd ui && npm ci --silent --no-progress && touch node_modules/.package-lock.json
+	cd ui && npm ci --loglevel error --engine-strict --no-audit --no-fund --no-progress && touch node_modules/.package-lock.json
 
 ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
 	cd ui && npm run --silent build
@@ -27,6 +27,7 @@ run: build ## start a broker on port 5672, its HTTP API on 15672, with its data 
 	@exec $(BINARY) server
 
 build: $(UI) ## build target/release/leveret and nothing else
+	$(if $(UI),,@echo 'there is no npm here: the program will have no web UI')
 	cargo build --release --locked --bin leveret
 
 $(SHIPPED): build
