@@ -1,6 +1,9 @@
 # The commands of the README, and the pieces they are made of.
 BINARY := target/release/leveret
 
+# The files below are looked for here, so cargo builds here, even where the environment names another folder.
+export CARGO_TARGET_DIR := $(CURDIR)/target
+
 # The program without symbols, as it is installed and packed; the one with symbols stays where cargo puts it.
 SHIPPED := target/shipped/leveret
 TOOLS := $(shell cat packaging/tools)
