@@ -9,7 +9,7 @@ SHIPPED := target/shipped/leveret
 TOOLS := $(shell cat packaging/tools)
 PREFIX ?= /usr/local
 
-.PHONY: help run build install package deb image image-root image-archive test bench ui
+.PHONY: help run program build install package deb image image-root image-archive test bench ui
 
 # The pages of the management listener, built by npm and embedded by cargo. Without npm the binary says on / that it has none.
 UI_SOURCES := $(shell find ui/src ui/public -type f) ui/index.html ui/vite.config.ts ui/tsconfig.json ui/pack.mjs
@@ -26,17 +26,17 @@ ui/dist/index.html: ui/node_modules/.package-lock.json $(UI_SOURCES)
 help: ## list these commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/'
 
-run: build ## start a broker on port 5672, its HTTP API on 15672, with its data in ./var (or LEVERET_DATA_DIR)
+run: program ## start a broker on port 5672, its HTTP API on 15672, with its data in ./var (or LEVERET_DATA_DIR)
 	@exec $(BINARY) server
 
-build: $(UI) ## build target/release/leveret and nothing else
+program: $(UI)
 	$(if $(UI),,@echo 'there is no npm here: the program will have no web UI')
 	cargo build --release --locked --bin leveret
 
-$(SHIPPED): build
+$(SHIPPED): program
 	mkdir -p $(@D) && strip -o $@ $(BINARY)
 
-# What is installed besides the program, below a root and a prefix: manual pages, completions for three shells, the service and its user.
+# What is installed besides the program, below a root and a prefix: manual pages, documentation, completions for three shells.
 MANUALS := target/manuals
 SYSCONFDIR ?= /etc
 
@@ -46,27 +46,39 @@ $(MANUALS): $(SHIPPED) packaging/man/generate
 define install-pages
 	install -D -m 644 packaging/man/leveret.8 $(1)/share/man/man8/leveret.8
 	install -D -m 644 -t $(1)/share/man/man1 $(MANUALS)/*.1
+	install -D -m 644 -t $(1)/share/doc/leveret docs/*.md CHANGELOG.md
 	install -d $(1)/share/bash-completion/completions $(1)/share/zsh/site-functions $(1)/share/fish/vendor_completions.d
 	$(SHIPPED) ctl completions bash > $(1)/share/bash-completion/completions/leveret
 	$(SHIPPED) ctl completions zsh > $(1)/share/zsh/site-functions/_leveret
 	$(SHIPPED) ctl completions fish > $(1)/share/fish/vendor_completions.d/leveret.fish
 endef
 
-install: $(SHIPPED) $(MANUALS) ## install leveret, RabbitMQ's tools as links to it, the service and the manuals into PREFIX (/usr/local), below DESTDIR
+# Texts name things by the places that a package gives them.
+PLACED := sed -i -e 's,/usr/\(bin\|share/doc\)/leveret,$(PREFIX)/\1/leveret,g' -e 's,/usr/lib/leveret/bin,$(PREFIX)/bin,g' \
+	-e 's,/etc/\(default/\)\?leveret,$(SYSCONFDIR)/\1leveret,g'
+
+# Settings that are there stay as they are.
+keep = test -e $(3) || { install -D -m $(2) $(1) $(3) && $(PLACED) $(3); }
+
+build: $(SHIPPED) $(MANUALS) ## build target/release/leveret, and what make install puts beside it
+
+# With sudo only what is there is copied: root may have no cargo, and files that root builds here are in the way later.
+install: $(if $(SUDO_USER),,build) ## install leveret, RabbitMQ's tools as links to it, the service and the manuals into PREFIX (/usr/local), below DESTDIR
+	@test -d $(MANUALS) || { echo 'there is nothing to install yet: run make build first, without sudo' >&2; exit 1; }
 	install -D -m 755 $(SHIPPED) $(DESTDIR)$(PREFIX)/bin/leveret
 	for tool in $(TOOLS); do ln -sf leveret $(DESTDIR)$(PREFIX)/bin/$$tool; done
 	$(call install-pages,$(DESTDIR)$(PREFIX))
 	install -D -m 644 packaging/systemd/leveret.service $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service
-	sed -i 's|/usr/bin/leveret|$(PREFIX)/bin/leveret|' $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service
 	install -D -m 644 packaging/systemd/leveret.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/leveret.conf
-	test -e $(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf || install -D -m 644 packaging/leveret.conf $(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf
-	test -e $(DESTDIR)$(SYSCONFDIR)/default/leveret || install -D -m 640 packaging/leveret.default $(DESTDIR)$(SYSCONFDIR)/default/leveret
+	$(PLACED) $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service $(DESTDIR)$(PREFIX)/share/man/man[18]/leveret*
+	$(call keep,packaging/leveret.conf,644,$(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf)
+	$(call keep,packaging/leveret.default,640,$(DESTDIR)$(SYSCONFDIR)/default/leveret)
 
 # What is in a package besides the program, as it lies on the machine that it is installed on. RabbitMQ's tools stand aside: a machine may
 # have RabbitMQ's own as well.
 PACKAGE := target/package
 
-package: $(SHIPPED) $(MANUALS)
+package: build
 	rm -rf $(PACKAGE)
 	install -D -m 755 $(SHIPPED) $(PACKAGE)/usr/bin/leveret
 	install -d $(PACKAGE)/usr/lib/leveret/bin
@@ -108,5 +120,5 @@ test: $(UI) ## run every test: the gate of the workspace, then the real binary w
 	cargo build --release --locked --bin leveret
 	tests/run $(BINARY)
 
-bench: build ## compare brokers that are running: make bench TARGETS="--target leveret=amqp://localhost:5672 --target rabbitmq=amqp://localhost:5673"
+bench: program ## compare brokers that are running: make bench TARGETS="--target leveret=amqp://localhost:5672 --target rabbitmq=amqp://localhost:5673"
 	$(BINARY) bench $(TARGETS)
