@@ -24,6 +24,7 @@
 pub mod arguments;
 pub mod binding;
 pub mod cache;
+mod codec;
 pub mod effect;
 pub mod exchange;
 pub mod kinds;

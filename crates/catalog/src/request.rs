@@ -1,5 +1,7 @@
 //! What may be asked of the catalog. Imperative.
 
+mod codec;
+
 use crate::exchange::is_reserved;
 use crate::node::{Incarnation, NodeConnection, NodeId};
 use crate::{
@@ -47,7 +49,7 @@ pub struct PutPolicy {
 }
 
 /// A binding as somebody asks for it, or for its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WantedBinding {
     /// The exchange that messages come from.
     pub source: String,
@@ -73,7 +75,7 @@ pub struct Asked<R> {
 /// A request.
 ///
 /// Permissions are not checked here: whoever asks has asked [`Request::check`] and then [`crate::View::may`] before.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Create a virtual host with its predeclared exchanges. Done if it exists.
     CreateVhost { name: Name },
@@ -185,6 +187,21 @@ pub enum Request {
 }
 
 impl Request {
+    /// The longest request that has bytes, and the longest that is read. Declarations from clients are far below. What is read takes
+    /// at most a fixed multiple of its bytes in memory.
+    pub const MOST_BYTES: usize = 1024 * 1024;
+
+    /// The request's bytes, for the node that decides about it. `None` for what a node asks of its own journal, and for a request
+    /// beyond [`Request::MOST_BYTES`].
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        codec::encode(self)
+    }
+
+    /// Reads a request back. `None` if it is none, of a later version, or beyond [`Request::MOST_BYTES`].
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        codec::decode(bytes)
+    }
+
     /// This request, of somebody who is answered by `reply`.
     pub fn asked_by<R>(self, reply: R) -> Asked<R> {
         Asked { reply, request: self }

@@ -1,17 +1,8 @@
-//! A record's bytes: format, tag, fields. Numbers are little-endian; texts, byte strings and tables have a four-byte
-//! length before them.
-
-mod rules;
+//! A record's bytes: format, tag, fields ([`crate::codec`]).
 
 use super::Record;
-use crate::node::{Incarnation, Lifetime, NodeConnection, NodeId};
-use crate::{
-    ApplyTo, DeclaredExchange, Destination, ExchangeKind, Name, NamedBinding, PasswordHash, Pattern,
-    Permission, Policy, PolicyKind, Queue, QueueKind,
-};
-use model::table::Table;
-use model::{ConnectionId, Limits, QueueId};
-use std::sync::Arc;
+use crate::codec::{Reader, Writer};
+use model::QueueId;
 
 /// The format that is written; the first byte of every record. All formats up to this one are read.
 const FORMAT: u8 = 2;
@@ -52,11 +43,7 @@ pub(super) fn encode(record: &Record, out: &mut Vec<u8>) {
         Record::VhostCreated { name } => out.tag(tag::VHOST_CREATED).text(name),
         Record::VhostDeleted { name } => out.tag(tag::VHOST_DELETED).text(name),
         Record::UserPut { name, password, tags } => {
-            out.tag(tag::USER_PUT).text(name);
-            let hash = password.as_ref().map(PasswordHash::to_bytes);
-            out.bytes(hash.as_deref().unwrap_or_default());
-            out.number(tags.len() as u64);
-            tags.iter().for_each(|tag| out.text(tag));
+            out.tag(tag::USER_PUT).user(name, password.as_ref(), tags);
         }
         Record::UserDeleted { name } => out.tag(tag::USER_DELETED).text(name),
         Record::PermissionsSet(permission) => out.tag(tag::PERMISSIONS_SET).permission(permission),
@@ -112,26 +99,24 @@ fn encode_rule(record: &Record, out: &mut Writer<'_>) {
         }
         Record::PolicyDeleted { vhost, kind, name } => {
             out.tag(tag::POLICY_DELETED).text(vhost);
-            out.byte((*kind == PolicyKind::Operator).into());
+            out.policy_kind(*kind);
             out.text(name);
         }
         Record::QuotaSet { of, quota } => {
             out.byte(tag::QUOTA_SET);
-            rules::quota(out, of, quota);
+            out.quota(of, quota);
         }
         Record::GlobalSet { name, value } => {
             out.tag(tag::GLOBAL_SET).text(name);
-            out.table(&rules::global(value.as_ref()));
+            out.global(value.as_ref());
         }
         Record::VhostDescribed { vhost, metadata } => {
             out.tag(tag::VHOST_DESCRIBED).text(vhost);
-            out.table(&rules::metadata(metadata));
+            out.metadata(metadata);
         }
         Record::TopicPermissionSet(it) => {
             out.byte(tag::TOPIC_PERMISSION_SET);
-            [&*it.user, &it.vhost, &it.exchange, &it.write, &it.read]
-                .into_iter()
-                .for_each(|text| out.text(text));
+            out.texts(&[&it.user, &it.vhost, &it.exchange, &it.write, &it.read]);
         }
         Record::TopicPermissionsCleared {
             user,
@@ -140,141 +125,37 @@ fn encode_rule(record: &Record, out: &mut Writer<'_>) {
         } => {
             out.tag(tag::TOPIC_PERMISSIONS_CLEARED).text(user);
             out.text(vhost);
-            out.byte(exchange.is_some().into());
-            out.text(exchange.as_deref().unwrap_or_default());
+            out.optional_text(exchange.as_deref());
         }
         _ => {}
     }
 }
 
-struct Writer<'a>(&'a mut Vec<u8>);
-
-impl Writer<'_> {
-    fn byte(&mut self, byte: u8) {
-        self.0.push(byte);
-    }
-
-    fn tag(&mut self, tag: u8) -> &mut Self {
-        self.byte(tag);
-        self
-    }
-
-    fn number(&mut self, number: u64) {
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
-    }
-
-    fn table(&mut self, table: &Table) {
-        let mut encoded = Vec::new();
-        table.encode(&mut encoded);
-        self.bytes(&encoded);
-    }
-
-    fn permission(&mut self, permission: &Permission) {
-        self.text(&permission.user);
-        self.text(&permission.vhost);
-        for pattern in [&permission.configure, &permission.write, &permission.read] {
-            self.text(pattern.source());
-        }
-    }
-
-    fn exchange(&mut self, exchange: &DeclaredExchange) {
-        self.text(&exchange.vhost);
-        self.text(&exchange.name);
-        self.text(exchange.kind.name());
-        self.lifetime(exchange.lifetime);
-        self.byte(exchange.auto_delete.into());
-        self.byte(exchange.internal.into());
-        self.table(&exchange.arguments);
-    }
-
-    fn queue(&mut self, queue: &Queue) {
-        self.number(queue.id.0);
-        self.byte(queue.kind.number());
-        self.text(&queue.vhost);
-        self.text(&queue.name);
-        self.lifetime(queue.lifetime);
-        self.number(queue.home.0);
-        self.byte(queue.members.len() as u8);
-        queue.members.iter().for_each(|node| self.number(node.0));
-        self.byte(queue.auto_delete.into());
-        self.table(&queue.arguments);
-    }
-
-    fn incarnation(&mut self, incarnation: Incarnation) {
-        self.number(incarnation.node.0);
-        self.number(incarnation.number);
-    }
-
-    fn lifetime(&mut self, lifetime: Lifetime) {
-        match lifetime {
-            Lifetime::Durable => self.byte(0),
-            Lifetime::Incarnation(incarnation) => {
-                self.byte(1);
-                self.incarnation(incarnation);
-            }
-            Lifetime::Connection(NodeConnection {
-                incarnation,
-                connection,
-            }) => {
-                self.byte(2);
-                self.incarnation(incarnation);
-                self.number(connection.0);
-            }
-        }
-    }
-
-    fn policy(&mut self, policy: &Policy) {
-        self.text(&policy.vhost);
-        self.byte((policy.kind == PolicyKind::Operator).into());
-        self.text(&policy.name);
-        self.text(policy.pattern.source());
-        self.text(policy.apply_to.name());
-        self.number(policy.priority.cast_unsigned());
-        self.table(&policy.definition);
-    }
-
-    fn binding(&mut self, binding: &NamedBinding) {
-        self.text(&binding.vhost);
-        self.text(&binding.source);
-        self.byte(matches!(binding.destination, Destination::Exchange(_)).into());
-        self.text(binding.destination.name());
-        self.bytes(&binding.routing_key);
-        self.table(&binding.arguments);
-        self.byte(binding.durable.into());
-    }
-}
-
 pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
-    let mut reader = Reader(bytes);
+    let mut reader = Reader::new(bytes);
     if reader.byte()? != FORMAT {
         return None;
     }
     let record = match reader.byte()? {
         tag::VHOST_CREATED => Record::VhostCreated { name: reader.name()? },
         tag::VHOST_DELETED => Record::VhostDeleted { name: reader.name()? },
-        tag::USER_PUT => reader.user()?,
+        tag::USER_PUT => {
+            let (name, password, tags) = reader.user()?;
+            Record::UserPut { name, password, tags }
+        }
         tag::USER_DELETED => Record::UserDeleted { name: reader.name()? },
-        tag::PERMISSIONS_SET => reader.permission()?,
+        tag::PERMISSIONS_SET => Record::PermissionsSet(reader.permission()?),
         tag::PERMISSIONS_CLEARED => Record::PermissionsCleared {
             user: reader.name()?,
             vhost: reader.name()?,
         },
-        tag::EXCHANGE_DECLARED => reader.exchange()?,
+        tag::EXCHANGE_DECLARED => Record::ExchangeDeclared(reader.exchange()?),
         tag::EXCHANGE_DELETED => Record::ExchangeDeleted {
             vhost: reader.name()?,
             name: reader.name()?,
             durable: reader.flag()?,
         },
-        tag::QUEUE_DECLARED => reader.queue()?,
+        tag::QUEUE_DECLARED => Record::QueueDeclared(reader.queue()?),
         tag::QUEUE_DOOMED => Record::QueueDoomed {
             id: QueueId(reader.number()?),
             durable: reader.flag()?,
@@ -285,29 +166,29 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         },
         tag::BOUND => Record::Bound(reader.binding()?),
         tag::UNBOUND => Record::Unbound(reader.binding()?),
-        tag::POLICY_PUT => reader.policy()?,
+        tag::POLICY_PUT => Record::PolicyPut(reader.policy()?),
         tag::POLICY_DELETED => Record::PolicyDeleted {
             vhost: reader.name()?,
             kind: reader.policy_kind()?,
             name: reader.name()?,
         },
-        tag::QUOTA_SET => rules::read_quota(&mut reader)?,
+        tag::QUOTA_SET => {
+            let (of, quota) = reader.quota()?;
+            Record::QuotaSet { of, quota }
+        }
         tag::GLOBAL_SET => Record::GlobalSet {
             name: reader.name()?,
-            value: rules::read_global(&reader.table()?),
+            value: reader.global()?,
         },
         tag::VHOST_DESCRIBED => Record::VhostDescribed {
             vhost: reader.name()?,
-            metadata: rules::read_metadata(&reader.table()?),
+            metadata: reader.metadata()?,
         },
-        tag::TOPIC_PERMISSION_SET => rules::read_topic_permission(&mut reader)?,
+        tag::TOPIC_PERMISSION_SET => Record::TopicPermissionSet(reader.topic_permission()?),
         tag::TOPIC_PERMISSIONS_CLEARED => Record::TopicPermissionsCleared {
             user: reader.name()?,
             vhost: reader.name()?,
-            exchange: match (reader.flag()?, reader.name()?) {
-                (true, name) => Some(name),
-                (false, _) => None,
-            },
+            exchange: reader.optional_name()?,
         },
         tag::NODE_STARTED => Record::NodeStarted {
             incarnation: reader.incarnation()?,
@@ -319,180 +200,17 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         },
         tag::SNAPSHOT_STARTED => Record::SnapshotStarted,
         tag::SNAPSHOT_FINISHED => Record::SnapshotFinished,
-        tag::SNAPSHOTTED => reader.snapshotted()?,
+        tag::SNAPSHOTTED => snapshotted(&mut reader)?,
         _ => return None,
     };
-    reader.0.is_empty().then_some(record)
+    reader.is_done().then_some(record)
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (head, tail) = self.0.split_at_checked(length)?;
-        self.0 = tail;
-        Some(head)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn flag(&mut self) -> Option<bool> {
-        match self.byte()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        }
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
-        self.take(length as usize)
-    }
-
-    fn text(&mut self) -> Option<&'a str> {
-        std::str::from_utf8(self.bytes()?).ok()
-    }
-
-    fn name(&mut self) -> Option<Name> {
-        self.text().map(Name::from)
-    }
-
-    fn table(&mut self) -> Option<Table> {
-        // It was within limits when it was declared, perhaps wider ones; it still cannot be larger than its bytes.
-        Table::decode(self.bytes()?, &Limits::STORED).ok()
-    }
-
-    fn destination(&mut self) -> Option<Destination> {
-        Some(if self.flag()? {
-            Destination::Exchange(self.name()?)
-        } else {
-            Destination::Queue(self.name()?)
-        })
-    }
-
-    fn binding(&mut self) -> Option<NamedBinding> {
-        Some(NamedBinding {
-            vhost: self.name()?,
-            source: self.name()?,
-            destination: self.destination()?,
-            routing_key: self.bytes()?.into(),
-            arguments: self.table()?,
-            durable: self.flag()?,
-        })
-    }
-
-    fn policy_kind(&mut self) -> Option<PolicyKind> {
-        Some(match self.flag()? {
-            true => PolicyKind::Operator,
-            false => PolicyKind::User,
-        })
-    }
-
-    fn policy(&mut self) -> Option<Record> {
-        let (vhost, kind, name) = (self.name()?, self.policy_kind()?, self.name()?);
-        Some(Record::PolicyPut(Arc::new(Policy {
-            vhost,
-            kind,
-            name,
-            // It was checked when it was put; should a later version not understand it, it matches nothing.
-            pattern: Pattern::of_policy(self.text()?).unwrap_or_default(),
-            apply_to: ApplyTo::from_name(self.text()?)?,
-            priority: self.number()?.cast_signed(),
-            definition: Arc::new(self.table()?),
-        })))
-    }
-
-    /// A fact within a snapshot. Snapshots have no snapshots in them, so this goes no deeper, whatever the bytes say.
-    fn snapshotted(&mut self) -> Option<Record> {
-        let fact = std::mem::take(&mut self.0);
-        match fact.get(1)? {
-            &(tag::SNAPSHOT_STARTED | tag::SNAPSHOT_FINISHED | tag::SNAPSHOTTED) => None,
-            _ => decode(fact).map(|fact| Record::Snapshotted(Box::new(fact))),
-        }
-    }
-
-    fn user(&mut self) -> Option<Record> {
-        let name = self.name()?;
-        let password = match self.bytes()? {
-            b"" => None,
-            bytes => Some(PasswordHash::from_bytes(bytes)?),
-        };
-        let count = self.number()?;
-        let tags = (0..count)
-            .map(|_| self.text().map(String::from))
-            .collect::<Option<_>>()?;
-        Some(Record::UserPut { name, password, tags })
-    }
-
-    fn permission(&mut self) -> Option<Record> {
-        Some(Record::PermissionsSet(Arc::new(Permission {
-            user: self.name()?,
-            vhost: self.name()?,
-            configure: self.pattern()?,
-            write: self.pattern()?,
-            read: self.pattern()?,
-        })))
-    }
-
-    /// It was checked when it was set; should a later version not understand it, it permits nothing.
-    fn pattern(&mut self) -> Option<Pattern> {
-        Some(Pattern::new(self.text()?).unwrap_or_default())
-    }
-
-    fn exchange(&mut self) -> Option<Record> {
-        Some(Record::ExchangeDeclared(DeclaredExchange {
-            vhost: self.name()?,
-            name: self.name()?,
-            kind: ExchangeKind::from_name(self.text()?)?,
-            lifetime: self.lifetime()?,
-            auto_delete: self.flag()?,
-            internal: self.flag()?,
-            arguments: Arc::new(self.table()?),
-        }))
-    }
-
-    fn queue(&mut self) -> Option<Record> {
-        Some(Record::QueueDeclared(Arc::new(Queue {
-            id: QueueId(self.number()?),
-            kind: QueueKind::from_number(self.byte()?)?,
-            vhost: self.name()?,
-            name: self.name()?,
-            lifetime: self.lifetime()?,
-            home: NodeId(self.number()?),
-            members: self.nodes()?,
-            auto_delete: self.flag()?,
-            arguments: Arc::new(self.table()?),
-        })))
-    }
-
-    /// Members of a queue. However many are announced, there are no more than bytes for them.
-    fn nodes(&mut self) -> Option<Arc<[NodeId]>> {
-        let count = self.byte()?;
-        (0..count).map(|_| self.number().map(NodeId)).collect()
-    }
-
-    fn incarnation(&mut self) -> Option<Incarnation> {
-        Some(Incarnation {
-            node: NodeId(self.number()?),
-            number: self.number()?,
-        })
-    }
-
-    fn lifetime(&mut self) -> Option<Lifetime> {
-        Some(match self.byte()? {
-            0 => Lifetime::Durable,
-            1 => Lifetime::Incarnation(self.incarnation()?),
-            2 => Lifetime::Connection(NodeConnection {
-                incarnation: self.incarnation()?,
-                connection: ConnectionId(self.number()?),
-            }),
-            _ => return None,
-        })
+/// A fact within a snapshot. Snapshots have no snapshots in them, so this goes no deeper, whatever the bytes say.
+fn snapshotted(reader: &mut Reader<'_>) -> Option<Record> {
+    let fact = reader.rest();
+    match fact.get(1)? {
+        &(tag::SNAPSHOT_STARTED | tag::SNAPSHOT_FINISHED | tag::SNAPSHOTTED) => None,
+        _ => decode(fact).map(|fact| Record::Snapshotted(Box::new(fact))),
     }
 }
