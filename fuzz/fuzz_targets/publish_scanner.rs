@@ -4,6 +4,7 @@
 
 use leveret_fuzz::Source;
 use libfuzzer_sys::fuzz_target;
+use model::properties::Properties;
 use model::{Limits, Message, RouteBuf};
 use protocol::amqp::method::BasicPublish;
 use protocol::amqp::{
@@ -127,7 +128,7 @@ fuzz_target!(|input: &[u8]| {
                 channel,
                 mandatory: method.mandatory,
                 immediate: method.immediate,
-                message: Message::new(route.as_route(), content.properties, content.body),
+                message: Message::new(route.as_route(), Properties::amqp091(content.properties), content.body),
             };
             assert_eq!((publish, used), (expected, general_used));
         }

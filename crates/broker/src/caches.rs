@@ -162,7 +162,7 @@ mod tests {
     use crate::broker::Broker;
     use crate::outbox::{ChannelId, Outbox};
     use crate::{DeclareExchange, Options};
-    use model::properties::PropertiesBuilder;
+    use model::properties::{Properties, PropertiesBuilder};
     use model::table::Table;
     use model::{Message, RouteBuf};
     use std::path::Path;
@@ -202,7 +202,7 @@ mod tests {
             let headers = Table::new().with(model::X_DEDUPLICATION_HEADER, key);
             let properties = PropertiesBuilder::new().headers(&headers).encode();
             let route = RouteBuf::new(exchange.as_bytes(), b"");
-            let message = Message::new(route.as_route(), &properties, b"");
+            let message = Message::new(route.as_route(), Properties::amqp091(&properties), b"");
             publisher.publish(&message, None).unwrap();
         }
         publisher.flush();

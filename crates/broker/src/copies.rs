@@ -2,49 +2,50 @@
 
 use catalog::Refusal;
 use model::Limits;
-use model::properties::{self, Properties};
+use model::properties::{Properties, PropertiesBuf};
 use model::table::raw::{Entries, Items, RawValue};
-use smallvec::SmallVec;
 
 /// The keys that a message names beside its own.
 #[derive(Debug)]
-pub struct Copies<'a> {
+pub struct Copies {
     /// In the order of the headers, perhaps repeated. What is no string among them means nothing, as in RabbitMQ.
-    pub keys: SmallVec<[&'a [u8]; 4]>,
+    pub keys: Vec<Vec<u8>>,
     /// The properties without `BCC`, if that was there: who else got a blind copy stays unknown.
-    pub properties: Option<Vec<u8>>,
+    pub properties: Option<PropertiesBuf>,
 }
 
-impl<'a> Copies<'a> {
+impl Copies {
     /// What a message's headers say; `None` if it names nothing, as most do.
     ///
     /// # Errors
     /// A header that is no array (RabbitMQ: 406).
-    pub fn named_in(message: &'a [u8], limits: &Limits) -> Result<Option<Self>, Refusal> {
-        let Some(headers) = Properties::new(message).headers() else {
+    pub fn named_in(properties: Properties<'_>, limits: &Limits) -> Result<Option<Self>, Refusal> {
+        let Some(headers) = properties.headers() else {
             return Ok(None);
         };
-        let mut keys = SmallVec::new();
+        let mut keys = Vec::new();
         let mut named = false;
         for name in ["CC", "BCC"] {
-            match Entries::new(headers).find(name.as_bytes()) {
+            match Entries::new(&headers).find(name.as_bytes()) {
                 None => continue,
-                Some(RawValue::Array(items)) => keys.extend(Items::new(items).filter_map(string)),
-                Some(_) => return Err(unacceptable(message, name, limits)),
+                Some(RawValue::Array(items)) => {
+                    keys.extend(Items::new(items).filter_map(string).map(<[u8]>::to_vec));
+                }
+                Some(_) => return Err(unacceptable(properties, name, limits)),
             }
             named = true;
         }
         if !named {
             return Ok(None);
         }
-        let properties = properties::without_header(message, b"BCC", limits);
+        let properties = as_shown(properties, limits);
         Ok(Some(Self { keys, properties }))
     }
 }
 
 /// The properties as they are shown to whoever gets the message, or gets it back: without `BCC`.
-pub fn as_shown(message: &[u8], limits: &Limits) -> Option<Vec<u8>> {
-    properties::without_header(message, b"BCC", limits)
+pub fn as_shown(properties: Properties<'_>, limits: &Limits) -> Option<PropertiesBuf> {
+    properties.without_header(b"BCC", limits)
 }
 
 fn string<E>(item: Result<RawValue<'_>, E>) -> Option<&[u8]> {
@@ -54,8 +55,8 @@ fn string<E>(item: Result<RawValue<'_>, E>) -> Option<&[u8]> {
     }
 }
 
-fn unacceptable(message: &[u8], name: &str, limits: &Limits) -> Refusal {
-    let headers = Properties::new(message).headers_table(limits).unwrap_or_default();
+fn unacceptable(properties: Properties<'_>, name: &str, limits: &Limits) -> Refusal {
+    let headers = properties.headers_table(limits).unwrap_or_default();
     let kind = headers.get(name).map_or("void", |value| value.type_name());
     Refusal::InvalidMessage {
         text: format!("invalid message: {{unacceptable_type_in_header,\"{name}\",{kind}}}"),
@@ -68,8 +69,8 @@ mod tests {
     use model::properties::PropertiesBuilder;
     use model::table::{Table, Value};
 
-    fn message(headers: Table) -> Vec<u8> {
-        PropertiesBuilder::new().headers(&headers).encode()
+    fn message(headers: Table) -> PropertiesBuf {
+        PropertiesBuf::amqp091(PropertiesBuilder::new().headers(&headers).encode())
     }
 
     fn array(keys: &[&str]) -> Value {
@@ -85,11 +86,11 @@ mod tests {
                 .with("BCC", array(&["x"]))
                 .with("CC", array(&["y", "z"])),
         );
-        let copies = Copies::named_in(&sent, &limits).unwrap().unwrap();
+        let copies = Copies::named_in(sent.as_properties(), &limits).unwrap().unwrap();
         assert_eq!(copies.keys.as_slice(), [&b"y"[..], b"z", b"x"]);
         let kept = message(Table::new().with("a", 1).with("CC", array(&["y", "z"])));
         assert_eq!(copies.properties, Some(kept));
-        assert_eq!(as_shown(&sent, &limits), copies.properties);
+        assert_eq!(as_shown(sent.as_properties(), &limits), copies.properties);
     }
 
     #[test]
@@ -97,17 +98,21 @@ mod tests {
         let limits = Limits::default();
         let mixed = Value::Array(vec![Value::from(5), Value::from("k"), Value::from(true)]);
         let sent = message(Table::new().with("CC", mixed));
-        let copies = Copies::named_in(&sent, &limits).unwrap().unwrap();
+        let copies = Copies::named_in(sent.as_properties(), &limits).unwrap().unwrap();
         assert_eq!(copies.keys.as_slice(), [b"k"]);
         assert_eq!(copies.properties, None);
         let plain = message(Table::new().with("cc", array(&["k"])));
-        assert!(Copies::named_in(&plain, &limits).unwrap().is_none());
+        assert!(
+            Copies::named_in(plain.as_properties(), &limits)
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
     fn a_header_that_is_no_array_is_refused_in_rabbitmqs_words() {
         let sent = message(Table::new().with("BCC", 1).with("CC", "k"));
-        let refusal = Copies::named_in(&sent, &Limits::default()).unwrap_err();
+        let refusal = Copies::named_in(sent.as_properties(), &Limits::default()).unwrap_err();
         assert_eq!(
             refusal.to_string(),
             "invalid message: {unacceptable_type_in_header,\"CC\",longstr}"

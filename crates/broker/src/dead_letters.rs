@@ -13,7 +13,7 @@ use crate::pager::{Found, StoreFiles, Unread};
 use crate::queues::Queue;
 use crate::worker::{Mailbox, Worker};
 use catalog::{Envelope, Exchange, QueueKind, View};
-use model::properties::{Properties, with_headers};
+use model::properties::{Properties, PropertiesBuf};
 use model::table::Value;
 use model::{
     BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, RouteBuf, Seq, Timestamp,
@@ -286,7 +286,7 @@ impl Office {
         let mut queues = SmallVec::new();
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
         let chance = broker.node().number().wrapping_mul(SPREAD);
-        let mut envelope = Envelope::with_keys(&among, &dead.properties)
+        let mut envelope = Envelope::with_keys(&among, dead.properties.as_properties())
             .with_chance(chance)
             .with_witness(&**broker.node());
         view.route(exchange, &mut envelope, &mut queues);
@@ -296,12 +296,12 @@ impl Office {
         if queues.is_empty() {
             return;
         }
-        let persistent = Properties::new(&dead.properties).persistent();
+        let persistent = dead.properties.as_properties().persistent();
         self.open_batch(round, batch, queues, persistent);
         let key = keys.first().map_or(&[][..], Vec::as_slice);
         batch.builder.push_message(&Message {
             route: RouteBuf::new(letters.to.exchange.as_bytes(), key).as_route(),
-            properties: &dead.properties,
+            properties: dead.properties.as_properties(),
             body: message.body,
             flags: DEAD_LETTERED | spent,
         });
@@ -332,9 +332,9 @@ impl Office {
         }
         let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
         let properties = waited(message.properties, &Limits::STORED);
-        let properties = properties.as_deref().unwrap_or(message.properties);
+        let properties = message.properties.replaced_by(properties.as_ref());
         let shown = copies::as_shown(properties, &Limits::STORED);
-        let properties = shown.as_deref().unwrap_or(properties);
+        let properties = properties.replaced_by(shown.as_ref());
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, properties)
             .with_chance(chance)
@@ -345,7 +345,7 @@ impl Office {
         if queues.is_empty() {
             return;
         }
-        let persistent = Properties::new(properties).persistent();
+        let persistent = properties.persistent();
         self.open_batch(round, batch, queues, persistent);
         batch.builder.push_message(&Message {
             properties,
@@ -431,15 +431,15 @@ fn parts(piece: &Piece) -> impl Iterator<Item = (&Part, Seq)> {
 }
 
 /// The properties of a message that has waited: its delay is negative now, as RabbitMQ's plugin leaves it.
-fn waited(message: &[u8], limits: &Limits) -> Option<Vec<u8>> {
-    let mut headers = Properties::new(message).headers_table(limits).ok()?;
+fn waited(properties: Properties<'_>, limits: &Limits) -> Option<PropertiesBuf> {
+    let mut headers = properties.headers_table(limits).ok()?;
     let delay = headers.get(X_DELAY).and_then(Value::as_integer)?;
     let negative = match headers.get(X_DELAY)? {
         Value::SignedInt(it) => Value::SignedInt(it.checked_neg()?),
         _ => Value::Long(delay.checked_neg()?),
     };
     headers.insert(X_DELAY, negative);
-    with_headers(message, &headers)
+    properties.with_headers(&headers)
 }
 
 /// The keys that a message was routed by: its own, and those of `CC` unless other keys have taken their place since.
@@ -453,11 +453,14 @@ fn routing_keys(message: Message<'_>, limits: &Limits) -> Vec<Vec<u8>> {
 
 /// The keys that one of a message's headers names.
 fn copied(message: Message<'_>, header: &str, limits: &Limits) -> Vec<Vec<u8>> {
-    let properties = Properties::new(message.properties);
-    if properties.headers().is_none_or(<[u8]>::is_empty) {
+    if message
+        .properties
+        .headers()
+        .is_none_or(|headers| headers.is_empty())
+    {
         return Vec::new();
     }
-    let headers = properties.headers_table(limits).unwrap_or_default();
+    let headers = message.properties.headers_table(limits).unwrap_or_default();
     let Some(Value::Array(copies)) = headers.get(header) else {
         return Vec::new();
     };

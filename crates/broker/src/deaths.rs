@@ -1,6 +1,6 @@
 //! What a dead letter carries of its past: `x-death` and its companions, as RabbitMQ 4.3 writes them.
 
-use model::properties::{Properties, with_headers, without_expiration};
+use model::properties::{Properties, PropertiesBuf};
 use model::table::{Table, Value};
 use model::{DEAD_LETTERED, Limits, Message, Timestamp};
 use queue::fifo::DropReason;
@@ -20,8 +20,8 @@ const LAST: [&str; 3] = [
 /// A message after it was dead-lettered once more.
 #[derive(Debug)]
 pub struct Dead {
-    /// Its new property flags and list: without the expiration, with the history.
-    pub properties: Vec<u8>,
+    /// Its new properties: without the expiration, with the history.
+    pub properties: PropertiesBuf,
     /// Queue and reason of each death, the latest first.
     history: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -43,7 +43,7 @@ impl Dead {
     /// Buries a message: one entry per queue and reason, the latest first, with how often it happened. The history that a client
     /// sent along does not count (RabbitMQ since 4.0). `None` if its properties cannot be read.
     pub fn bury(message: Message<'_>, death: Death<'_>, limits: &Limits) -> Option<Self> {
-        let properties = Properties::new(message.properties);
+        let properties = message.properties;
         let mut headers = properties.headers_table(limits).ok()?;
         let known = message.flags & DEAD_LETTERED != 0;
         let mut deaths = match headers.get("x-death") {
@@ -74,7 +74,8 @@ impl Dead {
         }
         // RabbitMQ orders the headers of what it changed by name.
         let headers = headers.sorted();
-        let properties = with_headers(&without_expiration(message.properties)?, &headers)?;
+        let properties = properties.without_expiration()?;
+        let properties = properties.as_properties().with_headers(&headers)?;
         Some(Self { properties, history })
     }
 
@@ -107,9 +108,8 @@ pub fn reason_name(reason: DropReason) -> &'static str {
 
 fn first_death(message: Message<'_>, properties: Properties<'_>, death: Death<'_>) -> Table {
     let mut entry = Table::new();
-    if let Some(expiration) = properties.expiration() {
-        let shown = model::expiration_ms(expiration)
-            .map_or_else(|_| expiration.to_vec(), |ms| ms.to_string().into_bytes());
+    if let Some(expiration) = properties.expiration_ms() {
+        let shown = expiration.map_or_else(|invalid| invalid.text.to_vec(), |ms| ms.to_string().into_bytes());
         entry.push("original-expiration", Value::LongStr(shown));
     }
     let keys = death.routing_keys.iter().cloned().map(Value::LongStr).collect();
@@ -138,7 +138,7 @@ mod tests {
     use model::properties::PropertiesBuilder;
     use model::{BlockBuilder, RouteBuf};
 
-    fn bury(properties: &[u8], flags: u16, queue: &str, reason: DropReason) -> Dead {
+    fn bury(properties: Properties<'_>, flags: u8, queue: &str, reason: DropReason) -> Dead {
         let mut builder = BlockBuilder::new();
         builder.push_message(&Message {
             route: RouteBuf::new(b"x", b"k").as_route(),
@@ -157,7 +157,8 @@ mod tests {
     }
 
     fn headers(dead: &Dead) -> Table {
-        Properties::new(&dead.properties)
+        dead.properties
+            .as_properties()
             .headers_table(&Limits::default())
             .unwrap()
     }
@@ -193,7 +194,7 @@ mod tests {
             .expiration("0100")
             .delivery_mode(2)
             .encode();
-        let dead = bury(&properties, 0, "q", DropReason::Expired);
+        let dead = bury(Properties::amqp091(&properties), 0, "q", DropReason::Expired);
         let told = headers(&dead);
         let names: Vec<_> = told
             .iter()
@@ -216,19 +217,34 @@ mod tests {
             .with("exchange", "x")
             .with("routing-keys", Value::Array(vec![Value::LongStr(b"k".to_vec())]));
         assert_eq!(deaths, &[Value::Table(wanted)]);
-        let properties = Properties::new(&dead.properties);
-        assert_eq!(properties.expiration(), None);
-        assert_eq!(properties.delivery_mode(), Some(2));
+        let properties = dead.properties.as_properties();
+        assert_eq!(properties.expiration_ms(), None);
+        assert!(properties.persistent());
     }
 
     #[test]
     fn deaths_are_counted_by_queue_and_reason_and_the_latest_stands_first() {
-        let one = bury(&[0, 0], 0, "a", DropReason::Expired);
-        let two = bury(&one.properties, DEAD_LETTERED, "b", DropReason::Expired);
+        let one = bury(Properties::amqp091(&[0, 0]), 0, "a", DropReason::Expired);
+        let two = bury(
+            one.properties.as_properties(),
+            DEAD_LETTERED,
+            "b",
+            DropReason::Expired,
+        );
         assert_eq!(entries(&two), ["b expired 1", "a expired 1"]);
-        let three = bury(&two.properties, DEAD_LETTERED, "a", DropReason::Expired);
+        let three = bury(
+            two.properties.as_properties(),
+            DEAD_LETTERED,
+            "a",
+            DropReason::Expired,
+        );
         assert_eq!(entries(&three), ["a expired 2", "b expired 1"]);
-        let four = bury(&three.properties, DEAD_LETTERED, "a", DropReason::MaxLength);
+        let four = bury(
+            three.properties.as_properties(),
+            DEAD_LETTERED,
+            "a",
+            DropReason::MaxLength,
+        );
         assert_eq!(entries(&four), ["a maxlen 1", "a expired 2", "b expired 1"]);
         assert_eq!(
             headers(&four).get("x-first-death-queue").unwrap().as_str(),
@@ -246,26 +262,22 @@ mod tests {
 
     #[test]
     fn a_history_may_be_longer_than_what_a_client_may_send() {
-        let mut properties = vec![0, 0];
+        let mut properties = PropertiesBuf::amqp091(vec![0, 0]);
         for at in 0..200 {
             let flags = if at == 0 { 0 } else { DEAD_LETTERED };
-            properties = bury(&properties, flags, &format!("q{at}"), DropReason::Expired).properties;
+            let before = properties.as_properties();
+            properties = bury(before, flags, &format!("q{at}"), DropReason::Expired).properties;
         }
-        let told = Properties::new(&properties)
-            .headers_table(&Limits::STORED)
-            .unwrap();
-        assert!(
-            Properties::new(&properties)
-                .headers_table(&Limits::default())
-                .is_err()
-        );
+        let properties = properties.as_properties();
+        let told = properties.headers_table(&Limits::STORED).unwrap();
+        assert!(properties.headers_table(&Limits::default()).is_err());
         assert!(matches!(told.get("x-death"), Some(Value::Array(deaths)) if deaths.len() == 200));
     }
 
     #[test]
     fn a_history_that_a_client_sends_does_not_count() {
-        let one = bury(&[0, 0], 0, "a", DropReason::Expired);
-        let again = bury(&one.properties, 0, "b", DropReason::Rejected);
+        let one = bury(Properties::amqp091(&[0, 0]), 0, "a", DropReason::Expired);
+        let again = bury(one.properties.as_properties(), 0, "b", DropReason::Rejected);
         assert_eq!(entries(&again), ["b rejected 1"]);
         assert_eq!(
             headers(&again).get("x-first-death-queue").unwrap().as_str(),
@@ -275,13 +287,23 @@ mod tests {
 
     #[test]
     fn only_what_goes_round_by_itself_is_a_cycle() {
-        let one = bury(&[0, 0], 0, "a", DropReason::Expired);
+        let one = bury(Properties::amqp091(&[0, 0]), 0, "a", DropReason::Expired);
         assert!(one.goes_round("a"));
         assert!(!one.goes_round("b"));
-        let two = bury(&one.properties, DEAD_LETTERED, "b", DropReason::Rejected);
+        let two = bury(
+            one.properties.as_properties(),
+            DEAD_LETTERED,
+            "b",
+            DropReason::Rejected,
+        );
         assert!(!two.goes_round("a"));
         assert!(!two.goes_round("b"));
-        let three = bury(&two.properties, DEAD_LETTERED, "c", DropReason::MaxLength);
+        let three = bury(
+            two.properties.as_properties(),
+            DEAD_LETTERED,
+            "c",
+            DropReason::MaxLength,
+        );
         assert!(three.goes_round("c"));
         assert!(!three.goes_round("a"));
     }

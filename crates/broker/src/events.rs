@@ -9,7 +9,7 @@ use crate::options::OpenError;
 use crate::stats::host;
 use catalog::DeclareExchange;
 use model::Timestamp;
-use model::properties::PropertiesBuilder;
+use model::properties::{PropertiesBuf, PropertiesBuilder};
 use model::table::{Table, Value};
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -164,7 +164,7 @@ impl Broker {
             vhost: vhost.into(),
             exchange: EVENT_EXCHANGE,
             routing_key: happening.key.into(),
-            properties: properties.encode(),
+            properties: PropertiesBuf::amqp091(properties.encode()),
             body: Vec::new(),
         });
     }

@@ -8,7 +8,7 @@ use crate::notices::Notice;
 use crate::session::Session;
 use crate::stats::Connection;
 use catalog::Refusal;
-use model::properties::{Properties, PropertiesBuilder};
+use model::properties::{BasicProperties, Properties, PropertiesBuf, PropertiesBuilder};
 use model::table::{Table, Value};
 use model::{Limits, Message};
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ impl Broker {
             vhost: vhost.clone(),
             exchange: TRACE_EXCHANGE,
             routing_key: key.join(&b'.'),
-            properties: PropertiesBuilder::new().headers(headers).encode(),
+            properties: PropertiesBuf::amqp091(PropertiesBuilder::new().headers(headers).encode()),
             body: body.into(),
         });
     }
@@ -165,7 +165,7 @@ pub(crate) fn delivered(
 struct Seen<'a> {
     exchange: &'a [u8],
     routing_key: &'a [u8],
-    properties: &'a [u8],
+    properties: Properties<'a>,
     limits: &'a Limits,
 }
 
@@ -180,7 +180,8 @@ impl Seen<'_> {
     }
 
     fn properties(&self) -> Table {
-        let properties = Properties::new(self.properties);
+        let properties = self.properties.to_amqp091();
+        let properties = BasicProperties::new(&properties);
         let texts = [
             ("content_type", properties.content_type()),
             ("content_encoding", properties.content_encoding()),

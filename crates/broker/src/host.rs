@@ -79,6 +79,7 @@ mod tests {
     use super::*;
     use crate::ends::{Ends, Outlet, Receipt, Reply};
     use crate::outbox::{ChannelId, Outbox};
+    use model::properties::Properties;
     use model::{BlockBuilder, ConsumerId, Message, Ranges, RouteBuf};
     use queue::fifo::{Classic, ConsumerSettings, Effect, QueueSettings, Record, Request};
     use std::sync::Arc;
@@ -121,7 +122,8 @@ mod tests {
 
     fn enqueue(number: u64) -> Request<Ends> {
         let mut block = BlockBuilder::default();
-        block.push_message(&Message::new(RouteBuf::new(b"", b"q").as_route(), b"", b"body"));
+        let (route, properties) = (RouteBuf::new(b"", b"q"), Properties::amqp091(b""));
+        block.push_message(&Message::new(route.as_route(), properties, b"body"));
         Request::Enqueue {
             block: Arc::new(block.finish(true, Timestamp(1))),
             receipt: Some(Receipt {

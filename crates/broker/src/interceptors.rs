@@ -1,7 +1,7 @@
 //! What the node writes into messages as they come in (RabbitMQ's message interceptors), if its configuration says so.
 
 use crate::session::Session;
-use model::properties::{Properties, PropertiesBuilder};
+use model::properties::{BasicProperties, Properties, PropertiesBuf, PropertiesBuilder};
 use model::table::{Table, Value};
 use model::{Limits, Timestamp};
 
@@ -21,8 +21,15 @@ impl Interceptors {
     }
 
     /// The properties as they are on.
-    fn applied(&self, properties: &[u8], node_name: &str, now: Timestamp, limits: &Limits) -> Vec<u8> {
-        let properties = Properties::new(properties);
+    fn applied(
+        &self,
+        properties: Properties<'_>,
+        node_name: &str,
+        now: Timestamp,
+        limits: &Limits,
+    ) -> PropertiesBuf {
+        let properties = properties.to_amqp091();
+        let properties = BasicProperties::new(&properties);
         let mut headers = properties.headers_table(limits).unwrap_or_default();
         let mut builder = PropertiesBuilder::from_properties(properties);
         if let Some(overwrite) = self.timestamp {
@@ -35,7 +42,7 @@ impl Interceptors {
         if let Some(overwrite) = self.routing_node {
             set(&mut headers, "x-routed-by", node_name.into(), overwrite);
         }
-        builder.headers(&headers).encode()
+        PropertiesBuf::amqp091(builder.headers(&headers).encode())
     }
 }
 
@@ -52,7 +59,7 @@ impl Session {
     }
 
     /// A message's properties with what the node adds to them.
-    pub fn intercepted(&self, properties: &[u8]) -> Vec<u8> {
+    pub fn intercepted(&self, properties: Properties<'_>) -> PropertiesBuf {
         let options = self.broker().options();
         let now = self.broker().node().wall();
         options
@@ -69,8 +76,8 @@ mod tests {
 
     fn applied(interceptors: &Interceptors, properties: &[u8]) -> (Table, Option<u64>) {
         let limits = Limits::default();
-        let bytes = interceptors.applied(properties, "rabbit@here", NOW, &limits);
-        let properties = Properties::check(&bytes, &limits).unwrap();
+        let changed = interceptors.applied(Properties::amqp091(properties), "rabbit@here", NOW, &limits);
+        let properties = BasicProperties::check(changed.as_properties().bytes(), &limits).unwrap();
         (properties.headers_table(&limits).unwrap(), properties.timestamp())
     }
 

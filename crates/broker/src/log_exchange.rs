@@ -4,7 +4,7 @@ use crate::broker::Broker;
 use crate::notices::Notice;
 use crate::options::OpenError;
 use model::Timestamp;
-use model::properties::PropertiesBuilder;
+use model::properties::{PropertiesBuf, PropertiesBuilder};
 use model::table::Table;
 
 /// The exchange that lines go to, in the default virtual host.
@@ -36,7 +36,7 @@ impl Broker {
             vhost: vhost.into(),
             exchange: LOG_EXCHANGE,
             routing_key: level.into(),
-            properties: properties.encode(),
+            properties: PropertiesBuf::amqp091(properties.encode()),
             body: line.into(),
         });
     }

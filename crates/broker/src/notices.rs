@@ -6,7 +6,8 @@
 use crate::broker::Broker;
 use crate::worker::Worker;
 use catalog::Envelope;
-use model::BlockBuilder;
+use model::properties::PropertiesBuf;
+use model::{BlockBuilder, Message, RouteBuf};
 use queue::fifo::Request;
 use smallvec::SmallVec;
 use std::sync::{
@@ -27,14 +28,13 @@ pub struct Notice {
     /// Mostly an internal exchange.
     pub exchange: &'static str,
     pub routing_key: Vec<u8>,
-    /// Property flags and list.
-    pub properties: Vec<u8>,
+    pub properties: PropertiesBuf,
     pub body: Vec<u8>,
 }
 
 impl Notice {
     fn bytes(&self) -> usize {
-        NOTICE_BYTES + self.routing_key.len() + self.properties.len() + self.body.len()
+        NOTICE_BYTES + self.routing_key.len() + self.properties.as_properties().len() + self.body.len()
     }
 }
 
@@ -104,20 +104,16 @@ fn publish(broker: &Broker, notice: &Notice) {
         return;
     };
     let mut queues = SmallVec::new();
-    let mut envelope = Envelope::new(&notice.routing_key, &notice.properties).with_witness(&**broker.node());
+    let properties = notice.properties.as_properties();
+    let mut envelope = Envelope::new(&notice.routing_key, properties).with_witness(&**broker.node());
     view.route(exchange, &mut envelope, &mut queues);
     if queues.is_empty() {
         return;
     }
     let mut builder = BlockBuilder::new();
-    builder.push(
-        notice.exchange.as_bytes(),
-        &notice.routing_key,
-        &notice.properties,
-        &notice.body,
-    );
-    let persistent = model::properties::Properties::new(&notice.properties).persistent();
-    let block = Arc::new(builder.finish(persistent, broker.node().now()));
+    let route = RouteBuf::new(notice.exchange.as_bytes(), &notice.routing_key);
+    builder.push_message(&Message::new(route.as_route(), properties, &notice.body));
+    let block = Arc::new(builder.finish(properties.persistent(), broker.node().now()));
     for queue in queues.iter().filter_map(|id| broker.queues().get(*id)) {
         queue.submit(Request::Enqueue {
             block: block.clone(),

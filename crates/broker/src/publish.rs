@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::stats::Ledger;
 use catalog::{QueueKind, Refusal, View};
 use last::Last;
-use model::properties::Properties;
+use model::properties::{Properties, PropertiesBuf};
 use model::{BlockBuilder, Message, QueueId, Ranges};
 use queue::fifo::Request;
 use routes::Found;
@@ -121,7 +121,7 @@ impl Publisher {
     /// No such exchange, an internal exchange, no write permission, or properties that are refused: nothing was taken.
     pub fn publish(&mut self, message: &Message<'_>, number: Option<u64>) -> Result<Taken, Refusal> {
         let target = self.usual_target(message)?;
-        if asks_for_more(message.properties) {
+        if message.properties.has_what_is_checked() {
             let copies = self.look_closer(message)?;
             if copies.is_some() || self.passes {
                 return self.publish_copies(message, copies.as_ref(), number);
@@ -141,7 +141,7 @@ impl Publisher {
     /// As there.
     pub fn prepare(&mut self, message: &Message<'_>) -> Result<Prepared, Refusal> {
         let target = self.usual_target(message)?;
-        let asks = asks_for_more(message.properties);
+        let asks = message.properties.has_what_is_checked();
         let copies = match asks {
             true => self.look_closer(message)?,
             false => None,
@@ -201,7 +201,7 @@ impl Publisher {
             self.ledger.note(1, 0);
             return 0;
         }
-        let persistent = Properties::new(message.properties).persistent();
+        let persistent = message.properties.persistent();
         self.open_target(target, persistent);
         let target = &mut self.targets[target];
         target.builder.push_message(message);
@@ -226,22 +226,22 @@ impl Publisher {
 
     /// A message that names further keys, or goes on only if none like it has passed before.
     #[cold]
-    fn publish_copies<'p>(
+    fn publish_copies(
         &mut self,
-        message: &Message<'p>,
-        copies: Option<&Copies<'p>>,
+        message: &Message<'_>,
+        copies: Option<&Copies>,
         number: Option<u64>,
     ) -> Result<Taken, Refusal> {
         let keys = keys(message, copies);
         let target = self.target_of_all(message, &keys)?;
-        let without = copies.and_then(|copies| copies.properties.as_deref());
+        let without = copies.and_then(|copies| copies.properties.as_ref());
         let shown = Message {
-            properties: without.unwrap_or(message.properties),
+            properties: message.properties.replaced_by(without),
             ..*message
         };
-        let (waits, others) = match shown.properties.len() == message.properties.len() {
-            true => (SmallVec::new(), SmallVec::new()),
-            false => self.split_waiting(target),
+        let (waits, others) = match without {
+            None => (SmallVec::new(), SmallVec::new()),
+            Some(_) => self.split_waiting(target),
         };
         let queues = if waits.is_empty() {
             self.add(target, &shown, number)
@@ -275,9 +275,9 @@ impl Publisher {
 
     /// Checks what few messages carry: the sender's name must be the user's (unless the user may impersonate others), an
     /// expiration a time. Returns the further keys that it names.
-    fn look_closer<'p>(&self, message: &Message<'p>) -> Result<Option<Copies<'p>>, Refusal> {
+    fn look_closer(&self, message: &Message<'_>) -> Result<Option<Copies>, Refusal> {
         let refuse = |text: String| Err(Refusal::InvalidMessage { text });
-        let properties = Properties::new(message.properties);
+        let properties = message.properties;
         let user = self.session.user();
         if let Some(claimed) = properties.user_id()
             && claimed != user.name.as_bytes()
@@ -289,18 +289,16 @@ impl Publisher {
                 user.name
             ));
         }
-        if let Some(expiration) = properties.expiration()
-            && let Err(complaint) = model::expiration_ms(expiration)
-        {
-            let shown = String::from_utf8_lossy(expiration);
-            return refuse(format!("invalid expiration '{shown}': {complaint}"));
+        if let Some(Err(invalid)) = properties.expiration_ms() {
+            let shown = String::from_utf8_lossy(invalid.text);
+            return refuse(format!("invalid expiration '{shown}': {}", invalid.error));
         }
         Copies::named_in(message.properties, self.session.broker().limits())
     }
 
     /// What a returned message shows of its properties, if that differs from what was sent.
-    pub fn as_shown(&self, properties: &[u8]) -> Option<Vec<u8>> {
-        match asks_for_more(properties) {
+    pub fn as_shown(&self, properties: Properties<'_>) -> Option<PropertiesBuf> {
+        match properties.has_what_is_checked() {
             true => copies::as_shown(properties, self.session.broker().limits()),
             false => None,
         }
@@ -434,10 +432,10 @@ impl Publisher {
 }
 
 /// All routing keys of a message.
-fn keys<'p>(message: &Message<'p>, copies: Option<&Copies<'p>>) -> SmallVec<[&'p [u8]; 4]> {
+fn keys<'p>(message: &Message<'p>, copies: Option<&'p Copies>) -> SmallVec<[&'p [u8]; 4]> {
     let named = copies.map_or(&[][..], |copies| &copies.keys);
     std::iter::once(message.routing_key())
-        .chain(named.iter().copied())
+        .chain(named.iter().map(Vec::as_slice))
         .collect()
 }
 
@@ -446,13 +444,4 @@ fn answer(asker: Option<&Asker>, message: &Message<'_>) -> u32 {
     let Some(asker) = asker else { return 0 };
     asker.answer(message);
     1
-}
-
-/// True if a message has headers, an expiration or a user id: property flags that need a closer look.
-fn asks_for_more(properties: &[u8]) -> bool {
-    const HEADERS_IN_FIRST: u8 = 0x20;
-    const EXPIRATION_IN_FIRST: u8 = 0x01;
-    const USER_ID_IN_SECOND: u8 = 0x10;
-    matches!(properties, [first, second, ..]
-        if first & (HEADERS_IN_FIRST | EXPIRATION_IN_FIRST) != 0 || second & USER_ID_IN_SECOND != 0)
 }

@@ -7,6 +7,7 @@ mod door;
 
 use broker::{Binding, Broker, DeclareQueue, Event, Publisher};
 use door::{CHANNEL, Door, options, relief};
+use model::properties::Properties;
 use model::table::Table;
 use model::{Message, RouteBuf};
 
@@ -24,7 +25,7 @@ fn binding<'a>(queue: &'a str, key: &'a str) -> Binding<'a> {
 /// How many queues take a message.
 fn taken(publisher: &mut Publisher, key: &str) -> u32 {
     let route = RouteBuf::new(b"amq.direct", key.as_bytes());
-    let message = Message::new(route.as_route(), TRANSIENT, b"x");
+    let message = Message::new(route.as_route(), Properties::amqp091(TRANSIENT), b"x");
     publisher.publish(&message, None).unwrap().queues
 }
 

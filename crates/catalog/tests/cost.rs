@@ -6,7 +6,7 @@ use catalog::{
     Catalog, DeclareQueue, Destination, Envelope, Incarnation, NodeConnection, NodeId, Request, View,
     WantedBinding,
 };
-use model::properties::PropertiesBuilder;
+use model::properties::{Properties, PropertiesBuilder};
 use model::table::Table;
 use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
 use smallvec::SmallVec;
@@ -116,7 +116,11 @@ fn a_million_bindings() {
         for at in 0..rounds {
             out.clear();
             let key = format!("key.{}.end", at * 7919 % 1_000_000);
-            view.route(found, &mut Envelope::new(key.as_bytes(), &[0, 0]), &mut out);
+            view.route(
+                found,
+                &mut Envelope::new(key.as_bytes(), Properties::amqp091(&[0, 0])),
+                &mut out,
+            );
         }
         let route = (worked() - start) / rounds as u32;
         let id = view.queue("/", "q3").unwrap().id;
@@ -138,7 +142,11 @@ fn time_per_route(view: &View, exchange: &str, messages: &[(String, Vec<u8>)]) -
             let start = worked();
             for (key, properties) in messages {
                 let mut out: SmallVec<[QueueId; 8]> = SmallVec::new();
-                view.route(exchange, &mut Envelope::new(key.as_bytes(), properties), &mut out);
+                view.route(
+                    exchange,
+                    &mut Envelope::new(key.as_bytes(), Properties::amqp091(properties)),
+                    &mut out,
+                );
             }
             (worked() - start).as_nanos() / messages.len() as u128
         })

@@ -6,7 +6,7 @@ use catalog::{
     Binding, Catalog, DeclareExchange, DeclareQueue, Destination, Effect, Envelope, Exchange, ExchangeKind,
     Incarnation, Name, NodeConnection, NodeId, PasswordHash, Record, Request, View, WantedBinding,
 };
-use model::properties::PropertiesBuilder;
+use model::properties::{Properties, PropertiesBuilder};
 use model::table::Table;
 use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
 use proptest::prelude::*;
@@ -374,7 +374,7 @@ fn routes(view: &View) -> Vec<Vec<QueueId>> {
                 let properties = PropertiesBuilder::new().headers(&headers).encode();
                 view.route(
                     exchange,
-                    &mut Envelope::new(key.as_bytes(), &properties),
+                    &mut Envelope::new(key.as_bytes(), Properties::amqp091(&properties)),
                     &mut out,
                 );
                 let expected: Vec<QueueId> = naive_route(view, exchange, key, &headers).into_iter().collect();

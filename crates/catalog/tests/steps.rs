@@ -5,7 +5,7 @@
 use catalog::{
     Catalog, DeclareQueue, Destination, Envelope, Incarnation, NodeConnection, Request, WantedBinding,
 };
-use model::properties::PropertiesBuilder;
+use model::properties::{Properties, PropertiesBuilder};
 use model::table::Table;
 use model::{Machine, Outcome, Timestamp};
 use smallvec::SmallVec;
@@ -52,7 +52,7 @@ fn each_binding_that_leads_to_a_queue_is_a_step() {
     let exchange = view.exchange("/", "amq.headers").unwrap();
     let steps = |headers: Table| {
         let properties = PropertiesBuilder::new().headers(&headers).encode();
-        let mut envelope = Envelope::new(b"", &properties);
+        let mut envelope = Envelope::new(b"", Properties::amqp091(&properties));
         view.route(exchange, &mut envelope, &mut SmallVec::new());
         envelope.steps()
     };

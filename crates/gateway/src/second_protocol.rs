@@ -11,7 +11,7 @@ use broker::{
     Subscription,
 };
 use listener::{Endpoint, Protocol, Security};
-use model::properties::PropertiesBuilder;
+use model::properties::{Properties, PropertiesBuilder};
 use model::table::Table;
 use model::{Message, RouteBuf};
 use std::io::{BufRead, BufReader, Write};
@@ -77,7 +77,8 @@ impl LinesConnection {
                 open.published += 1;
                 let route = RouteBuf::new(b"", queue.as_bytes());
                 let properties = PropertiesBuilder::new().encode();
-                let message = Message::new(route.as_route(), &properties, body.as_bytes());
+                let properties = Properties::amqp091(&properties);
+                let message = Message::new(route.as_route(), properties, body.as_bytes());
                 let taken = open.publisher.publish(&message, Some(open.published)).unwrap();
                 assert_eq!(taken.queues, 1);
             }

@@ -239,7 +239,7 @@ fn contains(value: &Value, pattern: &Regex) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::properties::PropertiesBuilder;
+    use model::properties::{Properties, PropertiesBuilder};
     use model::table::{Table, Value as Field};
     use model::{Message, RouteBuf};
 
@@ -264,7 +264,7 @@ mod tests {
             persistent: true,
             message: Message {
                 route: route.as_route(),
-                properties: &properties,
+                properties: Properties::amqp091(&properties),
                 body: b"Hello \xff\x00 (World)",
                 flags: 0,
             },

@@ -13,7 +13,7 @@ use crate::routes::Route;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::{Answer, Delivery, Disposal, Event, Getting, QueueRef, RefusalKind, Unconfirmed};
-use model::properties::{Properties, PropertiesBuilder};
+use model::properties::{BasicProperties, Properties, PropertiesBuilder};
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
 
@@ -75,7 +75,8 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
         real_name(call.part("exchange")).as_bytes(),
         routing_key.as_bytes(),
     );
-    let message = Message::new(route.as_route(), &properties, &payload);
+    let properties = Properties::amqp091(&properties);
+    let message = Message::new(route.as_route(), properties, &payload);
     let taken = publisher
         .publish(&message, Some(1))
         .map_err(|refusal| match with_code(&refusal) {
@@ -376,8 +377,9 @@ pub fn described(
 }
 
 /// Properties as an object; none are an empty list, as from RabbitMQ.
-pub fn shown_properties(bytes: &[u8], limits: &Limits) -> Value {
-    let given = Properties::new(bytes);
+pub fn shown_properties(properties: Properties<'_>, limits: &Limits) -> Value {
+    let bytes = properties.to_amqp091();
+    let given = BasicProperties::new(&bytes);
     let mut map = Map::new();
     let strings = [
         given.content_type(),

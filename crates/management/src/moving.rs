@@ -16,7 +16,7 @@ use crate::reply::Reply;
 use crate::routes::Route;
 use crate::selection::Selection;
 use broker::{Browser, RefusalKind, Seen, Unconfirmed};
-use model::properties::Properties;
+use model::properties::{Properties, PropertiesBuf};
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
@@ -159,7 +159,7 @@ struct Outcome {
 /// A message that was selected.
 struct Picked {
     seq: Seq,
-    properties: Vec<u8>,
+    properties: PropertiesBuf,
     body: Vec<u8>,
     /// Where it goes, unless it is deleted, or has no origin.
     target: Option<(String, String)>,
@@ -269,16 +269,17 @@ impl Work<'_> {
             Some(Target::Origin) => origin(seen.message.properties, self.limits),
             None => None,
         };
-        let kept = |bytes: &[u8]| match target {
-            Some(_) => bytes.to_vec(),
-            None => Vec::new(),
-        };
-        Picked {
+        let mut picked = Picked {
             seq: seen.seq,
-            properties: kept(seen.message.properties),
-            body: kept(seen.message.body),
+            properties: PropertiesBuf::default(),
+            body: Vec::new(),
             target,
+        };
+        if picked.target.is_some() {
+            picked.properties = seen.message.properties.into();
+            picked.body = seen.message.body.to_vec();
         }
+        picked
     }
 
     fn settle(&self, picked: &[Picked], outcome: &mut Outcome) -> Result<(), Refusal> {
@@ -325,7 +326,11 @@ impl Work<'_> {
                 continue;
             };
             let route = RouteBuf::new(real_name(exchange).as_bytes(), key.as_bytes());
-            let copy = Message::new(route.as_route(), &message.properties, &message.body);
+            let copy = Message::new(
+                route.as_route(),
+                message.properties.as_properties(),
+                &message.body,
+            );
             match publisher.publish(&copy, Some(awaited.next())) {
                 Ok(taken) => {
                     outcome.refused += u64::from(taken.is_lost());
@@ -432,8 +437,8 @@ impl Work<'_> {
 }
 
 /// Where a message died first: the exchange and the key by which it came into that queue.
-fn origin(properties: &[u8], limits: &Limits) -> Option<(String, String)> {
-    let headers = Properties::new(properties).headers_table(limits).ok()?;
+fn origin(properties: Properties<'_>, limits: &Limits) -> Option<(String, String)> {
+    let headers = properties.headers_table(limits).ok()?;
     let headers = json::table(&headers);
     // The oldest death is the last of the list.
     let death = headers.get("x-death")?.as_array()?.last()?;

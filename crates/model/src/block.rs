@@ -7,15 +7,16 @@
 //! Each message is laid out as (little-endian)
 //!
 //! ```text
-//! body length u32 | properties length u32 | route length u16 | flags u16 | route | properties | body
+//! body length u32 | properties length u32 | route length u16 | flags u8 | format u8 | route | properties | body
 //! ```
 //!
-//! `route` is a [`Route`] and `properties` are the
-//! content header's property flags and list: exactly the bytes that `basic.deliver` and its header frame need,
-//! so a delivery is encoded by copying and nothing is ever decoded unless somebody asks. `flags` say what the broker knows
-//! of the message beyond its bytes ([`Message::flags`]); a client's publishes have none.
+//! `route` is a [`Route`] and `properties` are what the message came with, in the format that `format` names
+//! ([`Format`]). Of a message that came by AMQP 0-9-1 these are exactly the bytes that `basic.deliver` and its header frame
+//! need, so a delivery is encoded by copying and nothing is ever decoded unless somebody asks. `flags` say what the broker
+//! knows of the message beyond its bytes ([`Message::flags`]); a client's publishes have none.
 
 use crate::machine::Timestamp;
+use crate::properties::{Format, Properties};
 use crate::route::{Route, RouteBuf};
 
 const HEADER: usize = 12;
@@ -62,28 +63,28 @@ impl Around {
 }
 
 /// The `x-death` header is the broker's own record, not something that a client sent (which RabbitMQ 4.0 and later ignore).
-pub const DEAD_LETTERED: u16 = 1;
+pub const DEAD_LETTERED: u8 = 1;
 /// The routing keys were replaced when the message was dead-lettered: its `CC` header routes it no more, though it is still
 /// shown (as in RabbitMQ).
-pub const COPIES_SPENT: u16 = 2;
+pub const COPIES_SPENT: u8 = 2;
 
 /// One message inside a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Where it was published to.
     pub route: Route<'a>,
-    /// The content header's property flags and property list, as received.
-    pub properties: &'a [u8],
+    /// What it says of itself, as received.
+    pub properties: Properties<'a>,
     /// The body.
     pub body: &'a [u8],
     /// [`DEAD_LETTERED`], [`COPIES_SPENT`].
-    pub flags: u16,
+    pub flags: u8,
 }
 
 impl<'a> Message<'a> {
     /// As a client sent it: the broker knows nothing of it beyond its bytes.
     #[inline]
-    pub fn new(route: Route<'a>, properties: &'a [u8], body: &'a [u8]) -> Self {
+    pub fn new(route: Route<'a>, properties: Properties<'a>, body: &'a [u8]) -> Self {
         Self {
             route,
             properties,
@@ -121,7 +122,7 @@ impl Block {
             }
             body_bytes += message.body.len() as u64;
             around.note(next - at - message.body.len());
-            expiring |= may_expire(message.properties);
+            expiring |= message.properties.may_expire();
             at = next;
         }
         Some(Self {
@@ -221,16 +222,11 @@ fn message_at(bytes: &[u8], at: usize) -> Option<(Message<'_>, usize)> {
     let end = body_at.checked_add(body)?;
     let message = Message {
         route: Route::stored(bytes.get(route_at..properties_at)?),
-        properties: bytes.get(properties_at..body_at)?,
+        properties: Properties::new(Format::from_byte(header[11])?, bytes.get(properties_at..body_at)?),
         body: bytes.get(body_at..end)?,
-        flags: u16::from_le_bytes(header[10..12].try_into().ok()?),
+        flags: header[10],
     };
     Some((message, end))
-}
-
-/// True if the property flags announce an `expiration`: the lowest bit of their first octet.
-fn may_expire(properties: &[u8]) -> bool {
-    properties.first().is_some_and(|flags| flags & 1 != 0)
 }
 
 /// Collects messages into a block.
@@ -260,10 +256,14 @@ impl BlockBuilder {
         }
     }
 
-    /// Adds a message of a route that has to be put together, of which the broker knows nothing.
+    /// Adds a message of a route that has to be put together and of properties of AMQP 0-9-1, of which the broker knows nothing.
     pub fn push(&mut self, exchange: &[u8], routing_key: &[u8], properties: &[u8], body: &[u8]) {
         let route = RouteBuf::new(exchange, routing_key);
-        self.push_message(&Message::new(route.as_route(), properties, body));
+        self.push_message(&Message::new(
+            route.as_route(),
+            Properties::amqp091(properties),
+            body,
+        ));
     }
 
     /// Adds a message. Properties and body must each be shorter than 4 GiB (limits are far lower).
@@ -279,17 +279,18 @@ impl BlockBuilder {
         self.offsets.push(self.bytes.len() as u32);
         self.body_bytes += body.len() as u64;
         self.around.note(HEADER + route.len() + properties.len());
-        self.expiring |= may_expire(properties);
+        self.expiring |= properties.may_expire();
         let mut header = [0; HEADER];
         header[0..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
         header[4..8].copy_from_slice(&(properties.len() as u32).to_le_bytes());
         header[8..10].copy_from_slice(&(route.len() as u16).to_le_bytes());
-        header[10..12].copy_from_slice(&flags.to_le_bytes());
+        header[10] = flags;
+        header[11] = properties.format().to_byte();
         self.bytes
             .reserve(HEADER + route.len() + properties.len() + body.len());
         self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(route);
-        self.bytes.extend_from_slice(properties);
+        self.bytes.extend_from_slice(properties.bytes());
         self.bytes.extend_from_slice(body);
     }
 
@@ -336,7 +337,7 @@ mod tests {
         assert_eq!(block.body_bytes(), 5);
         assert_eq!(block.message(0).exchange(), b"logs");
         assert_eq!(block.message(0).routing_key(), b"a.b");
-        assert_eq!(block.message(1).properties, b"\x10\x00\x02");
+        assert_eq!(block.message(1).properties, Properties::amqp091(b"\x10\x00\x02"));
         let tail = Block::from_bytes(block.slice(1, 1).to_vec(), true, Timestamp(7)).unwrap();
         assert_eq!(tail.message(0), block.message(1));
         let again = Block::from_bytes(block.bytes().to_vec(), true, Timestamp(7)).unwrap();

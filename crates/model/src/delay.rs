@@ -26,7 +26,7 @@ pub fn cache_ttl_ms(properties: Properties<'_>) -> Option<u64> {
 
 fn integer(properties: Properties<'_>, header: &str) -> Option<i64> {
     Some(
-        match Entries::new(properties.headers()?).find(header.as_bytes())? {
+        match Entries::new(&properties.headers()?).find(header.as_bytes())? {
             RawValue::Byte(it) => i64::from(it),
             RawValue::UnsignedByte(it) => i64::from(it),
             RawValue::Short(it) => i64::from(it),
@@ -48,7 +48,7 @@ mod tests {
     fn delay(value: Value) -> u64 {
         let headers = Table::new().with("a", "b").with(X_DELAY, value);
         let message = PropertiesBuilder::new().headers(&headers).encode();
-        delay_ms(Properties::new(&message))
+        delay_ms(Properties::amqp091(&message))
     }
 
     #[test]
@@ -59,7 +59,10 @@ mod tests {
         assert_eq!(delay(Value::Long(-5000)), 0);
         assert_eq!(delay(Value::from("5000")), 0);
         assert_eq!(delay(Value::from(true)), 0);
-        assert_eq!(delay_ms(Properties::new(&PropertiesBuilder::new().encode())), 0);
+        assert_eq!(
+            delay_ms(Properties::amqp091(&PropertiesBuilder::new().encode())),
+            0
+        );
     }
 
     #[test]
@@ -67,7 +70,7 @@ mod tests {
         let time = |value: Value| {
             let headers = Table::new().with(X_CACHE_TTL, value);
             let message = PropertiesBuilder::new().headers(&headers).encode();
-            cache_ttl_ms(Properties::new(&message))
+            cache_ttl_ms(Properties::amqp091(&message))
         };
         assert_eq!(time(Value::from(0)), Some(0));
         assert_eq!(time(Value::Long(5000)), Some(5000));

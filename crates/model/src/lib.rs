@@ -1,11 +1,11 @@
-//! The nouns of the house: names, ids, messages, field tables, limits, and the contract of a machine.
+//! The nouns that all crates share: names, ids, messages, field tables, limits, and the contract of a machine.
 //!
-//! This room *does nothing*: no I/O, no clock, no randomness, no thread, no async, no policy. Every other
-//! room imports it; it imports none of ours.
+//! This crate *does nothing*: no I/O, no clock, no randomness, no thread, no async, no policy. Every other
+//! crate imports it; it imports none of ours.
 //!
 //! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored), [`machine`] (how the
-//! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] and [`properties`] (AMQP's field tables and the content
-//! header), [`limits`].
+//! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] (AMQP's field tables) and [`properties`]
+//! (what a message says of itself, in the format that it came in), [`limits`].
 
 pub mod block;
 pub mod deduplication;

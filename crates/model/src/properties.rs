@@ -1,328 +1,392 @@
-//! The basic class's properties, read lazily from the bytes of a content header.
+//! What a message says of itself beside its body, in the format of the protocol that it came in.
 //!
-//! A message carries its properties as they came: two bytes of flags and the list of what the flags announce
-//! (AMQP 0-9-1 section 4.2.6.1). Nothing is decoded until somebody asks, and then only up to what was asked for;
-//! most messages are asked for their delivery mode and nothing else. [`Properties`] reads, [`PropertiesBuilder`]
-//! (in [`builder`]) writes.
+//! A message is stored as it came, and says in which [`Format`] its properties are. The broker, the queues and routing
+//! read them through [`Properties`] alone and so know no format; a front end that delivers asks for its own format, and
+//! gets the bytes as they lie if the message came in it. What is rewritten on the way (headers of dead letters, removed
+//! headers) is AMQP 0-9-1 afterwards, which can express all that the broker adds.
+//!
+//! A further protocol adds a variant to [`Format`], a module beside [`amqp091`] that reads what is asked often, and the
+//! conversion into AMQP 0-9-1; the compiler names the places, which are all in this file.
 
-pub mod builder;
+pub mod amqp091;
+#[cfg(test)]
+mod lines;
 
-pub use builder::PropertiesBuilder;
+pub use amqp091::{BasicProperties, PropertiesBuilder, PropertiesError};
 
+use crate::expiration::{ExpirationError, expiration_ms};
 use crate::limits::Limits;
-use crate::table::{Table, TableError, raw};
-use std::fmt;
+use crate::table::{Table, TableError};
+use std::borrow::Cow;
 
-/// Each property's bit, from the first in the list to the last.
-mod flag {
-    pub const CONTENT_TYPE: u16 = 1 << 15;
-    pub const CONTENT_ENCODING: u16 = 1 << 14;
-    pub const HEADERS: u16 = 1 << 13;
-    pub const DELIVERY_MODE: u16 = 1 << 12;
-    pub const PRIORITY: u16 = 1 << 11;
-    pub const CORRELATION_ID: u16 = 1 << 10;
-    pub const REPLY_TO: u16 = 1 << 9;
-    pub const EXPIRATION: u16 = 1 << 8;
-    pub const MESSAGE_ID: u16 = 1 << 7;
-    pub const TIMESTAMP: u16 = 1 << 6;
-    pub const TYPE: u16 = 1 << 5;
-    pub const USER_ID: u16 = 1 << 4;
-    pub const APP_ID: u16 = 1 << 3;
-    pub const CLUSTER_ID: u16 = 1 << 2;
-    /// Bit 0 would announce a second word of flags and bit 1 is free; the basic class has neither. RabbitMQ
-    /// passes over both; a consumer that believed bit 0 would lose its place, so here they are refused.
-    pub const UNUSED: u16 = 0b11;
+/// How a message's properties are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Property flags and property list of a content header of AMQP 0-9-1.
+    #[default]
+    Amqp091,
+    /// A line of text for each property: a second format, so that tests show that nothing else knows the first.
+    #[cfg(test)]
+    Lines,
 }
 
-/// Why bytes are not the properties of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PropertiesError {
-    /// They end before everything that the flags announce was read.
-    Truncated,
-    /// Something follows what the flags announce.
-    TrailingBytes,
-    /// A flag is set that the basic class does not have.
-    UnknownFlag,
-    /// The headers are not an acceptable table.
-    Headers(TableError),
-}
-
-impl fmt::Display for PropertiesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Format {
+    /// The byte by which a stored message names its format. It never changes.
+    #[inline]
+    pub fn to_byte(self) -> u8 {
         match self {
-            Self::Truncated => f.write_str("properties end within the list"),
-            Self::TrailingBytes => f.write_str("properties are longer than their flags announce"),
-            Self::UnknownFlag => f.write_str("unknown property flag"),
-            Self::Headers(error) => write!(f, "headers: {error}"),
+            Self::Amqp091 => 0,
+            #[cfg(test)]
+            Self::Lines => 255,
+        }
+    }
+
+    /// The format of this byte; `None` if it is none, or one that only a newer version knows.
+    #[inline]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Amqp091),
+            #[cfg(test)]
+            255 => Some(Self::Lines),
+            _ => None,
         }
     }
 }
 
-impl std::error::Error for PropertiesError {}
-
-/// The properties of one message where they lie: flags and list of a content header.
+/// The properties of one message where they lie. Strings are given as the client sent them, not necessarily UTF-8.
 ///
-/// The getters never fail: of bytes that [`Properties::check`] would refuse, what lies behind the defect is
-/// absent. Strings are given as the client sent them, not necessarily UTF-8.
+/// The getters never fail: what lies behind a defect is absent. Front ends check what comes in
+/// ([`BasicProperties::check`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties<'a> {
+    format: Format,
     bytes: &'a [u8],
 }
 
 impl<'a> Properties<'a> {
-    /// Looks at nothing yet. For bytes that were checked when they came in.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes }
+    /// Looks at nothing yet.
+    #[inline]
+    pub fn new(format: Format, bytes: &'a [u8]) -> Self {
+        Self { format, bytes }
     }
 
-    /// Makes sure that flags, list and headers are well-formed and end with the last byte; allocates nothing.
-    ///
-    /// # Errors
-    /// If they are not, or if the headers exceed the table limits. RabbitMQ answers with a connection error.
-    pub fn check(bytes: &'a [u8], limits: &Limits) -> Result<Self, PropertiesError> {
-        // The two commonest lists, none and delivery mode only, need no walk.
-        if matches!(bytes, [0, 0] | [0x10, 0, _]) {
-            return Ok(Self { bytes });
-        }
-        let flags = flags(bytes).ok_or(PropertiesError::Truncated)?;
-        if flags & flag::UNUSED != 0 {
-            return Err(PropertiesError::UnknownFlag);
-        }
-        let headers = position(bytes, flags, flag::HEADERS).ok_or(PropertiesError::Truncated)?;
-        if flags & flag::HEADERS != 0 {
-            let table = long(bytes, headers).ok_or(PropertiesError::Truncated)?;
-            raw::check(table, limits).map_err(PropertiesError::Headers)?;
-        }
-        match position(bytes, flags, 0) {
-            Some(end) if end == bytes.len() => Ok(Self { bytes }),
-            Some(_) => Err(PropertiesError::TrailingBytes),
-            None => Err(PropertiesError::Truncated),
-        }
+    /// Property flags and property list of AMQP 0-9-1.
+    #[inline]
+    pub fn amqp091(bytes: &'a [u8]) -> Self {
+        Self::new(Format::Amqp091, bytes)
     }
 
-    /// Flags and list as they came.
-    pub fn bytes(&self) -> &'a [u8] {
+    /// How the bytes are to be understood.
+    #[inline]
+    pub fn format(self) -> Format {
+        self.format
+    }
+
+    /// The bytes as they came.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
         self.bytes
     }
 
-    /// 1 is transient, 2 persistent; RabbitMQ takes everything but 2 for transient.
+    /// The length of the bytes.
     #[inline]
-    pub fn delivery_mode(&self) -> Option<u8> {
-        match *self.bytes {
-            // No properties, or nothing before the delivery mode: no walk.
-            [0, 0] => None,
-            [first, _, mode, ..] if first & 0xf0 == 0x10 => Some(mode),
-            [first, ..] if first & 0x10 == 0 => None,
-            _ => self.octet(flag::DELIVERY_MODE),
+    pub fn len(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// True if there is not even a byte.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The same as flags and list of AMQP 0-9-1: copied only if they are in another format.
+    #[inline]
+    pub fn to_amqp091(self) -> Cow<'a, [u8]> {
+        match self.format {
+            Format::Amqp091 => Cow::Borrowed(self.bytes),
+            #[cfg(test)]
+            Format::Lines => Cow::Owned(lines::to_amqp091(self.bytes)),
         }
     }
 
-    /// True for delivery mode 2.
+    /// True if the message is to survive a restart of the node.
     #[inline]
-    pub fn persistent(&self) -> bool {
-        self.delivery_mode() == Some(2)
+    pub fn persistent(self) -> bool {
+        match self.format {
+            Format::Amqp091 => self.basic().persistent(),
+            #[cfg(test)]
+            Format::Lines => lines::value(self.bytes, "durable").is_some(),
+        }
     }
 
-    /// MIME type of the body.
-    pub fn content_type(&self) -> Option<&'a [u8]> {
-        self.string(flag::CONTENT_TYPE)
+    /// True if the message may have a time to live of its own; costs less than to find it out.
+    #[inline]
+    pub fn may_expire(self) -> bool {
+        match self.format {
+            Format::Amqp091 => self.basic().has_expiration(),
+            #[cfg(test)]
+            Format::Lines => lines::value(self.bytes, "ttl").is_some(),
+        }
     }
 
-    /// MIME encoding of the body.
-    pub fn content_encoding(&self) -> Option<&'a [u8]> {
-        self.string(flag::CONTENT_ENCODING)
+    /// The time to live in milliseconds, if there is one.
+    ///
+    /// # Errors
+    /// If what stands there is none: it is ignored where a message is already stored, and refused where it is published.
+    pub fn expiration_ms(self) -> Option<Result<u64, InvalidExpiration<'a>>> {
+        let text = match self.format {
+            Format::Amqp091 => self.basic().expiration()?,
+            #[cfg(test)]
+            Format::Lines => lines::value(self.bytes, "ttl")?,
+        };
+        Some(expiration_ms(text).map_err(|error| InvalidExpiration { text, error }))
     }
 
-    /// The encoded headers without the length before them, for [`raw::Entries`] or [`Table::decode`].
-    pub fn headers(&self) -> Option<&'a [u8]> {
-        long(self.bytes, self.find(flag::HEADERS)?)
+    /// True if there may be headers, an expiration or a user id, which a publisher's message is checked for and routed by.
+    #[inline]
+    pub fn has_what_is_checked(self) -> bool {
+        match self.format {
+            Format::Amqp091 => self.basic().has_what_is_checked(),
+            #[cfg(test)]
+            Format::Lines => !self.bytes.is_empty(),
+        }
+    }
+
+    /// 0 to 255; the queue cuts it at its maximum.
+    pub fn priority(self) -> Option<u8> {
+        match self.format {
+            Format::Amqp091 => self.basic().priority(),
+            #[cfg(test)]
+            Format::Lines => lines::number(self.bytes, "priority"),
+        }
+    }
+
+    /// When the publisher says that it made the message, in seconds since the Unix epoch.
+    pub fn timestamp(self) -> Option<u64> {
+        match self.format {
+            Format::Amqp091 => self.basic().timestamp(),
+            #[cfg(test)]
+            Format::Lines => lines::number(self.bytes, "created"),
+        }
+    }
+
+    /// Who published it; RabbitMQ insists that it is the connection's user.
+    pub fn user_id(self) -> Option<&'a [u8]> {
+        match self.format {
+            Format::Amqp091 => self.basic().user_id(),
+            #[cfg(test)]
+            Format::Lines => lines::value(self.bytes, "user"),
+        }
+    }
+
+    /// The application's identifier.
+    pub fn message_id(self) -> Option<&'a [u8]> {
+        match self.format {
+            Format::Amqp091 => self.basic().message_id(),
+            #[cfg(test)]
+            Format::Lines => lines::value(self.bytes, "id"),
+        }
+    }
+
+    /// What an answer refers to.
+    pub fn correlation_id(self) -> Option<&'a [u8]> {
+        match self.format {
+            Format::Amqp091 => self.basic().correlation_id(),
+            #[cfg(test)]
+            Format::Lines => lines::value(self.bytes, "correlation"),
+        }
+    }
+
+    /// The headers as an encoded table without the length before it, for [`crate::table::raw::Entries`]: copied only if
+    /// they are written differently.
+    pub fn headers(self) -> Option<Cow<'a, [u8]>> {
+        match self.to_amqp091() {
+            Cow::Borrowed(bytes) => BasicProperties::new(bytes).headers().map(Cow::Borrowed),
+            Cow::Owned(bytes) => {
+                let headers = BasicProperties::new(&bytes).headers()?;
+                Some(Cow::Owned(headers.to_vec()))
+            }
+        }
     }
 
     /// The decoded headers; empty if there are none.
     ///
     /// # Errors
     /// As [`Table::decode`].
-    pub fn headers_table(&self, limits: &Limits) -> Result<Table, TableError> {
-        self.headers()
-            .map_or_else(|| Ok(Table::new()), |bytes| Table::decode(bytes, limits))
+    pub fn headers_table(self, limits: &Limits) -> Result<Table, TableError> {
+        BasicProperties::new(&self.to_amqp091()).headers_table(limits)
     }
 
-    /// 0 to 9 by the specification; RabbitMQ takes any octet and cuts it at the queue's maximum.
-    pub fn priority(&self) -> Option<u8> {
-        self.octet(flag::PRIORITY)
+    /// The same with these headers instead of its own (none if the table is empty). `None` if they cannot be read.
+    pub fn with_headers(self, headers: &Table) -> Option<PropertiesBuf> {
+        self.rewritten(|basic| basic.with_headers(headers))
     }
 
-    /// What an answer refers to.
-    pub fn correlation_id(&self) -> Option<&'a [u8]> {
-        self.string(flag::CORRELATION_ID)
+    /// The same without one header. `None` if there is no such header, or if they cannot be read.
+    pub fn without_header(self, name: &[u8], limits: &Limits) -> Option<PropertiesBuf> {
+        self.rewritten(|basic| basic.without_header(name, limits))
     }
 
-    /// The queue that an answer goes to.
-    pub fn reply_to(&self) -> Option<&'a [u8]> {
-        self.string(flag::REPLY_TO)
+    /// The same without their time to live. `None` if they cannot be read.
+    pub fn without_expiration(self) -> Option<PropertiesBuf> {
+        self.rewritten(|basic| basic.without_expiration())
     }
 
-    /// Time to live as decimal digits, in milliseconds.
-    pub fn expiration(&self) -> Option<&'a [u8]> {
-        self.string(flag::EXPIRATION)
+    fn rewritten(
+        self,
+        rewrite: impl FnOnce(BasicProperties<'_>) -> Option<Vec<u8>>,
+    ) -> Option<PropertiesBuf> {
+        rewrite(BasicProperties::new(&self.to_amqp091())).map(PropertiesBuf::amqp091)
     }
 
-    /// The application's identifier.
-    pub fn message_id(&self) -> Option<&'a [u8]> {
-        self.string(flag::MESSAGE_ID)
+    /// What they were rewritten as, if they were, or these.
+    #[inline]
+    pub fn replaced_by<'b>(self, rewritten: Option<&'b PropertiesBuf>) -> Properties<'b>
+    where
+        'a: 'b,
+    {
+        rewritten.map_or(self, PropertiesBuf::as_properties)
     }
 
-    /// Seconds since the Unix epoch.
-    pub fn timestamp(&self) -> Option<u64> {
-        let at = self.find(flag::TIMESTAMP)?;
-        Some(u64::from_be_bytes(*self.bytes.get(at..)?.first_chunk()?))
+    /// The bytes, if they are flags and list of AMQP 0-9-1.
+    #[inline]
+    fn basic(self) -> BasicProperties<'a> {
+        BasicProperties::new(self.bytes)
     }
+}
 
-    /// The application's name of the kind of message (AMQP's `type`).
-    pub fn kind(&self) -> Option<&'a [u8]> {
-        self.string(flag::TYPE)
-    }
+/// Properties of a message that does not lie anywhere else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PropertiesBuf {
+    format: Format,
+    bytes: Vec<u8>,
+}
 
-    /// Who published it; RabbitMQ insists that it is the connection's user.
-    pub fn user_id(&self) -> Option<&'a [u8]> {
-        self.string(flag::USER_ID)
-    }
-
-    /// The application that published it.
-    pub fn app_id(&self) -> Option<&'a [u8]> {
-        self.string(flag::APP_ID)
-    }
-
-    /// Deprecated, and passed through.
-    pub fn cluster_id(&self) -> Option<&'a [u8]> {
-        self.string(flag::CLUSTER_ID)
-    }
-
-    /// Where the property of this flag begins, if it is there.
-    fn find(&self, flag: u16) -> Option<usize> {
-        let flags = flags(self.bytes)?;
-        if flags & flag == 0 {
-            None
-        } else {
-            position(self.bytes, flags, flag)
+impl PropertiesBuf {
+    /// Property flags and property list of AMQP 0-9-1, for example from a [`PropertiesBuilder`].
+    pub fn amqp091(bytes: Vec<u8>) -> Self {
+        Self {
+            format: Format::Amqp091,
+            bytes,
         }
     }
 
-    fn octet(&self, flag: u16) -> Option<u8> {
-        self.bytes.get(self.find(flag)?).copied()
+    /// To be read.
+    #[inline]
+    pub fn as_properties(&self) -> Properties<'_> {
+        Properties::new(self.format, &self.bytes)
     }
 
-    fn string(&self, flag: u16) -> Option<&'a [u8]> {
-        let at = self.find(flag)?;
-        let length = *self.bytes.get(at)? as usize;
-        self.bytes.get(at + 1..at + 1 + length)
-    }
-
-    /// The bytes before the headers' place in the list, and those after the headers.
-    fn around_headers(&self) -> Option<(u16, &'a [u8], &'a [u8])> {
-        let flags = flags(self.bytes)?;
-        let at = position(self.bytes, flags, flag::HEADERS)?;
-        let mut after = at;
-        if flags & flag::HEADERS != 0 {
-            after += 4 + long(self.bytes, at)?.len();
-        }
-        Some((flags, self.bytes.get(2..at)?, self.bytes.get(after..)?))
+    /// Becomes a copy of these, in the memory that it has.
+    pub fn copy_from(&mut self, properties: Properties<'_>) {
+        self.format = properties.format;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(properties.bytes);
     }
 }
 
-fn flags(bytes: &[u8]) -> Option<u16> {
-    bytes.first_chunk().map(|flags| u16::from_be_bytes(*flags))
-}
-
-/// Where in the list the property of `until` begins, or would begin; with 0, where the list ends.
-/// `None` if the bytes end before.
-fn position(bytes: &[u8], flags: u16, until: u16) -> Option<usize> {
-    // Flags fall in the order of the list, so what stands before `until` are the set flags above it.
-    let mut before = flags & !flag::UNUSED & !(until | until.wrapping_sub(1));
-    if until == 0 {
-        before = flags & !flag::UNUSED;
-    }
-    let mut at = 2;
-    while before != 0 {
-        let flag = 1 << (15 - before.leading_zeros());
-        before &= !flag;
-        at += match flag {
-            flag::DELIVERY_MODE | flag::PRIORITY => 1,
-            flag::TIMESTAMP => 8,
-            flag::HEADERS => 4 + u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?) as usize,
-            _ => 1 + *bytes.get(at)? as usize,
-        };
-        if at > bytes.len() {
-            return None;
+impl From<Properties<'_>> for PropertiesBuf {
+    fn from(properties: Properties<'_>) -> Self {
+        Self {
+            format: properties.format,
+            bytes: properties.bytes.to_vec(),
         }
     }
-    Some(at)
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let length = u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?) as usize;
-    bytes.get(at + 4..)?.get(..length)
-}
-
-/// The properties without one header, everything else as it was; a table that is empty then stays. `None` if there is no such
-/// header, or if `bytes` are not properties.
-pub fn without_header(bytes: &[u8], name: &[u8], limits: &Limits) -> Option<Vec<u8>> {
-    let mut headers = Properties::new(bytes).headers_table(limits).ok()?;
-    headers.remove(name)?;
-    let (flags, before, after) = Properties::new(bytes).around_headers()?;
-    let mut out = Vec::with_capacity(bytes.len());
-    out.extend_from_slice(&flags.to_be_bytes());
-    out.extend_from_slice(before);
-    headers.encode_field(&mut out);
-    out.extend_from_slice(after);
-    Some(out)
-}
-
-/// The properties with another `reply-to`. `None` if they have none, or if `bytes` are not properties.
-pub fn with_reply_to(bytes: &[u8], reply_to: &str) -> Option<Vec<u8>> {
-    let properties = Properties::new(bytes);
-    let (at, old) = (properties.find(flag::REPLY_TO)?, properties.reply_to()?);
-    let mut out = Vec::with_capacity(bytes.len() + reply_to.len());
-    out.extend_from_slice(&bytes[..at]);
-    out.push(u8::try_from(reply_to.len()).ok()?);
-    out.extend_from_slice(reply_to.as_bytes());
-    out.extend_from_slice(&bytes[at + 1 + old.len()..]);
-    Some(out)
-}
-
-/// The properties with these headers instead of the ones they had (none if the table is empty), everything
-/// else byte for byte as it was. `None` if `bytes` are not properties.
-pub fn with_headers(bytes: &[u8], headers: &Table) -> Option<Vec<u8>> {
-    let (flags, before, after) = Properties::new(bytes).around_headers()?;
-    let flags = if headers.is_empty() {
-        flags & !flag::HEADERS
-    } else {
-        flags | flag::HEADERS
-    };
-    let mut out = Vec::with_capacity(bytes.len() + 64);
-    out.extend_from_slice(&flags.to_be_bytes());
-    out.extend_from_slice(before);
-    if !headers.is_empty() {
-        headers.encode_field(&mut out);
-    }
-    out.extend_from_slice(after);
-    Some(out)
-}
-
-/// The properties without their expiration, everything else byte for byte as it was. `None` if `bytes` are not properties.
-pub fn without_expiration(bytes: &[u8]) -> Option<Vec<u8>> {
-    let flags = flags(bytes)?;
-    if flags & flag::EXPIRATION == 0 {
-        return Some(bytes.to_vec());
-    }
-    let at = position(bytes, flags, flag::EXPIRATION)?;
-    let after = at + 1 + *bytes.get(at)? as usize;
-    let mut out = Vec::with_capacity(bytes.len());
-    out.extend_from_slice(&(flags & !flag::EXPIRATION).to_be_bytes());
-    out.extend_from_slice(bytes.get(2..at)?);
-    out.extend_from_slice(bytes.get(after..)?);
-    Some(out)
+/// A time to live that is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidExpiration<'a> {
+    /// As the publisher wrote it.
+    pub text: &'a [u8],
+    /// What is wrong with it.
+    pub error: ExpirationError,
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::block::{Block, BlockBuilder, Message};
+    use crate::machine::Timestamp;
+    use crate::route::RouteBuf;
+    use crate::{DeduplicationKey, delay_ms};
+
+    const LINES: &[u8] =
+        b"durable\nttl 250\npriority 7\ncreated 9\nuser alice\nid m1\ncorrelation c1\nheader x-delay 5000\nheader a b\n";
+
+    fn lines() -> Properties<'static> {
+        Properties::new(Format::Lines, LINES)
+    }
+
+    #[test]
+    fn a_message_of_another_format_is_read_like_one_of_amqp() {
+        let headers = Table::new().with("x-delay", 5000_i64).with("a", "b");
+        let amqp = PropertiesBuilder::new()
+            .delivery_mode(2)
+            .expiration("250")
+            .priority(7)
+            .timestamp(9)
+            .user_id("alice")
+            .message_id("m1")
+            .correlation_id("c1")
+            .headers(&headers)
+            .encode();
+        let read = |it: Properties<'_>| {
+            (
+                it.persistent(),
+                it.may_expire(),
+                it.expiration_ms().map(|ms| ms.map_err(|invalid| invalid.error)),
+                it.has_what_is_checked(),
+                (it.priority(), it.timestamp()),
+                [it.user_id(), it.message_id(), it.correlation_id()].map(|id| id.map(<[u8]>::to_vec)),
+                it.headers_table(&Limits::default()),
+                delay_ms(it),
+                DeduplicationKey::of(it),
+            )
+        };
+        assert_eq!(read(lines()), read(Properties::amqp091(&amqp)));
+        assert_eq!(*lines().to_amqp091(), *amqp);
+        let nothing = Properties::new(Format::Lines, b"");
+        assert_eq!(read(nothing), read(Properties::amqp091(&[0, 0])));
+    }
+
+    #[test]
+    fn what_the_broker_rewrites_is_amqp_whatever_it_was() {
+        let headers = Table::new().with("x-death", 1);
+        let rewritten = lines().without_expiration().unwrap();
+        let rewritten = rewritten.as_properties().with_headers(&headers).unwrap();
+        let rewritten = rewritten.as_properties();
+        assert_eq!(rewritten.format(), Format::Amqp091);
+        assert_eq!(rewritten.headers_table(&Limits::default()), Ok(headers));
+        assert_eq!((rewritten.expiration_ms(), rewritten.priority()), (None, Some(7)));
+        assert_eq!(lines().without_header(b"no such", &Limits::default()), None);
+    }
+
+    #[test]
+    fn a_block_keeps_messages_of_several_formats_and_refuses_one_that_it_does_not_know() {
+        let route = RouteBuf::new(b"x", b"k");
+        let mut builder = BlockBuilder::new();
+        builder.push_message(&Message::new(
+            route.as_route(),
+            Properties::amqp091(&[0, 0]),
+            b"1",
+        ));
+        assert!(!builder.finish(false, Timestamp(0)).may_expire());
+        builder.push_message(&Message::new(
+            route.as_route(),
+            Properties::amqp091(&[0, 0]),
+            b"1",
+        ));
+        builder.push_message(&Message::new(route.as_route(), lines(), b"2"));
+        let block = builder.finish(false, Timestamp(0));
+        let again = Block::from_bytes(block.bytes().to_vec(), false, Timestamp(0)).unwrap();
+        assert_eq!(again, block);
+        assert!(again.may_expire());
+        assert_eq!(again.message(0).properties, Properties::amqp091(&[0, 0]));
+        assert_eq!(again.message(1).properties, lines());
+        let mut newer = block.bytes().to_vec();
+        newer[11] = 254;
+        assert_eq!(Block::from_bytes(newer, false, Timestamp(0)), None);
+    }
+}

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a measurement that can't begin has failed")]
 
+use model::properties::Properties;
 use model::{Message, RouteBuf};
 use perf::Request;
 use perf::cli::plan;
@@ -64,7 +65,7 @@ fn reading(body: usize) {
     let mut bytes = Vec::new();
     let route = RouteBuf::new(b"direct", b"key1");
     let body = vec![0; body];
-    let message = Message::new(route.as_route(), &[0, 0], &body);
+    let message = Message::new(route.as_route(), Properties::amqp091(&[0, 0]), &body);
     for tag in 0..BATCH {
         template.deliver(&mut bytes, tag, false, &message);
     }

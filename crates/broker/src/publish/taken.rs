@@ -2,6 +2,7 @@
 
 use crate::replies::Asker;
 use model::QueueId;
+use model::properties::PropertiesBuf;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub struct Prepared {
     pub(super) queues: SmallVec<[QueueId; 8]>,
     pub(super) askers: SmallVec<[Arc<Asker>; 1]>,
     /// The properties without what nobody else may see, if they had such.
-    pub properties: Option<Vec<u8>>,
+    pub properties: Option<PropertiesBuf>,
 }
 
 impl Prepared {

@@ -1,6 +1,7 @@
 //! A session's door that waits for events, in place of a connection.
 
 use broker::{Broker, ChannelId, DeclareQueue, Event, Options, Outbox, Pressure, Publisher, Session};
+use model::properties::Properties;
 use model::{Message, RouteBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
@@ -83,7 +84,7 @@ impl Door {
         number: Option<u64>,
     ) -> u32 {
         let route = RouteBuf::new(b"", queue.as_bytes());
-        let message = Message::new(route.as_route(), properties, body);
+        let message = Message::new(route.as_route(), Properties::amqp091(properties), body);
         publisher.publish(&message, number).unwrap().queues
     }
 }

@@ -4,6 +4,7 @@ use super::hash_on::mix;
 use model::properties::Properties;
 use model::{DeduplicationKey, QueueId, cache_ttl_ms, delay_ms};
 use smallvec::{SmallVec, smallvec};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The outside of a message: its routing key (or several, with those that its headers `CC` and `BCC` name), and its properties if an exchange on the way asks for them.
@@ -44,11 +45,11 @@ pub enum Looked {
 }
 
 impl<'a> Envelope<'a> {
-    /// A message with this routing key, and `properties` as they came: flags and list of its content header.
-    pub fn new(routing_key: &'a [u8], properties: &'a [u8]) -> Self {
+    /// A message with this routing key and these properties.
+    pub fn new(routing_key: &'a [u8], properties: Properties<'a>) -> Self {
         Self {
             routing_keys: smallvec![routing_key],
-            properties: Properties::new(properties),
+            properties,
             chance: 0,
             waited: false,
             looked: Looked::AtKey,
@@ -58,7 +59,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// A message with several routing keys, its own first: a binding that any of them matches takes it.
-    pub fn with_keys(routing_keys: &[&'a [u8]], properties: &'a [u8]) -> Self {
+    pub fn with_keys(routing_keys: &[&'a [u8]], properties: Properties<'a>) -> Self {
         Self {
             routing_keys: routing_keys.into(),
             ..Self::new(b"", properties)
@@ -118,7 +119,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// The encoded headers; empty if there are none.
-    pub(crate) fn headers(&mut self) -> &'a [u8] {
+    pub(crate) fn headers(&mut self) -> Cow<'a, [u8]> {
         self.properties().headers().unwrap_or_default()
     }
 

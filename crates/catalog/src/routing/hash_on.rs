@@ -37,7 +37,7 @@ impl HashOn {
     pub(super) fn hash(&self, envelope: &mut Envelope<'_>) -> u64 {
         match self {
             Self::RoutingKey => hash(envelope.routing_key()),
-            Self::Header(name) => hash(&comparable(name, envelope.headers())),
+            Self::Header(name) => hash(&comparable(name, &envelope.headers())),
             Self::MessageId => hash(envelope.properties().message_id().unwrap_or_default()),
             Self::CorrelationId => hash(envelope.properties().correlation_id().unwrap_or_default()),
             Self::Timestamp => {

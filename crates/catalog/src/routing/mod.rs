@@ -121,7 +121,7 @@ impl Routes {
                 envelope.took(visited);
             }
             Self::Headers(index) => {
-                let walked = index.find(envelope.headers(), found);
+                let walked = index.find(&envelope.headers(), found);
                 envelope.took(walked.nodes + walked.lookups);
             }
             Self::Spread(spread) => spread.find(envelope, found),

@@ -6,7 +6,7 @@ use catalog::{
     Name, NodeConnection, NodeId, PasswordHash, PolicyKind, PutPolicy, Quota, QuotaOf, Record, Refusal,
     RefusalKind, Request, Verb, WantedBinding,
 };
-use model::properties::PropertiesBuilder;
+use model::properties::{Properties, PropertiesBuilder};
 use model::{ConnectionId, DeliveryLimit, Machine, Outcome, Timestamp};
 use smallvec::SmallVec;
 
@@ -216,7 +216,7 @@ impl Stage {
         let properties = PropertiesBuilder::new().headers(&table).encode();
         view.route(
             exchange,
-            &mut Envelope::new(key.as_bytes(), &properties),
+            &mut Envelope::new(key.as_bytes(), Properties::amqp091(&properties)),
             &mut out,
         );
         let mut names: Vec<String> = out

@@ -5,7 +5,7 @@ use super::header::ContentHeader;
 use super::method::{Method, MethodId};
 use super::reply::{Exception, ReplyCode};
 use model::Limits;
-use model::properties::Properties;
+use model::properties::BasicProperties;
 
 /// RabbitMQ's absolute limit for a body, in bytes; beyond it the connection is closed.
 const LARGEST_BODY: u64 = 512 * 1024 * 1024;
@@ -202,7 +202,7 @@ impl Assembler {
             };
             return Ok(Step::More);
         }
-        Properties::check(header.properties, limits)
+        BasicProperties::check(header.properties, limits)
             .map_err(|error| Exception::new(ReplyCode::SyntaxError, error.to_string(), method))?;
         if header.body_size == 0 {
             self.before = Some((self.state, self.held.len()));

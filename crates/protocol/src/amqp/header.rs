@@ -9,7 +9,7 @@ pub struct ContentHeader<'a> {
     pub weight: u16,
     /// Size of the whole body, in bytes; what the peer claims.
     pub body_size: u64,
-    /// Property flags and property list, for [`model::properties::Properties`]; not looked at yet.
+    /// Property flags and property list, for [`model::properties::BasicProperties`]; not looked at yet.
     pub properties: &'a [u8],
 }
 

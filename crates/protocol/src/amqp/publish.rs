@@ -1,7 +1,7 @@
 //! The fast way in: a whole `basic.publish` in one pass over the read buffer.
 
 use super::frame::{BODY, END, HEAD, HEADER, METHOD, OVERHEAD, largest_payload};
-use model::properties::Properties;
+use model::properties::{BasicProperties, Properties};
 use model::{Limits, Message, Route};
 
 /// A message as a publisher sent it, where it lies in the read buffer.
@@ -85,7 +85,8 @@ impl PublishScanner {
         let properties = header.get(12..)?;
         let body_size = u64::from_be_bytes([b0, b1, b2, b3, b4, b5, b6, b7]);
         let (body, rest) = self.body(rest_after_header, channel, body_size)?;
-        Properties::check(properties, &self.limits).ok()?;
+        BasicProperties::check(properties, &self.limits).ok()?;
+        let properties = Properties::amqp091(properties);
         let publish = Publish {
             channel: u16::from_be_bytes(channel),
             mandatory: bits & 1 != 0,
@@ -164,7 +165,7 @@ mod tests {
                 channel: 7,
                 mandatory: true,
                 immediate: false,
-                message: Message::new(route.as_route(), b"\x10\0\x02", body),
+                message: Message::new(route.as_route(), Properties::amqp091(b"\x10\0\x02"), body),
             };
             assert_eq!(publish, expected);
         }

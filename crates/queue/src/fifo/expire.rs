@@ -5,8 +5,7 @@
 
 use super::record::Expiry;
 use super::{DropReason, Effect, Ends, Fifo, FifoOutcome};
-use model::properties::Properties;
-use model::{Block, LONGEST_MS, Seq, Timestamp, delay_ms, expiration_ms};
+use model::{Block, LONGEST_MS, Seq, Timestamp, delay_ms};
 
 impl<E: Ends> Fifo<E> {
     /// When the queue wants to be turned although nobody asks anything of it, in milliseconds since the Unix epoch; `u64::MAX`
@@ -102,10 +101,10 @@ impl<E: Ends> Fifo<E> {
         }
         let mut expiries: Vec<Expiry> = Vec::new();
         for (seq, at) in (first..).zip(from as usize..block.len()) {
-            let properties = Properties::new(block.message(at).properties);
+            let properties = block.message(at).properties;
             let own = match delays {
                 true => Some(delay_ms(properties)),
-                false => properties.expiration().and_then(|text| expiration_ms(text).ok()),
+                false => properties.expiration_ms().and_then(Result::ok),
             };
             let ttl = own.unwrap_or(u64::MAX).min(longest);
             if ttl == u64::MAX {

@@ -7,7 +7,6 @@
 use super::{Ends, Fifo};
 use crate::store::Bytes;
 use model::Seq;
-use model::properties::Properties;
 
 /// How many runs one look passes at the most, tombstones included.
 const RUNS: usize = 4096;
@@ -184,7 +183,7 @@ impl<E: Ends> Fifo<E> {
     fn timestamp(&self, slot: usize, seq: Seq) -> Option<u64> {
         let memory = self.store.run(slot)?.memory.as_ref()?;
         let message = memory.block.message((seq - memory.base) as usize);
-        Properties::new(message.properties).timestamp()
+        message.properties.timestamp()
     }
 
     /// The number of the first of the last `count` messages before `before`; less are counted off `count`. A bounded piece of

@@ -5,7 +5,6 @@
 //! queue has it, once the message that is there is as safe as the duplicate would have been.
 
 use super::{Effect, Ends, Fifo, FifoOutcome, Loss, Record};
-use model::properties::Properties;
 use model::{Block, DeduplicationKey, Ranges, Seq, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ pub(super) struct Stretch {
 
 /// The key of message number `at`.
 pub(super) fn key_of(block: &Block, at: usize) -> Option<DeduplicationKey> {
-    DeduplicationKey::of(Properties::new(block.message(at).properties))
+    DeduplicationKey::of(block.message(at).properties)
 }
 
 /// The stretch of the block that begins at `from`, if `is_there` says what the queue has. It ends before a message whose duplicate

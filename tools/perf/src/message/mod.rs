@@ -148,7 +148,7 @@ mod tests {
     use crate::cli::plan;
     use crate::subcommand::Request;
     use model::Limits;
-    use model::properties::Properties;
+    use model::properties::BasicProperties;
     use protocol::amqp::{Assembler, Method, Step, next_frame};
 
     const SECOND: u64 = 1_000_000_000;
@@ -226,7 +226,7 @@ mod tests {
         messages("--size 10000 --flag persistent", Some("k")).append(&mut out, 5, 5);
         let (_, properties, body) = read(&out).remove(0);
         assert_eq!(body.len(), 10_000);
-        assert_eq!(Properties::new(&properties).delivery_mode(), Some(2));
+        assert_eq!(BasicProperties::new(&properties).delivery_mode(), Some(2));
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
             .map(|(_, it, _)| stamp::from_header(it).unwrap().sent)
             .collect();
         assert_eq!(times, [7, 8, 9]);
-        let properties = Properties::new(&all[0].1);
+        let properties = BasicProperties::new(&all[0].1);
         assert_eq!(
             (properties.content_type(), properties.priority()),
             (Some(&b"text/plain"[..]), Some(5))
@@ -299,7 +299,7 @@ mod tests {
             );
             assert!(body.len().abs_diff(2000) < 200, "{}", body.len());
             assert_eq!(
-                Properties::new(&properties).content_type(),
+                BasicProperties::new(&properties).content_type(),
                 Some(&b"application/json"[..])
             );
         }

@@ -41,7 +41,7 @@ pub fn read(body: &[u8]) -> Option<Stamp> {
 
 /// Reads the stamp from the header of a message whose body is somebody else's; `None` if it has none.
 pub fn from_header(properties: &[u8]) -> Option<Stamp> {
-    let headers = model::properties::Properties::new(properties).headers()?;
+    let headers = model::properties::BasicProperties::new(properties).headers()?;
     match model::table::Entries::new(headers).find(HEADER.as_bytes())? {
         model::table::RawValue::Long(sent) => Some(Stamp {
             sent: u64::try_from(sent).ok()?,

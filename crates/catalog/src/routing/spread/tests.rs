@@ -1,6 +1,6 @@
 use super::*;
 use model::QueueId;
-use model::properties::PropertiesBuilder;
+use model::properties::{Properties, PropertiesBuilder};
 use smallvec::SmallVec;
 
 fn target(id: u64) -> Target {
@@ -38,7 +38,7 @@ fn all(spread: &Spread) -> Vec<u64> {
         .map(|at| {
             find(
                 spread,
-                &mut Envelope::new(format!("key.{at}").as_bytes(), &[0, 0]),
+                &mut Envelope::new(format!("key.{at}").as_bytes(), Properties::amqp091(&[0, 0])),
             )
         })
         .collect()
@@ -107,7 +107,7 @@ fn an_exchange_without_bindings_leads_nowhere() {
         queues: &mut queues,
         exchanges: SmallVec::new(),
     };
-    empty.find(&mut Envelope::new(b"k", &[0, 0]), &mut found);
+    empty.find(&mut Envelope::new(b"k", Properties::amqp091(&[0, 0])), &mut found);
     assert!(queues.is_empty());
 }
 
@@ -130,7 +130,10 @@ fn the_header_or_property_is_hashed_and_not_the_key() {
             .headers(&Table::new().with("user", user))
             .message_id(message)
             .encode();
-        find(spread, &mut Envelope::new(key.as_bytes(), &properties))
+        find(
+            spread,
+            &mut Envelope::new(key.as_bytes(), Properties::amqp091(&properties)),
+        )
     };
     assert_eq!(go(&by_header, "a", 7, "x"), go(&by_header, "b", 7, "y"));
     assert_eq!(go(&by_message, "a", 7, "x"), go(&by_message, "b", 8, "x"));
@@ -160,12 +163,17 @@ fn chance_comes_with_the_envelope_and_decides() {
         &[(1, "a"), (2, ""), (2, "b"), (3, "c")],
     );
     let found: Vec<u64> = (0..10_000)
-        .map(|at| find(&random, &mut Envelope::new(b"same", &[0, 0]).with_chance(at)))
+        .map(|at| {
+            find(
+                &random,
+                &mut Envelope::new(b"same", Properties::amqp091(&[0, 0])).with_chance(at),
+            )
+        })
         .collect();
     for id in 1..=3 {
         assert!((share(&found, id) - 1.0 / 3.0).abs() < 0.03);
     }
-    let mut envelope = Envelope::new(b"same", &[0, 0]).with_chance(1);
+    let mut envelope = Envelope::new(b"same", Properties::amqp091(&[0, 0])).with_chance(1);
     find(&random, &mut envelope);
     assert_eq!(envelope.looked(), crate::Looked::AtChance);
 }

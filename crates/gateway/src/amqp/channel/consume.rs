@@ -205,7 +205,7 @@ impl Channel {
             self.target(cx.out),
             number,
             &method,
-            shown.as_deref().unwrap_or(message.properties),
+            &shown,
             message.body,
             frame_max,
         );

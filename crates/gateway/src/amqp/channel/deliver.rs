@@ -6,10 +6,11 @@ use super::{Channel, Departed};
 use crate::connection::Millis;
 use broker::Delivery;
 use broker::stats::ChannelHandle;
-use model::properties::{Properties, with_headers};
+use model::properties::{BasicProperties, Format, Properties};
 use model::table::Value;
 use model::{ConsumerId, Limits, Message, Ranges, Seq};
 use protocol::amqp::method::BasicCancel;
+use std::borrow::Cow;
 
 impl Channel {
     /// Takes a delivery for one of the consumers. `Err` gives it back: there is no such consumer any more.
@@ -179,13 +180,14 @@ impl Channel {
     }
 }
 
-/// What the client sees instead of the message's properties, if that differs: how often it came back, and a history that it has room for.
+/// The properties that the client sees: the message's own in AMQP's form, with how often it came back, and with a history that it
+/// has room for.
 #[inline]
-pub(super) fn shown_properties(delivery: &Delivery, message: &Message<'_>, most: usize) -> Option<Vec<u8>> {
-    let counted = delivery_count(delivery, message.properties);
-    let properties = counted.as_deref().unwrap_or(message.properties);
-    match properties.len() > most {
-        true => fitted(message, properties, most).or(counted),
+pub(super) fn shown_properties<'m>(delivery: &Delivery, message: &Message<'m>, most: usize) -> Cow<'m, [u8]> {
+    let own = message.properties.to_amqp091();
+    let counted = delivery_count(delivery, &own).map_or(own, Cow::Owned);
+    match counted.len() > most {
+        true => fitted(message, &counted, most).map_or(counted, Cow::Owned),
         false => counted,
     }
 }
@@ -202,10 +204,10 @@ fn delivery_count(delivery: &Delivery, properties: &[u8]) -> Option<Vec<u8>> {
 
 #[cold]
 fn with_count(properties: &[u8], returns: u32) -> Option<Vec<u8>> {
-    let known = Properties::new(properties);
+    let known = BasicProperties::new(properties);
     let mut headers = known.headers_table(&Limits::STORED).ok()?;
     headers.insert("x-delivery-count", Value::Long(returns.into()));
-    with_headers(properties, &headers)
+    known.with_headers(&headers)
 }
 
 /// Shows messages `first..=last`, which were written, to those who trace the virtual host.
@@ -233,7 +235,7 @@ fn write_span(
     let mut seq = first;
     loop {
         let message = delivery.block.message((seq - delivery.base) as usize);
-        if delivery.returns > 0 || message.properties.len() > consumer.template.properties_most() {
+        if delivery.returns > 0 || !fits(message.properties, consumer.template.properties_most()) {
             write_changed(consumer, delivery, message, *next_tag, out);
         } else {
             consumer
@@ -248,7 +250,13 @@ fn write_span(
     }
 }
 
-/// Writes a message that came back before, or whose history is too long for the client.
+/// True if properties go out as they are stored.
+#[inline]
+fn fits(properties: Properties<'_>, most: usize) -> bool {
+    properties.format() == Format::Amqp091 && properties.len() <= most
+}
+
+/// Writes a message that came back before, or by another protocol, or whose history is too long for the client.
 #[cold]
 fn write_changed(
     consumer: &Consumer,
@@ -259,7 +267,7 @@ fn write_changed(
 ) {
     let shown = shown_properties(delivery, &message, consumer.template.properties_most());
     let message = Message {
-        properties: shown.as_deref().unwrap_or(message.properties),
+        properties: Properties::amqp091(&shown),
         ..message
     };
     consumer

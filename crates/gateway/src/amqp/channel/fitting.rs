@@ -1,6 +1,6 @@
 //! Headers that the broker made longer than the client's frames: a header frame cannot be cut in two.
 
-use model::properties::{Properties, with_headers};
+use model::properties::BasicProperties;
 use model::table::Value;
 use model::{DEAD_LETTERED, Limits, Message};
 
@@ -14,23 +14,24 @@ pub fn fitted(message: &Message<'_>, properties: &[u8], most: usize) -> Option<V
     if message.flags & DEAD_LETTERED == 0 {
         return None;
     }
-    let mut headers = Properties::new(properties).headers_table(&Limits::STORED).ok()?;
+    let properties = BasicProperties::new(properties);
+    let mut headers = properties.headers_table(&Limits::STORED).ok()?;
     let mut deaths = headers.get("x-death")?.as_array()?.to_vec();
-    let mut length = properties.len();
+    let mut length = properties.bytes().len();
     while length > most {
         let mut oldest = Vec::new();
         deaths.pop()?.encode(&mut oldest);
         length = length.saturating_sub(oldest.len());
     }
     headers.insert("x-death", Value::Array(deaths));
-    with_headers(properties, &headers)
+    properties.with_headers(&headers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::RouteBuf;
-    use model::properties::builder::PropertiesBuilder;
+    use model::properties::{Properties, PropertiesBuilder};
     use model::table::Table;
 
     fn properties(deaths: usize) -> Vec<u8> {
@@ -51,11 +52,11 @@ mod tests {
             .encode()
     }
 
-    fn fit(properties: &[u8], flags: u16, most: usize) -> Option<Vec<u8>> {
+    fn fit(properties: &[u8], flags: u8, most: usize) -> Option<Vec<u8>> {
         let route = RouteBuf::new(b"x", b"k");
         let message = Message {
             route: route.as_route(),
-            properties,
+            properties: Properties::amqp091(properties),
             body: b"",
             flags,
         };
@@ -67,7 +68,9 @@ mod tests {
         let whole = properties(100);
         for most in [properties(0).len(), whole.len() / 2, whole.len() - 1, whole.len()] {
             let fitted = fit(&whole, DEAD_LETTERED, most).unwrap();
-            let headers = Properties::new(&fitted).headers_table(&Limits::STORED).unwrap();
+            let headers = BasicProperties::new(&fitted)
+                .headers_table(&Limits::STORED)
+                .unwrap();
             let left = headers.get("x-death").and_then(Value::as_array).unwrap().len();
             assert_eq!(fitted, properties(left), "the rest is as it was");
             assert!(fitted.len() <= most);

@@ -5,7 +5,7 @@ use crate::amqp::connection::EFFORT;
 use broker::Publisher;
 use broker::replies::REPLY_TO;
 use model::Message;
-use model::properties::{Properties, with_reply_to};
+use model::properties::{BasicProperties, PropertiesBuf};
 use protocol::amqp::method::{BasicPublish, BasicReturn};
 use protocol::amqp::{Arguments, Exception, Publish, ReplyCode, encode};
 
@@ -19,7 +19,7 @@ impl Channel {
     /// What the client did wrong with it.
     #[inline]
     pub fn publish(&mut self, publish: &Publish<'_>, cx: &mut Context<'_>) -> Result<(), Exception> {
-        if publish.immediate | self.special | has_reply_to(publish.message.properties) {
+        if publish.immediate | self.special | has_reply_to(publish) {
             return self.publish_specially(publish, cx);
         }
         self.publish_now(publish, cx)
@@ -36,20 +36,21 @@ impl Channel {
             ));
         }
         let properties = publish.message.properties;
-        let rewritten = match Properties::new(properties).reply_to() {
-            Some(name) if name == REPLY_TO.as_bytes() => with_reply_to(properties, self.reply_address()?),
+        let sent = BasicProperties::new(properties.bytes());
+        let rewritten = match sent.reply_to() {
+            Some(name) if name == REPLY_TO.as_bytes() => sent.with_reply_to(self.reply_address()?),
             _ => None,
         };
+        let rewritten = rewritten.map(PropertiesBuf::amqp091);
         let rewritten = match cx.ground.session.intercepts() {
-            true => Some(
-                cx.ground
-                    .session
-                    .intercepted(rewritten.as_deref().unwrap_or(properties)),
-            ),
+            true => {
+                let properties = properties.replaced_by(rewritten.as_ref());
+                Some(cx.ground.session.intercepted(properties))
+            }
             false => rewritten,
         };
         let message = Message {
-            properties: rewritten.as_deref().unwrap_or(properties),
+            properties: properties.replaced_by(rewritten.as_ref()),
             ..publish.message
         };
         let publish = Publish { message, ..*publish };
@@ -127,16 +128,15 @@ impl Channel {
             self.target(cx.out),
             number,
             &method,
-            shown.as_deref().unwrap_or(publish.message.properties),
+            publish.message.properties.replaced_by(shown.as_ref()).bytes(),
             publish.message.body,
             frame_max,
         );
     }
 }
 
-/// True if the property flags announce a `reply-to`.
+/// True if a client may want direct replies. What comes by AMQP 0-9-1 has properties of AMQP 0-9-1.
 #[inline]
-fn has_reply_to(properties: &[u8]) -> bool {
-    const REPLY_TO_IN_FIRST: u8 = 0x02;
-    matches!(properties, [first, ..] if first & REPLY_TO_IN_FIRST != 0)
+fn has_reply_to(publish: &Publish<'_>) -> bool {
+    BasicProperties::new(publish.message.properties.bytes()).has_reply_to()
 }

@@ -9,6 +9,7 @@ use super::unacked::Taken;
 use super::{Channel, Context, State};
 use broker::stats;
 use broker::{Prepared, Ticket, Unconfirmed};
+use model::properties::PropertiesBuf;
 use model::{Message, QueueId, Ranges, RouteBuf};
 use protocol::amqp::method::{
     BasicPublish, ConfirmSelect, TxCommit, TxCommitOk, TxRollback, TxRollbackOk, TxSelect, TxSelectOk,
@@ -38,7 +39,7 @@ pub struct Transaction {
 #[derive(Debug)]
 struct Kept {
     route: RouteBuf,
-    properties: Box<[u8]>,
+    properties: PropertiesBuf,
     body: Box<[u8]>,
     mandatory: bool,
     prepared: Prepared,
@@ -107,7 +108,7 @@ impl Transaction {
     }
 
     fn keep(&mut self, message: Kept) -> Result<(), Exception> {
-        self.bytes += message.body.len() + message.properties.len() + MESSAGE_OVERHEAD;
+        self.bytes += message.body.len() + message.properties.as_properties().len() + MESSAGE_OVERHEAD;
         self.messages.push(message);
         if self.bytes <= TRANSACTION_BYTES {
             return Ok(());
@@ -158,7 +159,7 @@ impl Channel {
         let properties = prepared.properties.take();
         let kept = Kept {
             route: message.route.into(),
-            properties: properties.map_or_else(|| message.properties.into(), Vec::into_boxed_slice),
+            properties: properties.unwrap_or_else(|| message.properties.into()),
             body: message.body.into(),
             mandatory: publish.mandatory,
             prepared,
@@ -268,7 +269,7 @@ impl Kept {
             channel,
             mandatory: self.mandatory,
             immediate: false,
-            message: Message::new(self.route.as_route(), &self.properties, &self.body),
+            message: Message::new(self.route.as_route(), self.properties.as_properties(), &self.body),
         }
     }
 }

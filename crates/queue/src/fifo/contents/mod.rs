@@ -14,7 +14,6 @@ pub(crate) use retries::{Retries, push_span, push_time};
 
 use super::Expiry;
 use crate::store::Store;
-use model::properties::Properties;
 use model::{Block, DeduplicationKey, Ranges, Seq};
 use std::collections::BTreeMap;
 
@@ -64,8 +63,7 @@ impl Contents {
     /// Notes the deduplication keys of messages `from..` of the block, which are `first`, `first + 1`, ….
     pub(crate) fn note_keys(&mut self, block: &Block, from: u32, first: Seq) {
         for (seq, at) in (first..).zip(from as usize..block.len()) {
-            let properties = Properties::new(block.message(at).properties);
-            if let Some(key) = DeduplicationKey::of(properties) {
+            if let Some(key) = DeduplicationKey::of(block.message(at).properties) {
                 self.keys.insert(key, seq);
             }
         }

@@ -36,15 +36,13 @@ pub(super) fn lanes_of(by: &Sorting, block: &Block) -> Vec<LaneId> {
         .collect()
 }
 
-fn lane(by: &Sorting, properties: &[u8]) -> LaneId {
-    let properties = Properties::new(properties);
+fn lane(by: &Sorting, properties: Properties<'_>) -> LaneId {
     match by {
         Sorting::Arrival => 0,
         Sorting::Priority(highest) => properties.priority().unwrap_or(0).min(*highest).into(),
-        Sorting::FairKey(name) => properties
-            .headers()
-            .and_then(|headers| Entries::new(headers).find(name.as_bytes()))
-            .map_or(0, group),
+        Sorting::FairKey(name) => properties.headers().map_or(0, |headers| {
+            Entries::new(&headers).find(name.as_bytes()).map_or(0, group)
+        }),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::amqp::channel::{Channel, Next, State};
 use crate::amqp::connection::channels;
 use crate::amqp::refusal;
 use crate::output::Output;
+use model::properties::Properties;
 use model::{Message, RouteBuf};
 use protocol::amqp::handshake::unexpected_method;
 use protocol::amqp::method::{Arguments, BasicPublish, ChannelCloseOk, ChannelOpen, ChannelOpenOk};
@@ -124,11 +125,12 @@ impl Open {
                 Method::BasicPublish(it) => {
                     whole = true;
                     let route = RouteBuf::new(it.exchange, it.routing_key);
+                    let properties = Properties::amqp091(content.properties);
                     let publish = protocol::amqp::Publish {
                         channel: number,
                         mandatory: it.mandatory,
                         immediate: it.immediate,
-                        message: Message::new(route.as_route(), content.properties, content.body),
+                        message: Message::new(route.as_route(), properties, content.body),
                     };
                     self.publish(&publish, out)
                 }

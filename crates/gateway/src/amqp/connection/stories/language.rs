@@ -1,8 +1,7 @@
 //! Frames as the stories write them.
 
 use model::Limits;
-use model::properties::Properties;
-use model::properties::builder::PropertiesBuilder;
+use model::properties::{BasicProperties, PropertiesBuilder};
 use model::table::{Table, Value};
 use protocol::amqp::frame::frame_length;
 use protocol::amqp::handshake::PROTOCOL_HEADER;
@@ -380,7 +379,7 @@ pub fn describe(mut bytes: &[u8]) -> Vec<String> {
             }
             Part::Header(header) => {
                 left = header.body_size;
-                let persistent = Properties::check(header.properties, &Limits::default())
+                let persistent = BasicProperties::check(header.properties, &Limits::default())
                     .expect("properties")
                     .persistent();
                 let line = lines.last_mut().expect("a header follows its method");

@@ -1,6 +1,6 @@
-//! Writing properties: for messages that the broker itself makes, and for tests and load generators.
+//! Writing properties as AMQP 0-9-1 has them: for messages that the broker itself makes, and for tests and load generators.
 
-use super::{Properties, flag};
+use super::{BasicProperties, flag};
 use crate::table::Table;
 
 /// Properties to be encoded. Strings longer than 255 bytes are cut, as the short strings of the protocol are.
@@ -43,7 +43,7 @@ impl PropertiesBuilder {
     }
 
     /// Everything that can be read from these.
-    pub fn from_properties(properties: Properties<'_>) -> Self {
+    pub fn from_properties(properties: BasicProperties<'_>) -> Self {
         let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
         Self {
             content_type: owned(properties.content_type()),
@@ -169,7 +169,7 @@ impl PropertiesBuilder {
         out[at..at + 2].copy_from_slice(&flags.to_be_bytes());
     }
 
-    /// Flags and list, for [`Properties::new`].
+    /// Flags and list, for [`BasicProperties::new`].
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode_into(&mut out);

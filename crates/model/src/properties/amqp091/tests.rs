@@ -46,7 +46,7 @@ prop_compose! {
 }
 
 /// Every getter; must never panic, whatever the bytes.
-fn read_all(properties: Properties<'_>) -> PropertiesBuilder {
+fn read_all(properties: BasicProperties<'_>) -> PropertiesBuilder {
     let _ = properties.headers_table(&limits());
     let _ = properties.persistent();
     PropertiesBuilder::from_properties(properties)
@@ -56,14 +56,14 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(builder in builders()) {
         let bytes = builder.encode();
-        let properties = Properties::check(&bytes, &limits()).unwrap();
+        let properties = BasicProperties::check(&bytes, &limits()).unwrap();
         prop_assert_eq!(read_all(properties), builder);
     }
 
     #[test]
     fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        read_all(Properties::new(&bytes));
-        if let Ok(properties) = Properties::check(&bytes, &limits()) {
+        read_all(BasicProperties::new(&bytes));
+        if let Ok(properties) = BasicProperties::check(&bytes, &limits()) {
             prop_assert_eq!(read_all(properties).encode(), bytes);
         }
     }
@@ -72,20 +72,20 @@ proptest! {
     fn cut_and_extended_properties_are_refused(builder in builders(), cut in any::<prop::sample::Index>()) {
         let mut bytes = builder.encode();
         let cut = &bytes[..cut.index(bytes.len())];
-        read_all(Properties::new(cut));
-        prop_assert!(Properties::check(cut, &limits()).is_err());
+        read_all(BasicProperties::new(cut));
+        prop_assert!(BasicProperties::check(cut, &limits()).is_err());
         bytes.push(0);
-        prop_assert_eq!(Properties::check(&bytes, &limits()), Err(PropertiesError::TrailingBytes));
+        prop_assert_eq!(BasicProperties::check(&bytes, &limits()), Err(PropertiesError::TrailingBytes));
     }
 
     #[test]
     fn rewriting_headers_leaves_the_rest(builder in builders(), name in ".{1,8}") {
         let headers = Table::new().with(name, 7);
-        let bytes = with_headers(&builder.encode(), &headers).unwrap();
+        let bytes = BasicProperties::new(&builder.encode()).with_headers(&headers).unwrap();
         prop_assert_eq!(&bytes, &builder.clone().headers(&headers).encode());
-        let none = with_headers(&bytes, &Table::new()).unwrap();
-        prop_assert_eq!(Properties::check(&none, &limits()).unwrap().headers(), None);
-        prop_assert_eq!(with_headers(&none, &headers).unwrap(), bytes);
+        let none = BasicProperties::new(&bytes).with_headers(&Table::new()).unwrap();
+        prop_assert_eq!(BasicProperties::check(&none, &limits()).unwrap().headers(), None);
+        prop_assert_eq!(BasicProperties::new(&none).with_headers(&headers).unwrap(), bytes);
     }
 }
 
@@ -105,35 +105,35 @@ fn the_bytes_are_those_of_the_specification() {
 #[test]
 fn the_delivery_mode_is_found_behind_everything_before_it() {
     let builder = PropertiesBuilder::new().delivery_mode(2).priority(3);
-    assert_eq!(Properties::new(&builder.encode()).delivery_mode(), Some(2));
+    assert_eq!(BasicProperties::new(&builder.encode()).delivery_mode(), Some(2));
     let builder = builder.content_type("a").headers(&Table::new().with("h", "v"));
-    assert_eq!(Properties::new(&builder.encode()).delivery_mode(), Some(2));
-    assert_eq!(Properties::new(b"\0\0").delivery_mode(), None);
-    assert_eq!(Properties::new(b"\x10\0").delivery_mode(), None);
-    assert_eq!(Properties::new(b"\x80\0\x02aa").delivery_mode(), None);
-    assert_eq!(Properties::new(b"").delivery_mode(), None);
+    assert_eq!(BasicProperties::new(&builder.encode()).delivery_mode(), Some(2));
+    assert_eq!(BasicProperties::new(b"\0\0").delivery_mode(), None);
+    assert_eq!(BasicProperties::new(b"\x10\0").delivery_mode(), None);
+    assert_eq!(BasicProperties::new(b"\x80\0\x02aa").delivery_mode(), None);
+    assert_eq!(BasicProperties::new(b"").delivery_mode(), None);
 }
 
 #[test]
 fn unknown_flags_and_bad_headers_are_refused() {
     assert_eq!(
-        Properties::check(b"\0\x01", &limits()),
+        BasicProperties::check(b"\0\x01", &limits()),
         Err(PropertiesError::UnknownFlag)
     );
     assert_eq!(
-        Properties::check(b"\0\x02", &limits()),
+        BasicProperties::check(b"\0\x02", &limits()),
         Err(PropertiesError::UnknownFlag)
     );
     assert_eq!(
-        Properties::check(b"\0", &limits()),
+        BasicProperties::check(b"\0", &limits()),
         Err(PropertiesError::Truncated)
     );
     assert_eq!(
-        Properties::check(b"\x20\0\0\0\0\x03\x01aZ", &limits()),
+        BasicProperties::check(b"\x20\0\0\0\0\x03\x01aZ", &limits()),
         Err(PropertiesError::Headers(TableError::UnknownType(b'Z')))
     );
     assert_eq!(
-        Properties::check(b"\x20\0\xff\xff\xff\xff", &limits()),
+        BasicProperties::check(b"\x20\0\xff\xff\xff\xff", &limits()),
         Err(PropertiesError::Truncated)
     );
 }
