@@ -11,7 +11,7 @@ use crate::node_limits::Occupancy;
 use crate::options::{OpenError, Options};
 use crate::outbox::Event;
 use crate::passwords::Passwords;
-use crate::queues::{Paging, Registry};
+use crate::queues::{Handle, Paging, Registry};
 use crate::recovery;
 use crate::replies::Replies;
 use crate::service::Service;
@@ -312,7 +312,9 @@ impl Broker {
                     self.checkpoint_by(move |broker| broker.restate_cache(cache))
                 }
                 Some(JournalOf::Queue(id)) => match self.queues.get(id) {
-                    Some(queue) => Paging::Checkpoint { queue, before }.send(pager),
+                    Some(Handle::Here(queue)) => Paging::Checkpoint { queue, before }.send(pager),
+                    // What is left of it here stays until it is deleted.
+                    Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) => {}
                     // It was deleted: whatever was unknown at the start was set aside.
                     None => self.node.log.forget(journal),
                 },

@@ -121,7 +121,7 @@ impl Session {
     /// # Errors
     /// No such queue, no read permission, another connection's exclusive queue.
     pub fn browse(&self, queue: &str) -> Result<Browser, Refusal> {
-        let queue = self.queue_to_read(queue)?;
+        let queue = self.queue_to_look_at(queue)?;
         let files = queue.node().files();
         Ok(Browser { queue, files })
     }

@@ -2,7 +2,7 @@
 
 use crate::ends::{Outlet, Reply};
 use crate::outbox::ChannelId;
-use crate::queues::Queue;
+use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::{self, Consumer, ConsumerDetails};
 use catalog::Refusal;
@@ -13,14 +13,14 @@ use std::sync::Arc;
 /// A queue as a consumer's door knows it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct QueueRef {
-    queue: Arc<Queue>,
+    queue: Handle,
     ack_timeout_ms: u64,
 }
 
 impl QueueRef {
     /// The queue's name.
     pub fn name(&self) -> &str {
-        &self.queue.name
+        self.queue.name()
     }
 
     /// How long its deliveries may stay unacknowledged, in milliseconds, unless the consumer asks for something else; 0 for as
@@ -31,7 +31,7 @@ impl QueueRef {
 
     /// True if both are the same queue.
     pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.queue, &other.queue)
+        self.queue.id() == other.queue.id()
     }
 
     /// These delivered messages are done with. `consumer` is who held them, `None` after a get.
@@ -80,8 +80,8 @@ impl Subscription {
         let consumer = Consumer {
             id: self.consumer,
             tag: details.tag.to_owned(),
-            queue: queue.name.clone(),
-            vhost: queue.vhost.clone(),
+            queue: queue.name().clone(),
+            vhost: queue.vhost().clone(),
             no_ack: self.settings.no_ack,
             exclusive: self.settings.exclusive,
             prefetch: details.prefetch,
@@ -91,19 +91,25 @@ impl Subscription {
             channel: details.channel.number,
         };
         let shown = consumer.enter(details.channel);
-        queue.consumer_came(shown.0.clone());
+        if let Some(queue) = queue.here() {
+            queue.consumer_came(shown.0.clone());
+        }
         self.shown = Some(shown);
     }
 
     /// Ends it: every delivery to it is in the outbox when this returns. What it holds stays with its channel until settled or given back.
     pub fn cancel(&self) {
-        self.queue.queue.cancel(self.consumer);
+        if let Some(queue) = self.queue.queue.here() {
+            queue.cancel(self.consumer);
+        }
     }
 
     /// It is about to end, and what it holds is about to be given back: until [`Subscription::cancel`] nothing is delivered to
     /// it, nor to those who wait for its place. Every delivery to it is in the outbox when this returns.
     pub fn hold(&self) {
-        self.queue.queue.hold(self.consumer);
+        if let Some(queue) = self.queue.queue.here() {
+            queue.hold(self.consumer);
+        }
     }
 
     /// So many bytes of its deliveries have left for the client: as many more may come.
@@ -141,7 +147,9 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some((consumer, channel)) = &self.shown {
             consumer.leave(channel);
-            self.queue.queue.consumer_went(consumer);
+            if let Some(queue) = self.queue.queue.here() {
+                queue.consumer_went(consumer);
+            }
         }
     }
 }
@@ -195,7 +203,8 @@ impl Session {
             question,
             no_ack: false,
         };
-        match queue.queue.ask(
+        let here = queue.queue.here().ok_or_else(|| self.not_here(&queue.queue))?;
+        match here.ask(
             question,
             Request::Consume {
                 consumer,
@@ -244,7 +253,8 @@ impl Session {
             question,
             no_ack,
         };
-        Ok(match queue.queue.ask(question, Request::Get { no_ack, reply }) {
+        let here = queue.queue.here().ok_or_else(|| self.not_here(&queue.queue))?;
+        Ok(match here.ask(question, Request::Get { no_ack, reply }) {
             Some(Answer::Got { delivery, remaining }) => Getting::Got {
                 delivery,
                 remaining,
@@ -260,7 +270,7 @@ impl Session {
     /// # Errors
     /// No such queue, no read permission, another connection's exclusive queue.
     pub fn purge_queue(&self, channel: ChannelId, queue: &str) -> Result<u64, Refusal> {
-        let handle = self.queue_to_read(queue)?;
+        let handle = self.queue_to_look_at(queue)?;
         let question = self.broker().node().number();
         let reply = Reply {
             outbox: self.outbox().clone(),

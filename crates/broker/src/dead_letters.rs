@@ -365,7 +365,7 @@ impl Office {
             let Some(target) = broker.queues().get(*id) else {
                 return false;
             };
-            if !dead.goes_round(&target.name) {
+            if !dead.goes_round(target.name()) {
                 return true;
             }
             if self.logged.len() < LOGGED_CYCLES && self.logged.insert((source.id, *id)) {
@@ -393,12 +393,12 @@ impl Office {
             if let Some(open) = self.open.get_mut(&number) {
                 open.missing += 1;
             }
-            self.sent.insert((copy, queue.id), number);
+            self.sent.insert((copy, queue.id()), number);
             let receipt = Receipt {
                 outbox: self.outbox.clone(),
                 channel: ChannelId(0),
                 numbers: Ranges::one(copy),
-                queue: Some(queue.id),
+                queue: Some(queue.id()),
                 timed: None,
             };
             queue.submit(Request::Enqueue {

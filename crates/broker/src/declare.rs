@@ -5,6 +5,7 @@ use crate::broker::Broker;
 use crate::ends::Reply;
 use crate::outbox::{ChannelId, Ticket};
 use crate::pressure::{Pressure, Reason, Relief};
+use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::Churn;
 use crate::topology::{Asker, Deletion, Done, Doomed};
@@ -185,11 +186,15 @@ impl Session {
             return Err(no_answer());
         };
         let handle = self.broker().registry().get(queue.id);
+        if let Some(handle) = &handle {
+            self.check_owner(&self.broker().view(), handle)?;
+        }
         let expires = || self.broker().view().settings(queue).expires_ms.is_some();
         if let Some(handle) = handle.as_ref().filter(|_| expires()) {
             handle.submit(QueueRequest::Use);
         }
-        let status = handle.map(|handle| handle.status()).unwrap_or_default();
+        let here = handle.as_ref().and_then(Handle::here);
+        let status = here.map(|queue| queue.status()).unwrap_or_default();
         let value = QueueDeclared {
             name: queue.name.to_string(),
             ready: status.ready,
@@ -219,9 +224,11 @@ impl Session {
         };
         known.check_exclusive(self.connection())?;
         let id: QueueId = known.id;
-        let Some(queue) = self.broker().registry().get(id) else {
+        let Some(handle) = self.broker().registry().get(id) else {
             return Ok(QueueDeleted::default());
         };
+        self.check_owner(&view, &handle)?;
+        let queue = handle.here().ok_or_else(|| self.not_here(&handle))?;
         let question = self.broker().node().number();
         let reply = Reply {
             outbox: self.outbox().clone(),

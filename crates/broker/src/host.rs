@@ -1,7 +1,7 @@
 //! The one generic host: it turns a machine on a journal.
 //!
 //! A host has no thread. Whoever brings it a request turns it; what others bring meanwhile waits in a mailbox and is
-//! handled in the same or the next turn (see `queues::handle`).
+//! handled in the same or the next turn (see `queues::local`).
 
 use crate::journal::Journal;
 use model::{Index, Machine, Outcome, Timestamp};

@@ -11,8 +11,8 @@
 //! 2. `gateway/amqp/channel` takes the confirm number.
 //! 3. [`publish`]: permission and route (`publish/routes`: both remembered per channel while the catalog's view stands), one block for all
 //!    messages of the read that go to the same queues.
-//! 4. [`queues::Queue::submit`] (`queues/handle`): into the queue's mailbox, or straight on if nobody turns the queue.
-//! 5. [`host`]: one turn for everything that waits; `queues/handle/effects` sends what comes out of it where it belongs.
+//! 4. [`queues::Handle::submit`], and `queues/local` if the queue is on this node: into the queue's mailbox, or straight on if nobody turns the queue.
+//! 5. [`host`]: one turn for everything that waits; `queues/local/effects` sends what comes out of it where it belongs.
 //! 6. `queue/fifo` decides and applies; [`journal`] appends one batch to the node's log (`storage/log`).
 //!
 //! Up:
@@ -125,8 +125,8 @@ pub use catalog::policy::definition::{is_for_clusters, term};
 /// What exists, as it is read by doors that list it.
 pub use catalog::{
     Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, NodeConnection,
-    PasswordHash, PasswordHashing, Pattern, Permission, Policy, PolicyKind, Queue as QueueView, QueueKind,
-    Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
+    NodeId, PasswordHash, PasswordHashing, Pattern, Permission, Policy, PolicyKind, Queue as QueueView,
+    QueueKind, Quota, QuotaOf, TopicPermission, User as UserView, Vhost, View,
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};

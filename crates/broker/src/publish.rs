@@ -12,7 +12,7 @@ use crate::ends::Receipt;
 use crate::firehose;
 use crate::outbox::ChannelId;
 use crate::pressure::Pressure;
-use crate::queues::Queue;
+use crate::queues::Handle;
 use crate::replies::{Asker, REPLY_TO};
 use crate::session::Session;
 use crate::stats::Ledger;
@@ -38,7 +38,7 @@ pub struct Publisher {
     /// The channel's number for those who trace messages.
     number: u16,
     view: Arc<View>,
-    /// How many queues had been deleted when this was last looked at.
+    /// How many handles had been taken out when this was last looked at.
     removals: u64,
     routes: HashMap<Box<[u8]>, Found, foldhash::fast::RandomState>,
     last: Option<Last>,
@@ -63,7 +63,7 @@ pub struct Publisher {
 /// A set of queues that some route leads to, and what is on its way there.
 struct Target {
     ids: SmallVec<[QueueId; 8]>,
-    queues: SmallVec<[Arc<Queue>; 1]>,
+    queues: SmallVec<[Handle; 1]>,
     builder: BlockBuilder,
     /// How many of the builder's messages were counted.
     counted: usize,
@@ -193,7 +193,7 @@ impl Publisher {
     #[inline(always)]
     fn add(&mut self, target: usize, message: &Message<'_>, number: Option<u64>) -> u32 {
         if self.session.traced().is_on() {
-            let queues = self.targets[target].queues.iter().map(|queue| &*queue.name);
+            let queues = self.targets[target].queues.iter().map(|queue| &**queue.name());
             firehose::published(&self.session, self.number, message, queues);
         }
         let queues = self.targets[target].queues.len();
@@ -268,7 +268,7 @@ impl Publisher {
         let registry = self.session.broker().queues();
         let waits = |id: &QueueId| {
             let queue = registry.get(*id);
-            queue.is_some_and(|queue| queue.kind == QueueKind::Delayed)
+            queue.is_some_and(|queue| queue.kind() == QueueKind::Delayed)
         };
         self.targets[target].ids.iter().copied().partition(waits)
     }
@@ -317,6 +317,7 @@ impl Publisher {
     /// until there is relief.
     pub fn flush(&mut self) -> Option<Pressure> {
         let pressure = self.flush_targets();
+        self.follow_places();
         self.ledger.tell();
         pressure
     }
@@ -420,7 +421,7 @@ impl Publisher {
                 outbox: self.session.outbox().clone(),
                 channel: self.channel,
                 numbers: numbers.clone(),
-                queue: target.shared.then_some(queue.id),
+                queue: target.shared.then(|| queue.id()),
                 timed: None,
             });
             queue.submit(Request::Enqueue {

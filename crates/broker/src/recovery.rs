@@ -89,7 +89,7 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
         unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
     node.set_aside(set_aside);
     restore_caches(&view, caches, &node);
-    restore_queues(&topology, replayed, &node).map_err(OpenError::Storage)?;
+    restore_queues(&topology, &queues, replayed, &node).map_err(OpenError::Storage)?;
     sweep(&node, options);
     Ok(Recovered {
         node,
@@ -259,6 +259,7 @@ fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(
 /// Makes hosts of all durable queues that the catalog knows.
 fn restore_queues(
     topology: &Topology,
+    queues: &Registry,
     mut replayed: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
     node: &Arc<Node>,
 ) -> Result<(), StorageError> {
@@ -272,6 +273,10 @@ fn restore_queues(
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in all.filter(|queue| queue.kind != QueueKind::Deduplication) {
+        if !topology.is_here(known) {
+            queues.insert(topology.away(known));
+            continue;
+        }
         let settings = view.settings(known);
         let id = JournalOf::Queue(known.id).id();
         let mut queue = replayed

@@ -8,7 +8,7 @@ use crate::node_limits::NodeLimits;
 use crate::outbox::{ChannelId, Event, Outbox, Ticket};
 use crate::pressure::Pressure;
 use crate::publish::Publisher;
-use crate::queues::Queue;
+use crate::queues::{Handle, Queue};
 use crate::stats::{Connection, ConnectionDetails};
 use crate::tally::Tally;
 use catalog::{ConsumerArguments, Exchange, ExchangeKind, NodeConnection, ObjectKind, Refusal, Verb, View};
@@ -500,11 +500,50 @@ impl Session {
     }
 
     /// The queue, if this session may read from it.
-    pub(crate) fn queue_to_read(&self, name: &str) -> Result<Arc<Queue>, Refusal> {
+    pub(crate) fn queue_to_read(&self, name: &str) -> Result<Handle, Refusal> {
         let view = self.broker.view();
         self.check(Verb::Read, ObjectKind::Queue, name)?;
         let id = self.queue_of(&view, name)?;
-        self.broker.registry().get(id).ok_or_else(|| self.no_queue(name))
+        let handle = self
+            .broker
+            .registry()
+            .get(id)
+            .ok_or_else(|| self.no_queue(name))?;
+        self.check_owner(&view, &handle)?;
+        Ok(handle)
+    }
+
+    /// The same for what can be asked of a queue of this node only.
+    pub(crate) fn queue_to_look_at(&self, name: &str) -> Result<Arc<Queue>, Refusal> {
+        let handle = self.queue_to_read(name)?;
+        handle.here().cloned().ok_or_else(|| self.not_here(&handle))
+    }
+
+    pub(crate) fn not_here(&self, handle: &Handle) -> Refusal {
+        let view = self.broker.view();
+        let known = view.queue(handle.vhost(), handle.name());
+        let node = known.map_or("", |known| view.node_name(known.home));
+        Refusal::QueueElsewhere {
+            queue: handle.name().to_string(),
+            vhost: handle.vhost().to_string(),
+            node: node.to_owned(),
+        }
+    }
+
+    /// Somebody must have the queue's messages whom this node can reach.
+    pub(crate) fn check_owner(&self, view: &View, handle: &Handle) -> Result<(), Refusal> {
+        match handle {
+            Handle::Here(_) | Handle::Elsewhere(..) => Ok(()),
+            Handle::WithoutOwner(known) => Err(self.no_owner(view, known)),
+        }
+    }
+
+    pub(crate) fn no_owner(&self, view: &View, known: &catalog::Queue) -> Refusal {
+        Refusal::QueueDown {
+            queue: known.name.to_string(),
+            vhost: known.vhost.to_string(),
+            node: view.node_name(known.home).to_string(),
+        }
     }
 
     /// The queue's id, unless another connection owns it alone.

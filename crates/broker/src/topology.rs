@@ -6,6 +6,7 @@
 mod follow;
 mod happenings;
 mod journal;
+mod places;
 pub(crate) mod policies;
 
 use crate::alarms::AlarmReason;
@@ -17,7 +18,7 @@ use crate::options::Options;
 use crate::outbox::{ChannelId, Outbox, Ticket};
 use crate::pressure::Relief;
 use crate::promise::Promise;
-use crate::queues::Registry;
+use crate::queues::{Peers, Registry};
 use crate::stats::Change;
 use catalog::{
     Answer, Catalog, Effect, Incarnation, Name, NodeConnection, NodeId, PasswordHash, Policies, Record,
@@ -107,6 +108,8 @@ pub struct Topology {
     incarnation: OnceLock<Incarnation>,
     /// The policies by which queues are set, of virtual hosts that have some.
     applied: Mutex<HashMap<Name, Arc<Policies>>>,
+    /// The other nodes; nobody, before this node joins them.
+    peers: OnceLock<Arc<dyn Peers>>,
 }
 
 impl Topology {
@@ -125,6 +128,7 @@ impl Topology {
             queue_memory: AtomicUsize::new(0),
             applied: Mutex::new(policies::of(&view)),
             incarnation: OnceLock::new(),
+            peers: OnceLock::new(),
             registry,
             node,
         }

@@ -72,6 +72,18 @@ impl fmt::Display for ObjectKind {
 pub enum Refusal {
     /// No queue of this name.
     NoQueue { queue: String, vhost: String },
+    /// The queue is on a node that cannot be reached.
+    QueueDown {
+        queue: String,
+        vhost: String,
+        node: String,
+    },
+    /// The queue is on another node, and what is asked can only be asked there.
+    QueueElsewhere {
+        queue: String,
+        vhost: String,
+        node: String,
+    },
     /// No exchange of this name.
     NoExchange { exchange: String, vhost: String },
     /// No virtual host of this name (asked for by a request; at login the doors have their own words).
@@ -161,6 +173,7 @@ impl Refusal {
     pub fn kind(&self) -> RefusalKind {
         match self {
             Self::NoQueue { .. }
+            | Self::QueueDown { .. }
             | Self::NoExchange { .. }
             | Self::NoVhost { .. }
             | Self::NoUser { .. }
@@ -173,7 +186,8 @@ impl Refusal {
             | Self::SystemExchange { .. }
             | Self::ExclusiveUse { .. } => RefusalKind::AccessRefused,
             Self::ResourceLocked { .. } => RefusalKind::ResourceLocked,
-            Self::Inequivalent { .. }
+            Self::QueueElsewhere { .. }
+            | Self::Inequivalent { .. }
             | Self::InvalidArgument(_)
             | Self::UnknownExchangeType { .. }
             | Self::ExchangeInUse { .. }
@@ -201,6 +215,16 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::QueueDown { queue, vhost, node } => write!(
+                f,
+                "home node '{node}' of durable queue '{queue}' in vhost '{vhost}' is down or inaccessible"
+            ),
+            Self::QueueElsewhere { queue, vhost, node } => {
+                write!(
+                    f,
+                    "queue '{queue}' in vhost '{vhost}' is on node '{node}': ask there"
+                )
+            }
             Self::NoQueue { queue, vhost } => write!(f, "no queue '{queue}' in vhost '{vhost}'"),
             Self::NoExchange { exchange, vhost } => write!(f, "no exchange '{exchange}' in vhost '{vhost}'"),
             Self::NoVhost { vhost } => write!(f, "vhost '{vhost}' not found"),

@@ -42,6 +42,11 @@ impl View {
         self.nodes.iter()
     }
 
+    /// What a node is called; empty if it has never been there.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        self.nodes.get(&node).map_or("", |node| &node.name)
+    }
+
     /// True if this run of a node has not ended, as far as anybody knows.
     pub fn runs(&self, incarnation: Incarnation) -> bool {
         let node = self.nodes.get(&incarnation.node);

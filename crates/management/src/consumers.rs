@@ -46,7 +46,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 /// A consumer as an object.
 pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
     let queue = call.view.queue(&consumer.vhost, &consumer.queue);
-    let queue = queue.and_then(|queue| call.api.broker.queues().get(queue.id));
+    let queue = queue.and_then(|queue| call.api.broker.queues().here(queue.id));
     let (active, status) = match queue.and_then(|queue| queue.status().active) {
         None => (true, "up"),
         Some(id) if id == consumer.id => (true, "single_active"),

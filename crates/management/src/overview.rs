@@ -200,7 +200,7 @@ fn consumers(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> u64 {
     }
     let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
     queues
-        .filter_map(|queue| broker.queues().get(queue.id))
+        .filter_map(|queue| broker.queues().here(queue.id))
         .map(|queue| queue.status().consumers)
         .sum()
 }
@@ -214,7 +214,7 @@ pub fn totals(call: &Call<'_>, vhosts: &[&Arc<Vhost>]) -> Value {
     } else {
         let queues = vhosts.iter().flat_map(|vhost| vhost.queues());
         queues
-            .filter_map(|queue| broker.queues().get(queue.id))
+            .filter_map(|queue| broker.queues().here(queue.id))
             .map(|queue| queue.status())
             .fold((0, 0), |(ready, unacked), status| {
                 (ready + status.ready, unacked + status.unacked)

@@ -96,7 +96,7 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
         "messages_unacknowledged" => status().unacked.into(),
         "consumers" => status().consumers.into(),
         "memory" => status().memory.into(),
-        "state" => "running".into(),
+        "state" => state(call, queue).into(),
         "oldest_message_age_ms" => crate::why::age_ms(call, &status()).into(),
         "head_message_timestamp" => status().head_timestamp.into(),
         other => {
@@ -135,7 +135,7 @@ fn stats_member(call: &Call<'_>, view: &QueueView, path: &str) -> Option<Value> 
         Some(name) => (name, true),
         None => (path, false),
     };
-    let queue = call.api.broker.queues().get(view.id)?;
+    let queue = call.api.broker.queues().here(view.id)?;
     let losses = name
         .strip_prefix("message_stats.")
         .map(loss_places)
@@ -206,7 +206,7 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
         return Ok(object(&call.query, Value::Object(declared)));
     }
     let mut map = row(call, queue, Detail::Statistics);
-    let handle = call.api.broker.queues().get(queue.id);
+    let handle = call.api.broker.queues().here(queue.id);
     let consumers = handle.as_ref().map(|queue| queue.consumers()).unwrap_or_default();
     let active = handle.and_then(|queue| queue.status().active);
     let tag_of = |which: &dyn Fn(&Consumer) -> bool| -> Value {
@@ -283,8 +283,24 @@ pub fn find<'a>(call: &'a Call<'_>) -> Result<&'a Arc<QueueView>, Refusal> {
 }
 
 fn status(call: &Call<'_>, queue: &QueueView) -> Status {
-    let queue = call.api.broker.queues().get(queue.id);
+    let queue = call.api.broker.queues().here(queue.id);
     queue.map(|queue| queue.status()).unwrap_or_default()
+}
+
+/// As in RabbitMQ a queue is down if the node that has its messages cannot be reached.
+fn state(call: &Call<'_>, queue: &QueueView) -> &'static str {
+    match call.api.broker.queues().get(queue.id) {
+        Some(handle) if handle.is_without_owner() => "down",
+        _ => "running",
+    }
+}
+
+/// The node that has the queue's messages.
+fn node<'a>(call: &'a Call<'_>, queue: &QueueView) -> &'a str {
+    match call.api.broker.queues().here(queue.id) {
+        Some(_) => &call.api.options.node,
+        None => call.view.node_name(queue.home),
+    }
 }
 
 fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value> {
@@ -297,8 +313,8 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
     put("auto_delete", queue.auto_delete.into());
     put("exclusive", queue.is_exclusive().into());
     put("arguments", table(&queue.arguments));
-    put("node", call.api.options.node.as_str().into());
-    put("state", "running".into());
+    put("node", node(call, queue).into());
+    put("state", state(call, queue).into());
     match detail {
         Detail::Totals => {
             let status = status(call, queue);
@@ -322,7 +338,7 @@ fn row(call: &Call<'_>, queue: &QueueView, detail: Detail) -> Map<String, Value>
 }
 
 fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
-    let Some(queue) = call.api.broker.queues().get(view.id) else {
+    let Some(queue) = call.api.broker.queues().here(view.id) else {
         return;
     };
     let status = queue.status();

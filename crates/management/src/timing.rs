@@ -143,7 +143,7 @@ impl Timing {
             .filter(|(_, timed)| timed.waits && timed.looked < slot);
         let waiting: Vec<QueueId> = waiting.map(|(id, _)| *id).collect();
         for id in waiting {
-            if let Some(queue) = broker.queues().get(id) {
+            if let Some(queue) = broker.queues().here(id) {
                 self.take(id, seen(&queue), true, slot);
             }
         }

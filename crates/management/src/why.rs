@@ -31,7 +31,7 @@ pub const ROUTES: &[Route] = &[
 fn queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     let view = queues::find(call)?;
     let broker = &call.api.broker;
-    let queue = broker.queues().get(view.id).ok_or(Refusal::NotFound)?;
+    let queue = broker.queues().here(view.id).ok_or(Refusal::NotFound)?;
     let (status, consumers) = (queue.status(), queue.consumers());
     let pace = Pace::of(call, &queue);
     let mut holds = holds::of_node(&broker.status());

@@ -1,13 +1,12 @@
 //! Where messages go: the routes that a channel remembers, and the sets of queues they lead to.
 
 use super::{Publisher, Target};
-use crate::queues::Queue;
+use crate::queues::Handle;
 use crate::replies::REPLY_TO;
 use catalog::{Envelope, Looked, Refusal, Verb};
 use model::{BlockBuilder, Message, QueueId, Ranges};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 /// How many routes a channel remembers before it starts again.
 const ROUTES: usize = 4096;
@@ -40,7 +39,12 @@ impl Publisher {
         let broker = self.session.broker();
         self.view = broker.view();
         self.last = None;
-        let removals = broker.queues().removals();
+        self.follow_places();
+    }
+
+    /// Lets go of the handles of queues that are deleted, or in another place by now.
+    pub(super) fn follow_places(&mut self) {
+        let removals = self.session.broker().queues().removals();
         if removals != self.removals {
             self.removals = removals;
             self.forget_routes();
@@ -142,7 +146,7 @@ impl Publisher {
             self.forget_routes();
         }
         let registry = self.session.broker().queues();
-        let queues: SmallVec<[Arc<Queue>; 1]> = ids.iter().filter_map(|id| registry.get(*id)).collect();
+        let queues: SmallVec<[Handle; 1]> = ids.iter().filter_map(|id| registry.get(*id)).collect();
         self.targets.push(Target {
             ids: ids.clone(),
             orderly: queues.iter().any(|queue| queue.compares()),

@@ -1,401 +1,118 @@
-//! A queue as the rest of the hall sees it: something that takes requests.
+//! A queue as the rest of the broker sees it, wherever its messages are: something that takes requests.
 //!
-//! There is no thread behind it. Whoever submits a request turns the queue's host; if another thread is turning it, the
-//! request goes to the mailbox and that thread handles it. So an idle queue costs memory only, and a busy one hops as
-//! little as possible.
+//! Every queue that the catalog knows has a handle. That there is none means that the queue is deleted, and nothing else.
 
-mod effects;
-
-use super::holding::Holding;
-use super::status::{Published, Status};
-use super::{Paging, QueueJournal};
-use crate::clock::Due;
-use crate::ends::{Ends, Reply};
-use crate::host::Host;
-use crate::node::Node;
-use crate::outbox::{ChannelId, Outbox};
-use crate::pressure::{Pressure, Reason};
-use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
+use super::{Queue, Remote, Request};
+use crate::pressure::Pressure;
 use catalog::QueueKind;
-use model::{ConsumerId, QueueId, Timestamp};
-use queue::fifo::{Answer, Classic, Disposal, Request};
-use queue::store::{self, LogPlace};
-use std::collections::BTreeMap;
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering},
-};
-use storage::Position;
+use model::QueueId;
+use std::sync::Arc;
 
-pub(super) use effects::Actions;
-
-/// How many turns one thread makes in a row for others before it hands the queue on.
-const TURNS: usize = 16;
-
-pub(super) type QueueHost = Host<Classic<Ends>, QueueJournal>;
-
-/// A queue of this node.
-pub struct Queue {
-    /// Its id, and its journal's.
-    pub id: QueueId,
-    /// What it is.
-    pub kind: QueueKind,
-    /// Its name; the exchange's, if it is what an exchange keeps for itself.
-    pub name: Arc<str>,
-    /// Its virtual host's name.
-    pub vhost: Arc<str>,
-    host: Mutex<QueueHost>,
-    mailbox: Mutex<Vec<Request<Ends>>>,
-    mail: AtomicBool,
-    status: Published,
-    counts: MessageCounts,
-    /// What it lost, once it has lost something.
-    losses: OnceLock<Box<LossCounts>>,
-    /// The sum of that.
-    lost: AtomicU64,
-    probe: Probe,
-    /// Nobody who watches queues has to be told of the next turn.
-    touched: AtomicBool,
-    /// When somebody who watches looked at it last, in milliseconds since the Unix epoch; 0 if nobody did.
-    looked_at: AtomicU64,
-    /// For operators; by id, which is the order in which they came.
-    consumers: Mutex<BTreeMap<ConsumerId, Arc<Consumer>>>,
-    /// The number of the first message that came after the start.
-    first_seq: u64,
-    holding: Holding,
-    /// When the clock will turn the queue, in milliseconds since the Unix epoch; `u64::MAX` if it will not.
-    alarm: AtomicU64,
-    /// See [`Queue::compares`].
-    compares: AtomicBool,
-    /// It is deleted.
-    retired: AtomicBool,
-    node: Arc<Node>,
+/// A queue. Cheap to clone.
+#[derive(Clone)]
+pub enum Handle {
+    /// It is on this node.
+    Here(Arc<Queue>),
+    /// It is on another node, which can be reached.
+    Elsewhere(Arc<catalog::Queue>, Arc<dyn Remote>),
+    /// Nobody who has its messages can be reached.
+    WithoutOwner(Arc<catalog::Queue>),
 }
 
-impl Queue {
-    /// A queue around a new or replayed machine.
-    pub fn new(known: &catalog::Queue, host: QueueHost, node: Arc<Node>) -> Arc<Self> {
-        let queue = Arc::new(Self {
-            first_seq: host.machine.status().next_seq,
-            id: known.id,
-            kind: known.kind,
-            name: known.name.clone(),
-            vhost: known.vhost.clone(),
-            host: Mutex::new(host),
-            mailbox: Mutex::default(),
-            mail: AtomicBool::new(false),
-            status: Published::default(),
-            counts: MessageCounts::default(),
-            losses: OnceLock::new(),
-            lost: AtomicU64::new(0),
-            probe: Probe::default(),
-            touched: AtomicBool::new(!node.touched.is_watched()),
-            looked_at: AtomicU64::new(0),
-            consumers: Mutex::default(),
-            holding: Holding::default(),
-            alarm: AtomicU64::new(u64::MAX),
-            compares: AtomicBool::new(false),
-            retired: AtomicBool::new(false),
-            node,
-        });
-        queue.publish_status(&queue.lock(), &mut Vec::new());
-        queue
-    }
-
-    /// It compares what comes with what is there (`x-message-deduplication`): a channel's publishes and acknowledgements must reach it
-    /// in their order, which others don't care about.
-    pub fn compare(&self) {
-        self.compares.store(true, Ordering::Relaxed);
-    }
-
-    /// See [`Queue::compare`].
-    pub fn compares(&self) -> bool {
-        self.compares.load(Ordering::Relaxed)
-    }
-
-    /// Its numbers after its last turn.
-    pub fn status(&self) -> Status {
-        self.status.load(self.first_seq)
-    }
-
-    /// How long its messages take, by sample; `None` if none was sampled.
-    pub fn latencies(&self) -> Option<&Arc<Latencies>> {
-        self.probe.latencies()
-    }
-
-    /// How long ago a moment was, in milliseconds, which is given in milliseconds since the Unix epoch.
-    pub fn age_ms(&self, moment_ms: u64) -> u64 {
-        self.node.now().0.saturating_sub(moment_ms)
-    }
-
-    /// How long those of its messages take by now that are followed.
-    pub fn pending(&self) -> Pending {
-        self.probe.pending(self.node.micros())
-    }
-
-    /// Why its publishers are held up, if they are.
-    pub fn holds(&self) -> Option<Reason> {
-        self.holding.reason()
-    }
-
-    /// What happened in it since the start.
-    pub fn counts(&self) -> &MessageCounts {
-        &self.counts
-    }
-
-    /// What it lost since the start; `None` if nothing.
-    pub fn losses(&self) -> Option<&LossCounts> {
-        self.losses.get().map(|losses| &**losses)
-    }
-
-    /// From now on the next turn is told to whoever watches queues. Returns whether this was called before.
-    pub(crate) fn look(self: &Arc<Self>) -> bool {
-        self.touched.store(false, Ordering::SeqCst);
-        self.look_at_head();
-        self.looked_at.swap(self.node.now().0, Ordering::Relaxed) > 0
-    }
-
-    /// Turns don't look at what the first message says of itself, so it is done here. A queue that is being turned has its look next time.
-    fn look_at_head(self: &Arc<Self>) {
-        let Ok(host) = self.host.try_lock() else {
-            return self.touch();
-        };
-        self.status.note_head(host.machine.head_timestamp());
-        self.finish(host, Actions::default());
-    }
-
-    /// Since when it has not been turned, in milliseconds since the Unix epoch, as exactly as somebody watches it. `None` if it was turned
-    /// since somebody looked, or nobody did.
-    pub fn idle_since_ms(&self) -> Option<u64> {
-        let looked = self.looked_at.load(Ordering::Relaxed);
-        (looked > 0 && !self.touched.load(Ordering::Relaxed)).then_some(looked)
-    }
-
-    #[cold]
-    fn touch(&self) {
-        if !self.touched.swap(true, Ordering::SeqCst) {
-            self.node.touched.note(self.id);
+impl Handle {
+    /// Its id.
+    #[inline]
+    pub fn id(&self) -> QueueId {
+        match self {
+            Self::Here(queue) => queue.id,
+            Self::Elsewhere(known, _) | Self::WithoutOwner(known) => known.id,
         }
     }
 
-    /// Its consumers, in the order in which they came; not those of connections that operators don't see.
-    pub fn consumers(&self) -> Vec<Arc<Consumer>> {
-        self.shown().values().cloned().collect()
-    }
-
-    pub(crate) fn consumer_came(&self, consumer: Arc<Consumer>) {
-        self.shown().insert(consumer.id, consumer);
-    }
-
-    pub(crate) fn consumer_went(&self, consumer: &Arc<Consumer>) {
-        self.shown().remove(&consumer.id);
-    }
-
-    fn shown(&self) -> MutexGuard<'_, BTreeMap<ConsumerId, Arc<Consumer>>> {
-        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has the request handled, by this thread or by the one that is turning the queue now.
-    pub fn submit(self: &Arc<Self>, request: Request<Ends>) {
-        match self.host.try_lock() {
-            Ok(host) => self.turn(host, Some(request)),
-            Err(_) => {
-                self.mailbox
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(request);
-                self.mail.store(true, Ordering::SeqCst);
-                if let Ok(host) = self.host.try_lock() {
-                    self.turn(host, None);
-                }
-            }
+    /// What it is.
+    pub fn kind(&self) -> QueueKind {
+        match self {
+            Self::Here(queue) => queue.kind,
+            Self::Elsewhere(known, _) | Self::WithoutOwner(known) => known.kind,
         }
     }
 
-    /// Asks a question and waits for the thread that is turning the queue, if any. `None` if the answer needs the disk: it
-    /// comes to the asker's outbox.
-    pub fn ask(self: &Arc<Self>, question: u64, request: Request<Ends>) -> Option<Answer> {
-        let mut host = self.lock();
-        let mut answer = None;
-        let mut actions = Actions::default();
-        self.drain_mailbox(&mut host);
-        self.handle(&mut host, self.node.now(), request);
-        self.commit(&mut host, &mut actions, &mut |reply: &Reply, given| {
-            if reply.question == question {
-                answer = Some(given);
-                return None;
-            }
-            Some(given)
-        });
-        self.finish(host, actions);
-        answer
+    /// Its name; the exchange's, if it is what an exchange keeps for itself.
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Here(queue) => &queue.name,
+            Self::Elsewhere(known, _) | Self::WithoutOwner(known) => &known.name,
+        }
+    }
+
+    /// Its virtual host's name.
+    pub fn vhost(&self) -> &Arc<str> {
+        match self {
+            Self::Here(queue) => &queue.vhost,
+            Self::Elsewhere(known, _) | Self::WithoutOwner(known) => &known.vhost,
+        }
+    }
+
+    /// The queue, if it is on this node.
+    pub fn here(&self) -> Option<&Arc<Queue>> {
+        match self {
+            Self::Here(queue) => Some(queue),
+            Self::Elsewhere(..) | Self::WithoutOwner(_) => None,
+        }
+    }
+
+    /// True if nobody who has its messages can be reached.
+    pub fn is_without_owner(&self) -> bool {
+        matches!(self, Self::WithoutOwner(_))
+    }
+
+    /// Has the request handled by whoever turns the queue.
+    #[inline]
+    pub fn submit(&self, request: Request) {
+        match self {
+            Self::Here(queue) => queue.submit(request),
+            Self::Elsewhere(known, remote) => remote.submit(known.id, request),
+            Self::WithoutOwner(_) => Self::decline(request),
+        }
     }
 
     /// A reason to slow down for those who publish to this queue.
+    #[inline]
     pub fn pressure(&self) -> Option<Pressure> {
-        self.holding.pressure()
-    }
-
-    /// Has the queue prepare for the log to forget what lies before `position`.
-    pub fn checkpoint(self: &Arc<Self>, position: Position) {
-        let before = LogPlace(position.0);
-        self.submit(Request::Store(store::Request::Checkpoint { before }));
-    }
-
-    /// The node that it belongs to.
-    pub fn node(&self) -> &Arc<Node> {
-        &self.node
-    }
-
-    /// The queue is deleted: consumers are cancelled, later requests come to nothing.
-    pub fn retire(self: &Arc<Self>) {
-        self.retired.store(true, Ordering::SeqCst);
-        let (_, reply) = self.question_of_nobody();
-        self.submit(Request::Retire {
-            if_unused: false,
-            if_empty: false,
-            reply,
-        });
-    }
-
-    /// See [`Queue::retire`].
-    pub(crate) fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::SeqCst)
-    }
-
-    /// Ends a consumer. When this returns, every delivery to it is in its outbox and none will follow.
-    pub fn cancel(self: &Arc<Self>, consumer: ConsumerId) {
-        let (question, reply) = self.question_of_nobody();
-        self.ask(
-            question,
-            Request::Cancel {
-                consumer,
-                reply: Some(reply),
-            },
-        );
-    }
-
-    /// Delivers nothing more to a consumer, which stays the active one if it is. When this returns, every delivery to it is in
-    /// its outbox.
-    pub fn hold(self: &Arc<Self>, consumer: ConsumerId) {
-        self.ask(self.node.number(), Request::Pause { consumer });
-    }
-
-    /// A question whose late answer nobody would read.
-    pub(super) fn question_of_nobody(&self) -> (u64, Reply) {
-        let question = self.node.number();
-        let channel = ChannelId(0);
-        (
-            question,
-            Reply {
-                outbox: Arc::new(Outbox::new()),
-                channel,
-                question,
-                no_ack: false,
-            },
-        )
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, QueueHost> {
-        self.host.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn turn(self: &Arc<Self>, mut host: MutexGuard<'_, QueueHost>, request: Option<Request<Ends>>) {
-        let mut actions = Actions::default();
-        self.drain_mailbox(&mut host);
-        if let Some(request) = request {
-            self.handle(&mut host, self.node.now(), request);
-        }
-        self.commit(&mut host, &mut actions, &mut |_, answer| Some(answer));
-        self.finish(host, actions);
-    }
-
-    /// Lets go of the host and carries out what must not happen under its lock; then looks whether mail came meanwhile.
-    pub(super) fn finish(self: &Arc<Self>, host: MutexGuard<'_, QueueHost>, actions: Actions) {
-        drop(host);
-        self.carry_out(actions);
-        for _ in 0..TURNS {
-            if !self.mail.load(Ordering::SeqCst) {
-                return;
-            }
-            // Whoever holds the lock now looks at the mail after it let go.
-            let Ok(mut host) = self.host.try_lock() else {
-                return;
-            };
-            let mut actions = Actions::default();
-            self.drain_mailbox(&mut host);
-            self.commit(&mut host, &mut actions, &mut |_, answer| Some(answer));
-            drop(host);
-            self.carry_out(actions);
-        }
-        if self.mail.load(Ordering::SeqCst) {
-            Paging::Turn { queue: self.clone() }.send(&self.node.pager);
+        match self {
+            Self::Here(queue) => queue.pressure(),
+            Self::Elsewhere(known, remote) => remote.pressure(known.id),
+            Self::WithoutOwner(_) => None,
         }
     }
 
-    /// Handles what waits in the mailbox; called by a thread that has turns to spare for this queue.
-    pub fn turn_mail(self: &Arc<Self>) {
-        if let Ok(host) = self.host.try_lock() {
-            self.turn(host, None);
-        }
+    /// See [`Queue::compares`]; nobody but its own node knows that of a queue.
+    pub(crate) fn compares(&self) -> bool {
+        self.here().is_none_or(|queue| queue.compares())
     }
 
-    fn drain_mailbox(&self, host: &mut QueueHost) {
-        if !self.mail.swap(false, Ordering::SeqCst) {
-            return;
+    /// Answers in the place of a queue that nobody can reach: what is published to it is refused, never taken for safe.
+    #[cold]
+    pub fn decline(request: Request) {
+        if let Request::Enqueue {
+            receipt: Some(receipt),
+            ..
+        } = request
+        {
+            let (outbox, event) = receipt.into_reject();
+            outbox.send(event);
         }
-        let requests = std::mem::take(&mut *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner));
-        let now = self.node.now();
-        for request in requests {
-            self.handle(host, now, request);
-        }
-    }
-
-    /// Has the machine decide, and counts what operators want to know.
-    fn handle(&self, host: &mut QueueHost, now: Timestamp, mut request: Request<Ends>) {
-        match &mut request {
-            Request::Enqueue { block, receipt } => {
-                self.counts.publish.add(block.len() as u64);
-                // The lanes of a sorted queue number their messages each for itself.
-                if matches!(host.machine, Classic::Sorted(_)) {
-                    self.probe.published_sorted();
-                } else {
-                    let next = self.status.next_seq();
-                    let timed = self.probe.published(next, || self.node.micros());
-                    if let Some(receipt) = receipt {
-                        receipt.timed = timed;
-                    }
-                }
-            }
-            Request::Settle {
-                disposal: Disposal::Accepted,
-                seqs,
-                ..
-            } => {
-                self.counts.ack.add(seqs.count());
-                self.probe.acked(seqs, || self.node.micros());
-            }
-            _ => {}
-        }
-        host.handle(now, request);
     }
 }
 
-impl Due for Queue {
-    fn tick(self: Arc<Self>) {
-        self.alarm.store(u64::MAX, Ordering::SeqCst);
-        self.submit(Request::Tick);
+impl From<Arc<Queue>> for Handle {
+    fn from(queue: Arc<Queue>) -> Self {
+        Self::Here(queue)
     }
 }
 
-impl Drop for Queue {
-    fn drop(&mut self) {
-        self.node.memory_changed(self.status.memory(), 0);
-    }
-}
-
-impl std::fmt::Debug for Queue {
+impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "queue '{}' in vhost '{}'", self.name, self.vhost)
+        write!(f, "queue '{}' in vhost '{}'", self.name(), self.vhost())
     }
 }

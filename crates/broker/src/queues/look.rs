@@ -1,7 +1,7 @@
 //! What a browser asks a queue: a look at its machine, for a moment, without a turn.
 
 use super::Queue;
-use super::handle::{Actions, QueueHost};
+use super::local::{Actions, QueueHost};
 use crate::browse::Spot;
 use crate::ends::Ends;
 use model::{Ranges, Seq};

@@ -1,15 +1,19 @@
-//! The queues of this node: their handles, and who holds them.
+//! The queues that the catalog knows: their handles, those that are on this node, and who holds them.
 
 mod handle;
 mod holding;
 mod journal;
+mod local;
 mod look;
 mod paging;
 mod registry;
+mod remote;
 mod status;
 
-pub use handle::Queue;
+pub use handle::Handle;
 pub use journal::QueueJournal;
+pub use local::Queue;
 pub use paging::Paging;
 pub use registry::Registry;
+pub use remote::{Peers, Remote, Request};
 pub use status::Status;

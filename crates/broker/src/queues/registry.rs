@@ -1,6 +1,7 @@
-//! All queues of this node by id. Filled and emptied by the topology's turns; read once per route, never per message.
+//! The handles of all queues that the catalog knows, by id. Filled and emptied by the topology's turns; read once per route, never per
+//! message.
 
-use super::Queue;
+use super::{Handle, Queue};
 use model::QueueId;
 use std::collections::HashMap;
 use std::sync::{
@@ -8,58 +9,70 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// All queues of this node.
+/// The handles of all queues that the catalog knows.
 #[derive(Default)]
 pub struct Registry {
-    queues: RwLock<HashMap<QueueId, Arc<Queue>>>,
+    handles: RwLock<HashMap<QueueId, Handle>>,
     removals: AtomicU64,
 }
 
 impl Registry {
-    /// The queue, unless it is deleted.
-    pub fn get(&self, id: QueueId) -> Option<Arc<Queue>> {
-        self.queues
+    /// The queue's handle; `None` if it is deleted.
+    pub fn get(&self, id: QueueId) -> Option<Handle> {
+        self.handles
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .get(&id)
             .cloned()
     }
 
-    /// Adds a queue.
-    pub fn insert(&self, queue: Arc<Queue>) {
-        self.queues
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(queue.id, queue);
+    /// The queue, if it is on this node.
+    pub fn here(&self, id: QueueId) -> Option<Arc<Queue>> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        handles.get(&id).and_then(Handle::here).cloned()
     }
 
-    /// How many queues have been taken out: what refers to queues may have to let go of some when it has risen.
+    /// Adds a queue.
+    pub fn insert(&self, handle: Handle) {
+        self.handles
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(handle.id(), handle);
+    }
+
+    /// The queue is in another place than before, unless it is deleted.
+    pub fn replace(&self, handle: Handle) {
+        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = handles.get_mut(&handle.id()) {
+            *known = handle;
+            self.removals.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// How many handles have been taken out: whoever keeps some may have to let go of them when it has risen.
     pub fn removals(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
     /// Takes a queue out.
-    pub fn remove(&self, id: QueueId) -> Option<Arc<Queue>> {
+    pub fn remove(&self, id: QueueId) -> Option<Handle> {
         self.removals.fetch_add(1, Ordering::AcqRel);
-        self.queues
+        self.handles
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&id)
     }
 
-    /// Looks at all queues, in no order; nobody may be waited for meanwhile.
-    pub fn for_each(&self, mut look: impl FnMut(&Queue)) {
-        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-        queues.values().for_each(|queue| look(queue));
+    /// Looks at all queues of this node, in no order; nobody may be waited for meanwhile.
+    pub fn for_each(&self, look: impl FnMut(&Arc<Queue>)) {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        handles.values().filter_map(Handle::here).for_each(look);
     }
 
-    /// All queues, in no order.
+    /// All queues of this node, in no order.
     pub fn all(&self) -> Vec<Arc<Queue>> {
-        self.queues
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .cloned()
-            .collect()
+        let mut all = Vec::new();
+        self.for_each(|queue| all.push(queue.clone()));
+        all
     }
 }

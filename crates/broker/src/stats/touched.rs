@@ -62,7 +62,7 @@ impl Broker {
             known: true,
         };
         let each = touched.take().into_iter();
-        each.map(|id| self.queues().get(id).map_or_else(|| gone(id), turned))
+        each.map(|id| self.queues().here(id).map_or_else(|| gone(id), turned))
             .collect()
     }
 }

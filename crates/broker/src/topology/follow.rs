@@ -6,7 +6,7 @@ use crate::caches::{self, CacheJournal};
 use crate::ends::Ends;
 use crate::host::Host;
 use crate::journal::{JournalOf, LocalJournal};
-use crate::queues::{Paging, Queue, QueueJournal};
+use crate::queues::{Handle, Paging, Queue, QueueJournal};
 use crate::stats::Churn;
 use catalog::{Effect, Name, QueueKind, View};
 use model::QueueSettings;
@@ -53,14 +53,17 @@ impl Orders {
 
 impl Topology {
     /// Starts and stops queues. Returns the handles of those that end, which is to happen once the catalog is free again.
-    pub(super) fn carry_out(&self, orders: &mut Orders, view: &View) -> Vec<Arc<Queue>> {
+    pub(super) fn carry_out(&self, orders: &mut Orders, view: &View) -> Vec<Handle> {
         let mut gone = Vec::new();
         for order in orders.queues.drain(..) {
             match order {
                 Order::Start(known) if known.kind == QueueKind::Deduplication => self.start_cache(&known),
                 Order::Start(known) => {
                     self.count(&known, |churn| &churn.queues_created);
-                    self.start_queue(&known, view.settings(&known), None);
+                    match self.is_here(&known) {
+                        true => drop(self.start_queue(&known, view.settings(&known), None)),
+                        false => self.registry.insert(self.away(&known)),
+                    }
                 }
                 Order::Stop(known) if self.node.caches.remove(known.id) => {
                     self.node.log.forget(JournalOf::Cache(known.id).id());
@@ -75,8 +78,9 @@ impl Topology {
     }
 
     /// What takes its time, without the catalog: ends queues, and gives others the settings of their new policies.
-    pub(super) fn finish(&self, orders: Orders, gone: Vec<Arc<Queue>>) {
-        gone.iter().for_each(|queue| self.stop_queue(queue));
+    pub(super) fn finish(&self, orders: Orders, gone: Vec<Handle>) {
+        let here = gone.iter().filter_map(Handle::here);
+        here.for_each(|queue| self.stop_queue(queue));
         orders.vhosts.iter().for_each(|vhost| self.follow_policies(vhost));
     }
 
@@ -106,7 +110,7 @@ impl Topology {
                 queue.submit(QueueRequest::Configure { settings });
             }
         }
-        self.registry.insert(queue.clone());
+        self.registry.insert(queue.clone().into());
         queue
     }
 

@@ -53,7 +53,8 @@ impl Topology {
         // If it is gone, one of the same name starts without policies.
         let Some(vhost) = view.vhost(vhost) else { return };
         for known in ruled_anew(vhost, &before) {
-            if let Some(queue) = self.registry.get(known.id) {
+            // Those of other nodes follow there.
+            if let Some(queue) = self.registry.here(known.id) {
                 let settings = Box::new(vhost.settings(known));
                 queue.submit(QueueRequest::Configure { settings });
             }

@@ -32,7 +32,7 @@ impl Collector<'_> {
         for queue in wanted {
             if queues.len() >= self.limit {
                 left_out += 1;
-            } else if let Some(queue) = self.broker.queues().get(queue.id) {
+            } else if let Some(queue) = self.broker.queues().here(queue.id) {
                 let labels = labels(&[("vhost", &queue.vhost), ("queue", &queue.name)]);
                 queues.push((labels, queue.status(), queue));
             }

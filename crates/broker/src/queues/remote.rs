@@ -1,0 +1,29 @@
+//! Queues of other nodes: how they are reached. Whoever assembles the node hands this in.
+
+use crate::ends::Ends;
+use crate::pressure::Pressure;
+use catalog::NodeId;
+use model::QueueId;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What is asked of a queue, with the outboxes that hear of it.
+pub type Request = queue::fifo::Request<Ends>;
+
+/// The way to the queues of another node.
+pub trait Remote: Debug + Send + Sync {
+    /// Has the request handled by the node that turns the queue. Requests are handled in the order in which they are submitted, and what
+    /// comes of them comes to the outboxes that they name, in the order in which it happened: after the answer to a cancel or to a pause
+    /// there comes no delivery. Every receipt and every question is answered, by [`super::Handle::decline`] if the node can be reached no
+    /// longer.
+    fn submit(&self, queue: QueueId, request: Request);
+
+    /// A reason to slow down for those who publish to the queue.
+    fn pressure(&self, queue: QueueId) -> Option<Pressure>;
+}
+
+/// The other nodes.
+pub trait Peers: Debug + Send + Sync {
+    /// The way to a node; `None` if it cannot be reached.
+    fn reach(&self, node: NodeId) -> Option<Arc<dyn Remote>>;
+}

@@ -1,0 +1,228 @@
+//! Where queues are: here, on a node that can be reached, or on none.
+
+use super::Topology;
+use crate::broker::Broker;
+use crate::queues::{Handle, Peers};
+use std::sync::Arc;
+
+impl Topology {
+    /// True if the queue lives on this node.
+    pub(crate) fn is_here(&self, known: &catalog::Queue) -> bool {
+        known.home == self.incarnation().node
+    }
+
+    /// The handle of a queue that lives on another node.
+    pub(crate) fn away(&self, known: &Arc<catalog::Queue>) -> Handle {
+        match self.peers.get().and_then(|peers| peers.reach(known.home)) {
+            Some(remote) => Handle::Elsewhere(known.clone(), remote),
+            None => Handle::WithoutOwner(known.clone()),
+        }
+    }
+}
+
+impl Broker {
+    /// This node belongs to others from now on. May be called once.
+    pub fn join(&self, peers: Arc<dyn Peers>) {
+        let _ = self.topology().peers.set(peers);
+        self.follow_peers();
+    }
+
+    /// Other nodes can be reached by now, or can be reached no longer: the queues that live there get other handles.
+    pub fn follow_peers(&self) {
+        let (topology, view) = (self.topology(), self.view());
+        let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
+        for known in all.filter(|known| !topology.is_here(known)) {
+            self.registry().replace(topology.away(known));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::{ChannelId, Event, Outbox};
+    use crate::pressure::Pressure;
+    use crate::queues::{Remote, Request};
+    use crate::{ConsumerSettings, Options, Session};
+    use catalog::{DeclareQueue, Incarnation, NodeConnection, NodeId, Refusal, Request as Change};
+    use model::{Message, QueueId, Ranges, RouteBuf};
+    use std::sync::Mutex;
+
+    const CHANNEL: ChannelId = ChannelId(1);
+    const OTHER: NodeId = NodeId(2);
+
+    /// Another node, as far as one thinks that it can be reached: it takes what is asked and does nothing.
+    #[derive(Debug, Default)]
+    struct Other {
+        reachable: Mutex<bool>,
+        asked: Arc<Asked>,
+    }
+
+    #[derive(Debug, Default)]
+    struct Asked(Mutex<Vec<(QueueId, Request)>>);
+
+    impl Peers for Other {
+        fn reach(&self, node: NodeId) -> Option<Arc<dyn Remote>> {
+            assert_eq!(node, OTHER);
+            let reachable = *self.reachable.lock().unwrap();
+            reachable.then(|| self.asked.clone() as Arc<dyn Remote>)
+        }
+    }
+
+    impl Remote for Asked {
+        fn submit(&self, queue: QueueId, request: Request) {
+            self.0.lock().unwrap().push((queue, request));
+        }
+
+        fn pressure(&self, _: QueueId) -> Option<Pressure> {
+            None
+        }
+    }
+
+    fn session(broker: &Arc<Broker>, outbox: &Arc<Outbox>) -> Arc<Session> {
+        let local = "127.0.0.1".parse().unwrap();
+        let user = broker.authenticate("guest", b"guest", local).unwrap();
+        broker.connect(user, "/", outbox.clone()).unwrap()
+    }
+
+    fn durable(name: &str) -> DeclareQueue {
+        DeclareQueue {
+            name: name.into(),
+            durable: true,
+            ..DeclareQueue::default()
+        }
+    }
+
+    /// Declares a queue as a client of the other node does.
+    fn declare_there(broker: &Broker) -> QueueId {
+        let topology = broker.topology();
+        let start = Change::StartNode {
+            node: OTHER,
+            name: "rabbit@b".into(),
+        };
+        topology.decide(None, start).unwrap();
+        let incarnation = Incarnation {
+            node: OTHER,
+            number: 1,
+        };
+        let declare = Change::DeclareQueue {
+            vhost: "/".into(),
+            declare: durable("q"),
+            by: NodeConnection::of_node(incarnation),
+            unique: [0; 16],
+        };
+        topology.decide(None, declare).unwrap();
+        broker.view().queue("/", "q").unwrap().id
+    }
+
+    fn publish(session: &Arc<Session>, outbox: &Outbox) -> Vec<Event> {
+        let mut publisher = session.publisher(CHANNEL, 1);
+        let route = RouteBuf::new(b"", b"q");
+        let taken = publisher.publish(&Message::new(route.as_route(), b"", b"body"), Some(7));
+        assert_eq!(taken.unwrap().queues, 1, "there is such a queue");
+        publisher.flush();
+        let mut events = Vec::new();
+        outbox.take_now(&mut events);
+        events
+    }
+
+    fn is_refused(events: &[Event]) -> bool {
+        matches!(events, [Event::Reject { numbers, .. }] if *numbers == Ranges::one(7))
+    }
+
+    #[test]
+    fn a_queue_that_nobody_can_reach_refuses_publishes_and_says_so_to_all_others() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let outbox = Arc::new(Outbox::new());
+            // The second start finds the queue.
+            let broker = Broker::open(Options::new(dir.path())).unwrap();
+            if broker.view().queue("/", "q").is_none() {
+                declare_there(&broker);
+            }
+            let session = session(&broker, &outbox);
+            assert!(is_refused(&publish(&session, &outbox)));
+            let settings = ConsumerSettings {
+                no_ack: false,
+                exclusive: false,
+                prefetch: 0,
+                priority: 0,
+                window: 1,
+                paused: false,
+            };
+            let refused = [
+                session.declare_queue(CHANNEL, durable("q")).unwrap_err(),
+                session.consume(CHANNEL, "q", settings).unwrap_err(),
+                session.get(CHANNEL, "q", true).unwrap_err(),
+                session.purge_queue(CHANNEL, "q").unwrap_err(),
+                session.delete_queue(CHANNEL, "q", false, false).unwrap_err(),
+                session.browse("q").err().unwrap(),
+            ];
+            for refusal in refused {
+                assert!(matches!(refusal, Refusal::QueueDown { .. }));
+                let text = "home node 'rabbit@b' of durable queue 'q' in vhost '/' is down or inaccessible";
+                assert_eq!(refusal.to_string(), text);
+            }
+            session.close();
+            broker.close();
+        }
+    }
+
+    #[test]
+    fn a_queue_of_another_node_is_asked_there_as_long_as_the_node_can_be_reached() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let id = declare_there(&broker);
+        let outbox = Arc::new(Outbox::new());
+        let session = session(&broker, &outbox);
+        assert!(is_refused(&publish(&session, &outbox)));
+        let other = Arc::new(Other::default());
+        *other.reachable.lock().unwrap() = true;
+        broker.join(other.clone());
+        assert!(publish(&session, &outbox).is_empty());
+        let asked = std::mem::take(&mut *other.asked.0.lock().unwrap());
+        assert!(matches!(&asked[..], [(queue, Request::Enqueue { receipt: Some(_), .. })] if *queue == id));
+        // It is gone, with what it was asked.
+        *other.reachable.lock().unwrap() = false;
+        broker.follow_peers();
+        asked
+            .into_iter()
+            .for_each(|(_, request)| Handle::decline(request));
+        let mut events = Vec::new();
+        outbox.take_now(&mut events);
+        assert!(is_refused(&events));
+        assert!(is_refused(&publish(&session, &outbox)));
+        session.close();
+        broker.close();
+    }
+
+    #[test]
+    fn a_publisher_asks_where_its_queues_are_again_once_they_have_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        declare_there(&broker);
+        let other = Arc::new(Other::default());
+        *other.reachable.lock().unwrap() = true;
+        broker.join(other.clone());
+        let outbox = Arc::new(Outbox::new());
+        let session = session(&broker, &outbox);
+        let mut publisher = session.publisher(CHANNEL, 1);
+        let route = RouteBuf::new(b"", b"q");
+        let message = Message::new(route.as_route(), b"", b"body");
+        let mut publish = |number| {
+            publisher.publish(&message, Some(number)).unwrap();
+            publisher.flush();
+        };
+        publish(1);
+        *other.reachable.lock().unwrap() = false;
+        broker.follow_peers();
+        // What is on its way then still goes where the queue was.
+        [2, 3].into_iter().for_each(&mut publish);
+        assert_eq!(other.asked.0.lock().unwrap().len(), 2);
+        let mut events = Vec::new();
+        outbox.take_now(&mut events);
+        assert!(matches!(&events[..], [Event::Reject { numbers, .. }] if *numbers == Ranges::one(3)));
+        session.close();
+        broker.close();
+    }
+}
