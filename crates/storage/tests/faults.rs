@@ -7,7 +7,7 @@ mod support;
 
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
-use storage::faulty::{Dice, Fault, FaultyFs};
+use storage::faulty::{Fault, FaultyFs, Random};
 use storage::{LogError, LogOptions, Position};
 use support::{Op, Opened, Told, check_prefix, journal_id, open, wait};
 
@@ -355,7 +355,7 @@ proptest! {
 #[test]
 fn a_power_cut_amid_busy_threads_breaks_no_promise() {
     for seed in 0..60_u64 {
-        let dice = &mut Dice(seed);
+        let random = &mut Random(seed);
         let fs = FaultyFs::new();
         let opened = open_shared(&fs);
         let stop = AtomicBool::new(false);
@@ -380,7 +380,7 @@ fn a_power_cut_amid_busy_threads_breaks_no_promise() {
                     }
                 });
             }
-            fs.fail_at(1 + dice.below(60), Fault::PowerCut);
+            fs.fail_at(1 + random.below(60), Fault::PowerCut);
             while !opened.log.failed() {
                 std::thread::yield_now();
             }

@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::PathBuf;
-use storage::faulty::{Dice, FaultyFs};
+use storage::faulty::{FaultyFs, Random};
 use storage::{FileSystem, LogError, LogOptions, Position, set_journals_aside};
 use support::{Op, Opened, Seen, check_prefix, journal_id, open, visible};
 
@@ -595,11 +595,11 @@ fn random_damage_never_invents_anything() {
     let (fs, ops) = killed_log();
     let files = log_files(&fs);
     for seed in 0..300 {
-        let dice = &mut Dice(seed);
+        let random = &mut Random(seed);
         let fs = fs.copy();
-        for _ in 0..=dice.below(6) {
-            let file = &files[dice.below(3) as usize];
-            fs.corrupt(file, |bytes| damage(bytes, dice));
+        for _ in 0..=random.below(6) {
+            let file = &files[random.below(3) as usize];
+            fs.corrupt(file, |bytes| damage(bytes, random));
         }
         for quarantine in [false, true] {
             if let Ok(opened) = open(fs.copy(), LogOptions { quarantine, ..tiny() }) {
@@ -614,22 +614,22 @@ fn random_damage_never_invents_anything() {
     }
 }
 
-fn damage(bytes: &mut Vec<u8>, dice: &mut Dice) {
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     if bytes.is_empty() {
         return;
     }
-    let at = dice.below(bytes.len() as u64) as usize;
-    let end = (at + 1 + dice.below(700) as usize).min(bytes.len());
-    match dice.below(6) {
-        0 => bytes[at] ^= 1 << dice.below(8),
+    let at = random.below(bytes.len() as u64) as usize;
+    let end = (at + 1 + random.below(700) as usize).min(bytes.len());
+    match random.below(6) {
+        0 => bytes[at] ^= 1 << random.below(8),
         1 => bytes[at..end].fill(0),
         2 => bytes[at..end]
             .iter_mut()
-            .for_each(|byte| *byte = dice.roll() as u8),
+            .for_each(|byte| *byte = random.bits() as u8),
         3 => bytes.truncate(at),
         4 => bytes.extend_from_within(at..end),
         _ => {
-            let from = dice.below((bytes.len() - (end - at) + 1) as u64) as usize;
+            let from = random.below((bytes.len() - (end - at) + 1) as u64) as usize;
             bytes.copy_within(from..from + (end - at), at);
         }
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use storage::faulty::{Dice, Fault, FaultyFs};
+use storage::faulty::{Fault, FaultyFs, Random};
 use storage::{Disk, FileSystem, Place, SegmentError, SegmentOptions, Segments};
 
 const DIR: &str = "/data/queues";
@@ -510,16 +510,16 @@ proptest! {
 
     #[test]
     fn any_order_of_appending_freeing_and_restarting_keeps_what_is_live(seed in any::<u64>()) {
-        let dice = &mut Dice(seed);
+        let random = &mut Random(seed);
         let mut fs = FaultyFs::new();
         let mut segments = open(&fs);
         let mut live: BTreeMap<(u64, Place), Vec<u8>> = BTreeMap::new();
         for number in 0..150_u64 {
-            let owner = dice.below(3);
-            match dice.below(12) {
+            let owner = random.below(3);
+            match random.below(12) {
                 0 => {
                     (0..3).for_each(|owner| segments.sync(owner).unwrap());
-                    fs = fs.crash(dice.roll());
+                    fs = fs.crash(random.bits());
                     segments = open(&fs);
                     for (owner, place) in live.keys() {
                         prop_assert!(segments.adopt(*owner, *place));
@@ -527,13 +527,13 @@ proptest! {
                     segments.sweep(&|_| None).unwrap();
                 }
                 1..=5 => {
-                    if let Some(key) = live.keys().nth(dice.below(live.len() as u64) as usize).copied() {
+                    if let Some(key) = live.keys().nth(random.below(live.len() as u64) as usize).copied() {
                         live.remove(&key);
                         segments.free(key.0, key.1);
                     }
                 }
                 _ => {
-                    let entry = vec![number as u8; dice.below(1500) as usize];
+                    let entry = vec![number as u8; random.below(1500) as usize];
                     live.insert((owner, put(&segments, owner, &entry)), entry);
                 }
             }

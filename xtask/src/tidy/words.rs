@@ -25,7 +25,7 @@ const RETIRED: &[Retired] = &[
     retired(&["desk", "desks"], "administration", 85),
     retired(&["door", "doors"], "listener, front end, API", 184),
     retired(&["hall", "halls"], "broker", 3),
-    retired(&["oracle", "oracles", "dice"], "random source", 52),
+    retired(&["oracle", "oracles", "dice"], "random source", 0),
     retired(&["overheard"], "observed", 6),
     retired(&["patience"], "timeout", 186),
     retired(&["porter", "porters"], "acceptor", 0),

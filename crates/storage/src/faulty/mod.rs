@@ -4,10 +4,10 @@
 //! everything else an arbitrary part: each write whole, torn by sector, or not at all. A failed sync leaves the written
 //! data readable but never durable, even if a later sync succeeds, as Linux file systems do.
 
-mod dice;
+mod random;
 mod world;
 
-pub use dice::Dice;
+pub use random::Random;
 
 use crate::file_system::{Access, Advice, File, FileSystem, Locking};
 use std::io;
@@ -124,7 +124,7 @@ impl FaultyFs {
         let mut world = self.lock_world();
         world.off = true;
         let mut after = world.clone();
-        after.reboot(&mut Dice(seed));
+        after.reboot(&mut Random(seed));
         Self {
             world: Arc::new(Mutex::new(after)),
         }

@@ -1,6 +1,6 @@
 //! The files behind [`FaultyFs`](super::FaultyFs): what a reader sees, what is durable, and what lies between.
 
-use super::{Dice, Fault};
+use super::{Fault, Random};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -144,22 +144,22 @@ impl World {
         self.locks.clear();
     }
 
-    pub(super) fn reboot(&mut self, dice: &mut Dice) {
+    pub(super) fn reboot(&mut self, random: &mut Random) {
         self.calm();
         for inode in self.inodes.values_mut() {
-            inode.reboot(dice);
+            inode.reboot(random);
         }
         let vanished: Vec<PathBuf> = self
             .directories
             .iter()
-            .filter(|(_, d)| !d.linked && dice.chance())
+            .filter(|(_, d)| !d.linked && random.chance())
             .map(|(p, _)| p.clone())
             .collect();
         self.directories
             .retain(|path, _| !vanished.iter().any(|gone| path.starts_with(gone)));
         for directory in self.directories.values_mut() {
             directory.linked = true;
-            directory.reboot(dice);
+            directory.reboot(random);
         }
     }
 }
@@ -208,15 +208,15 @@ impl Inode {
         }
     }
 
-    pub(super) fn reboot(&mut self, dice: &mut Dice) {
-        let mood = dice.below(4);
+    pub(super) fn reboot(&mut self, random: &mut Random) {
+        let mood = random.below(4);
         for change in std::mem::take(&mut self.unsynced) {
-            let fate = if mood < 2 { mood } else { dice.below(3) };
+            let fate = if mood < 2 { mood } else { random.below(3) };
             match (&change, fate) {
                 (_, 0) => {}
                 (_, 1) => change.apply(&mut self.durable),
                 (Change::Length(_), _) => change.apply(&mut self.durable),
-                (Change::Write { offset, bytes }, _) => tear(&mut self.durable, *offset, bytes, dice),
+                (Change::Write { offset, bytes }, _) => tear(&mut self.durable, *offset, bytes, random),
             }
         }
         self.now = self.durable.clone();
@@ -224,12 +224,12 @@ impl Inode {
 }
 
 /// Each sector of the write reaches the disk or not.
-pub(super) fn tear(durable: &mut Vec<u8>, offset: usize, bytes: &[u8], dice: &mut Dice) {
+pub(super) fn tear(durable: &mut Vec<u8>, offset: usize, bytes: &[u8], random: &mut Random) {
     let mut at = offset;
     let end = offset + bytes.len();
     while at < end {
         let next = ((at / SECTOR + 1) * SECTOR).min(end);
-        if dice.chance() {
+        if random.chance() {
             put(durable, at, &bytes[at - offset..next - offset]);
         }
         at = next;
@@ -242,12 +242,12 @@ impl Directory {
         self.unsynced.push(change);
     }
 
-    pub(super) fn reboot(&mut self, dice: &mut Dice) {
+    pub(super) fn reboot(&mut self, random: &mut Random) {
         // Journaling file systems lose a suffix of such changes; POSIX allows losing any.
-        let kept_prefix = dice.below(self.unsynced.len() as u64 + 1) as usize;
-        let any = dice.chance();
+        let kept_prefix = random.below(self.unsynced.len() as u64 + 1) as usize;
+        let any = random.chance();
         for (at, change) in std::mem::take(&mut self.unsynced).into_iter().enumerate() {
-            if if any { dice.chance() } else { at < kept_prefix } {
+            if if any { random.chance() } else { at < kept_prefix } {
                 change.apply(&mut self.durable);
             }
         }
