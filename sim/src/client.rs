@@ -1,0 +1,306 @@
+//! A client without a socket: what a connection would do with its session.
+
+use crate::invariants::{acks, invented, order};
+use crate::ledger::{Copy, Id, Ledger, QueueKey};
+use crate::mutant::Mutant;
+use broker::{
+    Broker, ChannelId, ConsumerSettings, Delivery, Disposal, Event, Outbox, Publisher, Session, Subscription,
+    Ticket, Unconfirmed, User,
+};
+use model::properties::Properties;
+use model::{ConsumerId, Message, QueueId, Ranges, RouteBuf, Seq};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::task::Waker;
+use storage::faulty::Random;
+
+/// The exchange that queues are bound to.
+pub const EXCHANGE: &str = "amq.direct";
+/// The one channel of a client.
+pub const CHANNEL: ChannelId = ChannelId(1);
+
+/// Properties with nothing but a delivery mode: persistent, or none.
+const PERSISTENT: &[u8] = &[0x10, 0x00, 2];
+const TRANSIENT: &[u8] = &[0, 0];
+
+/// A client.
+pub struct Client {
+    pub session: Arc<Session>,
+    outbox: Arc<Outbox>,
+    publisher: Publisher,
+    /// Who it is in the ledger.
+    number: u32,
+    unconfirmed: Unconfirmed,
+    /// The messages that wait for their confirms, and where they went, by their numbers.
+    published: BTreeMap<u64, (Id, Vec<QueueKey>)>,
+    pub consumers: Vec<Consumer>,
+    durable: BTreeSet<Ticket>,
+}
+
+/// One of its consumers, with what it holds.
+pub struct Consumer {
+    subscription: Subscription,
+    pub key: QueueKey,
+    pub held: Vec<(Id, Seq)>,
+    /// Everything that it was given, in order.
+    pub seen: Vec<Id>,
+}
+
+impl Client {
+    /// Logs in.
+    pub fn open(broker: &Arc<Broker>, number: u32) -> Result<Self, String> {
+        let outbox = Arc::new(Outbox::new());
+        let session = broker
+            .connect(User::named("guest"), "/", outbox.clone())
+            .map_err(|refusal| format!("{refusal:?}"))?;
+        Ok(Self {
+            publisher: session.publisher(CHANNEL, 1),
+            session,
+            outbox,
+            number,
+            unconfirmed: Unconfirmed::default(),
+            published: BTreeMap::new(),
+            consumers: Vec::new(),
+            durable: BTreeSet::new(),
+        })
+    }
+
+    /// Publishes some messages to a queue or to a key of the exchange.
+    pub fn publish(&mut self, ledger: &mut Ledger, random: &mut Random, to: Result<QueueKey, &str>) {
+        let count = 1 + random.below(12);
+        for _ in 0..count {
+            self.publish_one(ledger, random, to);
+        }
+        let _ = self.publisher.flush();
+    }
+
+    fn publish_one(&mut self, ledger: &mut Ledger, random: &mut Random, to: Result<QueueKey, &str>) {
+        let (exchange, key, queues) = match to {
+            Ok(queue) => match ledger.queues.get(&queue) {
+                Some(known) => ("", known.name.clone(), vec![queue]),
+                None => return,
+            },
+            Err(key) => (EXCHANGE, key.to_owned(), ledger.routed(key)),
+        };
+        let at = ledger.tick();
+        let persistent = random.below(5) > 0;
+        let length = match random.below(20) {
+            0 => 20_000 + random.below(40_000),
+            1..=4 => 1_000 + random.below(4_000),
+            _ => 8 + random.below(100),
+        };
+        let mut body = vec![at as u8; length.max(8) as usize];
+        body[..8].copy_from_slice(&at.to_le_bytes());
+        let properties = if persistent { PERSISTENT } else { TRANSIENT };
+        let route = RouteBuf::new(exchange.as_bytes(), key.as_bytes());
+        let number = self.unconfirmed.next();
+        for queue in &queues {
+            let copy = Copy {
+                publisher: self.number,
+                persistent,
+                published_at: at,
+                ..Copy::default()
+            };
+            if let Some(queue) = ledger.queues.get_mut(queue) {
+                queue.copies.insert(at, copy);
+            }
+        }
+        let message = Message::new(route.as_route(), Properties::amqp091(properties), &body);
+        if ledger.is(Mutant::Doubled) && at.is_multiple_of(50) {
+            let _ = self.publisher.publish(&message, None);
+        }
+        if ledger.is(Mutant::EarlyConfirm) {
+            ledger.confirmed(at, &queues);
+        }
+        let taken = self.publisher.publish(&message, Some(number));
+        self.unconfirmed
+            .published(taken.as_ref().map_or(0, |taken| taken.queues));
+        match taken {
+            Ok(taken) if taken.queues as usize == queues.len() => {}
+            Ok(taken) => {
+                return ledger.violated(
+                    "messages go where they are routed",
+                    format!("{} queues for '{key}', not {}", taken.queues, queues.len()),
+                );
+            }
+            Err(refusal) => return ledger.violated("publishes are taken", format!("{refusal:?}")),
+        }
+        if !queues.is_empty() {
+            self.published.insert(number, (at, queues));
+        }
+    }
+
+    /// Begins to consume.
+    pub fn consume(&mut self, ledger: &mut Ledger, key: QueueKey, prefetch: u32) {
+        let Some(name) = ledger.queues.get(&key).map(|queue| queue.name.clone()) else {
+            return;
+        };
+        let settings = ConsumerSettings {
+            no_ack: false,
+            exclusive: false,
+            prefetch,
+            priority: 0,
+            window: 1 << 20,
+            paused: false,
+        };
+        match self.session.consume(CHANNEL, &name, settings) {
+            Ok(subscription) => self.consumers.push(Consumer {
+                subscription,
+                key,
+                held: Vec::new(),
+                seen: Vec::new(),
+            }),
+            Err(refusal) => ledger.violated("queues can be consumed from", format!("{name}: {refusal:?}")),
+        }
+    }
+
+    /// Takes in what the node has for it. False if there was nothing.
+    pub fn take(&mut self, ledger: &mut Ledger) -> bool {
+        let mut events = Vec::new();
+        self.outbox.take(&mut events, Waker::noop());
+        let some = !events.is_empty();
+        for event in events {
+            match event {
+                Event::Deliver {
+                    consumer, delivery, ..
+                } => self.delivered(ledger, consumer, &delivery),
+                Event::Confirm { queue, numbers, .. } => self.confirmed(ledger, queue, &numbers),
+                Event::Durable { ticket, .. } => {
+                    self.durable.insert(ticket);
+                }
+                Event::ConsumerCancelled { consumer, .. } => {
+                    self.consumers
+                        .retain(|known| known.subscription.consumer() != consumer);
+                }
+                _ => {}
+            }
+        }
+        some
+    }
+
+    /// True if the change of this ticket is durable. Told once.
+    pub fn is_durable(&mut self, ticket: Ticket) -> bool {
+        self.durable.remove(&ticket)
+    }
+
+    fn confirmed(&mut self, ledger: &mut Ledger, queue: Option<QueueId>, numbers: &Ranges) {
+        let published = &mut self.published;
+        self.unconfirmed.confirmed(queue, numbers, |number| {
+            if let Some((id, to)) = published.remove(&number) {
+                ledger.note(id);
+                ledger.confirmed(id, &to);
+            }
+        });
+    }
+
+    fn delivered(&mut self, ledger: &mut Ledger, consumer: ConsumerId, delivery: &Delivery) {
+        let marked = delivery.redelivered && !ledger.is(Mutant::Unmarked);
+        let known = |known: &&mut Consumer| known.subscription.consumer() == consumer;
+        let Some(consumer) = self.consumers.iter_mut().find(known) else {
+            return;
+        };
+        for seq in delivery.seqs.iter() {
+            let body = delivery.block.message((seq - delivery.base) as usize).body;
+            let id = body.first_chunk().map_or(0, |bytes| Id::from_le_bytes(*bytes));
+            let key = consumer.key;
+            ledger.deliveries += 1;
+            ledger.note(id ^ seq << 32);
+            if body.iter().skip(8).any(|byte| *byte != id as u8) {
+                ledger.violated("no message is invented", format!("message {id} has another body"));
+            }
+            invented::check(ledger, key, id);
+            acks::check(ledger, key, id);
+            order::delivered(ledger, key, consumer.subscription.consumer().0, id, marked);
+            let queue = ledger.queues.get_mut(&key);
+            if let Some(copy) = queue.and_then(|queue| queue.copies.get_mut(&id)) {
+                (copy.delivered, copy.held) = (true, true);
+            }
+            consumer.held.push((id, seq));
+            consumer.seen.push(id);
+        }
+        consumer.subscription.flow(delivery.bytes() as u32);
+    }
+
+    /// Settles some of what one of its consumers holds, or gives it back.
+    pub fn settle(&mut self, ledger: &mut Ledger, random: &mut Random) {
+        if self.consumers.is_empty() {
+            return;
+        }
+        let at = random.below(self.consumers.len() as u64) as usize;
+        let count = random.below(self.consumers[at].held.len() as u64 + 1) as usize;
+        // From the front as most clients do, or from the middle.
+        let from = match random.below(3) {
+            0 => random.below((self.consumers[at].held.len() - count) as u64 + 1) as usize,
+            _ => 0,
+        };
+        let held: Vec<(Id, Seq)> = self.consumers[at].held.drain(from..from + count).collect();
+        match random.below(5) {
+            0 => self.consumers[at].give_back(ledger, &held),
+            1 => self.consumers[at].done(ledger, &held, Disposal::Rejected),
+            _ => self.consumers[at].done(ledger, &held, Disposal::Accepted),
+        }
+    }
+
+    /// Ends a consumer, which gives back what it holds.
+    pub fn cancel(&mut self, ledger: &mut Ledger, at: usize) {
+        self.consumers[at].subscription.cancel();
+        self.take(ledger);
+        if at < self.consumers.len() {
+            let mut consumer = self.consumers.swap_remove(at);
+            let held = std::mem::take(&mut consumer.held);
+            consumer.give_back(ledger, &held);
+        }
+    }
+
+    /// Ends in good order.
+    pub fn close(mut self, ledger: &mut Ledger) {
+        while !self.consumers.is_empty() {
+            self.cancel(ledger, 0);
+        }
+        self.take(ledger);
+        self.session.close();
+    }
+}
+
+impl Consumer {
+    /// Everything that it holds is done with.
+    pub fn finish(&mut self, ledger: &mut Ledger) {
+        let held = std::mem::take(&mut self.held);
+        self.done(ledger, &held, Disposal::Accepted);
+    }
+
+    fn done(&self, ledger: &mut Ledger, held: &[(Id, Seq)], disposal: Disposal) {
+        if held.is_empty() {
+            return;
+        }
+        for (id, _) in held {
+            ledger.gone(self.key, *id);
+            ledger.acks += 1;
+        }
+        if ledger.is(Mutant::LostSettle) {
+            return;
+        }
+        let consumer = Some(self.subscription.consumer());
+        self.subscription.queue().settle(consumer, seqs(held), disposal);
+    }
+
+    fn give_back(&self, ledger: &mut Ledger, held: &[(Id, Seq)]) {
+        if held.is_empty() {
+            return;
+        }
+        if let Some(queue) = ledger.queues.get_mut(&self.key) {
+            for (id, _) in held {
+                if let Some(copy) = queue.copies.get_mut(id) {
+                    copy.held = false;
+                }
+            }
+        }
+        let consumer = Some(self.subscription.consumer());
+        self.subscription.queue().give_back(consumer, seqs(held), true);
+    }
+}
+
+fn seqs(held: &[(Id, Seq)]) -> Ranges {
+    let sorted: BTreeSet<Seq> = held.iter().map(|(_, seq)| *seq).collect();
+    sorted.into_iter().collect()
+}

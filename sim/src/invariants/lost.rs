@@ -1,0 +1,22 @@
+//! No confirmed message is lost: whatever a queue has taken responsibility for is there until somebody is done with it.
+
+use crate::ledger::{Ledger, QueueKey};
+use std::collections::BTreeSet;
+
+/// Everything in the queue was drained, and these messages were found.
+pub fn check(ledger: &mut Ledger, key: QueueKey, found: &BTreeSet<u64>) {
+    let Some(queue) = ledger.queues.get(&key) else {
+        return;
+    };
+    let lost: Vec<u64> = (queue.copies.iter())
+        .filter(|(id, copy)| copy.confirmed && copy.gone_at.is_none() && !found.contains(id))
+        .map(|(id, _)| *id)
+        .collect();
+    let name = queue.name.clone();
+    if !lost.is_empty() {
+        ledger.violated(
+            "no confirmed message is lost",
+            format!("queue {name}: {} are missing: {lost:?}", lost.len()),
+        );
+    }
+}

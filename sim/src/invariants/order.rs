@@ -1,0 +1,49 @@
+//! Messages of one publisher keep their order in a queue, and one that was never delivered before is not marked as if, nor the other way
+//! round.
+
+use crate::ledger::{Id, Ledger, QueueKey};
+
+/// A message was delivered to a consumer by the queue as it runs.
+pub fn delivered(ledger: &mut Ledger, key: QueueKey, consumer: u64, id: Id, redelivered: bool) {
+    if redelivered {
+        return;
+    }
+    let Some(queue) = ledger.queues.get_mut(&key) else {
+        return;
+    };
+    let Some(copy) = queue.copies.get(&id) else {
+        return;
+    };
+    let wrong = match queue.last_new.insert((consumer, copy.publisher), id) {
+        _ if copy.delivered => "was delivered before, and is not marked",
+        Some(last) if last > id => "comes behind a later one of its publisher",
+        _ => return,
+    };
+    let name = queue.name.clone();
+    ledger.violated(
+        "order per publisher and queue",
+        format!("queue {name}: message {id} {wrong}"),
+    );
+}
+
+/// Everything in the queue was drained by one consumer, in this order.
+pub fn drained(ledger: &mut Ledger, key: QueueKey, found: &[Id]) {
+    let Some(queue) = ledger.queues.get(&key) else {
+        return;
+    };
+    let mut last = std::collections::BTreeMap::new();
+    let mut wrong = None;
+    for id in found {
+        let publisher = queue.copies.get(id).map_or(0, |copy| copy.publisher);
+        if last.insert(publisher, *id).is_some_and(|last| last >= *id) {
+            wrong = Some(*id);
+        }
+    }
+    if let Some(id) = wrong {
+        let name = queue.name.clone();
+        ledger.violated(
+            "order per publisher and queue",
+            format!("queue {name}: when it was drained, message {id} came out of order: {found:?}"),
+        );
+    }
+}

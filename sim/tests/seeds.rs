@@ -1,0 +1,80 @@
+//! Many seeds, and each of them twice where that is to be shown.
+
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many seeds are run unless `SIM_SEEDS` says otherwise. Without optimization they take ten times as long.
+const SEEDS: u64 = if cfg!(debug_assertions) { 200 } else { 2_000 };
+
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Runs a seed; says which, if it panics or breaks an invariant.
+fn run(seed: u64) -> sim::Outcome {
+    let outcome = std::panic::catch_unwind(|| sim::run(seed));
+    let outcome = outcome.unwrap_or_else(|_| panic!("seed {seed} panicked; SIM_SEED={seed} runs it alone"));
+    assert!(
+        outcome.violations.is_empty(),
+        "seed {seed} (SIM_SEED={seed} runs it alone): {:#?}",
+        outcome.violations
+    );
+    outcome
+}
+
+#[test]
+fn no_seed_breaks_an_invariant() {
+    if let Some(seed) = number("SIM_SEED") {
+        println!("seed {seed}: {:?}", run(seed));
+        return;
+    }
+    let first = number("SIM_FIRST").unwrap_or(1);
+    let behind = first + number("SIM_SEEDS").unwrap_or(SEEDS);
+    let next = AtomicU64::new(first);
+    let (confirms, deliveries, acks) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= behind {
+                        return;
+                    }
+                    let outcome = run(seed);
+                    confirms.fetch_add(outcome.confirms, Ordering::Relaxed);
+                    deliveries.fetch_add(outcome.deliveries, Ordering::Relaxed);
+                    acks.fetch_add(outcome.acks, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    println!(
+        "{} seeds: {confirms:?} confirms, {deliveries:?} deliveries, {acks:?} acknowledgements",
+        behind - first
+    );
+    // Something must have happened, or nothing was shown.
+    let least = behind - first;
+    assert!(
+        [confirms, deliveries, acks]
+            .iter()
+            .all(|it| it.load(Ordering::Relaxed) >= least)
+    );
+}
+
+#[test]
+fn a_seed_does_the_same_again_exactly() {
+    for seed in 1..=20 {
+        assert_eq!(sim::run(seed), sim::run(seed), "seed {seed}");
+    }
+}
+
+#[test]
+fn every_mutation_is_found() {
+    for mutant in sim::Mutant::ALL {
+        let found = (1..=100).any(|seed| !sim::run_mutant(seed, mutant).violations.is_empty());
+        assert!(found, "nobody noticed {mutant:?}");
+    }
+}
