@@ -8,7 +8,7 @@
 use super::{JournalId, LogOptions, Position, recovery};
 use crate::error::StorageError;
 use crate::file_system::{Access, File, FileSystem, create_dir_durably, write_all_at};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -78,13 +78,11 @@ fn copy(
     position: Position,
     payload: &[u8],
 ) -> Result<(), StorageError> {
-    if !drafts.contains_key(&journal) {
-        drafts.insert(journal, Draft::begin(fs, to, journal)?);
-    }
-    match drafts.get_mut(&journal) {
-        Some(draft) => draft.record(position, payload),
-        None => Ok(()),
-    }
+    let draft = match drafts.entry(journal) {
+        Entry::Occupied(draft) => draft.into_mut(),
+        Entry::Vacant(free) => free.insert(Draft::begin(fs, to, journal)?),
+    };
+    draft.record(position, payload)
 }
 
 impl Draft {
