@@ -20,9 +20,9 @@ impl<'a> Route<'a> {
         Some((Self(route), rest))
     }
 
-    /// For bytes that were a route when they were stored.
+    /// For bytes that were a route when they were read or stored.
     #[inline]
-    pub(crate) fn stored(bytes: &'a [u8]) -> Self {
+    pub fn stored(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 

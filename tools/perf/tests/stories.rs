@@ -114,7 +114,7 @@ impl World {
     fn send(&mut self, now: u64, intended: u64) -> Sent {
         let mut bytes = Vec::new();
         self.messages.append(&mut bytes, now, intended);
-        let scanner = PublishScanner::new(4096, model::Limits::default());
+        let mut scanner = PublishScanner::new(4096, model::Limits::default());
         let (publish, used) = scanner.scan(&bytes).unwrap();
         assert_eq!(used, bytes.len());
         let stamp = stamp::read(publish.message.body).unwrap();

@@ -3,6 +3,13 @@
 use super::frame::{BODY, END, HEAD, HEADER, METHOD, OVERHEAD, largest_payload};
 use model::properties::{BasicProperties, Properties};
 use model::{Limits, Message, Route};
+use std::ops::Range;
+
+/// Where the route begins in a method frame.
+const ROUTE: usize = HEAD + 6;
+
+/// How long the frames before a body may be to be remembered, in bytes: a connection keeps no more than this of a message.
+const REMEMBERED: usize = 256;
 
 /// A message as a publisher sent it, where it lies in the read buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +34,76 @@ pub struct PublishScanner {
     limits: Limits,
     /// The largest payload within the agreed frame size, in bytes.
     largest_payload: usize,
+    last: Last,
+}
+
+/// The frames before the body of the publish before this one. Publishes that follow each other mostly have the same route, the same
+/// properties and bodies of the same length: what was found flawless once is then compared only.
+#[derive(Clone, Debug, Default)]
+struct Last {
+    /// From the method frame to the head of the one body frame; empty if there is nothing to compare.
+    frames: Vec<u8>,
+    channel: u16,
+    bits: u8,
+    route: Range<usize>,
+    properties: Range<usize>,
+    /// The body's length in bytes, above 0.
+    body: usize,
+}
+
+impl Last {
+    /// The publish that `bytes` begin with, if it is like the one before.
+    #[inline]
+    fn repeated<'a>(&self, bytes: &'a [u8]) -> Option<(Publish<'a>, usize)> {
+        let (frames, rest) = bytes.split_at_checked(self.frames.len())?;
+        if frames.is_empty() || frames != self.frames {
+            return None;
+        }
+        let (body, rest) = rest.split_at_checked(self.body)?;
+        if rest.first() != Some(&END) {
+            return None;
+        }
+        let route = Route::stored(frames.get(self.route.clone())?);
+        let message = Message::new(
+            route,
+            Properties::amqp091(frames.get(self.properties.clone())?),
+            body,
+        );
+        Some((
+            publish(self.channel, self.bits, message),
+            frames.len() + body.len() + 1,
+        ))
+    }
+
+    /// Keeps what `bytes` began with: a flawless publish with these bits that took `length` of them.
+    fn remember(&mut self, bytes: &[u8], length: usize, bits: u8, publish: &Publish<'_>) {
+        self.frames.clear();
+        let message = &publish.message;
+        let (route, properties, body) = (
+            message.route.as_bytes().len(),
+            message.properties.len(),
+            message.body.len(),
+        );
+        // The body's end mark, too, is behind the frames.
+        let before = length - body - 1;
+        if body == 0 || before > REMEMBERED {
+            return;
+        }
+        self.frames.extend_from_slice(&bytes[..before]);
+        // The head, the method's number and two reserved bytes come before the route; the properties end before their frame's end mark.
+        self.route = ROUTE..ROUTE + route;
+        self.properties = before - OVERHEAD - properties..before - OVERHEAD;
+        (self.channel, self.bits, self.body) = (publish.channel, bits, body);
+    }
+}
+
+fn publish(channel: u16, bits: u8, message: Message<'_>) -> Publish<'_> {
+    Publish {
+        channel,
+        mandatory: bits & 1 != 0,
+        immediate: bits & 2 != 0,
+        message,
+    }
 }
 
 impl PublishScanner {
@@ -35,13 +112,24 @@ impl PublishScanner {
         Self {
             limits,
             largest_payload: largest_payload(frame_max) as usize,
+            last: Last::default(),
         }
     }
 
     /// The publish that `bytes` begin with and how many of them it takes; `None` if they do not begin with one
     /// that is complete and flawless.
     #[inline]
-    pub fn scan<'a>(&self, bytes: &'a [u8]) -> Option<(Publish<'a>, usize)> {
+    pub fn scan<'a>(&mut self, bytes: &'a [u8]) -> Option<(Publish<'a>, usize)> {
+        if let Some(found) = self.last.repeated(bytes) {
+            return Some(found);
+        }
+        let (publish, bits, length) = self.read(bytes)?;
+        self.last.remember(bytes, length, bits, &publish);
+        Some((publish, length))
+    }
+
+    /// The same of a publish that is not like the one before, and its bits.
+    fn read<'a>(&self, bytes: &'a [u8]) -> Option<(Publish<'a>, u8, usize)> {
         let (&[METHOD, c0, c1, s0, s1, s2, s3, 0, 60, 0, 40, _, _], _) = bytes.split_first_chunk::<13>()?
         else {
             return None;
@@ -87,13 +175,12 @@ impl PublishScanner {
         let (body, rest) = self.body(rest_after_header, channel, body_size)?;
         BasicProperties::check(properties, &self.limits).ok()?;
         let properties = Properties::amqp091(properties);
-        let publish = Publish {
-            channel: u16::from_be_bytes(channel),
-            mandatory: bits & 1 != 0,
-            immediate: bits & 2 != 0,
-            message: Message::new(route, properties, body),
-        };
-        Some((publish, bytes.len() - rest.len()))
+        let publish = publish(
+            u16::from_be_bytes(channel),
+            bits,
+            Message::new(route, properties, body),
+        );
+        Some((publish, bits, bytes.len() - rest.len()))
     }
 
     /// The one body frame, or none for an empty body.
@@ -168,6 +255,47 @@ mod tests {
                 message: Message::new(route.as_route(), Properties::amqp091(b"\x10\0\x02"), body),
             };
             assert_eq!(publish, expected);
+        }
+    }
+
+    #[test]
+    fn a_publish_like_the_one_before_is_seen_as_a_scanner_sees_it_that_knows_none() {
+        let mut keeps = scanner();
+        let mut all = Vec::new();
+        for body in [&b"hello"[..], b"world", b"", b"longer", &[7; 3000]] {
+            all.push(published(body, 4096));
+        }
+        let (properties, route) = (&[9; 300][..], RouteBuf::new(b"", b"q"));
+        let mut large = Vec::new();
+        let method = BasicPublish {
+            exchange: route.as_route().exchange(),
+            routing_key: route.as_route().routing_key(),
+            mandatory: false,
+            immediate: true,
+        };
+        encode::content(&mut large, 9, &method, b"\0\0", b"hello", 4096);
+        all.push(large.clone());
+        encode::content(&mut large, 9, &method, properties, b"hello", 4096);
+        all.push(large);
+        for step in 0..all.len() {
+            let mut at = 0;
+            for _ in 0..all.len() {
+                let whole = &all[at];
+                for cut in whole.len() - 2..=whole.len() {
+                    assert_eq!(keeps.scan(&whole[..cut]), scanner().scan(&whole[..cut]));
+                }
+                let mut wrong = whole.clone();
+                for changed in 0..wrong.len() {
+                    wrong[changed] ^= 0x11;
+                    assert_eq!(
+                        keeps.clone().scan(&wrong),
+                        scanner().scan(&wrong),
+                        "byte {changed}"
+                    );
+                    wrong[changed] ^= 0x11;
+                }
+                at = (at + step) % all.len();
+            }
         }
     }
 

@@ -225,7 +225,7 @@ fn trace(shown: &ChannelHandle, consumer: &Consumer, delivery: &Delivery, (first
 /// Writes messages `first..=last` until `out` is `limit` bytes long; returns the last one written.
 #[inline]
 fn write_span(
-    consumer: &Consumer,
+    consumer: &mut Consumer,
     delivery: &Delivery,
     (first, last): (Seq, Seq),
     next_tag: &mut u64,
@@ -259,7 +259,7 @@ fn fits(properties: Properties<'_>, most: usize) -> bool {
 /// Writes a message that came back before, or by another protocol, or whose history is too long for the client.
 #[cold]
 fn write_changed(
-    consumer: &Consumer,
+    consumer: &mut Consumer,
     delivery: &Delivery,
     message: Message<'_>,
     tag: u64,

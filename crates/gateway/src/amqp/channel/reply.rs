@@ -76,7 +76,7 @@ impl Channel {
 
     /// Writes an answer. There is one message in each delivery.
     pub(super) fn write_reply(&mut self, pending: &Pending, out: &mut Vec<u8>) {
-        let (Some(replies), Some(seq)) = (&self.replies, pending.delivery.seqs.first()) else {
+        let (Some(replies), Some(seq)) = (&mut self.replies, pending.delivery.seqs.first()) else {
             return;
         };
         if replies.address.consumer() != pending.consumer {
