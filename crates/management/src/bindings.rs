@@ -310,5 +310,5 @@ fn reply<'a>(
         row: &|shown: &Shown<'_>| shown.row(),
         member: &|_, _| None,
     };
-    list.reply(&call.query, shown, total)
+    list.reply(&call.query, call.cut, shown, total)
 }

@@ -4,11 +4,13 @@ use crate::arguments::text;
 use crate::guesses::Guesses;
 use crate::history::History;
 use crate::options::Options;
+use crate::pieces::Cut;
 use crate::query::Query;
 use crate::range::{Ranges, Rates};
 use crate::refusal::Refusal;
 use crate::sampler::Sampler;
 use crate::samples::Samples;
+use crate::snapshot::Snapshot;
 use crate::unread::Unread;
 use broker::{Administrator, Broker, QueueView, User, Vhost, View};
 use hyper::HeaderMap;
@@ -52,6 +54,10 @@ pub struct Call<'a> {
     pub query: Query,
     /// The samples that it asks for, or why there are none.
     pub ranges: Result<Ranges, String>,
+    /// What existed when it was asked for; `view` is of it.
+    pub snapshot: &'a Snapshot,
+    /// How much of a long answer is made at a time.
+    pub cut: Cut,
     /// What stands above the body.
     pub headers: &'a HeaderMap,
     /// The body.

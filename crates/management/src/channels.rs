@@ -35,16 +35,16 @@ pub const ROUTES: &[Route] = &[
 ];
 
 /// A channel with its connection; its name is made when somebody asks for it.
-struct Found {
-    connection: Arc<Connection>,
-    channel: Arc<Channel>,
+struct Found<'a> {
+    connection: &'a Connection,
+    channel: &'a Arc<Channel>,
     name: OnceCell<String>,
 }
 
-impl Found {
+impl Found<'_> {
     fn name(&self) -> &str {
         self.name
-            .get_or_init(|| name(&self.connection, self.channel.number))
+            .get_or_init(|| name(self.connection, self.channel.number))
     }
 }
 
@@ -62,23 +62,24 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         Some(_) => vec![connections::find(call)?],
         None => connections::visible(call),
     };
-    let found: Vec<Found> = connections
-        .iter()
-        .flat_map(|connection| {
-            connection.channels().into_iter().map(|channel| Found {
-                connection: connection.clone(),
-                channel,
-                name: OnceCell::new(),
-            })
-        })
-        .collect();
-    let total = found.len();
+    let channels = call.snapshot.channels.get_or_init(|| {
+        let on = |connection: Arc<Connection>| {
+            let channels = connection.channels().into_iter();
+            channels.map(move |channel| (connection.clone(), channel))
+        };
+        connections.into_iter().flat_map(on).collect()
+    });
+    let found = channels.iter().map(|(connection, channel)| Found {
+        connection,
+        channel,
+        name: OnceCell::new(),
+    });
     let list = List {
-        name: &|found: &Found| found.name(),
-        row: &|found| Value::Object(row(call, &found.connection, &found.channel)),
+        name: &|found: &Found<'_>| found.name(),
+        row: &|found| Value::Object(row(call, found.connection, found.channel)),
         member: &|found, path| member(call, found, path),
     };
-    list.reply(&call.query, found.into_iter(), total)
+    list.reply(&call.query, call.cut, found, channels.len())
 }
 
 /// The members that people sort by.

@@ -63,14 +63,13 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         call.vhost()?;
     }
     call.check_samples("bad_request")?;
-    let connections = visible(call);
-    let total = connections.len();
+    let connections = call.snapshot.connections.get_or_init(|| visible(call));
     let list = List {
-        name: &|connection: &Arc<Connection>| &connection.name,
+        name: &|connection: &&Arc<Connection>| &connection.name,
         row: &|connection| Value::Object(row(call, connection, &Value::Null)),
         member: &|connection, path| member(call, connection, path),
     };
-    list.reply(&call.query, connections.into_iter(), total)
+    list.reply(&call.query, call.cut, connections.iter(), connections.len())
 }
 
 fn list_of_user(call: &Call<'_>) -> Result<Reply, Refusal> {

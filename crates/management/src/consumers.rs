@@ -28,19 +28,17 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.given("vhost").is_some() {
         call.vhost()?;
     }
-    let connections = connections::visible(call);
-    let consumers: Vec<Arc<Consumer>> = connections
-        .iter()
-        .flat_map(|connection| connection.channels())
-        .flat_map(|channel| channel.consumers())
-        .collect();
-    let total = consumers.len();
+    let consumers = call.snapshot.consumers.get_or_init(|| {
+        let connections = connections::visible(call).into_iter();
+        let channels = connections.flat_map(|connection| connection.channels());
+        channels.flat_map(|channel| channel.consumers()).collect()
+    });
     let list = List {
-        name: &|consumer: &Arc<Consumer>| &consumer.tag,
+        name: &|consumer: &&Arc<Consumer>| &consumer.tag,
         row: &|consumer| row(call, consumer),
         member: &|_, _| None,
     };
-    list.reply(&call.query, consumers.into_iter(), total)
+    list.reply(&call.query, call.cut, consumers.iter(), consumers.len())
 }
 
 /// A consumer as an object.

@@ -3,24 +3,24 @@
 //! The same objects give the same bytes: members are in the order of their names, objects in the catalog's.
 
 use crate::access::Right;
-use crate::bindings::kind;
-use crate::call::{Api, Call, NO_VHOST, queues_of};
+use crate::call::{Call, NO_VHOST};
+use crate::document::Document;
 use crate::grants::Grant;
-use crate::import::{Asked, ImportOptions, Unimported, check, import, is_of_the_server};
+use crate::import::{Asked, ImportOptions, Unimported, check, import};
 use crate::import_mark::is_mark;
-use crate::json;
 use crate::limits;
 use crate::multipart;
 use crate::parameters;
-use crate::policies;
+use crate::pieces::Cut;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes::Route;
 use crate::users;
 use crate::vhosts;
-use broker::{Destination, PolicyKind, Vhost};
+use broker::Vhost;
 use hyper::body::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 pub const ROUTES: &[Route] = &[
@@ -56,139 +56,62 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-fn head(api: &Api) -> Map<String, Value> {
-    let version = api.options.rabbitmq_version.as_str();
-    let head = json!({
-        "rabbit_version": version,
-        "rabbitmq_version": version,
-        "product_name": "Leveret",
-        "product_version": env!("CARGO_PKG_VERSION"),
-    });
-    head.as_object().cloned().unwrap_or_default()
-}
-
 fn export(call: &Call<'_>) -> Result<Reply, Refusal> {
     let view = &call.view;
     let cluster = call.api.broker.cluster_name();
-    let mut document = head(call.api);
     let vhosts: Vec<&Arc<Vhost>> = view.vhosts().collect();
-    let named = |vhost: &&Arc<Vhost>| json!({"name": &*vhost.name, "limits": limits::row(vhost.quota()), "metadata": vhosts::metadata_row(vhost)});
-    let mut globals = parameters::set_globals(view);
-    globals.retain(|row| !row["name"].as_str().is_some_and(is_mark));
-    for (name, value) in [
-        ("rabbitmq_definition_format", "cluster".into()),
-        ("original_cluster_name", cluster.as_str().into()),
-        (
-            "explanation",
-            format!("Definitions of cluster '{cluster}'").into(),
-        ),
-        ("global_parameters", globals.into()),
-        (
-            "topic_permissions",
-            view.topic_permissions().map(Grant::row).collect(),
-        ),
-        ("users", view.users().map(|user| users::row(view, user)).collect()),
-        ("vhosts", vhosts.iter().map(named).collect()),
-        ("permissions", view.permissions().map(Grant::row).collect()),
-    ] {
-        document.insert(name.into(), value);
-    }
-    put_objects(&mut document, &vhosts, true);
-    Ok(reply(call, document))
+    let named = |vhost: &Vhost| json!({"name": &*vhost.name, "limits": limits::row(vhost.quota()), "metadata": vhosts::metadata_row(vhost)});
+    let make = |cut| {
+        let mut globals = parameters::set_globals(view);
+        globals.retain(|row| !row["name"].as_str().is_some_and(is_mark));
+        let mut document = Document::of(call.api, "cluster");
+        document.put("original_cluster_name", cluster.as_str());
+        document.put("explanation", format!("Definitions of cluster '{cluster}'"));
+        document.list("global_parameters", globals.into_iter());
+        document.list("topic_permissions", view.topic_permissions().map(Grant::row));
+        document.list("users", view.users().map(|user| users::row(view, user)));
+        document.list("vhosts", vhosts.iter().map(|vhost| named(vhost)));
+        document.list("permissions", view.permissions().map(Grant::row));
+        document.put_objects(&vhosts);
+        document.reply(cut, true)
+    };
+    Ok(reply(call, make))
 }
 
 fn export_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost().map_err(|_| Refusal::bad_request(NO_VHOST))?;
-    let mut document = head(call.api);
-    for (name, value) in [
-        ("rabbitmq_definition_format", json!("single_virtual_host")),
-        ("original_vhost_name", json!(&*vhost.name)),
-        (
-            "explanation",
-            json!(format!("Definitions of virtual host '{}'", vhost.name)),
-        ),
-        ("limits", limits::row(vhost.quota())),
-        ("metadata", vhosts::metadata_row(vhost)),
-    ] {
-        document.insert(name.into(), value);
-    }
-    put_objects(&mut document, &[vhost], false);
-    Ok(reply(call, document))
+    let make = |cut| {
+        let mut document = Document::of(call.api, "single_virtual_host");
+        document.put("original_vhost_name", &*vhost.name);
+        let explanation = format!("Definitions of virtual host '{}'", vhost.name);
+        document.put("explanation", explanation);
+        document.put("limits", limits::row(vhost.quota()));
+        document.put("metadata", vhosts::metadata_row(vhost));
+        document.put_objects(std::slice::from_ref(&vhost));
+        document.reply(cut, false)
+    };
+    Ok(reply(call, make))
 }
 
-fn reply(call: &Call<'_>, document: Map<String, Value>) -> Reply {
+/// The piece that is asked for. All are looked at first, so that a document that the asker has is not sent again.
+fn reply(call: &Call<'_>, make: impl Fn(Cut) -> Reply) -> Reply {
+    let piece = make(call.cut);
+    if !call.cut.is_first() {
+        return piece;
+    }
+    let mut hasher = DefaultHasher::new();
+    hasher.write(piece.body.as_deref().unwrap_or_default());
+    let mut rest = piece.rest;
+    while let Some(next) = rest {
+        let later = make(Cut::From(next));
+        hasher.write(later.body.as_deref().unwrap_or_default());
+        rest = later.rest;
+    }
     Reply {
         download: call.query.get("download").map(str::to_owned),
-        ..Reply::json(&Value::Object(document))
+        ..piece
     }
-    .unless_known(call.header("if-none-match"))
-}
-
-/// Exchanges, queues and bindings that are worth keeping: not those of the server, nor those of one connection.
-fn put_objects(document: &mut Map<String, Value>, vhosts: &[&Arc<Vhost>], with_vhost: bool) {
-    let (mut exchanges, mut queues, mut bindings) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut policies, mut of_components) = (Vec::new(), Vec::new());
-    for vhost in vhosts {
-        let placed = |mut object: Value| {
-            if with_vhost {
-                object["vhost"] = (&*vhost.name).into();
-            }
-            object
-        };
-        let users = vhost.policies().all(PolicyKind::User).into_iter();
-        policies.extend(users.map(|policy| {
-            let mut row = policies::row(policy);
-            row.retain(|name, _| with_vhost || name != "vhost");
-            Value::Object(row)
-        }));
-        let own = parameters::of_vhost(vhost, None).into_iter();
-        of_components.extend(own.map(|mut row| {
-            if let Value::Object(members) = &mut row {
-                members.retain(|name, _| with_vhost || name != "vhost");
-            }
-            row
-        }));
-        let own = vhost.exchanges().filter(|one| !is_of_the_server(&one.name));
-        exchanges.extend(own.map(|exchange| {
-            placed(json!({
-                "name": &*exchange.name,
-                "type": exchange.kind.name(),
-                "durable": exchange.is_durable(),
-                "auto_delete": exchange.auto_delete,
-                "internal": exchange.internal,
-                "arguments": json::table(&exchange.arguments),
-            }))
-        }));
-        let shared = queues_of(vhost).filter(|queue| !queue.is_exclusive());
-        queues.extend(shared.map(|queue| {
-            placed(json!({
-                "name": &*queue.name,
-                "type": queue.kind.name(),
-                "durable": queue.is_durable(),
-                "auto_delete": queue.auto_delete,
-                "arguments": json::table(&queue.arguments),
-            }))
-        }));
-        let of_one_connection = |name: &str| vhost.queue(name).is_some_and(|queue| queue.is_exclusive());
-        let kept = vhost.bindings().filter(|binding| match &binding.destination {
-            Destination::Queue(name) => !of_one_connection(name),
-            Destination::Exchange(_) => true,
-        });
-        bindings.extend(kept.map(|binding| {
-            placed(json!({
-                "source": &*binding.source,
-                "destination": &**binding.destination.name(),
-                "destination_type": kind(&binding.destination),
-                "routing_key": json::text(&binding.routing_key),
-                "arguments": json::table(&binding.arguments),
-            }))
-        }));
-    }
-    document.insert("policies".into(), policies.into());
-    document.insert("parameters".into(), of_components.into());
-    document.insert("exchanges".into(), exchanges.into());
-    document.insert("queues".into(), queues.into());
-    document.insert("bindings".into(), bindings.into());
+    .unless_tag_known(hasher.finish(), call.header("if-none-match"))
 }
 
 fn upload(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -1,94 +1,19 @@
-//! What a request wants done, and by whom: from the head and the body to a handler's answer.
+//! What a request wants done: from the parts of its path to a handler's answer.
 
-use crate::access::{self, Asker, Peer, Right};
-use crate::audit::Change;
+use crate::access::{self, Asker, Right};
 use crate::call::{Api, Call};
-use crate::guesses::Login;
-use crate::login;
+use crate::pieces::Cut;
 use crate::query::Query;
 use crate::range::Ranges;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
+use crate::snapshot::Snapshot;
 use hyper::body::Bytes;
-use hyper::header::{self, HeaderMap, HeaderName};
-use hyper::http::request::Parts;
-use std::time::Instant;
+use hyper::header::{HeaderMap, HeaderName};
 
 /// How often something is tried again because somebody else was asked about rights: each time they are asked about all that was met.
 const ROUNDS: usize = 16;
-
-/// A request whose body is there, before it is known who asks.
-pub struct Visit {
-    head: Parts,
-    body: Bytes,
-    peer: Peer,
-    /// The header that says who asks, or a form that says the same.
-    authorization: Option<String>,
-    right: Right,
-    /// What tells the login from others, if there is one that may be wrong.
-    pub login: Option<Login>,
-}
-
-impl Visit {
-    /// The request to this path.
-    pub fn of(head: Parts, body: Bytes, peer: Peer, path: &str, right: Right, api: &Api) -> Self {
-        let authorization = match path == login::PATH {
-            true => Some(login::authorization(&body)),
-            false => text_of(&head.headers, header::AUTHORIZATION).map(str::to_owned),
-        };
-        let login = match (peer, &authorization, right) {
-            (_, _, Right::Anyone) | (Peer::Operator, ..) | (_, None, _) => None,
-            (Peer::Network(address), Some(text), _) => {
-                let user = access::user_of(text).unwrap_or_default();
-                Some(api.guesses.login(address.ip(), &user, text))
-            }
-        };
-        Self {
-            head,
-            body,
-            peer,
-            authorization,
-            right,
-            login,
-        }
-    }
-
-    /// True if no password would be looked at: there is a token, or whoever asks is on the machine and operates the node.
-    fn may_be_believed(&self) -> bool {
-        let text = self.authorization.as_deref();
-        matches!(self.peer, Peer::Operator) || text.is_some_and(access::is_token)
-    }
-
-    /// Finds out who asks, and does what they want. `counted` if the login counts as a wrong one already.
-    pub fn reply(self, errand: Errand, counted: bool, api: &Api) -> Reply {
-        let asker = match self.right {
-            Right::Anyone => Ok(Asker::nobody()),
-            _ if api.options.disable_basic_auth && !self.may_be_believed() => {
-                Err(Refusal::not_authorised("HTTP access denied: basic auth disabled"))
-            }
-            _ => access::identify(&api.broker, self.authorization.as_deref(), self.peer),
-        };
-        if let Some(login) = self.login {
-            match &asker {
-                Ok(_) => api.guesses.right(login, Instant::now()),
-                Err(_) => api.guesses.wrong(login, counted, Instant::now()),
-            }
-        }
-        let asker = match asker {
-            Ok(asker) => asker,
-            Err(refusal) => return refusal.into(),
-        };
-        let (name, change) = (asker.user.name.clone(), Change::of(&self.head, self.peer));
-        let outcome = errand.run(api, asker, &self.head.headers, &self.body);
-        if let Some(change) = change {
-            change.write(&name, &outcome);
-        }
-        let mut reply = outcome.unwrap_or_else(Reply::from);
-        reply.squeeze(&self.head.headers);
-        reply
-    }
-}
 
 /// What a request wants done, once it is known who asks.
 pub struct Errand {
@@ -102,23 +27,25 @@ pub struct Errand {
     pub query: Query,
     /// It changes nothing, so it may be done again.
     pub reads: bool,
+    /// How much of a long answer is made at a time.
+    pub cut: Cut,
 }
 
 impl Errand {
-    /// Does it for this asker.
+    /// Does it for this asker, with what existed then.
     ///
     /// # Errors
     /// The asker may not, or the handler refuses.
-    pub fn run(self, api: &Api, asker: Asker, headers: &HeaderMap, body: &Bytes) -> Result<Reply, Refusal> {
+    pub fn run(
+        &self,
+        api: &Api,
+        snapshot: &Snapshot,
+        asker: Asker,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Reply, Refusal> {
         let Asker { user, operator } = asker;
-        let Self {
-            right,
-            handler,
-            parts,
-            query,
-            reads,
-        } = self;
-        let view = api.broker.view();
+        let (parts, query) = (self.parts.clone(), self.query.clone());
         let mut named = parts.iter();
         let vhost = named
             .find(|(name, _)| *name == "vhost")
@@ -128,21 +55,23 @@ impl Errand {
             api,
             user,
             operator,
-            view,
+            view: snapshot.view.clone(),
+            snapshot,
             ranges: Ranges::of(&query),
             query,
+            cut: self.cut,
             headers,
             body,
             parts,
         };
         let act = || {
-            access::check(&call.view, &call.user, right, vhost.as_deref())?;
-            handler(&call)
+            access::check(&call.view, &call.user, self.right, vhost.as_deref())?;
+            (self.handler)(&call)
         };
         let mut outcome = act();
         // Whoever had to be asked about rights has answered: it is tried again, unless it has been done.
         for _ in 0..ROUNDS {
-            if outcome.is_ok() && !reads || !call.user.has_asked() {
+            if outcome.is_ok() && !self.reads || !call.user.has_asked() {
                 break;
             }
             outcome = act();

@@ -51,7 +51,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
             _ => None,
         },
     };
-    list.reply(&call.query, exchanges, total)
+    list.reply(&call.query, call.cut, exchanges, total)
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -48,7 +48,7 @@ pub fn reply<G: Grant>(call: &Call<'_>, grants: Vec<&G>) -> Result<Reply, Refusa
         row: &|grant: &&G| grant.row(),
         member: &|_, _| None,
     };
-    list.reply(&call.query, grants.into_iter(), total)
+    list.reply(&call.query, call.cut, grants.into_iter(), total)
 }
 
 /// The user and the virtual host of the path, which a grant needs.

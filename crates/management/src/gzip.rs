@@ -21,6 +21,30 @@ pub fn squeeze(headers: &HeaderMap, body: &[u8]) -> Option<Vec<u8>> {
     encoder.finish().ok()
 }
 
+/// Makes a body smaller that comes in pieces.
+#[derive(Debug)]
+pub struct Squeezer(GzEncoder<Vec<u8>>);
+
+impl Squeezer {
+    /// For an asker who takes gzip's form.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let asked = headers.get(ACCEPT_ENCODING)?.to_str().ok()?;
+        accepts(asked).then(|| Self(GzEncoder::new(Vec::new(), Compression::fast())))
+    }
+
+    /// What can be sent after this piece; all that is left, if it is the last.
+    ///
+    /// # Errors
+    /// None: it is written to memory.
+    pub fn piece(&mut self, piece: &[u8], is_last: bool) -> std::io::Result<Vec<u8>> {
+        self.0.write_all(piece)?;
+        if is_last {
+            self.0.try_finish()?;
+        }
+        Ok(std::mem::take(self.0.get_mut()))
+    }
+}
+
 /// True if the header `accept-encoding` names gzip, and not with the weight zero.
 fn accepts(asked: &str) -> bool {
     let forms = asked
@@ -43,6 +67,20 @@ mod tests {
 
     fn asked(forms: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(forms))])
+    }
+
+    #[test]
+    fn pieces_make_one_body() {
+        let mut squeezer = Squeezer::of(&asked("gzip")).unwrap();
+        assert!(Squeezer::of(&asked("br")).is_none());
+        let piece = b"leveret_queue_messages 1\n".repeat(20_000);
+        let mut squeezed = Vec::new();
+        for at in 0..3 {
+            squeezed.extend(squeezer.piece(&piece, at == 2).unwrap());
+        }
+        let mut again = Vec::new();
+        GzDecoder::new(&squeezed[..]).read_to_end(&mut again).unwrap();
+        assert_eq!(again, piece.repeat(3));
     }
 
     #[test]

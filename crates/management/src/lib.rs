@@ -4,7 +4,7 @@
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
 //! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that is asked for.
 //!
-//! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), `errand`, `guesses` and `unread` (what a request wants, how often passwords are guessed, what waits to be read), [`call`]
+//! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), `visit`, `errand`, `long_answer`, `guesses` and `unread` (what a request wants, what is made in `pieces`, of one `snapshot`, how often passwords are guessed, what waits to be read), [`call`]
 //! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` and `api_index` describe it), [`origins`] (pages of other sites), `gzip`, then the objects:
 //! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions` (with `import`, `import_report`, `existing` and `unsupported`),
 //! `health`; `desk` (a
@@ -29,6 +29,7 @@ mod connections;
 mod consumers;
 mod definitions;
 mod desk;
+mod document;
 mod errand;
 mod events;
 mod exchanges;
@@ -50,6 +51,7 @@ mod listening;
 mod listing;
 mod log_tail;
 mod login;
+mod long_answer;
 mod management;
 mod memory;
 mod message_stats;
@@ -67,6 +69,7 @@ mod overheard;
 mod overview;
 mod parameters;
 mod permissions;
+mod pieces;
 mod plugins;
 mod policies;
 mod prefix;
@@ -86,6 +89,7 @@ mod serve;
 mod served;
 mod sign_on;
 mod single;
+mod snapshot;
 mod standby;
 mod tap;
 mod text;
@@ -99,6 +103,7 @@ mod unsupported;
 mod upkeep;
 mod users;
 mod vhosts;
+mod visit;
 mod web_socket;
 mod web_ui;
 mod why;

@@ -4,8 +4,10 @@ use crate::access::{self, Asker, Peer, Right};
 use crate::call::Api;
 use crate::errand::{Errand, text_of};
 use crate::events::{Telling, event};
+use crate::pieces::Cut;
 use crate::refusal::Refusal;
 use crate::routes;
+use crate::snapshot::Snapshot;
 use crate::tap::Tap;
 use crate::trace::Wanted;
 use broker::{Broker, User};
@@ -44,8 +46,10 @@ impl Listening {
                         parts,
                         query,
                         reads: true,
+                        cut: Cut::Whole,
                     };
-                    errand.run(api, asker.clone()?, headers, &Bytes::new())
+                    let snapshot = Snapshot::of(api.broker.view());
+                    errand.run(api, &snapshot, asker.clone()?, headers, &Bytes::new())
                 })
             }
             Telling::Trace(wanted) => {

@@ -1,5 +1,6 @@
 //! Lists: filter, sort, page, choose columns. Objects become JSON only if they are on the page that is asked for.
 
+use crate::pieces::{Cut, Piece};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -23,19 +24,21 @@ pub struct List<'a, T> {
 }
 
 impl<T> List<'_, T> {
-    /// Answers a request for a list. `items` come in the order in which RabbitMQ lists them; there are `total` of them.
+    /// Answers a request for a list, or a piece of the answer. `items` come in the order in which RabbitMQ lists them, the same ones
+    /// for each piece; there are `total` of them.
     ///
     /// # Errors
     /// The page makes no sense, or lies behind the last one.
     pub fn reply(
         &self,
         query: &Query,
+        cut: Cut,
         items: impl Iterator<Item = T>,
         total: usize,
     ) -> Result<Reply, Refusal> {
         let columns = Columns::of(query);
         let Some(page) = Page::of(query)? else {
-            return Ok(self.whole(query, items, &columns));
+            return Ok(self.all(query, cut, items, &columns));
         };
         let filter = Filter::of(query);
         let (filtered, on_page): (usize, Vec<T>) = if filter.is_none() && query.get("sort").is_none() {
@@ -69,23 +72,16 @@ impl<T> List<'_, T> {
     }
 
     /// Everything, one object after the other, so that only their text takes memory.
-    fn whole(&self, query: &Query, items: impl Iterator<Item = T>, columns: &Columns) -> Reply {
-        let mut body = vec![b'['];
-        let mut write = |item: &T| {
-            if body.len() > 1 {
-                body.push(b',');
-            }
-            body.extend_from_slice(columns.choose((self.row)(item)).to_string().as_bytes());
+    fn all(&self, query: &Query, cut: Cut, items: impl Iterator<Item = T>, columns: &Columns) -> Reply {
+        let row = |item: &T| columns.choose((self.row)(item));
+        let is_sorted = query.get("sort").is_some();
+        // What is sorted has to be there as a whole first.
+        let mut piece = Piece::of(if is_sorted { Cut::Whole } else { cut });
+        let given = match is_sorted {
+            false => piece.rows(items, row),
+            true => piece.rows(self.sorted(query, items.collect()), row),
         };
-        match query.get("sort") {
-            None => items.for_each(|item| write(&item)),
-            Some(_) => self.sorted(query, items.collect()).for_each(|item| write(&item)),
-        }
-        body.push(b']');
-        Reply {
-            body: Some(body),
-            ..Reply::empty(200)
-        }
+        piece.reply(given)
     }
 
     /// By the member that is asked for, else as they came. What lacks the member comes first, as Erlang's `undefined` does.
@@ -273,7 +269,7 @@ mod tests {
             },
             member: &|_, _| None,
         };
-        let reply = list.reply(&Query::parse(query), items.into_iter(), 250)?;
+        let reply = list.reply(&Query::parse(query), Cut::Whole, items.into_iter(), 250)?;
         Ok(serde_json::from_slice(&reply.body.unwrap()).unwrap())
     }
 

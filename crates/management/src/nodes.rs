@@ -87,7 +87,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         row: &|_| node(call),
         member: &|_, _| None,
     };
-    list.reply(&call.query, std::iter::once(name), 1)
+    list.reply(&call.query, call.cut, std::iter::once(name), 1)
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {

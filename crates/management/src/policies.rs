@@ -67,7 +67,7 @@ fn list(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {
         row: &|policy: &&Arc<Policy>| with_notes(policy),
         member: &|_, _| None,
     };
-    list.reply(&call.query, all.into_iter(), total)
+    list.reply(&call.query, call.cut, all.into_iter(), total)
 }
 
 fn one(call: &Call<'_>, kind: PolicyKind) -> Result<Reply, Refusal> {

@@ -82,7 +82,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         row: &|queue: &&Arc<QueueView>| Value::Object(row(call, queue, detail)),
         member: &|queue, path| member(call, queue, path),
     };
-    list.reply(&call.query, queues, total)
+    list.reply(&call.query, call.cut, queues, total)
 }
 
 /// The members that people sort by, without the whole object around them.

@@ -5,7 +5,7 @@ use crate::gzip;
 use crate::refusal::Refusal;
 use hyper::HeaderMap;
 use serde_json::Value;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hasher};
 
 /// An answer, ready for HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Reply {
     pub download: Option<String>,
     /// What tells this answer from earlier and later ones to the same question: HTTP's `ETag`.
     pub etag: Option<String>,
+    /// The body is a piece of a longer one, which goes on with this part.
+    pub rest: Option<usize>,
     /// The body are events as they come about, instead.
     pub events: Option<Telling>,
 }
@@ -52,12 +54,17 @@ impl Reply {
         }
     }
 
-    /// The same with a tag, or 304 if the asker names that tag as one of what it has (`If-None-Match`). The tag is a weak one: the
-    /// body may be squeezed.
+    /// The same with a tag of its body, or 304 if the asker names that tag as one of what it has (`If-None-Match`). The tag is a weak
+    /// one: the body may be squeezed.
     pub fn unless_known(self, known: Option<&str>) -> Self {
         let mut hasher = DefaultHasher::new();
-        self.body.hash(&mut hasher);
-        let tag = format!("\"{:016x}\"", hasher.finish());
+        hasher.write(self.body.as_deref().unwrap_or_default());
+        self.unless_tag_known(hasher.finish(), known)
+    }
+
+    /// The same for an answer whose body is told from others by this number.
+    pub fn unless_tag_known(self, tag: u64, known: Option<&str>) -> Self {
+        let tag = format!("\"{tag:016x}\"");
         let mut known = known
             .into_iter()
             .flat_map(|known| known.split(','))
@@ -103,6 +110,7 @@ impl Reply {
             asks_for_credentials: false,
             download: None,
             etag: None,
+            rest: None,
             events: None,
         }
     }

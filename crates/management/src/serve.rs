@@ -2,16 +2,19 @@
 
 use crate::access::{Peer, Right};
 use crate::call::Api;
-use crate::errand::{Errand, Visit};
+use crate::errand::Errand;
 use crate::events::Telling;
 use crate::guesses::{Login, Turn};
 use crate::listening::Listening;
+use crate::long_answer::LongAnswer;
+use crate::pieces::Cut;
 use crate::prefix;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
 use crate::unread::{Room, Watched, Whole};
+use crate::visit::Visit;
 use crate::web_socket::{self, Ends};
 use crate::{WebClients, sign_on, web_ui};
 use http_body_util::channel::Channel;
@@ -23,6 +26,7 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use listener::{Arrival, ClientConnection, Listener, Socket};
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -45,7 +49,7 @@ const LATE: Duration = Duration::from_secs(1);
 /// Tells that the API stops.
 type Stop = watch::Receiver<bool>;
 /// A body that is whole, or one that grows.
-pub type Body = Either<Whole, Channel<Bytes>>;
+pub type Body = Either<Whole, Channel<Bytes, io::Error>>;
 
 /// The doors of one node; all have the same seats.
 #[derive(Debug)]
@@ -278,6 +282,7 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
         parts,
         query: Query::parse(head.uri.query().unwrap_or_default()),
         reads: matches!(head.method, Method::GET | Method::HEAD),
+        cut: Cut::From(0),
     };
     let headers = head.headers.clone();
     let visit = Visit::of(head, body, peer, route.path, right, &api);
@@ -290,13 +295,14 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
         Err(refusal) => return response(refusal.into(), &allow),
     };
     let inside = api.clone();
-    let reply = match tokio::task::spawn_blocking(move || visit.reply(errand, counted, &inside)).await {
-        Ok(reply) => reply,
-        Err(error) => {
-            tracing::error!(area = "management", "an HTTP request failed: {error}");
-            Refusal::Internal("internal error".into()).into()
-        }
-    };
+    let answered = tokio::task::spawn_blocking(move || visit.reply(errand, counted, &inside)).await;
+    let (reply, rest) = answered.unwrap_or_else(|error| {
+        tracing::error!(area = "management", "an HTTP request failed: {error}");
+        (Refusal::Internal("internal error".into()).into(), None)
+    });
+    if let Some(rest) = rest {
+        return in_pieces(reply, rest, room, &allow);
+    }
     match &reply.events {
         Some(telling) => events(
             Listening {
@@ -311,6 +317,31 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
         ),
         None => response_in(reply, &allow, room),
     }
+}
+
+/// Begins an answer whose pieces are made as the connection takes them.
+fn in_pieces(mut reply: Reply, mut rest: LongAnswer, mut room: Option<Room>, allow: &str) -> Response<Body> {
+    if let Some(room) = &mut room {
+        room.resize(rest.bytes());
+    }
+    let (mut sender, body) = Channel::new(1);
+    let mut piece = reply.body.replace(Vec::new()).unwrap_or_default();
+    tokio::spawn(async move {
+        let _room = room;
+        let mut is_last = false;
+        loop {
+            if !piece.is_empty() && sender.send_data(piece.into()).await.is_err() || is_last {
+                return;
+            }
+            let made = tokio::task::spawn_blocking(move || (rest.piece(), rest)).await;
+            let Ok((Some(next), after)) = made else {
+                // Whoever has a part of it must not take it for the whole.
+                return sender.abort(io::Error::other("the rest of an answer can't be made"));
+            };
+            ((piece, is_last), rest) = (next, after);
+        }
+    });
+    response(reply, allow).map(|_| Either::Right(body))
 }
 
 /// Waits until it is a login's turn; true if it has been counted as a wrong one by then.

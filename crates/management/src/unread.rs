@@ -100,7 +100,7 @@ pub struct Room {
 
 impl Room {
     /// The answer is of this size.
-    fn resize(&mut self, bytes: usize) {
+    pub fn resize(&mut self, bytes: usize) {
         let old = std::mem::replace(&mut self.bytes, bytes);
         let mut waiting = self.unread.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.change(self.address, |own| (own + bytes).saturating_sub(old));

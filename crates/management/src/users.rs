@@ -59,7 +59,7 @@ fn reply(call: &Call<'_>, users: Vec<&UserView>) -> Result<Reply, Refusal> {
         row: &|user: &&UserView| row(&call.view, user),
         member: &|_, _| None,
     };
-    list.reply(&call.query, users.into_iter(), total)
+    list.reply(&call.query, call.cut, users.into_iter(), total)
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -49,7 +49,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         row: &|vhost: &&Arc<Vhost>| row(call, vhost),
         member: &|vhost, path| (path == "name").then(|| Value::from(&*vhost.name)),
     };
-    list.reply(&call.query, vhosts.into_iter(), total)
+    list.reply(&call.query, call.cut, vhosts.into_iter(), total)
 }
 
 fn one(call: &Call<'_>) -> Result<Reply, Refusal> {

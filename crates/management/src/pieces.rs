@@ -1,0 +1,125 @@
+//! A long text is written part by part, and a piece of it at a time.
+
+use crate::reply::Reply;
+use serde_json::Value;
+use std::ops::ControlFlow;
+
+/// A piece of a long text has about so many bytes.
+pub const PIECE: usize = 256 * 1024;
+
+/// How much of a long text is written at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// All of it.
+    Whole,
+    /// A piece that begins with so many parts left out.
+    From(usize),
+}
+
+impl Cut {
+    /// True for what begins with the text, not for a later piece.
+    pub fn is_first(self) -> bool {
+        matches!(self, Self::Whole | Self::From(0))
+    }
+}
+
+/// Those parts of a text that were asked for. Whoever writes the text gives all parts in turn, until there is enough.
+#[derive(Debug)]
+pub struct Piece {
+    first: usize,
+    limit: usize,
+    given: usize,
+    body: Vec<u8>,
+}
+
+impl Piece {
+    /// Nothing is written yet.
+    pub fn of(cut: Cut) -> Self {
+        let (first, limit) = match cut {
+            Cut::Whole => (0, usize::MAX),
+            Cut::From(first) => (first, PIECE),
+        };
+        Self {
+            first,
+            limit,
+            given: 0,
+            body: Vec::new(),
+        }
+    }
+
+    /// Gives the next part; its text is made only if it belongs to this piece. Breaks if there is enough without it.
+    pub fn part(&mut self, text: impl FnOnce() -> String) -> ControlFlow<()> {
+        if self.body.len() >= self.limit {
+            return ControlFlow::Break(());
+        }
+        if self.given >= self.first {
+            self.body.extend_from_slice(text().as_bytes());
+        }
+        self.given += 1;
+        ControlFlow::Continue(())
+    }
+
+    /// Gives a list in JSON's form, each row a part.
+    pub fn rows<T>(&mut self, items: impl Iterator<Item = T>, row: impl Fn(&T) -> Value) -> ControlFlow<()> {
+        self.part(|| "[".to_owned())?;
+        let mut comma = "";
+        for item in items {
+            self.part(|| format!("{comma}{}", row(&item)))?;
+            comma = ",";
+        }
+        self.part(|| "]".to_owned())
+    }
+
+    /// The answer, once all parts were given or there was enough.
+    pub fn reply(self, given: ControlFlow<()>) -> Reply {
+        Reply {
+            body: Some(self.body),
+            rest: given.is_break().then_some(self.given),
+            ..Reply::empty(200)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pieces_of_a_long_text_are_the_whole_one() {
+        let items: Vec<String> = (0..40)
+            .map(|at| format!("{at}{}", "x".repeat(PIECE / 10)))
+            .collect();
+        let ask = |items: &[String], cut| {
+            let mut piece = Piece::of(cut);
+            let given = piece.rows(items.iter(), |item| Value::from(item.as_str()));
+            piece.reply(given)
+        };
+        let whole = ask(&items, Cut::Whole);
+        assert_eq!(whole.rest, None);
+        assert_eq!(
+            whole.body,
+            Some(Value::from(items.clone()).to_string().into_bytes())
+        );
+        let (mut text, mut next, mut pieces) = (Vec::new(), Some(0), 0);
+        while let Some(first) = next {
+            let piece = ask(&items, Cut::From(first));
+            let body = piece.body.unwrap();
+            assert!(body.len() < 2 * PIECE);
+            text.extend_from_slice(&body);
+            (next, pieces) = (piece.rest, pieces + 1);
+        }
+        assert!(pieces >= 4, "{pieces}");
+        assert_eq!(Some(&text), whole.body.as_ref());
+        assert_eq!(ask(&[], Cut::From(0)).body.unwrap(), b"[]");
+    }
+
+    #[test]
+    fn parts_of_other_pieces_are_not_made() {
+        let mut piece = Piece::of(Cut::From(1));
+        let other = || unreachable!("this part belongs to another piece");
+        assert!(piece.part(other).is_continue());
+        assert!(piece.part(|| "x".repeat(PIECE)).is_continue());
+        let given = piece.part(other);
+        assert_eq!(piece.reply(given).rest, Some(2));
+    }
+}
