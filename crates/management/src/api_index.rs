@@ -6,13 +6,8 @@ use crate::call::Call;
 use crate::openapi::{self, Operation};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Table;
 use std::fmt::Write;
-
-pub const ROUTES: &[Route] = &[Route {
-    path: "/index.html",
-    verbs: &[("GET", Right::Anyone, page)],
-}];
 
 const HEAD: &str = r#"<!DOCTYPE html>
 <html lang="en">
@@ -36,19 +31,20 @@ password (HTTP Basic), or a token. Names in paths are percent-encoded: the virtu
 <p>The same as a document for tools: <a href="openapi.json">openapi.json</a>. The web UI: <a href="../">overview</a>.</p>
 "#;
 
-fn page(call: &Call<'_>) -> Result<Reply, Refusal> {
+/// The page about these routes.
+pub fn page(call: &Call<'_>, table: Table) -> Result<Reply, Refusal> {
     let page = Reply {
         content_type: "text/html; charset=utf-8",
-        ..Reply::text(html())
+        ..Reply::text(html(table))
     };
     Ok(page.unless_known(call.header("if-none-match")))
 }
 
 /// The page: a table for each kind of object.
-fn html() -> String {
+fn html(table: Table) -> String {
     let mut html = String::from(HEAD);
     let mut section = "";
-    for (operation, right) in openapi::described() {
+    for (operation, right) in openapi::described(table) {
         if operation.section() != section {
             if !section.is_empty() {
                 html.push_str("</table>\n");
@@ -86,11 +82,12 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routes::ROUTES;
 
     #[test]
     fn the_page_has_every_operation_once_and_no_markup_from_a_description() {
-        let html = html();
-        for (operation, _) in openapi::described() {
+        let html = html(ROUTES);
+        for (operation, _) in openapi::described(ROUTES) {
             let row = format!(
                 "<tr><td>{}</td><td><code>/api{}</code></td>",
                 operation.verb,

@@ -5,12 +5,12 @@ use crate::arguments::{self, text as text_of};
 use crate::call::{Call, queues_of};
 use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::{self, real_name};
-use crate::json::{table, text};
+use crate::json::{destination_type, table, text};
 use crate::listing::{List, object};
 use crate::properties_key;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::text::encode;
 use broker::{Binding, BindingView, Destination, QueueView, Vhost};
 use model::table::Table;
@@ -99,7 +99,7 @@ impl<'a> Shown<'a> {
                 "source": &*binding.source,
                 "vhost": &*vhost.name,
                 "destination": &**binding.destination.name(),
-                "destination_type": kind(&binding.destination),
+                "destination_type": destination_type(&binding.destination),
                 "routing_key": text(&binding.routing_key),
                 "arguments": table(&binding.arguments),
                 "properties_key": properties_key,
@@ -114,14 +114,6 @@ impl<'a> Shown<'a> {
                 "properties_key": properties_key,
             }),
         }
-    }
-}
-
-/// What a destination is called.
-pub fn kind(destination: &Destination) -> &'static str {
-    match destination {
-        Destination::Queue(_) => "queue",
-        Destination::Exchange(_) => "exchange",
     }
 }
 

@@ -12,7 +12,7 @@ use crate::moment;
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Browser, Seen, Start};
 use model::{Limits, Seq, Timestamp};
 use serde_json::{Value, json};

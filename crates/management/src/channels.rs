@@ -2,13 +2,13 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::connections::{self, details, held_ms, may_see};
+use crate::connections::{self, channel_name, details, held_ms, may_see};
 use crate::consumers;
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::samples::channel_key;
 use broker::stats::{Channel, Connection};
 use serde_json::{Map, Value, json};
@@ -44,13 +44,8 @@ struct Found<'a> {
 impl Found<'_> {
     fn name(&self) -> &str {
         self.name
-            .get_or_init(|| name(self.connection, self.channel.number))
+            .get_or_init(|| channel_name(self.connection, self.channel.number))
     }
-}
-
-/// RabbitMQ's name of a channel.
-pub fn name(connection: &Connection, number: u16) -> String {
-    format!("{} ({number})", connection.name)
 }
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -138,7 +133,7 @@ fn split(name: &str) -> Option<(&str, u16)> {
 fn row(call: &Call<'_>, connection: &Connection, channel: &Arc<Channel>) -> Map<String, Value> {
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
-    put("name", name(connection, channel.number).into());
+    put("name", channel_name(connection, channel.number).into());
     put("number", channel.number.into());
     put("node", call.api.options.node.as_str().into());
     put("vhost", (*connection.vhost).into());

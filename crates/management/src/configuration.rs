@@ -4,7 +4,7 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use serde_json::{Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -17,21 +17,6 @@ pub const ROUTES: &[Route] = &[
         verbs: &[("GET", Right::Administrator, effective)],
     },
 ];
-
-/// One key of the configuration. Secrets are masked before they come here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SettingInForce {
-    /// As in `rabbitmq.conf`.
-    pub key: String,
-    /// What is in force; what was written, if it has no effect.
-    pub value: String,
-    /// What is in force where nobody says anything; `None` if there is no such thing.
-    pub default: Option<String>,
-    /// `default`, or the file and line, the variable, the option that it comes from.
-    pub source: String,
-    /// Why it has no effect, if it has none.
-    pub without_effect: Option<String>,
-}
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let rows = call.api.options.settings.iter().map(|it| {

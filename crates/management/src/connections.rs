@@ -7,7 +7,7 @@ use crate::listing::{List, object};
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::Reason;
 use broker::stats::{Connection, Secured};
 use model::table::Table;
@@ -56,6 +56,11 @@ pub fn visible(call: &Call<'_>) -> Vec<Arc<Connection>> {
             && user.is_none_or(|user| *connection.user == *user)
     });
     connections
+}
+
+/// RabbitMQ's name of a channel.
+pub fn channel_name(connection: &Connection, number: u16) -> String {
+    format!("{} ({number})", connection.name)
 }
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {

@@ -2,13 +2,12 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::channels;
 use crate::connections;
 use crate::json::table;
 use crate::listing::List;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::stats::Consumer;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -62,7 +61,7 @@ pub fn row(call: &Call<'_>, consumer: &Consumer) -> Value {
         "consumer_timeout": consumer.timeout_ms,
         "arguments": table(&consumer.arguments),
         "channel_details": {
-            "name": channels::name(connection, consumer.channel),
+            "name": connections::channel_name(connection, consumer.channel),
             "number": consumer.channel,
             "connection_name": connection.name,
             "node": call.api.options.node,

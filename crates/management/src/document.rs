@@ -1,6 +1,5 @@
 //! The document of definitions as text: written row by row, so that it takes the memory of a piece, however much is declared.
 
-use crate::bindings::kind;
 use crate::call::{Api, queues_of};
 use crate::import::is_of_the_server;
 use crate::json;
@@ -93,7 +92,7 @@ impl<'a> Document<'a> {
     pub fn reply(self, cut: Cut, with_vhost: bool) -> Reply {
         let mut piece = Piece::of(cut);
         let written = self.write(&mut piece, with_vhost);
-        piece.reply(written)
+        Reply::piece(piece.end(written))
     }
 
     fn write(self, piece: &mut Piece, with_vhost: bool) -> ControlFlow<()> {
@@ -167,7 +166,7 @@ fn binding_row(binding: &BindingView) -> Value {
     json!({
         "source": &*binding.source,
         "destination": &**binding.destination.name(),
-        "destination_type": kind(&binding.destination),
+        "destination_type": json::destination_type(&binding.destination),
         "routing_key": json::text(&binding.routing_key),
         "arguments": json::table(&binding.arguments),
     })

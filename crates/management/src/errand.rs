@@ -7,7 +7,7 @@ use crate::query::Query;
 use crate::range::Ranges;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes;
+use crate::route::Handler;
 use crate::snapshot::Snapshot;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
@@ -20,7 +20,7 @@ pub struct Errand {
     /// What the asker must be.
     pub right: Right,
     /// What answers.
-    pub handler: routes::Handler,
+    pub handler: Handler,
     /// The parts of the path.
     pub parts: Vec<(&'static str, String)>,
     /// What stands after the question mark.

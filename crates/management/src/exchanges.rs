@@ -2,15 +2,14 @@
 
 use crate::access::Right;
 use crate::arguments::{self, boolean, text};
-use crate::bindings;
 use crate::call::{BAD_RANGE, Call};
 use crate::desk::{CHANNEL, Desk};
-use crate::json::table;
+use crate::json::{destination_type, table};
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Cache, DeclareExchange, Exchange};
 use serde_json::{Value, json};
 
@@ -73,7 +72,7 @@ fn ring(call: &Call<'_>) -> Result<Reply, Refusal> {
         let begin = std::mem::replace(&mut first, end);
         json!({
             "destination": &**destination.name(),
-            "destination_type": bindings::kind(destination),
+            "destination_type": destination_type(destination),
             "first_bucket": begin,
             "bucket_count": end - begin,
         })

@@ -4,7 +4,7 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use listener::expiry::ending_within;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -6,12 +6,12 @@
 use crate::arguments::{self, boolean, text};
 use crate::existing;
 use crate::import_mark::is_mark;
+use crate::import_options::ImportOptions;
 use crate::import_report::{Cause, Outcome, Place, Remark, Report};
 use crate::json;
 use crate::limits;
 use crate::parameters;
 use crate::policies;
-use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::topic_permissions;
 use crate::unsupported::{self, Fit};
@@ -23,35 +23,6 @@ use broker::{
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What is done about what this version does not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ImportOptions {
-    /// It is left out with what needs it; otherwise nothing is imported.
-    pub skip_unsupported: bool,
-    /// Quorum queues become durable classic queues.
-    pub quorum_as_classic: bool,
-}
-
-impl ImportOptions {
-    /// What a query says: `on_unsupported=refuse` or `skip`, `quorum_as=refuse` or `classic`.
-    ///
-    /// # Errors
-    /// It says something else.
-    pub fn of(query: &Query) -> Result<Self, Refusal> {
-        let is = |name: &str, word: &str| match query.get(name) {
-            None | Some("refuse") => Ok(false),
-            Some(given) if given == word => Ok(true),
-            Some(given) => Err(Refusal::bad_request(format!(
-                "{name} can be refuse or {word}, not {given}"
-            ))),
-        };
-        Ok(Self {
-            skip_unsupported: is("on_unsupported", "skip")?,
-            quorum_as_classic: is("quorum_as", "classic")?,
-        })
-    }
-}
 
 /// What is to be imported, and how.
 #[derive(Clone, Copy, Debug, Default)]

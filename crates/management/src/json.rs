@@ -1,5 +1,6 @@
 //! AMQP's values as JSON, as RabbitMQ's API writes them.
 
+use broker::Destination;
 use model::table::{Table, Value as Field};
 use serde_json::{Map, Value};
 
@@ -16,6 +17,14 @@ pub fn table(table: &Table) -> Value {
 /// Bytes as text: not every name and key is UTF-8.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a destination is called.
+pub fn destination_type(destination: &Destination) -> &'static str {
+    match destination {
+        Destination::Queue(_) => "queue",
+        Destination::Exchange(_) => "exchange",
+    }
 }
 
 /// A value as text: strings without their quotation marks.

@@ -1,17 +1,30 @@
-//! The door for people: RabbitMQ's HTTP API and the web UI.
+//! RabbitMQ's HTTP API, the metrics for Prometheus and the web UI.
 //!
-//! This room knows HTTP and JSON and nothing of AMQP's frames. It never decides what the broker means: it reads the catalog's
+//! This crate knows HTTP and JSON and nothing of AMQP's frames. It never decides what the broker means: it reads the catalog's
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
 //! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that is asked for.
+//! Its modules import each other in one direction.
 //!
-//! Reading order: [`options`] and [`management`] (starting and stopping), `served`, `admin_socket` and `serve` (threads, sockets and the budget of threads), `visit`, `errand`, `long_answer`, `guesses` and `unread` (what a request wants, what is made in `pieces`, of one `snapshot`, how often passwords are guessed, what waits to be read), [`call`]
-//! and [`access`] (one request, and who may make it), [`routes`] (the one table of paths, verbs and rights; `openapi` and `api_index` describe it), [`origins`] (pages of other sites), `gzip`, then the objects:
-//! `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`, `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions` (with `import`, `import_report`, `existing` and `unsupported`),
-//! `health`; `desk` (a
-//! session for what changes objects), [`listing`] pages, sorts
-//! and filters them, [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it, `timing` and `times` keep how long messages took, `why` and `holds` what holds them up (`words`: numbers in a sentence); `events` tells what a page looks at as it changes; `alarms` what blocks publishers, `log_tail` has the last lines of the log, `overheard` tells what happens and what is logged as it goes on, `network` where the machine has addresses and by which certificates the doors are known, `configuration` what is in force; `metrics` is
-//! the page for Prometheus, on a port of its own; [`json`] writes AMQP's tables as JSON. `web_socket` lets clients for messages through to another door; `web_ui` has the pages, which are built apart from
-//! this (`ui/`).
+//! Reading order:
+//!
+//! - [`options`] and [`management`]: starting and stopping. `served`, `admin_socket` and `serve`: threads, sockets and the budget of
+//!   threads.
+//! - `visit` (who asks), `errand` (what for), [`call`] (one request, as handlers see it), [`access`] (who may make it); `guesses`: how
+//!   often passwords are tried; [`origins`]: pages of other sites.
+//! - [`routes`]: the one table of paths, verbs and rights, with a [`route`] for each path; `openapi` and `api_index` describe it.
+//! - [`reply`] and `unread`: answers, and those that wait to be read. `pieces`, `snapshot` and `long_answer`: long ones are made in
+//!   pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `overheard`, `tap`; `listening` gives them their
+//!   turns).
+//! - The objects: `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`,
+//!   `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with
+//!   [`filter`]), `moving` (with [`selection`]), `definitions` (a `document`; with `import`, `import_report`, `existing` and
+//!   `unsupported`), `health`, `configuration`, `logs` (with `log_tail`), `network`, `alarms`. `desk` is a session for what changes
+//!   objects; [`listing`] pages, sorts and filters lists; [`json`] writes AMQP's tables.
+//! - Numbers: [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `timing` and
+//!   `times` keep how long messages took; `why` and `holds` say what holds them up (`words`: numbers in a sentence); `usage` is what the
+//!   process uses of the machine.
+//! - `metrics`: the pages for Prometheus, on a port of their own. `web_socket` hands clients for messages on to their front end;
+//!   `web_ui` has the pages that are built in `ui/`.
 
 mod access;
 pub mod admin_socket;
@@ -44,6 +57,7 @@ mod history;
 mod holds;
 mod import;
 mod import_mark;
+mod import_options;
 mod import_report;
 mod json;
 mod limits;
@@ -51,6 +65,7 @@ mod listening;
 mod listing;
 mod log_tail;
 mod login;
+mod logs;
 mod long_answer;
 mod management;
 mod memory;
@@ -81,6 +96,7 @@ mod quorum;
 mod range;
 mod refusal;
 mod reply;
+mod route;
 mod routes;
 mod sampler;
 mod samples;
@@ -91,7 +107,9 @@ mod sign_on;
 mod single;
 mod snapshot;
 mod standby;
+mod subscription;
 mod tap;
+mod telling;
 mod text;
 mod times;
 mod times_pages;
@@ -101,6 +119,7 @@ mod trace;
 mod unread;
 mod unsupported;
 mod upkeep;
+mod usage;
 mod users;
 mod vhosts;
 mod visit;
@@ -109,14 +128,14 @@ mod web_ui;
 mod why;
 mod words;
 
-pub use configuration::SettingInForce;
-pub use import::{Asked, ImportOptions, Unimported, import};
+pub use import::{Asked, Unimported, import};
 pub use import_mark::{imported_mark, set_imported_mark};
+pub use import_options::ImportOptions;
 pub use listener::StartError;
 pub use log_tail::{Line as LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
-pub use options::{HTTP, Options, PROMETHEUS, StopApplication, WebClients};
+pub use options::{HTTP, Options, PROMETHEUS, SettingInForce, StopApplication, WebClients};
 pub use origins::Origins;
 pub use plugins::BUILT_IN as BUILT_IN_PLUGINS;
 pub use sign_on::{SignOn, SignOnClient, SignOnServer};

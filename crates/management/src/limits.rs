@@ -4,7 +4,7 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Administrator, Quota, QuotaOf, term};
 use serde_json::{Map, Value, json};
 

@@ -3,13 +3,13 @@
 use crate::access::{self, Asker, Peer, Right};
 use crate::call::Api;
 use crate::errand::{Errand, text_of};
-use crate::events::{Telling, event};
 use crate::pieces::Cut;
 use crate::refusal::Refusal;
 use crate::routes;
 use crate::snapshot::Snapshot;
 use crate::tap::Tap;
-use crate::trace::Wanted;
+use crate::telling::{Telling, Wanted};
+use crate::text::event;
 use broker::{Broker, User};
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderMap};
@@ -49,7 +49,11 @@ impl Listening {
                         cut: Cut::Whole,
                     };
                     let snapshot = Snapshot::of(api.broker.view());
-                    errand.run(api, &snapshot, asker.clone()?, headers, &Bytes::new())
+                    let asker = asker.clone()?;
+                    match errand.run(api, &snapshot, asker, headers, &Bytes::new())? {
+                        reply if reply.events.is_some() => Err(Refusal::NotFound),
+                        reply => Ok((reply.status, reply.body)),
+                    }
                 })
             }
             Telling::Trace(wanted) => {

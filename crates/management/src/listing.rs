@@ -81,7 +81,7 @@ impl<T> List<'_, T> {
             false => piece.rows(items, row),
             true => piece.rows(self.sorted(query, items.collect()), row),
         };
-        piece.reply(given)
+        Reply::piece(piece.end(given))
     }
 
     /// By the member that is asked for, else as they came. What lacks the member comes first, as Erlang's `undefined` does.

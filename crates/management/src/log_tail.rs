@@ -1,13 +1,9 @@
-//! `/api/leveret/logs` and `/api/leveret/audit`: the last lines of the log, out of a ring in memory.
+//! The last lines of the log: a ring in memory.
 //!
-//! Lines of the audit trail have a ring of their own, so that a flood of others does not wash them away. Whoever may see them is decided
-//! here: the log is for those who watch the node, the trail for administrators. Lines hold no secrets, and no bodies of requests.
+//! Lines of the audit trail have a ring of their own, so that a flood of others does not wash them away. Lines hold no secrets, and no
+//! bodies of requests.
 
-use crate::access::Right;
-use crate::call::Call;
 use crate::refusal::Refusal;
-use crate::reply::Reply;
-use crate::routes::Route;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -16,23 +12,10 @@ use std::sync::{Mutex, PoisonError};
 const KEPT: [usize; 2] = [2_000, 500];
 /// The longest line, in bytes; the rest of a longer one is left out.
 pub const LINE_BYTES: usize = 2_048;
-/// How many lines are told: without a word about it, and at most.
-const TOLD: (usize, usize) = (100, 500);
 /// The area of the audit trail.
 const AUDIT: &str = "audit";
 /// Levels, by how much they matter.
 const LEVELS: [&str; 5] = ["error", "warning", "info", "debug", "trace"];
-
-pub const ROUTES: &[Route] = &[
-    Route {
-        path: "/leveret/logs",
-        verbs: &[("GET", Right::Monitor, logs)],
-    },
-    Route {
-        path: "/leveret/audit",
-        verbs: &[("GET", Right::Administrator, audit)],
-    },
-];
 
 /// The last lines of the log.
 #[derive(Debug, Default)]
@@ -61,13 +44,15 @@ pub struct Line {
 }
 
 /// Which lines are asked for.
-struct Wanted<'q> {
+pub struct Wanted<'q> {
     /// Lines that matter as much, or more.
-    level: usize,
-    area: Option<&'q str>,
-    /// In lower case.
-    text: String,
-    count: usize,
+    pub level: usize,
+    /// Those of this area alone.
+    pub area: Option<&'q str>,
+    /// Those with this text, in lower case.
+    pub text: String,
+    /// So many of them at most, the newest.
+    pub count: usize,
 }
 
 impl LogTail {
@@ -113,7 +98,8 @@ impl LogTail {
         (shown.collect(), lost)
     }
 
-    fn answer(&self, which: usize, wanted: &Wanted<'_>) -> Value {
+    /// The lines of the log (0) or of the audit trail (1), the newest first.
+    pub fn answer(&self, which: usize, wanted: &Wanted<'_>) -> Value {
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let ring = &rings.kept[which];
         let areas: BTreeSet<&str> = ring.iter().map(|(_, line)| line.area.as_str()).collect();
@@ -169,34 +155,6 @@ pub fn level(name: Option<&str>) -> Result<usize, Refusal> {
             .position(|known| *known == name)
             .ok_or_else(|| Refusal::bad_request("level is one of error, warning, info, debug")),
     }
-}
-
-fn wanted<'q>(call: &'q Call<'_>) -> Result<Wanted<'q>, Refusal> {
-    let query = &call.query;
-    let given = |name: &str| query.get(name).filter(|text| !text.is_empty());
-    let (usual, most) = TOLD;
-    let count = match given("count") {
-        None => usual,
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|count| (1..=most).contains(count))
-            .ok_or_else(|| Refusal::bad_request(format!("count is a number from 1 to {most}")))?,
-    };
-    Ok(Wanted {
-        level: level(given("level"))?,
-        area: given("area"),
-        text: given("text").unwrap_or_default().to_lowercase(),
-        count,
-    })
-}
-
-fn logs(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&call.api.options.log_tail.answer(0, &wanted(call)?)))
-}
-
-fn audit(call: &Call<'_>) -> Result<Reply, Refusal> {
-    Ok(Reply::json(&call.api.options.log_tail.answer(1, &wanted(call)?)))
 }
 
 #[cfg(test)]

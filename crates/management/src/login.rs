@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;

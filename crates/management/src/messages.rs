@@ -9,7 +9,7 @@ use crate::json;
 use crate::queues;
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use broker::{Answer, Delivery, Disposal, Event, Getting, QueueRef, RefusalKind, Unconfirmed};

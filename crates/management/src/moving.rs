@@ -13,7 +13,7 @@ use crate::messages::told;
 use crate::queues;
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::selection::Selection;
 use broker::{Browser, RefusalKind, Seen, Unconfirmed};
 use model::properties::{Properties, PropertiesBuf};

@@ -5,7 +5,7 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use listener::interfaces::{self, Interface};

@@ -5,13 +5,8 @@ use crate::access::Right;
 use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::{self, Route};
+use crate::route::Table;
 use serde_json::{Map, Value, json};
-
-pub const ROUTES: &[Route] = &[Route {
-    path: "/openapi.json",
-    verbs: &[("GET", Right::Management, document)],
-}];
 
 const OPERATIONS: &str = include_str!("operations.txt");
 
@@ -66,8 +61,8 @@ fn operations() -> impl Iterator<Item = Operation> {
 }
 
 /// What each verb of each route does and who may use it, in the order of the routes.
-pub fn described() -> impl Iterator<Item = (Operation, Right)> {
-    let verbs = routes::ROUTES.iter().copied().flatten();
+pub fn described(table: Table) -> impl Iterator<Item = (Operation, Right)> {
+    let verbs = table.iter().copied().flatten();
     let verbs = verbs.flat_map(|route| {
         route
             .verbs
@@ -80,7 +75,8 @@ pub fn described() -> impl Iterator<Item = (Operation, Right)> {
     })
 }
 
-fn document(call: &Call<'_>) -> Result<Reply, Refusal> {
+/// The document about these routes.
+pub fn document(call: &Call<'_>, table: Table) -> Result<Reply, Refusal> {
     Ok(Reply::json(&json!({
         "openapi": "3.0.3",
         "info": {
@@ -102,13 +98,13 @@ fn document(call: &Call<'_>) -> Result<Reply, Refusal> {
                 },
             },
         },
-        "paths": paths(),
+        "paths": paths(table),
     })))
 }
 
-fn paths() -> Map<String, Value> {
+fn paths(table: Table) -> Map<String, Value> {
     let mut paths = Map::new();
-    for (operation, right) in described() {
+    for (operation, right) in described(table) {
         let verbs = paths.entry(braced(operation.path)).or_insert_with(|| json!({}));
         verbs[operation.verb.to_lowercase()] = operation.describe(right);
     }
@@ -270,11 +266,12 @@ pub fn right_name(right: Right) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routes::ROUTES;
     use std::collections::BTreeSet;
 
     #[test]
     fn every_verb_of_every_route_is_described_and_nothing_else() {
-        let routes: BTreeSet<(&str, &str)> = routes::ROUTES
+        let routes: BTreeSet<(&str, &str)> = ROUTES
             .iter()
             .copied()
             .flatten()
@@ -313,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_document_has_parameters_bodies_and_names_of_their_own() {
-        let paths = paths();
+        let paths = paths(ROUTES);
         let queue = &paths["/queues/{vhost}/{name}"];
         assert_eq!(queue["put"]["parameters"][1]["name"], "name");
         let body = &queue["put"]["requestBody"]["content"]["application/json"]["schema"];

@@ -1,6 +1,5 @@
 //! What the HTTP API is started with.
 
-use crate::configuration::SettingInForce;
 use crate::log_tail::LogTail;
 use crate::origins::Origins;
 use crate::sign_on::SignOn;
@@ -22,6 +21,21 @@ pub const PROMETHEUS: Protocol = Protocol {
     plain: "http/prometheus",
     secured: "https/prometheus",
 };
+
+/// One key of the configuration. Secrets are masked before they come here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingInForce {
+    /// As in `rabbitmq.conf`.
+    pub key: String,
+    /// What is in force; what was written, if it has no effect.
+    pub value: String,
+    /// What is in force where nobody says anything; `None` if there is no such thing.
+    pub default: Option<String>,
+    /// `default`, or the file and line, the variable, the option that it comes from.
+    pub source: String,
+    /// Why it has no effect, if it has none.
+    pub without_effect: Option<String>,
+}
 
 /// How the HTTP API is set up, and what it says about its node.
 #[derive(Clone, Debug)]

@@ -1,17 +1,10 @@
-//! `/api/leveret/happenings` and `/api/leveret/logs/follow`: what happens on the node and what it logs, as it goes on (server-sent
-//! events; RabbitMQ's `consume_event_stream` and `log_tail_stream`).
-//!
-//! What happens is told whether or not there is an event exchange. Whoever listens sees all virtual hosts and the audit trail, so they
-//! are administrators.
+//! What happens on the node and what it logs, as one listener hears of it as it goes on (RabbitMQ's `consume_event_stream` and
+//! `log_tail_stream`). What happens is told whether or not there is an event exchange.
 
-use crate::access::Right;
-use crate::call::Call;
-use crate::events::{Telling, event};
 use crate::json;
-use crate::log_tail::{self, LogTail};
+use crate::log_tail::LogTail;
 use crate::refusal::Refusal;
-use crate::reply::Reply;
-use crate::routes::Route;
+use crate::text::event;
 use broker::{Occurrence, Watcher};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
@@ -19,17 +12,6 @@ use std::sync::Arc;
 
 /// The longest pattern, in bytes, and what it may take once it is compiled.
 const PATTERN: (usize, usize) = (255, 64 * 1024);
-
-pub const ROUTES: &[Route] = &[
-    Route {
-        path: "/leveret/happenings",
-        verbs: &[("GET", Right::Administrator, watch)],
-    },
-    Route {
-        path: "/leveret/logs/follow",
-        verbs: &[("GET", Right::Administrator, follow)],
-    },
-];
 
 /// What one listener hears of what happens.
 #[derive(Clone, Debug)]
@@ -53,37 +35,26 @@ pub struct Following {
     level: usize,
 }
 
-fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let pattern = call.query.get("pattern").filter(|text| !text.is_empty());
-    let wrong = || Refusal::bad_request("pattern is a regular expression for names of events");
-    let pattern = match pattern {
-        Some(text) if text.len() > PATTERN.0 => return Err(wrong()),
-        Some(text) => Some(
-            RegexBuilder::new(text)
-                .size_limit(PATTERN.1)
-                .build()
-                .map_err(|_| wrong())?,
-        ),
-        None => None,
-    };
-    let watcher = call.api.broker.watch();
-    Ok(telling(Telling::Happenings(Happenings { watcher, pattern })))
-}
-
-fn follow(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let level = log_tail::level(call.query.get("level").filter(|text| !text.is_empty()))?;
-    let after = call.api.options.log_tail.written();
-    Ok(telling(Telling::Log(Following { after, level })))
-}
-
-fn telling(telling: Telling) -> Reply {
-    Reply {
-        events: Some(telling),
-        ..Reply::empty(200)
-    }
-}
-
 impl Happenings {
+    /// What this watcher sees, of events whose names match the pattern, if there is one.
+    ///
+    /// # Errors
+    /// The pattern is too long, or no regular expression.
+    pub fn of(pattern: Option<&str>, watch: impl FnOnce() -> Arc<Watcher>) -> Result<Self, Refusal> {
+        let wrong = || Refusal::bad_request("pattern is a regular expression for names of events");
+        let (longest, compiled) = PATTERN;
+        let compile = |text: &str| {
+            let mut builder = RegexBuilder::new(text);
+            let compiled = (text.len() <= longest).then(|| builder.size_limit(compiled).build());
+            compiled.and_then(Result::ok).ok_or_else(wrong)
+        };
+        let pattern = pattern.map(compile).transpose()?;
+        Ok(Self {
+            watcher: watch(),
+            pattern,
+        })
+    }
+
     /// What happened since the last turn, each as an event `happened`; then `turn`.
     pub fn turn(&self) -> String {
         let (occurrences, lost) = self.watcher.take();
@@ -111,6 +82,14 @@ fn told(occurrence: &Occurrence) -> Value {
 }
 
 impl Following {
+    /// From now on, lines that matter as much as this level or more.
+    pub fn of(log: &LogTail, level: usize) -> Self {
+        Self {
+            after: log.written(),
+            level,
+        }
+    }
+
     /// What was logged since the last turn, each line as an event `line`; then `turn`.
     pub fn turn(&mut self, log: &LogTail) -> String {
         let (lines, lost) = log.since(&mut self.after, self.level);

@@ -9,7 +9,7 @@ use crate::options::HTTP;
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::samples::NODE_CHURN;
 
 use broker::{CLUSTER_TAGS, ExchangeKind, Vhost, View};

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::policies;
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Administrator, Broker, CLUSTER_ID, PolicyKind, QuotaOf, Vhost, View};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

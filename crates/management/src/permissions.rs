@@ -6,7 +6,7 @@ use crate::grants::{self, Grant, grantee};
 use crate::listing::object;
 use crate::refusal::{Refusal, needed_texts};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Permission, Permissions, View};
 use serde_json::{Value, json};
 

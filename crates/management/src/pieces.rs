@@ -1,6 +1,5 @@
 //! A long text is written part by part, and a piece of it at a time.
 
-use crate::reply::Reply;
 use serde_json::Value;
 use std::ops::ControlFlow;
 
@@ -70,13 +69,9 @@ impl Piece {
         self.part(|| "]".to_owned())
     }
 
-    /// The answer, once all parts were given or there was enough.
-    pub fn reply(self, given: ControlFlow<()>) -> Reply {
-        Reply {
-            body: Some(self.body),
-            rest: given.is_break().then_some(self.given),
-            ..Reply::empty(200)
-        }
+    /// The text, and with which part it goes on, if there was enough.
+    pub fn end(self, given: ControlFlow<()>) -> (Vec<u8>, Option<usize>) {
+        (self.body, given.is_break().then_some(self.given))
     }
 }
 
@@ -92,25 +87,21 @@ mod tests {
         let ask = |items: &[String], cut| {
             let mut piece = Piece::of(cut);
             let given = piece.rows(items.iter(), |item| Value::from(item.as_str()));
-            piece.reply(given)
+            piece.end(given)
         };
-        let whole = ask(&items, Cut::Whole);
-        assert_eq!(whole.rest, None);
-        assert_eq!(
-            whole.body,
-            Some(Value::from(items.clone()).to_string().into_bytes())
-        );
+        let (whole, rest) = ask(&items, Cut::Whole);
+        assert_eq!(rest, None);
+        assert_eq!(whole, Value::from(items.clone()).to_string().into_bytes());
         let (mut text, mut next, mut pieces) = (Vec::new(), Some(0), 0);
         while let Some(first) = next {
-            let piece = ask(&items, Cut::From(first));
-            let body = piece.body.unwrap();
-            assert!(body.len() < 2 * PIECE);
-            text.extend_from_slice(&body);
-            (next, pieces) = (piece.rest, pieces + 1);
+            let (piece, rest) = ask(&items, Cut::From(first));
+            assert!(piece.len() < 2 * PIECE);
+            text.extend_from_slice(&piece);
+            (next, pieces) = (rest, pieces + 1);
         }
         assert!(pieces >= 4, "{pieces}");
-        assert_eq!(Some(&text), whole.body.as_ref());
-        assert_eq!(ask(&[], Cut::From(0)).body.unwrap(), b"[]");
+        assert_eq!(text, whole);
+        assert_eq!(ask(&[], Cut::From(0)).0, b"[]");
     }
 
     #[test]
@@ -120,6 +111,6 @@ mod tests {
         assert!(piece.part(other).is_continue());
         assert!(piece.part(|| "x".repeat(PIECE)).is_continue());
         let given = piece.part(other);
-        assert_eq!(piece.reply(given).rest, Some(2));
+        assert_eq!(piece.end(given).1, Some(2));
     }
 }

@@ -7,7 +7,7 @@ use crate::json;
 use crate::listing::{List, object};
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Administrator, Applied, Policy, PolicyKind, PutPolicy, is_for_clusters, term};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::policies;
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::samples::QUEUE_COUNTS;
 use crate::times;
 use crate::{connections, consumers};
@@ -97,7 +97,7 @@ fn member(call: &Call<'_>, queue: &QueueView, path: &str) -> Option<Value> {
         "consumers" => status().consumers.into(),
         "memory" => status().memory.into(),
         "state" => state(call, queue).into(),
-        "oldest_message_age_ms" => crate::why::age_ms(call, &status()).into(),
+        "oldest_message_age_ms" => age_ms(call, &status()).into(),
         "head_message_timestamp" => status().head_timestamp.into(),
         other => {
             let sum = sums(&status()).into_iter().find(|(name, _)| *name == other);
@@ -361,10 +361,7 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
         map.insert("head_message_timestamp".into(), timestamp.into());
     }
     // When the first ready message came.
-    map.insert(
-        "oldest_message_age_ms".into(),
-        crate::why::age_ms(call, &status).into(),
-    );
+    map.insert("oldest_message_age_ms".into(), age_ms(call, &status).into());
     // To five seconds: that often the sampler looks which queues were turned.
     if let Some(ms) = queue.idle_since_ms() {
         let second = moment(ms / 1000);
@@ -387,6 +384,11 @@ fn statistics(call: &Call<'_>, map: &mut Map<String, Value>, view: &QueueView) {
     if let Some(stats) = stats {
         map.insert("message_stats".into(), stats);
     }
+}
+
+/// How long the first ready message has been there, if that is known.
+pub fn age_ms(call: &Call<'_>, status: &Status) -> Option<u64> {
+    (status.oldest_ms > 0).then(|| call.api.broker.now_ms().saturating_sub(status.oldest_ms))
 }
 
 /// Which part of the time consumers could take more: a queue with consumers that leaves nothing ready has more of them than it

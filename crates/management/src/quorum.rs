@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::queues::find;
 use crate::refusal::{Refusal, need};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use serde_json::json;
 
 pub const ROUTES: &[Route] = &[

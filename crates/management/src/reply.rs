@@ -1,8 +1,8 @@
 //! What a request is answered with.
 
-use crate::events::Telling;
 use crate::gzip;
 use crate::refusal::Refusal;
+use crate::telling::Telling;
 use hyper::HeaderMap;
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hasher};
@@ -86,6 +86,15 @@ impl Reply {
             body: Some(bytes),
             content_type: "application/octet-stream",
             download: Some(name),
+            ..Self::empty(200)
+        }
+    }
+
+    /// 200 with a piece of JSON, and with which part it goes on.
+    pub fn piece((body, rest): (Vec<u8>, Option<usize>)) -> Self {
+        Self {
+            body: Some(body),
+            rest,
             ..Self::empty(200)
         }
     }

@@ -1,31 +1,16 @@
 //! The one table of paths, verbs and rights.
 
 use crate::access::Right;
-use crate::call::Call;
-use crate::refusal::Refusal;
-use crate::reply::Reply;
-use crate::text::decode;
+use crate::route::{Route, Table};
 use crate::{
     alarms, api_index, application, bindings, browsing, channels, configuration, connections, consumers,
-    definitions, events, exchanges, feature_flags, health, limits, log_tail, login, messages, moving,
-    network, nodes, openapi, overheard, overview, parameters, permissions, policies, process, queues, quorum,
-    single, times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
+    definitions, events, exchanges, feature_flags, health, limits, login, logs, messages, moving, network,
+    nodes, openapi, overview, parameters, permissions, policies, process, queues, quorum, single,
+    times_pages, topic_permissions, trace, upkeep, users, vhosts, why,
 };
 
-/// What answers a request. It may take its time: it has a thread for itself.
-pub type Handler = fn(&Call<'_>) -> Result<Reply, Refusal>;
-
-/// A path and what may be done with it.
-#[derive(Debug)]
-pub struct Route {
-    /// The path below `/api`, with names after colons for its variable parts.
-    pub path: &'static str,
-    /// Verbs, who may use them, and what answers. `GET` stands for `HEAD` too.
-    pub verbs: &'static [(&'static str, Right, Handler)],
-}
-
 /// All paths, by object.
-pub const ROUTES: &[&[Route]] = &[
+pub const ROUTES: Table = &[
     overview::ROUTES,
     feature_flags::ROUTES,
     nodes::ROUTES,
@@ -54,51 +39,27 @@ pub const ROUTES: &[&[Route]] = &[
     upkeep::ROUTES,
     application::ROUTES,
     events::ROUTES,
-    openapi::ROUTES,
-    api_index::ROUTES,
-    log_tail::ROUTES,
+    DESCRIPTIONS,
+    logs::ROUTES,
     configuration::ROUTES,
     times_pages::ROUTES,
     trace::ROUTES,
     network::ROUTES,
-    overheard::ROUTES,
     login::ROUTES,
     single::ROUTES,
 ];
 
-impl Route {
-    /// The verbs in the form of the header `allow`.
-    pub fn allow(&self) -> String {
-        let mut verbs = vec!["HEAD"];
-        verbs.extend(self.verbs.iter().map(|(verb, ..)| *verb));
-        verbs.push("OPTIONS");
-        verbs.join(", ")
-    }
-
-    /// What answers this verb.
-    pub fn handler(&self, verb: &str) -> Option<(Right, Handler)> {
-        let verb = if verb == "HEAD" { "GET" } else { verb };
-        let mut verbs = self.verbs.iter();
-        verbs
-            .find(|(known, ..)| *known == verb)
-            .map(|(_, right, handler)| (*right, *handler))
-    }
-
-    /// The variable parts of a path that is of this form. A part may be empty: that is the default exchange's name.
-    fn parts(&self, path: &str) -> Option<Vec<(&'static str, String)>> {
-        let mut parts = Vec::new();
-        let mut given = path.split('/');
-        for expected in self.path.split('/') {
-            let given = given.next()?;
-            match expected.strip_prefix(':') {
-                Some(name) => parts.push((name, decode(given, false)?)),
-                None if expected == given => {}
-                _ => return None,
-            }
-        }
-        given.next().is_none().then_some(parts)
-    }
-}
+/// What is said of this table.
+const DESCRIPTIONS: &[Route] = &[
+    Route {
+        path: "/openapi.json",
+        verbs: &[("GET", Right::Management, |call| openapi::document(call, ROUTES))],
+    },
+    Route {
+        path: "/index.html",
+        verbs: &[("GET", Right::Anyone, |call| api_index::page(call, ROUTES))],
+    },
+];
 
 /// A path's route and variable parts.
 type Found = (&'static Route, Vec<(&'static str, String)>);

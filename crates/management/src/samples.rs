@@ -209,7 +209,7 @@ impl Samples {
         self.vhosts.retain(|name, _| view.vhost(name).is_some());
         self.sums.retain(|name, _| view.vhost(name).is_some());
         let changing = broker.stats().churn().named().into_iter();
-        let changing = changing.chain(crate::nodes::uses(&broker.status()));
+        let changing = changing.chain(crate::usage::uses(&broker.status()));
         for (at, (_, count)) in node[NODE_CHURN..].iter_mut().zip(changing) {
             *at = count;
         }
@@ -305,7 +305,7 @@ mod tests {
         samples.take(&broker, 7);
         let node = samples.node.unwrap();
         let names = broker.stats().churn().named().into_iter();
-        let names = names.chain(crate::nodes::uses(&broker.status()));
+        let names = names.chain(crate::usage::uses(&broker.status()));
         let places: HashMap<&str, usize> = names.enumerate().map(|(at, (name, _))| (name, at)).collect();
         let at = |slot, name| node.at(slot, &[NODE_CHURN + places[name]]);
         assert_eq!(places.len(), NODE_NUMBERS - NODE_CHURN);

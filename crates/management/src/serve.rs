@@ -3,7 +3,6 @@
 use crate::access::{Peer, Right};
 use crate::call::Api;
 use crate::errand::Errand;
-use crate::events::Telling;
 use crate::guesses::{Login, Turn};
 use crate::listening::Listening;
 use crate::long_answer::LongAnswer;
@@ -13,7 +12,8 @@ use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
-use crate::unread::{Room, Watched, Whole};
+use crate::telling::Telling;
+use crate::unread::{Answer, Room, Watched, Whole};
 use crate::visit::Visit;
 use crate::web_socket::{self, Ends};
 use crate::{WebClients, sign_on, web_ui};
@@ -48,8 +48,6 @@ const LATE: Duration = Duration::from_secs(1);
 
 /// Tells that the API stops.
 type Stop = watch::Receiver<bool>;
-/// A body that is whole, or one that grows.
-pub type Body = Either<Whole, Channel<Bytes, io::Error>>;
 
 /// The doors of one node; all have the same seats.
 #[derive(Debug)]
@@ -175,7 +173,12 @@ async fn connection(
 }
 
 /// Opens a WebSocket for somebody who comes for messages, and hands them on once they have the answer.
-fn let_through(mut request: Request<Incoming>, ends: Ends, clients: WebClients, api: &Api) -> Response<Body> {
+fn let_through(
+    mut request: Request<Incoming>,
+    ends: Ends,
+    clients: WebClients,
+    api: &Api,
+) -> Response<Answer> {
     let opened = match () {
         // Whatever page it is that asks, its browser may be on the machine that `guest` may come from.
         () if api.options.origins.are_foreign(request.headers()) => Err(Refusal::Foreign),
@@ -202,7 +205,7 @@ async fn below_prefix(
     peer: Peer,
     api: Arc<Api>,
     stop: Stop,
-) -> Response<Body> {
+) -> Response<Answer> {
     match prefix::take(request.uri(), &api.options.path_prefix) {
         prefix::Found::Below(uri) => *request.uri_mut() = uri,
         prefix::Found::Elsewhere(location) => {
@@ -224,7 +227,7 @@ async fn below_prefix(
 }
 
 /// Answers one request, and tells a browser which pages may see the answer.
-async fn answer(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop) -> Response<Body> {
+async fn answer(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop) -> Response<Answer> {
     let options = &api.options;
     let signs_on = !options.sign_on.resource_servers.is_empty();
     if signs_on && request.method() == Method::POST && request.uri().path() == sign_on::LOGIN {
@@ -245,7 +248,7 @@ async fn answer(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Sto
 
 /// Sends a browser that comes with a token from a provider's page to our pages. Whose page it was is not asked: the pages take a token
 /// only if somebody there wants it.
-async fn forward(body: Incoming) -> Response<Body> {
+async fn forward(body: Incoming) -> Response<Answer> {
     let form = read(body, TOKEN_FORM_LARGEST).await.unwrap_or_default();
     let target = sign_on::forward(&form).and_then(|target| HeaderValue::try_from(target).ok());
     let Some(target) = target else {
@@ -257,7 +260,7 @@ async fn forward(body: Incoming) -> Response<Body> {
 }
 
 /// The work is done on a thread of the budget, so that a long one holds up nobody but its like.
-async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop) -> Response<Body> {
+async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop) -> Response<Answer> {
     let (head, body) = request.into_parts();
     if let Some(page) = web_ui::answer(&head.method, head.uri.path(), &head.headers) {
         return page.map(Either::Left);
@@ -320,7 +323,12 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
 }
 
 /// Begins an answer whose pieces are made as the connection takes them.
-fn in_pieces(mut reply: Reply, mut rest: LongAnswer, mut room: Option<Room>, allow: &str) -> Response<Body> {
+fn in_pieces(
+    mut reply: Reply,
+    mut rest: LongAnswer,
+    mut room: Option<Room>,
+    allow: &str,
+) -> Response<Answer> {
     if let Some(room) = &mut room {
         room.resize(rest.bytes());
     }
@@ -388,7 +396,7 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
 }
 
 /// Begins an answer that goes on until the listener goes, is too slow, may no longer listen, or the API stops.
-fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
+fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Answer> {
     let seats = match &listening.telling {
         Telling::Changes(_) => &listening.api.listeners,
         _ => &listening.api.tracers,
@@ -437,12 +445,12 @@ fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Body> {
     response.map(|_| Either::Right(body))
 }
 
-fn response(reply: Reply, allow: &str) -> Response<Body> {
+fn response(reply: Reply, allow: &str) -> Response<Answer> {
     response_in(reply, allow, None)
 }
 
 /// The same, in the room that it takes until it is read.
-fn response_in(reply: Reply, allow: &str, room: Option<Room>) -> Response<Body> {
+fn response_in(reply: Reply, allow: &str, room: Option<Room>) -> Response<Answer> {
     let content_type = reply.body.as_ref().map(|_| reply.content_type);
     let body = Whole::new(reply.body.unwrap_or_default(), room);
     let mut response = Response::new(Either::Left(body));

@@ -4,10 +4,10 @@
 
 use crate::access::Asker;
 use crate::desk::{CHANNEL, Desk};
-use crate::events::event;
 use crate::messages::{described, next};
 use crate::refusal::Refusal;
-use crate::trace::Wanted;
+use crate::telling::Wanted;
+use crate::text::event;
 use broker::{Binding, Broker, DeclareQueue, Delivery, User};
 use model::Limits;
 use model::table::Table;

@@ -1,4 +1,6 @@
-//! Text in addresses: percent encoding as RFC 3986 and HTML forms have it.
+//! Text in addresses, with percent encoding as RFC 3986 and HTML forms have it, and in server-sent events.
+
+use std::fmt::Write;
 
 /// Undoes percent encoding; with `plus`, a plus sign is a space (queries). `None` if it is not UTF-8 then, or an escape is cut.
 pub fn decode(text: &str, plus: bool) -> Option<String> {
@@ -29,6 +31,14 @@ pub fn encode(bytes: &[u8]) -> String {
 
 fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// An event of this kind with one line of JSON.
+pub fn event(kind: &str, line: &str) -> String {
+    let mut text = String::with_capacity(line.len() + 32);
+    // Writing to a string does not fail.
+    let _ = write!(text, "event: {kind}\ndata: {line}\n\n");
+    text
 }
 
 #[cfg(test)]

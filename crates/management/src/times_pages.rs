@@ -6,7 +6,7 @@ use crate::history::Slot;
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::times::{LATEST, NODE_TIMES, QUEUE_TIMES, Times, moment_ms, step_ms};
 use serde_json::{Map, Value};
 

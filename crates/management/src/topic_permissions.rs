@@ -6,7 +6,7 @@ use crate::exchanges::real_name;
 use crate::grants::{self, Grant, grantee};
 use crate::refusal::{Refusal, needed_texts};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Administrator, TopicPermission, View};
 use serde_json::{Map, Value, json};
 

@@ -5,12 +5,10 @@
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::events::Telling;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
-use serde_json::Map;
-use serde_json::Value;
+use crate::route::Route;
+use crate::telling::{Telling, Wanted};
 
 /// How many may look at a time, over all virtual hosts: each has a queue in memory.
 pub const LISTENERS: usize = 8;
@@ -27,30 +25,6 @@ pub const ROUTES: &[Route] = &[Route {
         ("DELETE", Right::Administrator, end),
     ],
 }];
-
-/// What one listener wants to see pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Where.
-    pub vhost: String,
-    /// A topic's pattern for `publish.EXCHANGE` and `deliver.QUEUE`.
-    pub key: String,
-    /// Only what this user sent or got; empty for everybody.
-    pub user: String,
-    /// Only what came or went by a connection in whose name this text is; empty for all.
-    pub connection: String,
-    /// How many bytes of a body are told.
-    pub truncate: usize,
-}
-
-impl Wanted {
-    /// True if a copy with these headers of the firehose is meant.
-    pub fn takes(&self, headers: &Map<String, Value>) -> bool {
-        let text = |name: &str| headers.get(name).and_then(Value::as_str).unwrap_or_default();
-        (self.user.is_empty() || text("user") == self.user)
-            && (self.connection.is_empty() || text("connection").contains(&self.connection))
-    }
-}
 
 fn look(call: &Call<'_>) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?.name.to_string();
@@ -100,33 +74,4 @@ fn set(call: &Call<'_>, on: bool) -> Result<Reply, Refusal> {
     let vhost = call.vhost()?;
     call.api.broker.trace(&vhost.name, on)?;
     Ok(Reply::empty(204))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn copies_are_picked_by_user_and_by_a_part_of_the_connections_name() {
-        let wanted = |user: &str, connection: &str| Wanted {
-            vhost: "/".into(),
-            key: "#".into(),
-            user: user.into(),
-            connection: connection.into(),
-            truncate: 0,
-        };
-        let Value::Object(headers) = json!({"user": "ada", "connection": "127.0.0.1:5000 -> 127.0.0.1:5672"})
-        else {
-            unreachable!("an object");
-        };
-        assert!(wanted("", "").takes(&headers));
-        assert!(wanted("ada", ":5000").takes(&headers));
-        assert!(!wanted("ad", "").takes(&headers), "a user is named whole");
-        assert!(!wanted("ada", ":5001").takes(&headers));
-        assert!(
-            !wanted("ada", "").takes(&Map::new()),
-            "the HTTP API has no connection"
-        );
-    }
 }

@@ -3,6 +3,8 @@
 //! A large list is text in memory until its asker has read it. So an asker with much unread has to read that first, and whoever stops
 //! reading loses the connection.
 
+use http_body_util::Either;
+use http_body_util::channel::Channel;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -27,6 +29,9 @@ const EXPECTED: usize = 4 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Somebody who reads takes at least so many bytes in such a time.
 const PACE: (u64, Duration) = (64 * 1024, Duration::from_secs(30));
+
+/// A body that is whole, or one that grows.
+pub type Answer = Either<Whole, Channel<Bytes, io::Error>>;
 
 /// What waits to be read.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! What definitions of RabbitMQ may say that this version does not have, and what can be done instead.
 
-use crate::import::ImportOptions;
+use crate::import_options::ImportOptions;
 use crate::import_report::{Cause, Outcome, Remark};
 use broker::{ExchangeKind, PasswordHashing, is_for_clusters};
 use serde_json::{Map, Value};

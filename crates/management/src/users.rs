@@ -7,7 +7,7 @@ use crate::limits;
 use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use broker::{Broker, PasswordHash, PasswordHashing, QuotaOf, UserView, View};
 use serde_json::{Map, Value, json};
 

@@ -9,7 +9,7 @@ use crate::overview::totals;
 use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::samples::VHOST_BYTES;
 use crate::users;
 use broker::stats::ChannelCounts;

@@ -2,7 +2,7 @@
 //! happens here; then the connection is handed to the gateway, where the client logs in like any other.
 
 use crate::refusal::Refusal;
-use crate::serve::Body;
+use crate::unread::Answer;
 use crate::unread::{Watched, Whole};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +33,7 @@ pub struct Ends {
 ///
 /// # Errors
 /// The request is not one for a WebSocket on which this protocol is spoken.
-pub fn open(request: &Request<Incoming>, protocol: Protocol) -> Result<Response<Body>, Refusal> {
+pub fn open(request: &Request<Incoming>, protocol: Protocol) -> Result<Response<Answer>, Refusal> {
     let headers = request.headers();
     let asks = request.method() == Method::GET
         && names(headers, &header::UPGRADE, "websocket")

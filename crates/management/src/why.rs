@@ -9,7 +9,7 @@ use crate::listing::object;
 use crate::queues;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 use crate::times::{NODE_TIMES, QUEUE_TIMES, Times};
 use broker::Reason;
 use broker::queues::{Queue, Status};
@@ -126,7 +126,7 @@ fn queue_figures(
         "memory": status.memory,
         "consumers": status.consumers,
         "prefetch": holds::allowance(status, consumers),
-        "oldest_message_age_ms": age_ms(call, status),
+        "oldest_message_age_ms": queues::age_ms(call, status),
         "publish_rate": pace.publish,
         "deliver_get_rate": pace.deliver_get,
         "ack_rate": pace.ack,
@@ -141,11 +141,6 @@ fn queue_figures(
         figures[name] = latest;
     }
     figures
-}
-
-/// How long the first ready message has been there, if that is known.
-pub fn age_ms(call: &Call<'_>, status: &Status) -> Option<u64> {
-    (status.oldest_ms > 0).then(|| call.api.broker.now_ms().saturating_sub(status.oldest_ms))
 }
 
 fn connection_figures(call: &Call<'_>, connection: &Connection) -> Value {

@@ -5,7 +5,7 @@ use super::family::{ALARMS, CHURN, DEAD_LETTERED, LOG, LOGIN_ATTEMPTS, NODE, NOD
 use super::page::{Number, Type, labels};
 use super::pages::Endpoint;
 use crate::message_stats::loss_places;
-use crate::nodes::{file_limit, open_files};
+use crate::usage::{file_limit, open_files};
 use broker::stats::{SIZE_BOUNDS, SizeCounts};
 
 impl Collector<'_> {

@@ -146,7 +146,10 @@ impl Collector<'_> {
         self.note_left_out("channels", channels.len().saturating_sub(self.limit));
         channels.truncate(self.limit);
         let named = |connection: &Connection, channel: &Channel| {
-            labels(&[("channel", &crate::channels::name(connection, channel.number))])
+            labels(&[(
+                "channel",
+                &crate::connections::channel_name(connection, channel.number),
+            )])
         };
         let rows = channels
             .iter()
