@@ -118,7 +118,14 @@ mod tests {
     fn publish(session: &Arc<Session>, outbox: &Outbox) -> Vec<Event> {
         let mut publisher = session.publisher(CHANNEL, 1);
         let route = RouteBuf::new(b"", b"q");
-        let taken = publisher.publish(&Message::new(route.as_route(), b"", b"body"), Some(7));
+        let taken = publisher.publish(
+            &Message::new(
+                route.as_route(),
+                model::properties::Properties::amqp091(b""),
+                b"body",
+            ),
+            Some(7),
+        );
         assert_eq!(taken.unwrap().queues, 1, "there is such a queue");
         publisher.flush();
         let mut events = Vec::new();
@@ -208,7 +215,11 @@ mod tests {
         let session = session(&broker, &outbox);
         let mut publisher = session.publisher(CHANNEL, 1);
         let route = RouteBuf::new(b"", b"q");
-        let message = Message::new(route.as_route(), b"", b"body");
+        let message = Message::new(
+            route.as_route(),
+            model::properties::Properties::amqp091(b""),
+            b"body",
+        );
         let mut publish = |number| {
             publisher.publish(&message, Some(number)).unwrap();
             publisher.flush();
