@@ -2,6 +2,7 @@
 //!
 //! Every call returns when the change is durable, so it may take as long as a sync does.
 
+use crate::access::Permissions;
 use crate::broker::Broker;
 use crate::draft::Draft;
 use catalog::{
@@ -10,32 +11,6 @@ use catalog::{
 };
 use model::table::Table;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// What a user may do in a virtual host, as regular expressions on names of objects.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permissions {
-    /// What may be declared and deleted.
-    pub configure: String,
-    /// What may be sent to.
-    pub write: String,
-    /// What may be taken from.
-    pub read: String,
-}
-
-impl Permissions {
-    /// To do everything.
-    pub fn all() -> Self {
-        let everything = || ".*".to_owned();
-        Self {
-            configure: everything(),
-            write: everything(),
-            read: everything(),
-        }
-    }
-}
-
-/// The name under which the node itself acts (RabbitMQ's).
-pub const THE_NODE: &str = "rmq-internal";
 
 /// Somebody who changes what exists.
 #[derive(Clone)]
@@ -154,7 +129,7 @@ impl<'a> Administrator<'a> {
         let vhost: Name = name.into();
         self.change(Request::CreateVhost { name: vhost })?;
         match is_new {
-            true => self.broker.options().vhost_defaults.apply(self, name),
+            true => self.apply_defaults(name),
             false => Ok(()),
         }
     }
@@ -170,8 +145,9 @@ impl<'a> Administrator<'a> {
             return Ok(());
         }
         self.broker
-            .close_sessions(&format!("vhost '{vhost}' is deleted"), |session| {
-                session.vhost() == vhost
+            .sessions()
+            .close(&format!("vhost '{vhost}' is deleted"), |open| {
+                *open.vhost == *vhost
             });
         self.broker.firehose().forget(vhost);
         Ok(())
@@ -206,9 +182,8 @@ impl<'a> Administrator<'a> {
             return Ok(());
         }
         self.broker
-            .close_sessions(&format!("user '{user}' is deleted"), |session| {
-                *session.user().name == *user
-            });
+            .sessions()
+            .close(&format!("user '{user}' is deleted"), |open| *open.user == *user);
         Ok(())
     }
 

@@ -1,9 +1,8 @@
 //! Memory and disk alarms: while one is on, connections that publish are not read from; consumers, acknowledgements
 //! and everything else go on (RabbitMQ: `vm_memory_high_watermark`, `disk_free_limit`).
 
-use crate::broker::Broker;
 use std::sync::{
-    Arc, Weak,
+    Arc,
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 use std::time::Duration;
@@ -122,24 +121,25 @@ pub struct Monitor {
 }
 
 /// What the thread does.
-struct Looking {
-    broker: Weak<Broker>,
+struct Looking<F> {
+    look: F,
     world: Arc<dyn World>,
     stop: Arc<AtomicBool>,
     next: Duration,
 }
 
 impl Monitor {
-    /// Looks once, then starts the thread.
+    /// Starts the thread, which ends when a look says that there is nothing left to look at.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(broker: &Arc<Broker>) -> std::io::Result<Self> {
-        broker.look_at_resources();
+    pub fn start(
+        world: &Arc<dyn World>,
+        look: impl FnMut() -> bool + Send + 'static,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let world = broker.node().world.clone();
         let looking = Looking {
-            broker: Arc::downgrade(broker),
+            look,
             stop: stop.clone(),
             next: world.elapsed() + EVERY,
             world: world.clone(),
@@ -149,17 +149,16 @@ impl Monitor {
     }
 }
 
-impl Task for Looking {
+impl<F: FnMut() -> bool + Send> Task for Looking<F> {
     fn step(&mut self) -> Step {
         if self.stop.load(Ordering::Acquire) {
             return Step::End;
         }
         let now = self.world.elapsed();
         if now >= self.next {
-            let Some(broker) = self.broker.upgrade() else {
+            if !(self.look)() {
                 return Step::End;
-            };
-            broker.look_at_resources();
+            }
             self.next = now + EVERY;
         }
         Step::Sleep(Some(self.next.saturating_sub(now)))

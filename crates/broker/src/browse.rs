@@ -6,7 +6,7 @@
 //! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
 
 use crate::pager::{Found, StoreFiles};
-use crate::queues::{Queue, Status};
+use crate::queues::{Queue, Spot, Status};
 use crate::session::Session;
 use catalog::Refusal;
 use model::{Block, Message, Ranges, Seq, Timestamp};
@@ -99,20 +99,6 @@ impl Drop for TakenOut {
             self.queue.end_taking(Request::PutBack { seqs });
         }
     }
-}
-
-/// One span of a look.
-#[derive(Debug)]
-pub struct Spot {
-    pub first: Seq,
-    pub last: Seq,
-    pub standing: Standing,
-    pub redelivered: bool,
-    pub returns: u32,
-    /// Where the block is; `None` if it cannot be read here.
-    pub bytes: Option<Bytes>,
-    /// The number that the block's first message has, or would have.
-    pub base: Seq,
 }
 
 impl Session {

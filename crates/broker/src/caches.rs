@@ -35,12 +35,18 @@ pub struct CacheJournal(pub Option<LocalJournal>);
 type CacheHost = Host<Seen, CacheJournal>;
 
 /// All caches of this node, by the ids of their exchanges.
-#[derive(Default)]
 pub struct Caches {
+    node: Arc<Node>,
     caches: RwLock<HashMap<QueueId, Arc<Mutex<CacheHost>>>>,
 }
 
 impl Caches {
+    /// None yet.
+    pub fn new(node: Arc<Node>) -> Self {
+        let caches = RwLock::default();
+        Self { node, caches }
+    }
+
     /// Adds a cache around a new or replayed machine.
     pub fn insert(&self, id: QueueId, machine: Seen, journal: CacheJournal) {
         let host = Arc::new(Mutex::new(Host::new(machine, journal)));
@@ -60,7 +66,7 @@ impl Caches {
     }
 
     /// Puts on record what passed before the last call, or everything that passed.
-    pub fn write(&self, node: &Node, everything: bool) {
+    pub fn write(&self, everything: bool) {
         let caches = self.caches.read().unwrap_or_else(PoisonError::into_inner);
         let all: Vec<_> = caches.values().cloned().collect();
         drop(caches);
@@ -72,25 +78,26 @@ impl Caches {
                 } else {
                     Request::Write
                 };
-                turn(&mut host, node, request);
+                turn(&mut host, &self.node, request);
             }
         }
     }
 
     /// Writes a cache down again, so that the log needs nothing older of it. False if there is no such cache.
-    pub fn restate(&self, node: &Node, id: QueueId) -> bool {
-        self.with(id, |host| turn(host, node, Request::Restate)).is_some()
+    pub fn restate(&self, id: QueueId) -> bool {
+        self.with(id, |host| turn(host, &self.node, Request::Restate))
+            .is_some()
     }
 
     /// Writes all caches down again that are journaled.
-    pub fn restate_all(&self, node: &Node) {
+    pub fn restate_all(&self) {
         let caches = self.caches.read().unwrap_or_else(PoisonError::into_inner);
         let all: Vec<_> = caches.values().cloned().collect();
         drop(caches);
         for cache in all {
             let mut host = cache.lock().unwrap_or_else(PoisonError::into_inner);
             if host.journal.0.is_some() {
-                turn(&mut host, node, Request::Restate);
+                turn(&mut host, &self.node, Request::Restate);
             }
         }
     }
@@ -143,17 +150,17 @@ impl Journaled for Record {
     }
 }
 
-impl Witness for Node {
+impl Witness for Caches {
     fn has_passed(&self, seen: QueueId, key: DeduplicationKey, lifetime_ms: Option<u64>) -> bool {
         let request = Request::See { key, lifetime_ms };
-        let new = self.caches.with(seen, |host| turn(host, self, request));
+        let new = self.with(seen, |host| turn(host, &self.node, request));
         new.flatten() == Some(false)
     }
 }
 
-impl fmt::Debug for Node {
+impl fmt::Debug for Caches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("node")
+        f.write_str("caches")
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::ends::{Outlet, Reply};
 use crate::outbox::ChannelId;
 use crate::queues::Handle;
+use crate::replies::ReplyAddress;
 use crate::session::Session;
 use crate::stats::{self, Consumer, ConsumerDetails};
 use catalog::Refusal;
@@ -282,5 +283,26 @@ impl Session {
             Some(Answer::Purged(count)) => Ok(count),
             _ => Ok(0),
         }
+    }
+}
+
+impl Session {
+    /// An address for direct replies to a channel. It cannot be guessed: whoever knows it was told.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn reply_address(&self, channel: ChannelId) -> Result<ReplyAddress, Refusal> {
+        let secret = self.broker().node().random_bytes()?;
+        let consumer = ConsumerId(self.broker().node().number());
+        let to = (self.outbox().clone(), channel);
+        Ok(self.broker().replies().open(secret, self.vhost(), to, consumer))
+    }
+
+    /// True if somebody can be answered under this name.
+    pub fn is_reply_address(&self, name: &str) -> bool {
+        self.broker()
+            .replies()
+            .find(self.vhost(), name.as_bytes())
+            .is_some()
     }
 }

@@ -10,7 +10,7 @@ use crate::deaths::{Dead, Death};
 use crate::ends::Receipt;
 use crate::outbox::{ChannelId, Event, Outbox};
 use crate::pager::{Found, StoreFiles, Unread};
-use crate::queues::Queue;
+use crate::queues::{DeadLetters, Queue};
 use crate::worker::{Mailbox, Worker};
 use catalog::{Envelope, Exchange, QueueKind, View};
 use model::properties::{Properties, PropertiesBuf};
@@ -19,7 +19,7 @@ use model::{
     BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, RouteBuf, Seq, Timestamp,
     X_DELAY,
 };
-use queue::fifo::{DeadLetterTo, DropReason, Request};
+use queue::fifo::{DropReason, Request};
 use queue::store::{Bytes, Part, Piece};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -35,40 +35,26 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// So many cycles are remembered as logged.
 const LOGGED_CYCLES: usize = 1000;
 
-/// Messages that leave a queue together.
-pub struct Letters {
-    /// The queue that they died in.
-    pub queue: Arc<Queue>,
-    /// The queue's word for them.
-    pub ticket: u64,
-    /// Where they go.
-    pub to: Arc<DeadLetterTo>,
-    /// Why they died.
-    pub reason: DropReason,
-    /// Where their bytes are.
-    pub pieces: Vec<Piece>,
-}
-
 enum Job {
-    Publish(Letters),
+    Publish(DeadLetters),
     /// Confirms have come.
     Look,
 }
 
 /// The thread, and the way to it.
 #[derive(Default)]
-pub struct DeadLetters {
+pub struct DeadLetterPublisher {
     worker: Worker<Job>,
 }
 
-impl DeadLetters {
-    /// Starts the thread. Letters that were sent before are published now.
+impl DeadLetterPublisher {
+    /// Starts the thread. Dead letters that were sent before are published now.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(&self, broker: &Arc<Broker>, files: StoreFiles) -> std::io::Result<()> {
-        let waker = Waker::from(Arc::new(Bell(self.worker.mailbox())));
-        let mut office = Office {
+        let waker = Waker::from(Arc::new(Waking(self.worker.mailbox())));
+        let mut publishing = Publishing {
             broker: Arc::downgrade(broker),
             files,
             outbox: Arc::new(Outbox::new()),
@@ -80,17 +66,17 @@ impl DeadLetters {
             logged: HashSet::new(),
         };
         // The first look leaves the waker behind.
-        office.look();
+        publishing.look();
         let world = &broker.node().world;
         self.worker
             .start(world.as_ref(), "dead-letters", move |job| match job {
-                Job::Publish(letters) => office.publish(letters),
-                Job::Look => office.look(),
+                Job::Publish(letters) => publishing.publish(letters),
+                Job::Look => publishing.look(),
             })
     }
 
     /// Has these published. Once the node is closing nobody does: what is durable comes back at the next start.
-    pub fn send(&self, letters: Letters) {
+    pub fn send(&self, letters: DeadLetters) {
         self.worker.send(Job::Publish(letters));
     }
 
@@ -101,21 +87,21 @@ impl DeadLetters {
 }
 
 /// Wakes the thread when confirms are in its outbox.
-struct Bell(Mailbox<Job>);
+struct Waking(Mailbox<Job>);
 
-impl Wake for Bell {
+impl Wake for Waking {
     fn wake(self: Arc<Self>) {
         self.0.send(Job::Look);
     }
 }
 
 /// The thread's own.
-struct Office {
+struct Publishing {
     broker: Weak<Broker>,
     files: StoreFiles,
     outbox: Arc<Outbox>,
     waker: Waker,
-    /// Letters that queues have not confirmed yet, by the number that they confirm.
+    /// Dead letters that queues have not confirmed yet, by the number that they confirm.
     open: HashMap<u64, Open>,
     /// Which number in `open` waits for the confirm of a block by a queue. One that is told twice is not found again.
     sent: HashMap<(u64, QueueId), u64>,
@@ -136,11 +122,11 @@ struct Open {
     letters: u64,
 }
 
-/// Letters under way, and what is looked up once for all of them.
+/// Dead letters under way, and what is looked up once for all of them.
 struct Round<'a> {
     broker: &'a Broker,
     view: &'a View,
-    letters: &'a Letters,
+    letters: &'a DeadLetters,
     number: u64,
     now: Timestamp,
 }
@@ -153,7 +139,7 @@ struct Batch {
     persistent: bool,
 }
 
-impl Office {
+impl Publishing {
     fn look(&mut self) {
         let mut events = Vec::new();
         self.outbox.take(&mut events, &self.waker);
@@ -185,7 +171,7 @@ impl Office {
         }
     }
 
-    fn publish(&mut self, letters: Letters) {
+    fn publish(&mut self, letters: DeadLetters) {
         let Some(broker) = self.broker.upgrade() else {
             return;
         };
@@ -288,7 +274,7 @@ impl Office {
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, dead.properties.as_properties())
             .with_chance(chance)
-            .with_witness(&**broker.node());
+            .with_witness(&**broker.caches());
         view.route(exchange, &mut envelope, &mut queues);
         if letters.reason != DropReason::Rejected {
             self.drop_cycles(broker, &dead, &letters.queue, &mut queues);
@@ -338,7 +324,7 @@ impl Office {
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, properties)
             .with_chance(chance)
-            .with_witness(&**round.broker.node())
+            .with_witness(&**round.broker.caches())
             .that_waited();
         let mut queues = SmallVec::new();
         round.view.route(from, &mut envelope, &mut queues);

@@ -404,11 +404,3 @@ fn no_answer() -> Refusal {
         reason: "the catalog gave no answer".into(),
     }
 }
-
-pub(crate) fn random_bytes(world: &dyn storage::World) -> Result<[u8; 16], Refusal> {
-    let mut bytes = [0; 16];
-    world.random(&mut bytes).map_err(|error| Refusal::Internal {
-        reason: error.to_string(),
-    })?;
-    Ok(bytes)
-}

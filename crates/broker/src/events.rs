@@ -1,18 +1,16 @@
-//! The event exchange: what happened on this node, for programs that watch it (RabbitMQ's plugin of that name).
+//! What happened on this node, for those who watch it, directly or by the event exchange (RabbitMQ's plugin of that name).
 //!
 //! Key and headers of an event are RabbitMQ's; the body is empty. Nothing is put together while nobody has bound anything.
 
-use crate::administer::THE_NODE;
-use crate::broker::Broker;
-use crate::notices::Notice;
-use crate::options::OpenError;
-use crate::stats::host;
-use catalog::DeclareExchange;
-use model::Timestamp;
+use crate::notices::{Notice, Notices};
+use crate::watchers::{Occurrence, Watchers};
+use catalog::View;
 use model::properties::{PropertiesBuf, PropertiesBuilder};
 use model::table::{Table, Value};
-use std::fmt::Display;
-use std::net::SocketAddr;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use storage::World;
 
 /// The exchange that events are published to.
 pub const EVENT_EXCHANGE: &str = "amq.rabbitmq.event";
@@ -41,131 +39,84 @@ impl Happening {
     }
 }
 
-/// A client tried to log in.
-pub struct LoginAttempt<'a> {
-    /// As whom.
-    pub user: &'a str,
-    /// By which protocol, in RabbitMQ's labels: `amqp091`.
-    pub protocol: &'static str,
-    /// Such as `PLAIN`.
-    pub mechanism: &'a str,
-    /// What the connection is called.
-    pub connection: &'a str,
-    /// The client's end.
-    pub peer: SocketAddr,
-    /// The node's end.
-    pub local: SocketAddr,
-    /// Why it was refused, if it was.
-    pub refused: Option<&'a dyn Display>,
+/// Who is told what happens, and what else the node publishes.
+pub struct Events {
+    world: Arc<dyn World>,
+    /// The event exchange's virtual host, if the node has such an exchange.
+    vhost: Option<Arc<str>>,
+    /// Something is bound to the event exchange.
+    listening: AtomicBool,
+    /// Those who watch without an exchange.
+    pub watchers: Watchers,
+    /// What waits to be published by the node.
+    pub notices: Notices,
 }
 
-impl Broker {
-    /// Tells those who watch of a login.
-    pub fn login_attempted(&self, attempt: &LoginAttempt<'_>) {
-        let counts = self.stats().login_attempts();
-        let (from, user) = (attempt.peer.ip(), attempt.user);
-        counts.record(attempt.protocol, from, user, attempt.refused.is_none());
-        self.happened(|| {
-            let key = match attempt.refused {
-                None => "user.authentication.success",
-                Some(_) => "user.authentication.failure",
-            };
-            let happening = Happening::new(key)
-                .with("name", attempt.user)
-                .with("auth_mechanism", attempt.mechanism)
-                .with("connection_name", attempt.connection)
-                .with("connection_type", "network")
-                .with("peer_host", host(attempt.peer, attempt.local))
-                .with("peer_port", i64::from(attempt.peer.port()));
-            match attempt.refused {
-                None => happening,
-                Some(refusal) => happening.with("error", refusal.to_string()),
-            }
-        });
-    }
-
-    /// Makes the exchange that events go to, if the node is to have one and has its virtual host.
-    ///
-    /// # Errors
-    /// There is another exchange of that name.
-    pub fn declare_event_exchange(&self) -> Result<(), OpenError> {
-        let Some(vhost) = self.options().event_vhost.as_deref() else {
-            return Ok(());
-        };
-        self.declare_own_exchange(vhost, EVENT_EXCHANGE)
-    }
-
-    /// Makes an exchange that only the node publishes to, if the virtual host is there.
-    ///
-    /// # Errors
-    /// There is another exchange of that name.
-    pub(crate) fn declare_own_exchange(&self, vhost: &str, name: &str) -> Result<(), OpenError> {
-        if self.view().vhost(vhost).is_none() {
-            tracing::warn!(
-                area = "notices",
-                "there is no virtual host '{vhost}' for the exchange '{name}'; create it and restart the node"
-            );
-            return Ok(());
+impl Events {
+    /// Nobody is told yet.
+    pub fn new(world: Arc<dyn World>, vhost: Option<&str>) -> Self {
+        Self {
+            world,
+            vhost: vhost.map(Into::into),
+            listening: AtomicBool::new(false),
+            watchers: Watchers::default(),
+            notices: Notices::default(),
         }
-        let declare = DeclareExchange {
-            name: name.into(),
-            kind: "topic".into(),
-            durable: true,
-            internal: true,
-            ..DeclareExchange::default()
-        };
-        self.administrator(THE_NODE)
-            .install_exchange(vhost, declare)
-            .map_err(OpenError::Defaults)
     }
 
-    /// True if the node has an exchange for events.
-    pub fn has_event_exchange(&self) -> bool {
-        self.options().event_vhost.is_some()
+    /// Looks whether anything is bound to the event exchange now.
+    pub fn look_for_listeners(&self, view: &View) {
+        let Some(vhost) = &self.vhost else { return };
+        let exchange = view.exchange(vhost, EVENT_EXCHANGE);
+        let listening = exchange.is_some_and(|exchange| exchange.binding_count() > 0);
+        self.listening.store(listening, Ordering::Relaxed);
     }
 
     /// True if the node is to tell what happens, though perhaps nobody listens.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.has_event_exchange() || self.node().watchers.any()
+    pub fn is_watched(&self) -> bool {
+        self.vhost.is_some() || self.watchers.any()
     }
 
     /// Tells those who watch, if there are any; `happening` is called only then.
-    pub(crate) fn happened(&self, happening: impl FnOnce() -> Happening) {
-        let (listening, watched) = (self.event_listeners(), self.node().watchers.any());
-        if listening.is_none() && !watched {
+    pub fn happened(&self, happening: impl FnOnce() -> Happening) {
+        let listening = self.listening.load(Ordering::Relaxed);
+        let watched = self.watchers.any();
+        if !listening && !watched {
             return;
         }
         let happening = happening();
         if watched {
-            self.tell_watchers(&happening);
+            self.watchers.tell(&Occurrence {
+                key: happening.key,
+                at_ms: self.world.wall_ms(),
+                headers: Arc::new(happening.headers.clone()),
+            });
         }
-        if let Some(vhost) = listening {
+        if let Some(vhost) = self.vhost.as_ref().filter(|_| listening) {
             self.tell(vhost, happening);
         }
     }
 
-    /// The virtual host of the event exchange, if anything is bound to that.
-    fn event_listeners(&self) -> Option<&str> {
-        let vhost = self.options().event_vhost.as_deref()?;
-        let view = self.view();
-        let exchange = view.exchange(vhost, EVENT_EXCHANGE)?;
-        (exchange.binding_count() > 0).then_some(vhost)
-    }
-
-    fn tell(&self, vhost: &str, happening: Happening) {
-        let Timestamp(now) = self.node().wall();
+    fn tell(&self, vhost: &Arc<str>, happening: Happening) {
+        let now = self.world.wall_ms();
         let ms = i64::try_from(now).unwrap_or(i64::MAX);
         let headers = happening.headers.with("timestamp_in_ms", ms);
         let properties = PropertiesBuilder::new()
             .headers(&headers)
             .delivery_mode(2)
             .timestamp(now / 1000);
-        self.node().notices.send(Notice {
-            vhost: vhost.into(),
+        self.notices.send(Notice {
+            vhost: vhost.clone(),
             exchange: EVENT_EXCHANGE,
             routing_key: happening.key.into(),
             properties: PropertiesBuf::amqp091(properties.encode()),
             body: Vec::new(),
         });
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("events")
     }
 }

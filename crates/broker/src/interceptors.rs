@@ -1,6 +1,5 @@
 //! What the node writes into messages as they come in (RabbitMQ's message interceptors), if its configuration says so.
 
-use crate::session::Session;
 use model::properties::{BasicProperties, Properties, PropertiesBuf, PropertiesBuilder};
 use model::table::{Table, Value};
 use model::{Limits, Timestamp};
@@ -21,7 +20,7 @@ impl Interceptors {
     }
 
     /// The properties as they are on.
-    fn applied(
+    pub(crate) fn applied(
         &self,
         properties: Properties<'_>,
         node_name: &str,
@@ -49,22 +48,6 @@ impl Interceptors {
 fn set(headers: &mut Table, name: &str, value: Value, overwrite: bool) {
     if overwrite || !headers.contains(name) {
         headers.insert(name, value);
-    }
-}
-
-impl Session {
-    /// True if messages that come in are changed by [`Session::intercepted`].
-    pub fn intercepts(&self) -> bool {
-        !self.broker().options().interceptors.is_empty()
-    }
-
-    /// A message's properties with what the node adds to them.
-    pub fn intercepted(&self, properties: Properties<'_>) -> PropertiesBuf {
-        let options = self.broker().options();
-        let now = self.broker().node().wall();
-        options
-            .interceptors
-            .applied(properties, &options.node_name, now, &options.limits)
     }
 }
 

@@ -1,18 +1,15 @@
 //! What all queues of this node share: the log, the segments, the pager, the clock, the memory count.
 
-use crate::broker::Broker;
-use crate::caches::Caches;
 use crate::clock::Clock;
-use crate::dead_letters::DeadLetters;
 use crate::journal::NodeLog;
-use crate::notices::Notices;
 use crate::pager::{Pager, StoreFiles};
 use crate::pressure::{Pressure, Reason, Relief};
 use crate::promise::{Promise, Promises};
 use crate::stats::{LossCounts, Touched, Work};
 use crate::steady::Steady;
-use crate::watchers::Watchers;
-use model::{QueueId, Timestamp};
+use catalog::Refusal;
+use model::Timestamp;
+use std::path::Path;
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -37,16 +34,8 @@ pub struct Node {
     pub segments: Arc<Segments>,
     /// The threads that read and write segments.
     pub pager: Pager,
-    /// The thread that publishes dead letters.
-    pub dead_letters: DeadLetters,
-    /// The thread that publishes what the node has to tell.
-    pub notices: Notices,
-    /// Who watches what happens.
-    pub watchers: Watchers,
     /// The thread that turns queues with something due.
     pub clock: Clock,
-    /// What deduplication exchanges remember.
-    pub caches: Caches,
     /// For whoever watches queues: those that were turned.
     pub touched: Touched,
     started: Duration,
@@ -65,7 +54,7 @@ pub struct Node {
     pub losses: LossCounts,
     /// Journals that the log had and nobody knew.
     set_aside: OnceLock<Vec<SetAside>>,
-    broker: OnceLock<Weak<Broker>>,
+    follower: OnceLock<Weak<dyn LogFollower>>,
 }
 
 impl Node {
@@ -79,11 +68,7 @@ impl Node {
             time: Arc::new(Steady::start(world.clone())),
             run: world.wall_ms(),
             world,
-            dead_letters: DeadLetters::default(),
-            notices: Notices::default(),
-            watchers: Watchers::default(),
             clock: Clock::default(),
-            caches: Caches::default(),
             touched: Touched::default(),
             memory: AtomicI64::new(0),
             numbers: AtomicU64::new(1),
@@ -92,7 +77,7 @@ impl Node {
             work: Work::default(),
             losses: LossCounts::default(),
             set_aside: OnceLock::new(),
-            broker: OnceLock::new(),
+            follower: OnceLock::new(),
         })
     }
 
@@ -106,14 +91,9 @@ impl Node {
         self.set_aside.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Introduces the broker, which the node tells of queues that nobody uses any more. Once.
-    pub fn belongs_to(&self, broker: &Arc<Broker>) {
-        let _ = self.broker.set(Arc::downgrade(broker));
-    }
-
-    /// The broker, for jobs that outlive a call.
-    pub fn broker(&self) -> Weak<Broker> {
-        self.broker.get().cloned().unwrap_or_default()
+    /// Introduces who follows the log. Once.
+    pub fn is_followed_by(&self, follower: Weak<dyn LogFollower>) {
+        let _ = self.follower.set(follower);
     }
 
     /// What the pager's threads work on, for others who read.
@@ -185,11 +165,22 @@ impl Node {
         }
     }
 
-    /// An auto-delete queue lost its last consumer.
-    pub fn queue_unused(&self, id: QueueId) {
-        if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
-            broker.delete_unused_queue(id);
-        }
+    /// Bytes that nobody can foresee.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub fn random_bytes(&self) -> Result<[u8; 16], Refusal> {
+        let mut bytes = [0; 16];
+        let random = self.world.random(&mut bytes);
+        random.map_err(|error| Refusal::Internal {
+            reason: error.to_string(),
+        })?;
+        Ok(bytes)
+    }
+
+    /// Free bytes on the file system of `dir`, for those who may write as this process does.
+    pub fn free_space(&self, dir: &Path) -> Option<u64> {
+        self.world.files().free_space(dir).ok()
     }
 
     /// Why those wait who publish persistent messages, if they do; for operators.
@@ -237,6 +228,19 @@ impl Node {
     }
 }
 
+/// Who is told how the log is; handed in when the node is put together.
+pub trait LogFollower: Send + Sync {
+    /// Nothing can be made durable any more.
+    fn log_failed(&self);
+
+    /// The log has no next file, or has one again.
+    fn log_stalled(&self, stalled: bool);
+
+    /// The journals are to write down what the log has of them before this position: the log wants to use its oldest file again.
+    /// Called on the log's thread.
+    fn checkpoint(self: Arc<Self>, journals: Vec<JournalId>, before: Position);
+}
+
 /// What the log calls back. It exists before the node does.
 #[derive(Clone, Default)]
 pub struct LogEvents {
@@ -267,8 +271,8 @@ impl LogEvents {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    fn broker(&self) -> Option<Arc<Broker>> {
-        self.node()?.broker.get().and_then(Weak::upgrade)
+    fn follower(&self) -> Option<Arc<dyn LogFollower>> {
+        self.node()?.follower.get().and_then(Weak::upgrade)
     }
 
     fn node(&self) -> Option<Arc<Node>> {
@@ -305,8 +309,8 @@ impl Callbacks for LogEvents {
         );
         self.promises.end();
         let _ = self.failed.set(error.to_string());
-        if let Some(broker) = self.broker() {
-            broker.log_failed();
+        if let Some(follower) = self.follower() {
+            follower.log_failed();
         }
     }
 
@@ -319,14 +323,14 @@ impl Callbacks for LogEvents {
             None => tracing::warn!(area = "log", "the write-ahead log has its next file"),
         }
         self.stalled.store(error.is_some(), Ordering::Relaxed);
-        if let Some(broker) = self.broker() {
-            broker.log_stalled(error.is_some());
+        if let Some(follower) = self.follower() {
+            follower.log_stalled(error.is_some());
         }
     }
 
     fn reclaim(&self, journals: Vec<JournalId>, before: Position) {
-        if let Some(broker) = self.broker() {
-            broker.checkpoint(journals, before);
+        if let Some(follower) = self.follower() {
+            follower.checkpoint(journals, before);
         }
     }
 }

@@ -3,17 +3,13 @@
 //! One thread publishes, so that nobody who has something to tell waits for queues, or holds a lock while they are turned.
 //! Notices are at most once, as RabbitMQ's are: beyond a limit they are dropped, and the log says how many.
 
-use crate::broker::Broker;
 use crate::worker::Worker;
-use catalog::Envelope;
 use model::properties::PropertiesBuf;
-use model::{BlockBuilder, Message, RouteBuf};
-use queue::fifo::Request;
-use smallvec::SmallVec;
 use std::sync::{
-    Arc, Weak,
+    Arc,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
+use storage::World;
 
 /// How much may wait to be published, in bytes.
 const WAITING_BYTES: usize = 16 * 1024 * 1024;
@@ -54,15 +50,20 @@ struct Counts {
 }
 
 impl Notices {
-    /// Starts the thread.
+    /// Starts the thread, which has each one published by `publish`.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(&self, broker: &Arc<Broker>) -> std::io::Result<()> {
-        let world = broker.node().world.clone();
-        let (broker, counts) = (Arc::downgrade(broker), self.counts.clone());
-        self.worker.start(world.as_ref(), "notices", move |notice| {
-            tell(&broker, &counts, &notice)
+    pub fn start(
+        &self,
+        world: &dyn World,
+        publish: impl Fn(&Notice) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let counts = self.counts.clone();
+        self.worker.start(world, "notices", move |notice: Notice| {
+            counts.bytes.fetch_sub(notice.bytes(), Ordering::Relaxed);
+            publish(&notice);
+            counts.warn_of_lost();
         })
     }
 
@@ -83,41 +84,14 @@ impl Notices {
     }
 }
 
-fn tell(broker: &Weak<Broker>, counts: &Counts, notice: &Notice) {
-    counts.bytes.fetch_sub(notice.bytes(), Ordering::Relaxed);
-    if let Some(broker) = broker.upgrade() {
-        publish(&broker, notice);
-    }
-    let lost = counts.lost.swap(0, Ordering::Relaxed);
-    if lost > 0 {
-        tracing::warn!(
-            area = "notices",
-            "{lost} events, traced messages or lines of the log were not published: more came than their queues take"
-        );
-    }
-}
-
-/// Gives a notice to the queues that it finds; there may be none.
-fn publish(broker: &Broker, notice: &Notice) {
-    let view = broker.view();
-    let Some(exchange) = view.exchange(&notice.vhost, notice.exchange) else {
-        return;
-    };
-    let mut queues = SmallVec::new();
-    let properties = notice.properties.as_properties();
-    let mut envelope = Envelope::new(&notice.routing_key, properties).with_witness(&**broker.node());
-    view.route(exchange, &mut envelope, &mut queues);
-    if queues.is_empty() {
-        return;
-    }
-    let mut builder = BlockBuilder::new();
-    let route = RouteBuf::new(notice.exchange.as_bytes(), &notice.routing_key);
-    builder.push_message(&Message::new(route.as_route(), properties, &notice.body));
-    let block = Arc::new(builder.finish(properties.persistent(), broker.node().now()));
-    for queue in queues.iter().filter_map(|id| broker.queues().get(*id)) {
-        queue.submit(Request::Enqueue {
-            block: block.clone(),
-            receipt: None,
-        });
+impl Counts {
+    fn warn_of_lost(&self) {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            tracing::warn!(
+                area = "notices",
+                "{lost} events, traced messages or lines of the log were not published: more came than their queues take"
+            );
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! What the broker has for a session: deliveries, confirms, late answers, alarms. Filled by hosts and by the log's
 //! thread, emptied by the front end that serves the session, which is woken once however much comes.
 
-use crate::access::LoginRefusal;
+use crate::access::{LoginRefusal, User};
 use crate::alarms::AlarmReason;
-use crate::session::User;
 use model::{ConsumerId, QueueId, Ranges};
 use queue::fifo::{Answer, Delivery};
 use smallvec::SmallVec;

@@ -3,12 +3,11 @@
 //! Who came in by a password comes in by it again without a look for a minute: each request of the HTTP API brings one. What is kept is
 //! a code under a key of this process, which says nothing about a password.
 
-use crate::access::{Answer, Attempt, LoginRefusal};
-use crate::broker::Broker;
+use crate::access::{Answer, LoginRefusal, User};
 use catalog::PasswordHash;
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use storage::{Step, Task, Thread, World};
 
@@ -23,9 +22,11 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 /// So many are known at the most.
 const KNOWN: usize = 10_000;
 
+/// Looks at a password; `None` once the broker is gone.
+type Look = Box<dyn FnOnce() -> Option<Result<User, LoginRefusal>> + Send>;
+
 struct Job {
-    broker: Weak<Broker>,
-    attempt: Attempt,
+    look: Look,
     answer: Answer,
     since: Duration,
 }
@@ -56,10 +57,13 @@ impl Passwords {
     }
 
     /// Has a login looked at on another thread.
-    pub fn give(&self, broker: &Arc<Broker>, attempt: Attempt, answer: Answer) {
+    pub fn give(
+        &self,
+        look: impl FnOnce() -> Option<Result<User, LoginRefusal>> + Send + 'static,
+        answer: Answer,
+    ) {
         let job = Job {
-            broker: Arc::downgrade(broker),
-            attempt,
+            look: Box::new(look),
             answer,
             since: self.world.elapsed(),
         };
@@ -169,12 +173,12 @@ impl Task for Looking {
             Err(TryRecvError::Empty) => return Step::Sleep(None),
             Err(TryRecvError::Disconnected) => return Step::End,
         };
-        let Some(broker) = job.broker.upgrade() else {
-            return Step::End;
-        };
         let found = match self.world.elapsed().saturating_sub(job.since) > STALE {
-            true => Err(late()),
-            false => broker.known(&job.attempt),
+            true => Some(Err(late())),
+            false => (job.look)(),
+        };
+        let Some(found) = found else {
+            return Step::End;
         };
         (job.answer)(found);
         Step::Again
@@ -184,6 +188,8 @@ impl Task for Looking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Broker;
+    use crate::access::Attempt;
     use crate::{Options, PasswordHashing};
     use std::sync::mpsc;
 

@@ -9,7 +9,7 @@ mod taken;
 
 use crate::copies::{self, Copies};
 use crate::ends::Receipt;
-use crate::firehose;
+use crate::firehose::{self, Party};
 use crate::outbox::ChannelId;
 use crate::pressure::Pressure;
 use crate::queues::Handle;
@@ -73,6 +73,13 @@ struct Target {
     /// Its messages go to several queues, here or because a message goes on in two parts.
     shared: bool,
     numbers: Ranges,
+}
+
+impl Session {
+    /// A channel's way into the broker for messages. Those who trace messages see `number` as the channel's.
+    pub fn publisher(self: &Arc<Self>, channel: ChannelId, number: u16) -> Publisher {
+        Publisher::new(self.clone(), channel, number)
+    }
 }
 
 impl Publisher {
@@ -194,7 +201,16 @@ impl Publisher {
     fn add(&mut self, target: usize, message: &Message<'_>, number: Option<u64>) -> u32 {
         if self.session.traced().is_on() {
             let queues = self.targets[target].queues.iter().map(|queue| &**queue.name());
-            firehose::published(&self.session, self.number, message, queues);
+            let broker = self.session.broker();
+            let connection = self.session.shown();
+            let from = Party {
+                node: broker.node_name(),
+                vhost: self.session.vhost_name(),
+                user: &self.session.user().name,
+                connection: connection.map_or("", |connection| connection.name.as_str()),
+                channel: self.number,
+            };
+            firehose::published(&broker.events().notices, &from, message, queues);
         }
         let queues = self.targets[target].queues.len();
         if queues == 0 {

@@ -6,13 +6,14 @@ mod unknown;
 
 pub use losses::{Losses, QueueLoss};
 
-use crate::caches::{self, CacheJournal};
+use crate::broker::Recovered;
+use crate::caches::{self, CacheJournal, Caches};
 use crate::ends::Ends;
 use crate::journal::{JournalOf, NodeLog};
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
 use crate::pager::{Pager, StoreFiles, stored_place};
-use crate::queues::{Queue, QueueJournal, Registry};
+use crate::queues::{Queue, QueueEvents, QueueJournal, Registry};
 use crate::topology::Topology;
 use catalog::QueueKind;
 use losses::{accept, describe};
@@ -22,9 +23,9 @@ use queue::seen::Seen;
 use replay::{Replay, Replayed};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use storage::{DirectoryLock, FileSystem, JournalId, Log, LogOptions, Segments, StorageError, World};
+use storage::{DirectoryLock, FileSystem, JournalId, Log, LogOptions, Segments, StorageError};
 use unknown::Left;
 
 /// The log's folder in the data directory.
@@ -32,18 +33,8 @@ pub(crate) const LOG: &str = "log";
 /// The folder in the data directory for what is kept although nobody needs it.
 pub(crate) const SET_ASIDE: &str = "set-aside";
 
-/// What recovery gives the broker.
-pub struct Recovered {
-    pub node: Arc<Node>,
-    pub log_events: LogEvents,
-    pub queues: Arc<Registry>,
-    pub topology: Topology,
-    /// Held as long as the broker is open.
-    pub lock: DirectoryLock,
-}
-
 /// Opens the data directory and replays it.
-pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
+pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<Recovered, OpenError> {
     let fs = options.world.files();
     let lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
     let replay = RefCell::new(Replay::new());
@@ -79,7 +70,14 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     catalog.machine.recovered();
     let given_out = catalog.machine.next_queue();
     let (machine, journal) = catalog.host(&node.log, JournalOf::Catalog.id(), |journal| journal);
-    let topology = Topology::new(machine, journal, queues.clone(), node.clone());
+    let remembered = Arc::new(Caches::new(node.clone()));
+    let topology = Topology::new(
+        machine,
+        journal,
+        (queues.clone(), queue_events),
+        node.clone(),
+        remembered.clone(),
+    );
     topology
         .start_node(&options.node_name)
         .map_err(OpenError::Catalog)?;
@@ -88,13 +86,14 @@ pub fn recover(options: &Options) -> Result<Recovered, OpenError> {
     let set_aside =
         unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
     node.set_aside(set_aside);
-    restore_caches(&view, caches, &node);
+    restore_caches(&view, caches, &node, &remembered);
     restore_queues(&topology, &queues, replayed, &node).map_err(OpenError::Storage)?;
     sweep(&node, options);
     Ok(Recovered {
         node,
         log_events,
         queues,
+        caches: remembered,
         topology,
         lock,
     })
@@ -304,7 +303,12 @@ fn restore_queues(
 }
 
 /// Makes hosts of what all durable deduplication exchanges remember, be it nothing.
-fn restore_caches(view: &catalog::View, mut replayed: BTreeMap<QueueId, Replayed<Seen>>, node: &Arc<Node>) {
+fn restore_caches(
+    view: &catalog::View,
+    mut replayed: BTreeMap<QueueId, Replayed<Seen>>,
+    node: &Node,
+    restored: &Caches,
+) {
     let queues = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in queues.filter(|queue| queue.kind == QueueKind::Deduplication) {
         let (settings, journaled) = caches::settings(known);
@@ -317,15 +321,10 @@ fn restore_caches(view: &catalog::View, mut replayed: BTreeMap<QueueId, Replayed
         let (machine, journal) = cache.host(&node.log, JournalOf::Cache(known.id).id(), |journal| {
             CacheJournal(journaled.then_some(journal))
         });
-        node.caches.insert(known.id, machine, journal);
+        restored.insert(known.id, machine, journal);
     }
     // One that keeps nothing on disk any more.
     for id in replayed.into_keys() {
         node.log.forget(JournalOf::Cache(id).id());
     }
-}
-
-/// Free bytes on the file system of `dir`, for those who may write as this process does.
-pub fn free_space(world: &dyn World, dir: &Path) -> Option<u64> {
-    world.files().free_space(dir).ok()
 }

@@ -59,7 +59,7 @@ impl Broker {
                 .iter()
                 .for_each(|queue| queue.checkpoint(before));
             self.topology().checkpoint();
-            node.caches.restate_all(node);
+            self.caches().restate_all();
             node.pager.wait();
             // The second one comes after the first one's consequences.
             node.log.sync()?;

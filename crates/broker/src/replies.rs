@@ -4,10 +4,7 @@
 //! default exchange with that routing key is handed to the channel at once. Nothing is stored: an answer to somebody who is
 //! gone is dropped, as in RabbitMQ.
 
-use crate::broker::Broker;
 use crate::outbox::{ChannelId, Event, Outbox};
-use crate::session::Session;
-use catalog::Refusal;
 use model::{BlockBuilder, ConsumerId, Message, Ranges};
 use queue::fifo::Delivery;
 use std::collections::HashMap;
@@ -56,6 +53,35 @@ impl Replies {
     }
 }
 
+impl Replies {
+    /// Gives a channel an address of which this is the secret part, and the consumer whose deliveries answers are.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        secret: [u8; 16],
+        vhost: &str,
+        (outbox, channel): (Arc<Outbox>, ChannelId),
+        consumer: ConsumerId,
+    ) -> ReplyAddress {
+        let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name: Box<str> = format!("{REPLY_TO}.{digits}").into();
+        let asker = Arc::new(Asker {
+            vhost: vhost.into(),
+            outbox,
+            channel,
+            consumer,
+            unwritten: AtomicUsize::new(0),
+        });
+        let mut askers = self.askers.write().unwrap_or_else(PoisonError::into_inner);
+        askers.insert(name.clone(), asker.clone());
+        drop(askers);
+        ReplyAddress {
+            replies: self.clone(),
+            name,
+            asker,
+        }
+    }
+}
+
 impl Asker {
     /// Hands an answer over.
     pub(crate) fn answer(&self, message: &Message<'_>) {
@@ -87,7 +113,7 @@ impl Asker {
 /// A channel's address for direct replies. It is nobody's once this is dropped.
 #[derive(Debug)]
 pub struct ReplyAddress {
-    broker: Arc<Broker>,
+    replies: Arc<Replies>,
     name: Box<str>,
     asker: Arc<Asker>,
 }
@@ -113,58 +139,8 @@ impl ReplyAddress {
 
 impl Drop for ReplyAddress {
     fn drop(&mut self) {
-        let mut askers = self
-            .broker
-            .replies()
-            .askers
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let askers = &self.replies.askers;
+        let mut askers = askers.write().unwrap_or_else(PoisonError::into_inner);
         askers.remove(&self.name);
-    }
-}
-
-impl Session {
-    /// An address for direct replies to a channel. It cannot be guessed: whoever knows it was told.
-    ///
-    /// # Errors
-    /// The system gives no random bytes.
-    pub fn reply_address(&self, channel: ChannelId) -> Result<ReplyAddress, Refusal> {
-        let mut secret = [0; 16];
-        self.broker()
-            .node()
-            .world
-            .random(&mut secret)
-            .map_err(|error| Refusal::Internal {
-                reason: error.to_string(),
-            })?;
-        let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-        let name: Box<str> = format!("{REPLY_TO}.{digits}").into();
-        let asker = Arc::new(Asker {
-            vhost: self.vhost().into(),
-            outbox: self.outbox().clone(),
-            channel,
-            consumer: ConsumerId(self.broker().node().number()),
-            unwritten: AtomicUsize::new(0),
-        });
-        let mut askers = self
-            .broker()
-            .replies()
-            .askers
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        askers.insert(name.clone(), asker.clone());
-        Ok(ReplyAddress {
-            broker: self.broker().clone(),
-            name,
-            asker,
-        })
-    }
-
-    /// True if somebody can be answered under this name.
-    pub fn is_reply_address(&self, name: &str) -> bool {
-        self.broker()
-            .replies()
-            .find(self.vhost(), name.as_bytes())
-            .is_some()
     }
 }

@@ -1,9 +1,9 @@
 //! Limits, global parameters, topic permissions, and what is said about virtual hosts. As `administer`, every call returns when the
 //! change is durable.
 
+use crate::access::THE_NODE;
 use crate::administer::Administrator;
 use crate::broker::Broker;
-use crate::declare::random_bytes;
 use catalog::{Metadata, Name, QuotaOf, Refusal, Request};
 use model::table::{Table, Value};
 use std::collections::BTreeMap;
@@ -30,12 +30,13 @@ impl Broker {
         if !self.cluster_id().is_empty() {
             return Ok(());
         }
-        let digits = random_bytes(self.node().world.as_ref())?
+        let digits = self
+            .node()
+            .random_bytes()?
             .map(|byte| format!("{byte:02x}"))
             .concat();
         let id = Value::LongStr(format!("leveret-cluster-id-{digits}").into());
-        self.administrator(crate::THE_NODE)
-            .set_global(CLUSTER_ID, Some(id))
+        self.administrator(THE_NODE).set_global(CLUSTER_ID, Some(id))
     }
 }
 
@@ -57,7 +58,7 @@ impl Broker {
                 }))
             }
         };
-        let administrator = self.administrator(crate::THE_NODE);
+        let administrator = self.administrator(THE_NODE);
         administrator.set_global(CLUSTER_TAGS, Some(tags))
     }
 }

@@ -1,17 +1,17 @@
-//! A connection as the hall sees it: who, in which virtual host, with which outbox.
+//! A connection as the broker sees it: who, in which virtual host, with which outbox.
 
-use crate::access::{Attempt, Rights};
+use crate::access::{Attempt, Rights, User};
 use crate::broker::Broker;
-use crate::declare::random_bytes;
 use crate::firehose::Traced;
 use crate::node_limits::NodeLimits;
-use crate::outbox::{ChannelId, Event, Outbox, Ticket};
+use crate::open_sessions::OpenSession;
+use crate::outbox::{Event, Outbox, Ticket};
 use crate::pressure::Pressure;
-use crate::publish::Publisher;
 use crate::queues::{Handle, Queue};
-use crate::stats::{Connection, ConnectionDetails};
+use crate::stats::{Connection, ConnectionDetails, Opened};
 use crate::tally::Tally;
 use catalog::{ConsumerArguments, Exchange, ExchangeKind, NodeConnection, ObjectKind, Refusal, Verb, View};
+use model::properties::{Properties, PropertiesBuf};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
 use std::net::IpAddr;
@@ -20,33 +20,6 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 use std::time::{Duration, SystemTime};
-
-/// A user who logged in.
-#[derive(Clone, Debug)]
-pub struct User {
-    /// The name.
-    pub name: Arc<str>,
-    /// Its tags, such as `administrator`.
-    pub tags: Vec<String>,
-    /// What it may do by its authority's word; `None` leaves it to the catalog's permissions.
-    pub rights: Option<Arc<dyn Rights>>,
-}
-
-impl User {
-    /// True if the catalog says what they may do, not another authority.
-    pub fn is_internal(&self) -> bool {
-        self.rights.is_none()
-    }
-
-    /// A user of the catalog without tags.
-    pub fn named(name: impl Into<Arc<str>>) -> Self {
-        Self {
-            name: name.into(),
-            tags: Vec::new(),
-            rights: None,
-        }
-    }
-}
 
 /// Why a virtual host is not opened. Both are RabbitMQ's 530 with this text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,7 +156,12 @@ impl Broker {
             unnamed: Mutex::new(None),
         };
         let session = Arc::new(session);
-        self.session_opened(&session);
+        let open = OpenSession {
+            vhost: session.vhost.clone(),
+            user: session.user.name.clone(),
+            outbox: session.outbox.clone(),
+        };
+        self.sessions().add(id.0, open, || self.alarm());
         Ok(session)
     }
 }
@@ -304,7 +282,17 @@ impl Session {
     /// Shows the connection to operators, until the session is closed.
     pub fn introduce(&self, details: ConnectionDetails) -> Arc<Connection> {
         let now = self.broker.node().now();
-        let connection = Arc::new(Connection::new(self, now.0, details));
+        let of = Opened {
+            id: self.id.0,
+            user: self.user.name.clone(),
+            vhost: self.vhost.clone(),
+            outbox: self.outbox.clone(),
+            traced: self.traced.clone(),
+            registry: Arc::downgrade(self.broker.stats()),
+            events: self.broker.events().clone(),
+            node: self.broker.node_name().clone(),
+        };
+        let connection = Arc::new(Connection::new(of, now.0, details));
         self.broker.stats().enter(connection.clone());
         let _ = self.shown.set(connection.clone());
         self.broker.happened(|| connection.opened());
@@ -321,18 +309,16 @@ impl Session {
         &self.traced
     }
 
-    /// A channel's way into the broker for messages. Those who trace messages see `number` as the channel's.
-    pub fn publisher(self: &Arc<Self>, channel: ChannelId, number: u16) -> Publisher {
-        Publisher::new(self.clone(), channel, number)
-    }
-
     /// The connection is gone: so are its exclusive queues. Channels give back what they hold first. If there are very many queues,
     /// they are gone when the pressure ends, and only then its client may be told so. May be called twice.
     pub fn close(&self) -> Option<Pressure> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return None;
         }
-        self.broker.session_closed(self);
+        self.broker.sessions().remove(self.id.0);
+        if let Some(connection) = self.broker.stats().leave(self.id.0) {
+            self.broker.happened(|| connection.closed());
+        }
         let [of_user, of_vhost] = &self.tallies;
         let channels = self.channels.swap(0, Ordering::AcqRel);
         of_user.channels.fetch_sub(channels, Ordering::AcqRel);
@@ -341,6 +327,20 @@ impl Session {
         self.broker.tallies(true).leave(&self.user.name, of_user);
         self.broker.tallies(false).leave(&self.vhost, of_vhost);
         self.delete_exclusive_queues()
+    }
+
+    /// True if messages that come in are changed by [`Session::intercepted`].
+    pub fn intercepts(&self) -> bool {
+        !self.broker().options().interceptors.is_empty()
+    }
+
+    /// A message's properties with what the node adds to them.
+    pub fn intercepted(&self, properties: Properties<'_>) -> PropertiesBuf {
+        let options = self.broker().options();
+        let now = self.broker().node().wall();
+        options
+            .interceptors
+            .applied(properties, &options.node_name, now, &options.limits)
     }
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
@@ -397,7 +397,7 @@ impl Session {
     /// Makes up the name of a queue: the same as long as it has to be asked whether there may be such a queue.
     pub(crate) fn make_up(&self) -> Result<[u8; 16], Refusal> {
         let kept = self.unnamed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.map_or_else(|| random_bytes(self.broker().node().world.as_ref()), Ok)
+        kept.map_or_else(|| self.broker().node().random_bytes(), Ok)
     }
 
     /// The queue of this name may have to be declared again.

@@ -3,8 +3,10 @@
 use crate::alarms::resident_memory;
 use crate::broker::Broker;
 use crate::pressure::Reason;
-use crate::recovery::free_space;
+use crate::queues::Queue;
 use crate::stats::LossCounts;
+use model::QueueId;
+use std::sync::Arc;
 
 /// A node's state at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +48,39 @@ pub struct QueueTotals {
     pub consumers: u64,
 }
 
+/// A queue that was turned.
+#[derive(Debug)]
+pub struct Turned {
+    /// Its id.
+    pub id: QueueId,
+    /// `None` if it is deleted.
+    pub queue: Option<Arc<Queue>>,
+    /// It was seen here before.
+    pub known: bool,
+}
+
 impl Broker {
+    /// The queues that were turned since this was called last; at the first call all there are. One caller at a time.
+    pub fn turned_queues(&self) -> Vec<Turned> {
+        let touched = &self.node().touched;
+        let turned = |queue: Arc<Queue>| Turned {
+            id: queue.id,
+            known: queue.look(),
+            queue: Some(queue),
+        };
+        if !touched.watch() {
+            return self.queues().all().into_iter().map(turned).collect();
+        }
+        let gone = |id| Turned {
+            id,
+            queue: None,
+            known: true,
+        };
+        let each = touched.take().into_iter();
+        each.map(|id| self.queues().here(id).map_or_else(|| gone(id), turned))
+            .collect()
+    }
+
     /// Adds up what the queues published after their last turns: some 0.1 microseconds a queue.
     pub fn queue_totals(&self) -> QueueTotals {
         let mut totals = QueueTotals::default();
@@ -88,13 +122,13 @@ impl Broker {
             memory: resident_memory(),
             memory_limit: self.service().memory_high_watermark(),
             memory_alarm,
-            disk_free: free_space(self.node().world.as_ref(), &options.data_dir).unwrap_or(0),
+            disk_free: self.node().free_space(&options.data_dir).unwrap_or(0),
             disk_free_limit: self.service().disk_free_limit(),
             disk_alarm,
             log_failed,
             log_stalled: self.is_log_stalled(),
             uptime_ms: self.node().micros() / 1000,
-            sessions: self.session_count(),
+            sessions: self.sessions().count(),
             log_syncs: self.node().log.syncs(),
             confirmed: self.node().confirmed(),
         }

@@ -1,6 +1,6 @@
 //! What exists: the catalog machine's host, and the view that everybody else reads.
 //!
-//! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. The doors' calls are in
+//! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. The calls of front ends are in
 //! `declare`.
 
 mod follow;
@@ -10,7 +10,8 @@ mod places;
 pub(crate) mod policies;
 
 use crate::alarms::AlarmReason;
-use crate::broker::Broker;
+use crate::caches::Caches;
+use crate::events::Events;
 use crate::host::Host;
 use crate::journal::LocalJournal;
 use crate::node::Node;
@@ -18,8 +19,8 @@ use crate::options::Options;
 use crate::outbox::{ChannelId, Outbox, Ticket};
 use crate::pressure::Relief;
 use crate::promise::Promise;
-use crate::queues::{Peers, Registry};
-use crate::stats::Change;
+use crate::queues::{Peers, QueueEvents, Registry};
+use crate::stats::{self, Change};
 use catalog::{
     Answer, Catalog, Effect, Incarnation, Name, NodeConnection, NodeId, PasswordHash, Policies, Record,
     Refusal, Request, View,
@@ -96,6 +97,12 @@ pub enum Doomed {
     ExclusiveTo(NodeConnection),
 }
 
+/// Who is told of changes.
+pub struct Told {
+    pub events: Arc<Events>,
+    pub stats: Arc<stats::Registry>,
+}
+
 /// The catalog's host and the published view.
 pub struct Topology {
     host: Mutex<Host<Catalog<u64>, CatalogJournal>>,
@@ -104,6 +111,11 @@ pub struct Topology {
     queue_memory: AtomicUsize,
     registry: Arc<Registry>,
     node: Arc<Node>,
+    caches: Arc<Caches>,
+    /// Who is told what queues cannot do themselves.
+    queue_events: Arc<dyn QueueEvents>,
+    /// Who is told of changes, from the end of recovery on.
+    told: OnceLock<Told>,
     /// Which run of which node this is.
     incarnation: OnceLock<Incarnation>,
     /// The policies by which queues are set, of virtual hosts that have some.
@@ -117,9 +129,11 @@ impl Topology {
     pub fn new(
         machine: Catalog<u64>,
         journal: LocalJournal,
-        registry: Arc<Registry>,
+        queues: (Arc<Registry>, Arc<dyn QueueEvents>),
         node: Arc<Node>,
+        caches: Arc<Caches>,
     ) -> Self {
+        let (registry, queue_events) = queues;
         let view = Arc::new(machine.view());
         Self {
             generation: AtomicU64::new(view.generation()),
@@ -131,7 +145,22 @@ impl Topology {
             peers: OnceLock::new(),
             registry,
             node,
+            caches,
+            queue_events,
+            told: OnceLock::new(),
         }
+    }
+
+    /// From now on these are told of changes. Once.
+    pub fn tell(&self, told: Told) {
+        told.events.look_for_listeners(&self.view());
+        let _ = self.told.set(told);
+    }
+
+    /// Who is told what happens, if anybody watches.
+    fn watched(&self) -> Option<&Events> {
+        let told = self.told.get()?;
+        Some(&*told.events).filter(|events| events.is_watched())
     }
 
     /// What exists now; cheap.
@@ -200,16 +229,16 @@ impl Topology {
         request.check()?;
         permit()?;
         let (mut answer, mut orders) = (None, Orders::default());
-        let broker = self.node.broker().upgrade().filter(|broker| broker.is_watched());
+        let events = self.watched();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
-        let watch = broker.as_ref().map(|_| Watch::new(self.view(), actor));
+        let watch = events.map(|_| Watch::new(self.view(), actor));
         host.journal.begin(asker, watch);
         host.handle(self.node.now(), request.asked_by(question));
         host.commit(|effect, journal| match effect {
             Effect::Reply(asked, given) if asked == question => answer = Some(given),
             effect => orders.note(effect, journal),
         });
-        let durable = self.conclude(host, broker.as_deref(), orders);
+        let durable = self.conclude(host, events, orders);
         if let Some(vhost) = declared_in {
             self.warn_of_slow_policies(&vhost);
         }
@@ -235,14 +264,12 @@ impl Topology {
     /// # Errors
     /// One is refused although the copy took it, which is a defect; those before it are in force.
     pub fn enact(&self, actor: &Arc<str>, generation: u64, requests: Vec<Request>) -> Result<bool, Refusal> {
-        let broker = self.node.broker().upgrade().filter(|broker| broker.is_watched());
+        let events = self.watched();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if host.machine.view().generation() != generation {
             return Ok(false);
         }
-        let watch = broker
-            .as_ref()
-            .map(|_| Watch::new(self.view(), Some(actor.clone())));
+        let watch = events.map(|_| Watch::new(self.view(), Some(actor.clone())));
         host.journal.begin(None, watch);
         let (mut refused, mut orders) = (Ok(true), Orders::default());
         let mut left = requests.into_iter().peekable();
@@ -255,7 +282,7 @@ impl Topology {
                 effect => orders.note(effect, journal),
             });
         }
-        self.conclude(host, broker.as_deref(), orders);
+        self.conclude(host, events, orders);
         refused
     }
 
@@ -264,7 +291,7 @@ impl Topology {
     fn conclude(
         &self,
         mut host: MutexGuard<'_, Host<Catalog<u64>, CatalogJournal>>,
-        broker: Option<&Broker>,
+        events: Option<&Events>,
         mut orders: Orders,
     ) -> Option<Ticket> {
         let (durable, watch) = host.journal.end();
@@ -273,9 +300,9 @@ impl Topology {
         let old = self.publish(view);
         drop(host);
         drop(old);
-        if let (Some(broker), Some(watch)) = (broker, watch) {
+        if let (Some(events), Some(watch)) = (events, watch) {
             let happenings = watch.into_happenings();
-            happenings.into_iter().for_each(|it| broker.happened(|| it));
+            happenings.into_iter().for_each(|it| events.happened(|| it));
         }
         self.finish(orders, gone);
         durable
@@ -434,6 +461,9 @@ impl Topology {
             return None;
         }
         let view = Arc::new(view);
+        if let Some(told) = self.told.get() {
+            told.events.look_for_listeners(&view);
+        }
         let mut published = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *published, view);
         drop(published);
@@ -456,7 +486,7 @@ fn kind_of(request: &Request) -> Change {
 #[cfg(test)]
 mod tests {
     use super::{Asker, Deletion, Doomed};
-    use crate::broker::Broker;
+    use crate::Broker;
     use crate::pressure::Relief;
     use crate::{Binding, ChannelId, DeclareExchange, DeclareQueue, Options, Outbox, Session, Ticket};
     use catalog::Refusal;

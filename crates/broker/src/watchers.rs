@@ -2,9 +2,6 @@
 //!
 //! What a watcher has not taken yet waits in a queue of its own, which is bounded: the oldest goes when there is too much.
 
-use crate::broker::Broker;
-use crate::events::Happening;
-use model::Timestamp;
 use model::table::Table;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +66,18 @@ impl Watchers {
         self.any.load(Ordering::Relaxed)
     }
 
-    fn tell(&self, seen: &Occurrence) {
+    /// One more.
+    pub(crate) fn add(&self) -> Arc<Watcher> {
+        let watcher = Arc::new(Watcher::default());
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where nothing happens nobody else notices that watchers have gone.
+        list.retain(|watcher| watcher.strong_count() > 0);
+        list.push(Arc::downgrade(&watcher));
+        self.any.store(true, Ordering::Relaxed);
+        watcher
+    }
+
+    pub(crate) fn tell(&self, seen: &Occurrence) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.retain(|watcher| {
             watcher
@@ -81,34 +89,11 @@ impl Watchers {
     }
 }
 
-impl Broker {
-    /// Begins to watch what happens.
-    pub fn watch(&self) -> Arc<Watcher> {
-        let watcher = Arc::new(Watcher::default());
-        let watchers = &self.node().watchers;
-        let mut list = watchers.list.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where nothing happens nobody else notices that watchers have gone.
-        list.retain(|watcher| watcher.strong_count() > 0);
-        list.push(Arc::downgrade(&watcher));
-        watchers.any.store(true, Ordering::Relaxed);
-        watcher
-    }
-
-    /// Tells the watchers.
-    pub(crate) fn tell_watchers(&self, happening: &Happening) {
-        let Timestamp(at_ms) = self.node().wall();
-        self.node().watchers.tell(&Occurrence {
-            key: happening.key,
-            at_ms,
-            headers: Arc::new(happening.headers.clone()),
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::events::Happening;
+    use crate::{Broker, Options};
 
     #[test]
     fn a_watcher_sees_what_happens_until_it_goes() {
@@ -134,7 +119,7 @@ mod tests {
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         (0..5).for_each(|_| drop(broker.watch()));
         let last = broker.watch();
-        assert_eq!(broker.node().watchers.list.lock().unwrap().len(), 1);
+        assert_eq!(broker.events().watchers.list.lock().unwrap().len(), 1);
         drop(last);
         broker.close();
     }

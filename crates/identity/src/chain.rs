@@ -9,8 +9,8 @@ use crate::oauth2::{OAuth2, Refused};
 use crate::question::{Authorizer, DirectoryUser, Person, Question};
 use crate::verdict::{Admitted, Denied};
 use crate::workers::Workers;
-use broker::access::{Answer, Attempt, Authority};
-use broker::{Broker, LoginRefusal, User};
+use broker::access::{Answer, Attempt, Authority, Users};
+use broker::{LoginRefusal, User};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,11 +80,11 @@ impl Authority for Chain {
         cache.map(Cache::clear).is_some()
     }
 
-    fn login(&self, broker: &Arc<Broker>, attempt: Attempt, answer: Answer) {
-        if let Found::Decided(found) = self.asked.ask(broker, &attempt, false) {
+    fn login(&self, users: &Arc<dyn Users>, attempt: Attempt, answer: Answer) {
+        if let Found::Decided(found) = self.asked.ask(users, &attempt, false) {
             return answer(found);
         }
-        let (asked, broker) = (self.asked.clone(), broker.clone());
+        let (asked, users) = (self.asked.clone(), users.clone());
         let since = Instant::now();
         let work = move || {
             if since.elapsed() > STALE {
@@ -92,7 +92,7 @@ impl Authority for Chain {
                     "others' logins took too long; whoever is asked about passwords is slow".into(),
                 )));
             }
-            let found = asked.ask(&broker, &attempt, true);
+            let found = asked.ask(&users, &attempt, true);
             answer(match found {
                 Found::Decided(found) => found,
                 Found::MustWait => Err(LoginRefusal::Authority("no backend could be asked".into())),
@@ -109,13 +109,13 @@ impl Authority for Chain {
 }
 
 impl Asked {
-    fn ask(&self, broker: &Arc<Broker>, attempt: &Attempt, may_wait: bool) -> Found {
+    fn ask(&self, users: &Arc<dyn Users>, attempt: &Attempt, may_wait: bool) -> Found {
         let mut last = LoginRefusal::Credentials;
         for link in &self.links {
             let found = match link.authenticates {
-                Backend::Internal if !may_wait && broker.is_slow(attempt) => return Found::MustWait,
-                Backend::Internal => match broker.known(attempt) {
-                    Ok(user) => match self.authorized(broker, link, user, None, attempt, may_wait) {
+                Backend::Internal if !may_wait && users.is_slow(attempt) => return Found::MustWait,
+                Backend::Internal => match users.known(attempt) {
+                    Ok(user) => match self.authorized(users, link, user, None, attempt, may_wait) {
                         None => return Found::MustWait,
                         Some(found) => found,
                     },
@@ -128,7 +128,7 @@ impl Asked {
                         Some(Ok(Admitted { tags, known_as })) => {
                             let user = User::named(attempt.user.as_str());
                             let user = User { tags, ..user };
-                            match self.authorized(broker, link, user, known_as, attempt, may_wait) {
+                            match self.authorized(users, link, user, known_as, attempt, may_wait) {
                                 None => return Found::MustWait,
                                 Some(found) => found,
                             }
@@ -140,7 +140,7 @@ impl Asked {
                     Err(refused) => Err(LoginRefusal::Authority(refused.to_string())),
                     Ok(user) if link.authorizes == Backend::Internal => {
                         // The name and the tags are the token's, the permissions the catalog's.
-                        catalogued(broker, user, attempt)
+                        catalogued(users, user, attempt)
                     }
                     Ok(user) => Ok(user),
                 },
@@ -156,7 +156,7 @@ impl Asked {
     /// A user whose password is good, with the rights that the link's other half gives; `None` if that one must be asked first.
     fn authorized(
         &self,
-        broker: &Arc<Broker>,
+        users: &Arc<dyn Users>,
         link: &Link,
         mut user: User,
         mut known_as: Option<String>,
@@ -166,7 +166,7 @@ impl Asked {
         if link.authorizes == Backend::Internal {
             return Some(match link.authenticates {
                 Backend::Internal => Ok(user),
-                _ => catalogued(broker, user, attempt),
+                _ => catalogued(users, user, attempt),
             });
         }
         if link.authorizes != link.authenticates {
@@ -290,13 +290,13 @@ impl Authorizer for BackendPermissions {
 }
 
 /// A user of another's, with the rights that the catalog gives: it must know the user.
-fn catalogued(broker: &Arc<Broker>, user: User, attempt: &Attempt) -> Result<User, LoginRefusal> {
+fn catalogued(users: &Arc<dyn Users>, user: User, attempt: &Attempt) -> Result<User, LoginRefusal> {
     let named = Attempt {
         user: user.name.to_string(),
         password: None,
         peer: attempt.peer,
     };
-    let mut known = broker.known(&named).map_err(|refusal| match refusal {
+    let mut known = users.known(&named).map_err(|refusal| match refusal {
         LoginRefusal::Credentials => LoginRefusal::Authority(format!(
             "'{}' is let in, but the catalog does not know them; make the user, without a password, for their permissions",
             named.user

@@ -3,7 +3,8 @@
 use crate::history::{History, OLDEST, Slot};
 use crate::timing::Timing;
 use broker::Broker;
-use broker::stats::{Channel, Connection, ExchangeCounts, KINDS, LossCounts, Turned};
+use broker::Turned;
+use broker::stats::{Channel, Connection, ExchangeCounts, KINDS, LossCounts};
 use model::QueueId;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

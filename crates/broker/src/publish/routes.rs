@@ -123,7 +123,7 @@ impl Publisher {
     /// Where several keys together lead.
     pub(super) fn target_of_all(&mut self, message: &Message<'_>, keys: &[&[u8]]) -> Result<usize, Refusal> {
         let chance = self.chance();
-        let node = self.session.broker().node().clone();
+        let caches = self.session.broker().caches().clone();
         let exchange = self.session.exchange_to_publish(&self.view, message.exchange())?;
         for key in keys {
             self.session.check_key(Verb::Write, exchange, key)?;
@@ -131,7 +131,7 @@ impl Publisher {
         let mut ids = SmallVec::new();
         let mut envelope = Envelope::with_keys(keys, message.properties)
             .with_chance(chance)
-            .with_witness(&*node);
+            .with_witness(&*caches);
         self.view.route(exchange, &mut envelope, &mut ids);
         self.steps += envelope.steps();
         Ok(self.target(ids))

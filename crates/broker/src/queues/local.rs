@@ -8,7 +8,7 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
-use super::{Paging, QueueJournal};
+use super::{Paging, QueueEvents, QueueJournal};
 use crate::clock::Due;
 use crate::ends::{Ends, Reply};
 use crate::host::Host;
@@ -70,11 +70,17 @@ pub struct Queue {
     /// It is deleted.
     retired: AtomicBool,
     node: Arc<Node>,
+    events: Arc<dyn QueueEvents>,
 }
 
 impl Queue {
     /// A queue around a new or replayed machine.
-    pub fn new(known: &catalog::Queue, host: QueueHost, node: Arc<Node>) -> Arc<Self> {
+    pub fn new(
+        known: &catalog::Queue,
+        host: QueueHost,
+        node: Arc<Node>,
+        events: Arc<dyn QueueEvents>,
+    ) -> Arc<Self> {
         let queue = Arc::new(Self {
             first_seq: host.machine.status().next_seq,
             id: known.id,
@@ -97,6 +103,7 @@ impl Queue {
             compares: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             node,
+            events,
         });
         queue.publish_status(&queue.lock(), &mut Vec::new());
         queue

@@ -2,11 +2,25 @@
 
 use super::Queue;
 use super::local::{Actions, QueueHost};
-use crate::browse::Spot;
 use crate::ends::Ends;
 use model::{Ranges, Seq};
-use queue::fifo::{Answer, Glimpse, Request};
+use queue::fifo::{Answer, Glimpse, Request, Standing};
+use queue::store::Bytes;
 use std::sync::Arc;
+
+/// One span of a look.
+#[derive(Debug)]
+pub struct Spot {
+    pub first: Seq,
+    pub last: Seq,
+    pub standing: Standing,
+    pub redelivered: bool,
+    pub returns: u32,
+    /// Where the block is; `None` if it cannot be read here.
+    pub bytes: Option<Bytes>,
+    /// The number that the block's first message has, or would have.
+    pub base: Seq,
+}
 
 /// What a look has found.
 pub struct Looked {

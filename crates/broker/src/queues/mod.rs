@@ -1,5 +1,6 @@
 //! The queues that the catalog knows: their handles, those that are on this node, and who holds them.
 
+mod events;
 mod handle;
 mod holding;
 mod journal;
@@ -10,9 +11,11 @@ mod registry;
 mod remote;
 mod status;
 
+pub use events::{DeadLetters, QueueEvents};
 pub use handle::Handle;
 pub use journal::QueueJournal;
 pub use local::Queue;
+pub use look::Spot;
 pub use paging::Paging;
 pub use registry::Registry;
 pub use remote::{Peers, Remote, Request};

@@ -1,11 +1,10 @@
 //! A connection, as operators see it.
 
+use super::Registry;
 use super::{Channel, ChannelHandle, Count, Held, MessageSizes, Secured};
-use crate::broker::Broker;
-use crate::events::Happening;
-use crate::firehose::{self, Traced};
+use crate::events::{Events, Happening};
+use crate::firehose::{self, Party, Traced};
 use crate::outbox::{Event, Outbox};
-use crate::session::Session;
 use model::table::{Table, Value};
 use model::{Limits, Message};
 use std::net::SocketAddr;
@@ -121,8 +120,24 @@ pub struct Connection {
     held: Held,
     channels: Mutex<Vec<Arc<Channel>>>,
     outbox: Arc<Outbox>,
-    broker: Weak<Broker>,
+    registry: Weak<Registry>,
+    events: Arc<Events>,
     traced: Traced,
+    /// The node's name.
+    node: Arc<str>,
+}
+
+/// Whose connection it is, and who is told what becomes of it.
+pub(crate) struct Opened {
+    pub id: u64,
+    pub user: Arc<str>,
+    pub vhost: Arc<str>,
+    pub outbox: Arc<Outbox>,
+    pub traced: Traced,
+    pub registry: Weak<Registry>,
+    pub events: Arc<Events>,
+    /// The node's name.
+    pub node: Arc<str>,
 }
 
 /// What stands for an address of clients on this machine that came by a socket in the file system.
@@ -137,18 +152,18 @@ pub(crate) fn host(end: SocketAddr, local: SocketAddr) -> String {
 }
 
 impl Connection {
-    pub(crate) fn new(session: &Session, connected_at_ms: u64, details: ConnectionDetails) -> Self {
+    pub(crate) fn new(opened: Opened, connected_at_ms: u64, details: ConnectionDetails) -> Self {
         let mut client_properties = Vec::new();
         details.client_properties.encode(&mut client_properties);
         Self {
-            id: session.id().0,
+            id: opened.id,
             name: details.name,
             peer: details.peer,
             local: details.local,
             protocol: details.protocol,
             mechanism: details.mechanism,
-            user: session.user().name.clone(),
-            vhost: session.vhost_name().clone(),
+            user: opened.user,
+            vhost: opened.vhost,
             agreed: details.agreed.into(),
             security: details.security.map(Box::new),
             connected_at_ms,
@@ -161,9 +176,11 @@ impl Connection {
             state: AtomicU8::new(State::default() as u8),
             held: Held::default(),
             channels: Mutex::default(),
-            outbox: session.outbox().clone(),
-            broker: Arc::downgrade(session.broker()),
-            traced: session.traced().clone(),
+            outbox: opened.outbox,
+            registry: opened.registry,
+            events: opened.events,
+            traced: opened.traced,
+            node: opened.node,
         }
     }
 
@@ -223,8 +240,8 @@ impl Connection {
     /// A channel was opened.
     pub fn open_channel(self: &Arc<Self>, number: u16) -> ChannelHandle {
         let channel = Arc::new(Channel::new(number));
-        if let Some(broker) = self.broker.upgrade() {
-            broker.stats().channel_opened();
+        if let Some(registry) = self.registry.upgrade() {
+            registry.channel_opened();
         }
         self.lock().push(channel.clone());
         self.happened(|| channel.opened(self));
@@ -233,8 +250,8 @@ impl Connection {
 
     pub(super) fn left(&self, channel: &Arc<Channel>) {
         self.lock().retain(|known| !Arc::ptr_eq(known, channel));
-        if let Some(broker) = self.broker.upgrade() {
-            broker.stats().channel_left(self, channel);
+        if let Some(registry) = self.registry.upgrade() {
+            registry.channel_left(self, channel);
         }
         self.happened(|| channel.closed(self));
     }
@@ -253,16 +270,19 @@ impl Connection {
     /// Copies a message that a channel of this number sends to the client to those who trace the virtual host.
     #[cold]
     pub fn trace(&self, channel: u16, queue: &str, redelivered: bool, message: Message<'_>) {
-        if let Some(broker) = self.broker.upgrade() {
-            firehose::delivered(&broker, self, channel, queue, redelivered, message);
-        }
+        let to = Party {
+            node: &self.node,
+            vhost: &self.vhost,
+            user: &self.user,
+            connection: &self.name,
+            channel,
+        };
+        firehose::delivered(&self.events.notices, &to, queue, redelivered, &message);
     }
 
     /// Tells those who watch the node.
     pub(super) fn happened(&self, happening: impl FnOnce() -> Happening) {
-        if let Some(broker) = self.broker.upgrade() {
-            broker.happened(happening);
-        }
+        self.events.happened(happening);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Channel>>> {

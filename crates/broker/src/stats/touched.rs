@@ -1,10 +1,8 @@
 //! Which queues were turned, so that who samples them need not look at those that rest.
 
-use crate::broker::Broker;
-use crate::queues::Queue;
 use model::QueueId;
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -28,41 +26,13 @@ impl Touched {
             .push(queue);
     }
 
-    fn take(&self) -> Vec<QueueId> {
-        std::mem::take(&mut *self.queues.lock().unwrap_or_else(PoisonError::into_inner))
+    /// From now on somebody watches. Returns whether somebody did before.
+    pub(crate) fn watch(&self) -> bool {
+        self.watched.swap(true, Ordering::SeqCst)
     }
-}
 
-/// A queue that was turned.
-#[derive(Debug)]
-pub struct Turned {
-    /// Its id.
-    pub id: QueueId,
-    /// `None` if it is deleted.
-    pub queue: Option<Arc<Queue>>,
-    /// It was seen here before.
-    pub known: bool,
-}
-
-impl Broker {
-    /// The queues that were turned since this was called last; at the first call all there are. One caller at a time.
-    pub fn turned_queues(&self) -> Vec<Turned> {
-        let touched = &self.node().touched;
-        let turned = |queue: Arc<Queue>| Turned {
-            id: queue.id,
-            known: queue.look(),
-            queue: Some(queue),
-        };
-        if !touched.watched.swap(true, Ordering::SeqCst) {
-            return self.queues().all().into_iter().map(turned).collect();
-        }
-        let gone = |id| Turned {
-            id,
-            queue: None,
-            known: true,
-        };
-        let each = touched.take().into_iter();
-        each.map(|id| self.queues().here(id).map_or_else(|| gone(id), turned))
-            .collect()
+    /// Those that were turned since this was called last.
+    pub(crate) fn take(&self) -> Vec<QueueId> {
+        std::mem::take(&mut *self.queues.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -65,7 +65,7 @@ impl Topology {
                         false => self.registry.insert(self.away(&known)),
                     }
                 }
-                Order::Stop(known) if self.node.caches.remove(known.id) => {
+                Order::Stop(known) if self.caches.remove(known.id) => {
                     self.node.log.forget(JournalOf::Cache(known.id).id());
                 }
                 Order::Stop(known) => {
@@ -94,7 +94,12 @@ impl Topology {
         let is_new = replayed.is_none();
         let (machine, journal) =
             replayed.unwrap_or_else(|| (Classic::new(settings.clone()), self.new_journal(known)));
-        let queue = Queue::new(known, Host::new(machine, journal), self.node.clone());
+        let queue = Queue::new(
+            known,
+            Host::new(machine, journal),
+            self.node.clone(),
+            self.queue_events.clone(),
+        );
         if settings.deduplicates {
             queue.compare();
         }
@@ -128,8 +133,8 @@ impl Topology {
             let id = JournalOf::Cache(known.id).id();
             LocalJournal::new(self.node.log.clone(), id, 1)
         });
-        let caches = &self.node.caches;
-        caches.insert(known.id, Seen::new(settings), CacheJournal(journal));
+        self.caches
+            .insert(known.id, Seen::new(settings), CacheJournal(journal));
     }
 
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
@@ -140,9 +145,8 @@ impl Topology {
     }
 
     fn count(&self, known: &catalog::Queue, which: impl FnOnce(&Churn) -> &AtomicU64) {
-        let broker = self.node.broker().upgrade();
-        if let Some(broker) = broker.filter(|_| known.kind.is_of_clients()) {
-            Churn::more(which(broker.stats().churn()));
+        if let Some(told) = self.told.get().filter(|_| known.kind.is_of_clients()) {
+            Churn::more(which(told.stats.churn()));
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Where queues are: here, on a node that can be reached, or on none.
 
 use super::Topology;
-use crate::broker::Broker;
 use crate::queues::{Handle, Peers};
 use std::sync::Arc;
 
@@ -18,21 +17,19 @@ impl Topology {
             None => Handle::WithoutOwner(known.clone()),
         }
     }
-}
 
-impl Broker {
-    /// This node belongs to others from now on. May be called once.
+    /// See [`crate::Broker::join`].
     pub fn join(&self, peers: Arc<dyn Peers>) {
-        let _ = self.topology().peers.set(peers);
+        let _ = self.peers.set(peers);
         self.follow_peers();
     }
 
-    /// Other nodes can be reached by now, or can be reached no longer: the queues that live there get other handles.
+    /// See [`crate::Broker::follow_peers`].
     pub fn follow_peers(&self) {
-        let (topology, view) = (self.topology(), self.view());
+        let view = self.view();
         let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
-        for known in all.filter(|known| !topology.is_here(known)) {
-            self.registry().replace(topology.away(known));
+        for known in all.filter(|known| !self.is_here(known)) {
+            self.registry.replace(self.away(known));
         }
     }
 }
@@ -40,6 +37,7 @@ impl Broker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Broker;
     use crate::outbox::{ChannelId, Event, Outbox};
     use crate::pressure::Pressure;
     use crate::queues::{Remote, Request};

@@ -1,11 +1,11 @@
 //! The end of a turn: what the machine decided goes where it belongs, and what must not happen under the host's lock is left for later.
 
 use super::{Paging, Queue, QueueHost};
-use crate::dead_letters::Letters;
 use crate::ends::{Ends, Reply};
 use crate::outbox::Event;
 use crate::pressure::Relief;
 use crate::promise::{Kept, Promise};
+use crate::queues::DeadLetters;
 use crate::stats::Count;
 use model::Ranges;
 use queue::fifo::{Answer, Delivery, Effect, Request};
@@ -20,7 +20,7 @@ pub(in crate::queues) struct Actions {
     paging: Vec<Paging>,
     /// Publishers who may go on.
     relieved: Vec<Arc<Relief>>,
-    letters: Vec<Letters>,
+    dead_letters: Vec<DeadLetters>,
     wakes_at_ms: Option<u64>,
     unused: bool,
     /// Messages that cannot be read on this node.
@@ -117,7 +117,7 @@ impl Queue {
                 to,
                 reason,
                 pieces,
-            } => actions.letters.push(Letters {
+            } => actions.dead_letters.push(DeadLetters {
                 queue: self.clone(),
                 ticket,
                 to,
@@ -191,15 +191,15 @@ impl Queue {
         for paging in actions.paging {
             paging.send(&self.node.pager);
         }
-        for letters in actions.letters {
-            self.node.dead_letters.send(letters);
+        for letters in actions.dead_letters {
+            self.events.dead_letters(letters);
         }
         if let Some(at_ms) = actions.wakes_at_ms {
             let queue: Weak<Queue> = Arc::downgrade(self);
             self.node.clock.wake(at_ms, queue);
         }
         if actions.unused {
-            self.node.queue_unused(self.id);
+            self.events.unused(self.id);
         }
         for relief in actions.relieved {
             relief.relieve();

@@ -1,0 +1,30 @@
+//! What queues tell those above them.
+
+use super::Queue;
+use model::QueueId;
+use queue::fifo::{DeadLetterTo, DropReason};
+use queue::store::Piece;
+use std::sync::Arc;
+
+/// Messages that leave a queue together.
+pub struct DeadLetters {
+    /// The queue that they died in.
+    pub queue: Arc<Queue>,
+    /// The queue's word for them.
+    pub ticket: u64,
+    /// Where they go.
+    pub to: Arc<DeadLetterTo>,
+    /// Why they died.
+    pub reason: DropReason,
+    /// Where their bytes are.
+    pub pieces: Vec<Piece>,
+}
+
+/// Who is told of what queues cannot do themselves; handed in where queues are made.
+pub trait QueueEvents: Send + Sync {
+    /// Messages died, or their delay is over.
+    fn dead_letters(&self, letters: DeadLetters);
+
+    /// An auto-delete queue lost its last consumer.
+    fn unused(&self, queue: QueueId);
+}
