@@ -4,131 +4,99 @@
 //! that it shows to operators. Every call from a protocol's crate is synchronous and never waits for the disk: what must be
 //! durable first is promised, and comes back as an event.
 //!
-//! # The road of one published message
+//! # Floors
 //!
-//! Down:
+//! A module imports those below it and no others. What has to be told upward, a lower floor tells through a small trait or a part
+//! that `assembly` hands in. From the ground:
+//!
+//! | Module | What is there |
+//! |---|---|
+//! | `worker` | a thread with a mailbox |
+//! | `clients` | users and what they may do, outboxes, alarms and back-pressure: how the broker speaks with clients |
+//! | `options` | what a broker is opened with |
+//! | `events` | what happened and who is told: watchers, the event exchange, the firehose |
+//! | `stats` | what operators see of clients and queues |
+//! | `node` | what all queues share: the log, journals and hosts, promises, the pager, time and timers |
+//! | `queues` | handles and queues of this node, and how fast they are published to |
+//! | `topology` | what exists: the catalog's host, the view, and which queues follow from it |
+//! | `broker` | what all sessions share |
+//! | `session` | a connection as the broker sees it: logins, rights, declarations |
+//! | `messages` | what sessions do with messages, and what becomes of dead ones |
+//! | `administration` | what operators change and see |
+//! | `recovery` | one pass over the log at the start |
+//! | `assembly` | opens and closes the broker, looks at memory and disk, repairs data directories |
+//!
+//! # The path of a published message
+//!
+//! Down, in nine files of this crate:
 //! 1. `gateway/amqp/connection` reads bytes; `protocol/amqp` finds a publish in them.
 //! 2. `gateway/amqp/channel` takes the confirm number.
-//! 3. [`publish`]: permission and route (`publish/routes`: both remembered per channel while the catalog's view stands), one block for all
-//!    messages of the read that go to the same queues.
-//! 4. [`queues::Handle::submit`], and `queues/local` if the queue is on this node: into the queue's mailbox, or straight on if nobody turns the queue.
-//! 5. [`host`]: one turn for everything that waits; `queues/local/effects` sends what comes out of it where it belongs.
-//! 6. `queue/fifo` decides and applies; [`journal`] appends one batch to the node's log (`storage/log`).
+//! 3. `messages/publish`: permission (`session`) and route (`messages/publish/routes`), both remembered per channel while the catalog's
+//!    view stands (`messages/publish/last`: mostly it is the last one again); one block for all messages of the read that go to the same
+//!    queues.
+//! 4. `queues/handle`, and `queues/local` if the queue is on this node: into the queue's mailbox, or straight on if nobody turns the
+//!    queue.
+//! 5. `node/host`: one turn for everything that waits; `queues/local/effects` sends what comes out of it where it belongs.
+//! 6. `queue/fifo` decides and applies; `queues/journal` and `node/journal` append one batch to the node's log (`storage/log`).
 //!
 //! Up:
-//! 7. `Deliver` goes to the consumer's connection's [`outbox`]; its door gives it a tag and writes frames.
-//! 8. `Confirm`, once the log is synced ([`promise`], on the log's thread), goes to the publisher's outbox: one
-//!    `basic.ack` for many.
-//! 9. The consumer's ack becomes `Settle` ([`consume`]), `Settled` in the journal, and `Release` of what was stored.
+//! 7. `Deliver` goes to the outbox of the consumer's connection (`clients/outbox`); its front end gives it a tag and writes frames.
+//! 8. `Confirm`, once the log is synced (`node/promise`, on the log's thread), goes to the publisher's outbox: one `basic.ack` for
+//!    many.
+//! 9. The consumer's ack becomes `Settle` (`messages/consume`), `Settled` in the journal, and `Release` of what was stored.
 //!
-//! What expires, is rejected or has no room goes from the machine's `DeadLetter` to [`dead_letters`], which publishes it
-//! as another publisher would, and [`clock`] turns the queues that have something due.
-//!
-//! What is long is paged out and read back by [`pager`]'s two threads, apart from this road.
-//!
-//! # Other reading
-//!
-//! Opening and closing: [`broker`], [`recovery`] (replays), `repair` (goes on without what is lost), `service` (what operators change while it runs), `node` (what all queues
-//! share), `worker` (a thread with a mailbox), `options`, `ends` (what doors tie to requests).
-//!
-//! What exists: `topology` turns the catalog, [`declare`], `policies`, `rules` and `administer` ask it, [`session`] is a connection as
-//! the hall sees it, [`access`] says who may come in and what they may do, `passwords` who they are, `tally` how much they may have open.
-//!
-//! What becomes of messages besides: `copies` (`CC` and `BCC`), `interceptors` (what the node writes into them), [`replies`] (answers
-//! without a queue), `deaths` (what a dead letter carries of its past), `caches` (what has passed deduplicating exchanges),
-//! [`browse`] (looking through a queue, and taking out what operators name).
-//!
-//! Who is slowed down: [`alarms`] and [`pressure`] slow publishers, `pace` to the speed of quick consumers.
-//!
-//! What is told: [`stats`] is what operators see of clients, `survey` of the node; `notices` publishes what the node itself has to
-//! tell (`events`, `firehose`, `log_exchange`), `watchers` are told without an exchange.
+//! What expires, is rejected or does not fit goes from the machine's `DeadLetter` to `messages/dead_letters`, which publishes it as
+//! another publisher would, and `node/timers` turn the queues that have something due. What is long is paged out and read back by the two
+//! threads of `node/pager`, apart from this path.
 
-pub mod access;
-mod administer;
-pub mod alarms;
+mod administration;
 mod assembly;
 pub mod broker;
-pub mod browse;
-mod caches;
-mod clock;
-pub mod consume;
-mod copies;
-mod dead_letters;
-mod deaths;
-pub mod declare;
-mod draft;
-mod ends;
-mod erase;
+mod clients;
 mod events;
-mod firehose;
-mod host;
-mod interceptors;
-mod journal;
-mod login;
-mod new_vhost;
+mod messages;
 mod node;
-mod node_limits;
-mod notices;
-mod open_sessions;
-mod operations;
 mod options;
-pub mod outbox;
-mod own_exchanges;
-mod pace;
-mod pager;
-mod passwords;
-mod policies;
-pub mod pressure;
-mod promise;
-pub mod publish;
 pub mod queues;
 mod recovery;
-mod repair;
-pub mod replies;
-mod resources;
-mod rules;
-mod service;
-pub mod session;
+mod session;
 pub mod stats;
-mod steady;
-mod survey;
-mod tally;
 mod topology;
-mod unconfirmed;
-mod vhost_defaults;
-mod watchers;
 mod worker;
 
-pub use access::{LoginRefusal, Permissions, THE_NODE, User};
-pub use administer::Administrator;
-pub use alarms::AlarmReason;
+pub use broker::replies;
+pub use clients::{access, pressure};
+
+pub use administration::administrator::Administrator;
+pub use administration::draft::{Draft, Mark};
+pub use administration::overview::{NodeStatus, QueueTotals, Turned};
+pub use administration::parameters::{CLUSTER_ID, CLUSTER_TAGS};
+pub use assembly::erase::erase;
+pub use assembly::repair::repair;
 pub use broker::Broker;
-pub use browse::{Browsed, Browser, Seen, Start, TakenOut};
-pub use consume::{Getting, QueueRef, Subscription};
-pub use declare::{Binding, QueueDeclared, QueueDeleted};
-pub use draft::{Draft, Mark};
-pub use erase::erase;
-pub use interceptors::Interceptors;
-pub use login::LoginAttempt;
-pub use node_limits::{CredentialValidator, NodeLimits};
+pub use broker::replies::ReplyAddress;
+pub use clients::access::{LoginRefusal, Permissions, THE_NODE, User};
+pub use clients::alarms::AlarmReason;
+pub use clients::outbox::{ChannelId, Event, Outbox, Ticket};
+pub use clients::pressure::{Pressure, Reason};
+pub use events::watchers::{Occurrence, Watcher};
+pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut};
+pub use messages::consume::{Getting, QueueRef, Subscription};
+pub use messages::publish::{Prepared, Publisher, Taken};
+pub use messages::unconfirmed::Unconfirmed;
+pub use options::interceptors::Interceptors;
+pub use options::node_limits::{CredentialValidator, NodeLimits};
+pub use options::vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use options::{DISK_FREE_LIMIT, OpenError, Options};
-pub use outbox::{ChannelId, Event, Outbox, Ticket};
-pub use pressure::{Pressure, Reason};
-pub use publish::{Prepared, Publisher, Taken};
 pub use recovery::{Losses, QueueLoss};
-pub use repair::repair;
-pub use replies::ReplyAddress;
-pub use rules::{CLUSTER_ID, CLUSTER_TAGS};
+pub use session::declare::{Binding, QueueDeclared, QueueDeleted};
+pub use session::login::LoginAttempt;
 pub use session::{OpenRefusal, Session};
-pub use survey::{NodeStatus, QueueTotals, Turned};
 pub use topology::Done;
-pub use unconfirmed::Unconfirmed;
-pub use vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
-pub use watchers::{Occurrence, Watcher};
 
 pub use catalog::ConsumerArguments;
 pub use catalog::policy::definition::{is_for_clusters, term};
-/// What exists, as it is read by doors that list it.
+/// What exists, as front ends that list it read it.
 pub use catalog::{
     Applied, Binding as BindingView, Cache, Destination, Exchange, ExchangeKind, Metadata, NodeConnection,
     NodeId, PasswordHash, PasswordHashing, Pattern, Permission, Policy, PolicyKind, Queue as QueueView,

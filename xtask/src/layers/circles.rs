@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The crates that are not clean yet, with how many of their modules import each other in circles. A number may only
 /// become smaller.
-const CIRCLES: &[(&str, usize)] = &[("broker", 2), ("catalog", 3), ("server", 2)];
+const CIRCLES: &[(&str, usize)] = &[("catalog", 3), ("server", 2)];
 
 /// Looks at every crate.
 pub fn check(packages: &[Package], sources: &[Source]) -> Findings {

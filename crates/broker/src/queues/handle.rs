@@ -3,7 +3,7 @@
 //! Every queue that the catalog knows has a handle. That there is none means that the queue is deleted, and nothing else.
 
 use super::{Queue, Remote, Request};
-use crate::pressure::Pressure;
+use crate::clients::pressure::Pressure;
 use catalog::QueueKind;
 use model::QueueId;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Who waits before publishing more into a queue, and until when.
 
-use crate::pace::{Counts, Micros, Pace, Ruling};
-use crate::pressure::{Pressure, Reason, Relief};
+use super::throttle::{Counts, Micros, Ruling, Throttle};
+use crate::clients::pressure::{Pressure, Reason, Relief};
 use queue::fifo::Status;
 use std::collections::VecDeque;
 use std::sync::{
@@ -33,7 +33,7 @@ struct Inner {
     full: bool,
     /// What those wait for who found the memory full.
     room: Option<Arc<Relief>>,
-    pace: Pace,
+    pace: Throttle,
     /// Publishers are held to the consumers' pace.
     paced: bool,
     /// Those who wait for their turn, first come, first served.

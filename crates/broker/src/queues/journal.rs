@@ -1,8 +1,8 @@
 //! The queue machine's journal: none, or this node's log.
 
-use crate::ends::Ends;
-use crate::journal::{Journal, Journaled, LocalJournal};
-use crate::promise::Promise;
+use crate::node::ends::Ends;
+use crate::node::journal::{Journal, Journaled, LocalJournal};
+use crate::node::promise::Promise;
 use model::QueueId;
 use queue::fifo::{Classic, Effect, LocalRecord, Record};
 use queue::store::{self, LogPlace};

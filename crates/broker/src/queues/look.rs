@@ -2,7 +2,7 @@
 
 use super::Queue;
 use super::local::{Actions, QueueHost};
-use crate::ends::Ends;
+use crate::node::ends::Ends;
 use model::{Ranges, Seq};
 use queue::fifo::{Answer, Glimpse, Request, Standing};
 use queue::store::Bytes;

@@ -10,6 +10,7 @@ mod paging;
 mod registry;
 mod remote;
 mod status;
+mod throttle;
 
 pub use events::{DeadLetters, QueueEvents};
 pub use handle::Handle;

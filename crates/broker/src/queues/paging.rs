@@ -1,7 +1,7 @@
 //! What the pager does for a queue: reads and writes its segments.
 
 use super::Queue;
-use crate::pager::{Found, Pager, StoreFiles, Unread};
+use crate::node::pager::{Found, Pager, StoreFiles, Unread};
 use model::{QueueId, Ranges, Seq};
 use queue::fifo::Request;
 use queue::store::{self, Bytes, EntryBuilder, Piece, Place, Read, Source, Stored};

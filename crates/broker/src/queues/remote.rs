@@ -1,7 +1,7 @@
 //! Queues of other nodes: how they are reached. Whoever assembles the node hands this in.
 
-use crate::ends::Ends;
-use crate::pressure::Pressure;
+use crate::clients::pressure::Pressure;
+use crate::node::ends::Ends;
 use catalog::NodeId;
 use model::QueueId;
 use std::fmt::Debug;

@@ -1,8 +1,8 @@
 //! What a data directory has lost, in words for an operator: what is damaged or missing, and whose messages that concerns.
 
 use super::replay::Replay;
-use crate::journal::JournalOf;
-use crate::pager::stored_place;
+use crate::node::journal::JournalOf;
+use crate::node::pager::stored_place;
 use std::fmt;
 use storage::{Damage, Recovery, Segments, StorageError};
 

@@ -1,7 +1,7 @@
 //! What replay makes of the log: the machines, and what their journals miss.
 
-use crate::ends::Ends;
-use crate::journal::{Entry, JournalOf, LocalJournal, NodeLog, entry};
+use crate::node::ends::Ends;
+use crate::node::journal::{Entry, JournalOf, LocalJournal, NodeLog, entry};
 use catalog::Catalog;
 use model::{Index, Machine, Outcome, QueueId};
 use queue::fifo::{Classic, LocalRecord, QueueSettings, Record};

@@ -70,7 +70,7 @@ pub(super) fn sort_out(
 
 #[cfg(test)]
 mod tests {
-    use crate::journal::JournalOf;
+    use crate::node::journal::JournalOf;
     use crate::{Broker, Options};
     use model::QueueId;
     use std::path::Path;

@@ -2,9 +2,9 @@
 
 use super::Registry;
 use super::{Channel, ChannelHandle, Count, Held, MessageSizes, Secured};
+use crate::clients::outbox::{Event, Outbox};
+use crate::events::firehose::{self, Party, Traced};
 use crate::events::{Events, Happening};
-use crate::firehose::{self, Party, Traced};
-use crate::outbox::{Event, Outbox};
 use model::table::{Table, Value};
 use model::{Limits, Message};
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! How long a connection was not read from, and why.
 
 use super::Count;
-use crate::pressure::Reason;
+use crate::clients::pressure::Reason;
 
 /// Times, by reason. Written by the connection's thread when something changes.
 #[derive(Debug, Default)]

@@ -2,12 +2,12 @@
 //! changed, or the node has just come up.
 
 use super::{CatalogJournal, Topology};
-use crate::caches::{self, CacheJournal};
-use crate::ends::Ends;
-use crate::host::Host;
-use crate::journal::{JournalOf, LocalJournal};
+use crate::node::ends::Ends;
+use crate::node::host::Host;
+use crate::node::journal::{JournalOf, LocalJournal};
 use crate::queues::{Handle, Paging, Queue, QueueJournal};
 use crate::stats::Churn;
+use crate::topology::caches::{self, CacheJournal};
 use catalog::{Effect, Name, QueueKind, View};
 use model::QueueSettings;
 use queue::fifo::{Classic, Request as QueueRequest};

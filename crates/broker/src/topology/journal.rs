@@ -2,10 +2,10 @@
 
 use super::Asker;
 use super::happenings::Watch;
-use crate::journal::{Journal, Journaled, LocalJournal};
+use crate::clients::outbox::Ticket;
 use crate::node::Node;
-use crate::outbox::Ticket;
-use crate::promise::Promise;
+use crate::node::journal::{Journal, Journaled, LocalJournal};
+use crate::node::promise::Promise;
 use catalog::{Catalog, Effect, Record};
 use std::sync::{
     Arc,

@@ -38,8 +38,8 @@ impl Topology {
 mod tests {
     use super::*;
     use crate::Broker;
-    use crate::outbox::{ChannelId, Event, Outbox};
-    use crate::pressure::Pressure;
+    use crate::clients::outbox::{ChannelId, Event, Outbox};
+    use crate::clients::pressure::Pressure;
     use crate::queues::{Remote, Request};
     use crate::{ConsumerSettings, Options, Session};
     use catalog::{DeclareQueue, Incarnation, NodeConnection, NodeId, Refusal, Request as Change};

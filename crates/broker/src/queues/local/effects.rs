@@ -1,10 +1,10 @@
 //! The end of a turn: what the machine decided goes where it belongs, and what must not happen under the host's lock is left for later.
 
 use super::{Paging, Queue, QueueHost};
-use crate::ends::{Ends, Reply};
-use crate::outbox::Event;
-use crate::pressure::Relief;
-use crate::promise::{Kept, Promise};
+use crate::clients::outbox::Event;
+use crate::clients::pressure::Relief;
+use crate::node::ends::{Ends, Reply};
+use crate::node::promise::{Kept, Promise};
 use crate::queues::DeadLetters;
 use crate::stats::Count;
 use model::Ranges;
@@ -196,7 +196,7 @@ impl Queue {
         }
         if let Some(at_ms) = actions.wakes_at_ms {
             let queue: Weak<Queue> = Arc::downgrade(self);
-            self.node.clock.wake(at_ms, queue);
+            self.node.timers.wake(at_ms, queue);
         }
         if actions.unused {
             self.events.unused(self.id);

@@ -1,0 +1,174 @@
+//! Opens a broker and closes it: what recovery has found gets its threads, and who is below is told whom to tell.
+
+pub mod erase;
+pub mod repair;
+pub mod resources;
+
+use crate::assembly::resources::QUEUE_MEMORY;
+use crate::broker::Broker;
+use crate::clients::access::THE_NODE;
+use crate::clients::alarms::Monitor;
+use crate::messages::dead_letters::DeadLetterPublisher;
+use crate::messages::own_exchanges::publish_notice;
+use crate::node::LogFollower;
+use crate::node::journal::JournalOf;
+use crate::options::{DISK_FREE_LIMIT, OpenError, Options};
+use crate::queues::{DeadLetters, Handle, Paging, QueueEvents};
+use crate::recovery;
+use crate::topology::Told;
+use model::QueueId;
+use std::sync::{Arc, OnceLock, Weak};
+use storage::{JournalId, Position};
+
+/// Follows the queues. It is there before the broker is, since recovery makes queues: what dies then waits for the publisher's thread.
+#[derive(Default)]
+struct Follower {
+    dead_letters: DeadLetterPublisher,
+    broker: OnceLock<Weak<Broker>>,
+}
+
+impl QueueEvents for Follower {
+    fn dead_letters(&self, letters: DeadLetters) {
+        self.dead_letters.send(letters);
+    }
+
+    fn unused(&self, queue: QueueId) {
+        if let Some(broker) = self.broker.get().and_then(Weak::upgrade) {
+            broker.delete_unused_queue(queue);
+        }
+    }
+}
+
+impl Broker {
+    /// Opens the data directory, replays the log, and is ready for sessions.
+    ///
+    /// # Errors
+    /// The data directory is locked, not writable or damaged; the text says what to do.
+    pub fn open(options: Options) -> Result<Arc<Self>, OpenError> {
+        let follower = Arc::<Follower>::default();
+        let recovered = recovery::recover(&options, follower.clone())?;
+        let broker = Arc::new(Self::new(options, recovered, QUEUE_MEMORY.0));
+        let limit = broker.options().disk_free_limit;
+        if limit < DISK_FREE_LIMIT {
+            tracing::warn!(
+                area = "alarm",
+                "disk_free_limit is {limit} bytes: that is less than the {DISK_FREE_LIMIT} that the log may take before publishers are blocked, so it \
+                 may have to wait for space"
+            );
+        }
+        let _ = follower.broker.set(Arc::downgrade(&broker));
+        broker.topology().tell(Told {
+            events: broker.events().clone(),
+            stats: broker.stats().clone(),
+        });
+        let log_follower: Weak<Self> = Arc::downgrade(&broker);
+        broker.node().is_followed_by(log_follower);
+        broker.topology().finish_deletions();
+        for vhost in broker.view().vhosts() {
+            broker.topology().warn_of_slow_policies(&vhost.name);
+        }
+        if broker.options().create_defaults {
+            broker.create_defaults()?;
+        }
+        broker.start(&follower).map_err(OpenError::Thread)?;
+        Ok(broker)
+    }
+
+    fn start(self: &Arc<Self>, follower: &Arc<Follower>) -> std::io::Result<()> {
+        let (node, events, follower) = (self.node(), self.events().clone(), follower.clone());
+        node.start_timers()?;
+        follower.dead_letters.start(self, node.files())?;
+        let broker = Arc::downgrade(self);
+        let publish = move |notice: &_| {
+            if let Some(broker) = broker.upgrade() {
+                publish_notice(&broker, notice);
+            }
+        };
+        events.notices.start(node.world.as_ref(), publish)?;
+        self.look_at_resources();
+        let broker = Arc::downgrade(self);
+        let look = move || broker.upgrade().map(|it| it.look_at_resources()).is_some();
+        let monitor = Monitor::start(&node.world, look)?;
+        let of_node = node.clone();
+        self.at_close(move || {
+            drop(monitor);
+            of_node.timers.stop();
+            events.notices.stop();
+            follower.dead_letters.stop();
+        });
+        Ok(())
+    }
+
+    /// A node without users gets its default virtual host and user.
+    ///
+    /// # Errors
+    /// A default permission is no regular expression, or the system has no randomness.
+    pub fn create_defaults(&self) -> Result<(), OpenError> {
+        if self.view().users().next().is_some() {
+            return Ok(());
+        }
+        let password = self.hash_password(self.options().default_password.as_bytes());
+        password
+            .and_then(|password| self.topology().seed(self.options(), password))
+            .and_then(|()| {
+                let by = self.administrator(THE_NODE);
+                by.apply_defaults(&self.options().default_vhost)
+            })
+            .map_err(OpenError::Defaults)
+    }
+
+    /// Ends cleanly: everything appended is synced. Close all front ends first.
+    pub fn close(&self) {
+        self.take_closers().into_iter().for_each(|close| close());
+        self.caches().write(true);
+        let node = self.node();
+        node.pager.stop();
+        if let Err(error) = node.log.close() {
+            tracing::error!(area = "log", "the log could not be closed cleanly: {error}");
+        }
+        let (syncs, confirmed) = (node.log.syncs(), node.confirmed());
+        tracing::info!(
+            area = "log",
+            "the write-ahead log was synced {syncs} times since the start, {confirmed} publishes were confirmed after a sync"
+        );
+    }
+
+    fn checkpoint_by(self: &Arc<Self>, checkpoint: impl FnOnce(&Self) + Send + 'static) {
+        let broker = Arc::downgrade(self);
+        self.node().pager.write(move |_| {
+            if let Some(broker) = broker.upgrade() {
+                checkpoint(&broker);
+            }
+        });
+    }
+}
+
+impl LogFollower for Broker {
+    fn log_failed(&self) {
+        self.raise_log_failed();
+    }
+
+    fn log_stalled(&self, stalled: bool) {
+        self.set_log_stalled(stalled);
+    }
+
+    fn checkpoint(self: Arc<Self>, journals: Vec<JournalId>, before: Position) {
+        let pager = &self.node().pager;
+        for journal in journals {
+            match JournalOf::known(journal) {
+                Some(JournalOf::Catalog) => self.checkpoint_by(|broker| broker.topology().checkpoint()),
+                Some(JournalOf::Cache(cache)) => {
+                    self.checkpoint_by(move |broker| broker.restate_cache(cache))
+                }
+                Some(JournalOf::Queue(id)) => match self.queues().get(id) {
+                    Some(Handle::Here(queue)) => Paging::Checkpoint { queue, before }.send(pager),
+                    // What is left of it here stays until it is deleted.
+                    Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) => {}
+                    // It was deleted: whatever was unknown at the start was set aside.
+                    None => self.node().log.forget(journal),
+                },
+                None => {}
+            }
+        }
+    }
+}

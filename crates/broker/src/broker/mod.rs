@@ -1,0 +1,291 @@
+//! The broker: what its sessions share. It is put together, opened and closed by `assembly`.
+
+pub mod open_sessions;
+pub mod passwords;
+pub mod replies;
+pub mod service;
+pub mod usage;
+
+use crate::broker::open_sessions::OpenSessions;
+use crate::broker::passwords::Passwords;
+use crate::broker::replies::Replies;
+use crate::broker::service::Service;
+use crate::broker::usage::Usages;
+use crate::clients::access::Authority;
+use crate::clients::alarms::{AlarmReason, Alarms};
+use crate::events::firehose::Firehose;
+use crate::events::watchers::Watcher;
+use crate::events::{Events, Happening};
+use crate::node::journal::JournalOf;
+use crate::node::{LogEvents, Node};
+use crate::options::Options;
+use crate::options::node_limits::Occupancy;
+use crate::queues::{Peers, Registry};
+use crate::topology::Topology;
+use crate::topology::caches::Caches;
+use catalog::View;
+use model::{Limits, QueueId};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What recovery gives the broker.
+pub struct Recovered {
+    pub node: Arc<Node>,
+    pub log_events: LogEvents,
+    pub queues: Arc<Registry>,
+    pub caches: Arc<Caches>,
+    pub topology: Topology,
+    /// Held as long as the broker is open.
+    pub lock: storage::DirectoryLock,
+}
+
+/// One node.
+pub struct Broker {
+    /// In front: the catalog's trees are deep types, and the compiler, which looks through all of this wherever a thread is given
+    /// a part of it, reaches them soonest from here.
+    topology: Topology,
+    options: Options,
+    node: Arc<Node>,
+    log_events: LogEvents,
+    queues: Arc<Registry>,
+    alarms: Alarms,
+    service: Service,
+    replies: Arc<Replies>,
+    sessions: OpenSessions,
+    stats: Arc<crate::stats::Registry>,
+    events: Arc<Events>,
+    caches: Arc<Caches>,
+    node_name: Arc<str>,
+    firehose: Firehose,
+    occupancy: Occupancy,
+    user_usages: Usages,
+    vhost_usages: Usages,
+    /// How much memory each queue may hold for bodies now, in bytes.
+    queue_memory: Mutex<usize>,
+    /// What ends with the broker, in this order.
+    closers: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    /// Who decides about logins, if not the catalog alone.
+    authority: OnceLock<Arc<dyn Authority>>,
+    passwords: Passwords,
+    _lock: storage::DirectoryLock,
+}
+
+impl Broker {
+    /// A broker of what recovery has found. Nothing runs yet.
+    pub(crate) fn new(options: Options, recovered: Recovered, queue_memory: usize) -> Self {
+        let events = Events::new(options.world.clone(), options.event_vhost.as_deref());
+        Self {
+            node: recovered.node,
+            log_events: recovered.log_events,
+            queues: recovered.queues,
+            caches: recovered.caches,
+            topology: recovered.topology,
+            alarms: Alarms::default(),
+            service: Service::new(&options),
+            replies: Arc::default(),
+            sessions: OpenSessions::default(),
+            stats: Arc::default(),
+            events: Arc::new(events),
+            firehose: Firehose::default(),
+            occupancy: Occupancy::default(),
+            user_usages: Usages::default(),
+            vhost_usages: Usages::default(),
+            queue_memory: Mutex::new(queue_memory),
+            closers: Mutex::default(),
+            authority: OnceLock::new(),
+            passwords: Passwords::new(options.world.clone()),
+            node_name: options.node_name.as_str().into(),
+            options,
+            _lock: recovered.lock,
+        }
+    }
+
+    /// Has this called when the broker closes, after what was given before.
+    pub(crate) fn at_close(&self, closer: impl FnOnce() + Send + 'static) {
+        let mut closers = self.closers.lock().unwrap_or_else(PoisonError::into_inner);
+        closers.push(Box::new(closer));
+    }
+
+    /// What ends with the broker. Once.
+    pub(crate) fn take_closers(&self) -> Vec<Box<dyn FnOnce() + Send>> {
+        std::mem::take(&mut *self.closers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Who is told what happens.
+    pub(crate) fn events(&self) -> &Arc<Events> {
+        &self.events
+    }
+
+    /// Tells those who watch what happens, if there are any; `happening` is called only then.
+    pub(crate) fn happened(&self, happening: impl FnOnce() -> Happening) {
+        self.events.happened(happening);
+    }
+
+    /// Begins to watch what happens.
+    pub fn watch(&self) -> Arc<Watcher> {
+        self.events.watchers.add()
+    }
+
+    /// What deduplication exchanges remember.
+    pub(crate) fn caches(&self) -> &Arc<Caches> {
+        &self.caches
+    }
+
+    /// What this node is called.
+    pub(crate) fn node_name(&self) -> &Arc<str> {
+        &self.node_name
+    }
+
+    /// The open sessions.
+    pub(crate) fn sessions(&self) -> &OpenSessions {
+        &self.sessions
+    }
+
+    pub(crate) fn alarms(&self) -> &Alarms {
+        &self.alarms
+    }
+
+    pub(crate) fn log_events(&self) -> &LogEvents {
+        &self.log_events
+    }
+
+    pub(crate) fn queue_memory(&self) -> MutexGuard<'_, usize> {
+        self.queue_memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Limits on what comes from outside.
+    pub fn limits(&self) -> &Limits {
+        &self.options.limits
+    }
+
+    /// How long deliveries may stay unacknowledged where nobody says anything else, in milliseconds; 0 is no end.
+    pub(crate) fn consumer_timeout_ms(&self) -> u64 {
+        self.options.consumer_timeout_ms
+    }
+
+    /// The name announced to clients: a global parameter, or else the configuration's.
+    pub fn cluster_name(&self) -> String {
+        let view = self.view();
+        let set = view.global("cluster_name").and_then(|value| value.as_str());
+        set.unwrap_or(&self.options.cluster_name).to_owned()
+    }
+
+    /// What users have open, or virtual hosts.
+    pub(crate) fn usages(&self, of_users: bool) -> &Usages {
+        match of_users {
+            true => &self.user_usages,
+            false => &self.vhost_usages,
+        }
+    }
+
+    /// What is open on this node.
+    pub(crate) fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// Why publishers are blocked at the moment, if they are.
+    pub fn alarm(&self) -> Option<AlarmReason> {
+        self.alarms.reason()
+    }
+
+    pub(crate) fn passwords(&self) -> &Passwords {
+        &self.passwords
+    }
+
+    pub(crate) fn authority(&self) -> &OnceLock<Arc<dyn Authority>> {
+        &self.authority
+    }
+
+    /// All queues, for operators.
+    pub fn queues(&self) -> &Registry {
+        &self.queues
+    }
+
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn replies(&self) -> &Arc<Replies> {
+        &self.replies
+    }
+
+    pub(crate) fn alarms_on(&self) -> (bool, bool, bool) {
+        self.alarms.on()
+    }
+
+    pub(crate) fn is_log_stalled(&self) -> bool {
+        self.log_events.is_stalled()
+    }
+
+    /// How many keys a deduplication exchange knows; see `Exchange::seen`.
+    pub fn cache_entries(&self, id: QueueId) -> Option<u64> {
+        self.caches.count(id)
+    }
+
+    /// Writes what a deduplication exchange remembers down again. What is no cache any more is forgotten.
+    pub(crate) fn restate_cache(&self, id: QueueId) {
+        if !self.caches.restate(id) {
+            self.node.log.forget(JournalOf::Cache(id).id());
+        }
+    }
+
+    /// The wall clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> u64 {
+        self.node.now().0
+    }
+
+    /// How long the node's own work takes.
+    pub fn work(&self) -> &crate::stats::Work {
+        &self.node.work
+    }
+
+    /// What operators see of clients.
+    pub fn stats(&self) -> &Arc<crate::stats::Registry> {
+        &self.stats
+    }
+
+    pub(crate) fn firehose(&self) -> &Firehose {
+        &self.firehose
+    }
+
+    pub(crate) fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.queues
+    }
+
+    /// This node belongs to others from now on. May be called once.
+    pub fn join(&self, peers: Arc<dyn Peers>) {
+        self.topology.join(peers);
+    }
+
+    /// Other nodes can be reached by now, or can be reached no longer: the queues that live there get other handles.
+    pub fn follow_peers(&self) {
+        self.topology.follow_peers();
+    }
+
+    /// What exists now: an immutable snapshot, cheap to take.
+    pub fn view(&self) -> Arc<View> {
+        self.topology.view()
+    }
+
+    /// Rises whenever what exists changes.
+    pub(crate) fn generation(&self) -> u64 {
+        self.topology.generation()
+    }
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "broker on {}", self.options.data_dir.display())
+    }
+}

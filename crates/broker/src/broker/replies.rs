@@ -1,0 +1,146 @@
+//! Direct replies: answers that go from the channel of whoever answers to the channel of whoever asked, through no queue.
+//!
+//! A channel that consumes from [`REPLY_TO`] gets an address; requests carry it as their `reply-to`, and a message to the
+//! default exchange with that routing key is handed to the channel at once. Nothing is stored: an answer to somebody who is
+//! gone is dropped, as in RabbitMQ.
+
+use crate::clients::outbox::{ChannelId, Event, Outbox};
+use model::{BlockBuilder, ConsumerId, Message, Ranges};
+use queue::fifo::Delivery;
+use std::collections::HashMap;
+use std::sync::{
+    Arc, PoisonError, RwLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// The pseudo-queue that is consumed from for direct replies (RabbitMQ's name).
+pub const REPLY_TO: &str = "amq.rabbitmq.reply-to";
+
+/// So many bytes of answers may wait for one asker's socket; what comes beyond is dropped.
+const UNWRITTEN_BYTES: usize = 64 * 1024 * 1024;
+
+/// What an answer that waits costs beside its bytes.
+const ANSWER_OVERHEAD: usize = 256;
+
+/// Everyone who may be answered, by address.
+#[derive(Debug, Default)]
+pub struct Replies {
+    askers: RwLock<HashMap<Box<str>, Arc<Asker>>>,
+}
+
+/// Somebody who may be answered.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    vhost: Arc<str>,
+    outbox: Arc<Outbox>,
+    channel: ChannelId,
+    consumer: ConsumerId,
+    unwritten: AtomicUsize,
+}
+
+impl Replies {
+    /// Who has this address in this virtual host.
+    pub(crate) fn find(&self, vhost: &str, address: &[u8]) -> Option<Arc<Asker>> {
+        let address = std::str::from_utf8(address).ok()?;
+        if !address.starts_with(REPLY_TO) {
+            return None;
+        }
+        let askers = self.askers.read().unwrap_or_else(PoisonError::into_inner);
+        askers
+            .get(address)
+            .filter(|asker| &*asker.vhost == vhost)
+            .cloned()
+    }
+}
+
+impl Replies {
+    /// Gives a channel an address of which this is the secret part, and the consumer whose deliveries answers are.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        secret: [u8; 16],
+        vhost: &str,
+        (outbox, channel): (Arc<Outbox>, ChannelId),
+        consumer: ConsumerId,
+    ) -> ReplyAddress {
+        let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name: Box<str> = format!("{REPLY_TO}.{digits}").into();
+        let asker = Arc::new(Asker {
+            vhost: vhost.into(),
+            outbox,
+            channel,
+            consumer,
+            unwritten: AtomicUsize::new(0),
+        });
+        let mut askers = self.askers.write().unwrap_or_else(PoisonError::into_inner);
+        askers.insert(name.clone(), asker.clone());
+        drop(askers);
+        ReplyAddress {
+            replies: self.clone(),
+            name,
+            asker,
+        }
+    }
+}
+
+impl Asker {
+    /// Hands an answer over.
+    pub(crate) fn answer(&self, message: &Message<'_>) {
+        let bytes = message.properties.len() + message.body.len();
+        if self.unwritten.load(Ordering::Relaxed) + bytes > UNWRITTEN_BYTES {
+            return;
+        }
+        let mut builder = BlockBuilder::with_capacity(bytes + 600, 1);
+        builder.push_message(message);
+        let delivery = Delivery {
+            block: Arc::new(builder.finish(false, Default::default())),
+            base: 0,
+            seqs: Ranges::one(0),
+            redelivered: false,
+            returns: 0,
+        };
+        self.unwritten.fetch_add(
+            delivery.bytes_of(0, 0) as usize + ANSWER_OVERHEAD,
+            Ordering::Relaxed,
+        );
+        self.outbox.send(Event::Deliver {
+            channel: self.channel,
+            consumer: self.consumer,
+            delivery,
+        });
+    }
+}
+
+/// A channel's address for direct replies. It is nobody's once this is dropped.
+#[derive(Debug)]
+pub struct ReplyAddress {
+    replies: Arc<Replies>,
+    name: Box<str>,
+    asker: Arc<Asker>,
+}
+
+impl ReplyAddress {
+    /// The routing key to answer to.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The consumer that deliveries of answers name.
+    pub fn consumer(&self) -> ConsumerId {
+        self.asker.consumer
+    }
+
+    /// An answer of so many bytes (counted as [`Delivery::bytes_of`] does) left for the client.
+    pub fn written(&self, bytes: u64) {
+        self.asker
+            .unwritten
+            .fetch_sub(bytes as usize + ANSWER_OVERHEAD, Ordering::Relaxed);
+    }
+}
+
+impl Drop for ReplyAddress {
+    fn drop(&mut self) {
+        let askers = &self.replies.askers;
+        let mut askers = askers.write().unwrap_or_else(PoisonError::into_inner);
+        askers.remove(&self.name);
+    }
+}

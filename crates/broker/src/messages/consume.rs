@@ -1,0 +1,308 @@
+//! Consuming, getting, settling: what a consumer's door holds of a queue.
+
+use crate::broker::replies::ReplyAddress;
+use crate::clients::outbox::ChannelId;
+use crate::node::ends::{Outlet, Reply};
+use crate::queues::Handle;
+use crate::session::Session;
+use crate::stats::{self, Consumer, ConsumerDetails};
+use catalog::Refusal;
+use model::{ConsumerId, Ranges};
+use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Request};
+use std::sync::Arc;
+
+/// A queue as a consumer's door knows it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct QueueRef {
+    queue: Handle,
+    ack_timeout_ms: u64,
+}
+
+impl QueueRef {
+    /// The queue's name.
+    pub fn name(&self) -> &str {
+        self.queue.name()
+    }
+
+    /// How long its deliveries may stay unacknowledged, in milliseconds, unless the consumer asks for something else; 0 for as
+    /// long as they like. What was in force when the queue was asked for.
+    pub fn ack_timeout_ms(&self) -> u64 {
+        self.ack_timeout_ms
+    }
+
+    /// True if both are the same queue.
+    pub fn is(&self, other: &Self) -> bool {
+        self.queue.id() == other.queue.id()
+    }
+
+    /// These delivered messages are done with. `consumer` is who held them, `None` after a get.
+    pub fn settle(&self, consumer: Option<ConsumerId>, seqs: Ranges, disposal: Disposal) {
+        self.queue.submit(Request::Settle {
+            consumer,
+            seqs,
+            disposal,
+        });
+    }
+
+    /// These delivered messages go back to where they stood; `failed` if the client may have seen them.
+    pub fn give_back(&self, consumer: Option<ConsumerId>, seqs: Ranges, failed: bool) {
+        self.queue.submit(Request::Return {
+            consumer,
+            seqs,
+            failed,
+        });
+    }
+}
+
+/// A consumer, seen from its door.
+#[derive(Debug)]
+pub struct Subscription {
+    queue: QueueRef,
+    consumer: ConsumerId,
+    settings: ConsumerSettings,
+    /// What operators see of it.
+    shown: Option<(Arc<Consumer>, Arc<stats::Channel>)>,
+}
+
+impl Subscription {
+    /// Its id, which deliveries carry.
+    pub fn consumer(&self) -> ConsumerId {
+        self.consumer
+    }
+
+    /// Its queue.
+    pub fn queue(&self) -> &QueueRef {
+        &self.queue
+    }
+
+    /// Shows it to operators, until this is dropped.
+    pub fn show(&mut self, details: ConsumerDetails<'_>) {
+        let queue = &self.queue.queue;
+        let consumer = Consumer {
+            id: self.consumer,
+            tag: details.tag.to_owned(),
+            queue: queue.name().clone(),
+            vhost: queue.vhost().clone(),
+            no_ack: self.settings.no_ack,
+            exclusive: self.settings.exclusive,
+            prefetch: details.prefetch,
+            timeout_ms: details.timeout_ms,
+            arguments: details.arguments,
+            connection: details.channel.connection().clone(),
+            channel: details.channel.number,
+        };
+        let shown = consumer.enter(details.channel);
+        if let Some(queue) = queue.here() {
+            queue.consumer_came(shown.0.clone());
+        }
+        self.shown = Some(shown);
+    }
+
+    /// Ends it: every delivery to it is in the outbox when this returns. What it holds stays with its channel until settled or given back.
+    pub fn cancel(&self) {
+        if let Some(queue) = self.queue.queue.here() {
+            queue.cancel(self.consumer);
+        }
+    }
+
+    /// It is about to end, and what it holds is about to be given back: until [`Subscription::cancel`] nothing is delivered to
+    /// it, nor to those who wait for its place. Every delivery to it is in the outbox when this returns.
+    pub fn hold(&self) {
+        if let Some(queue) = self.queue.queue.here() {
+            queue.hold(self.consumer);
+        }
+    }
+
+    /// So many bytes of its deliveries have left for the client: as many more may come.
+    pub fn flow(&self, bytes: u32) {
+        self.queue.queue.submit(Request::Flow {
+            consumer: self.consumer,
+            bytes,
+        });
+    }
+
+    /// From now on the consumer may hold so many unsettled messages; 0 is no limit.
+    pub fn limit(&self, prefetch: u32) {
+        self.queue.queue.submit(Request::Limit {
+            consumer: self.consumer,
+            prefetch,
+        });
+    }
+
+    /// No deliveries until [`Subscription::resume`].
+    pub fn pause(&self) {
+        self.queue.queue.submit(Request::Pause {
+            consumer: self.consumer,
+        });
+    }
+
+    /// Undoes [`Subscription::pause`].
+    pub fn resume(&self) {
+        self.queue.queue.submit(Request::Resume {
+            consumer: self.consumer,
+        });
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some((consumer, channel)) = &self.shown {
+            consumer.leave(channel);
+            if let Some(queue) = self.queue.queue.here() {
+                queue.consumer_went(consumer);
+            }
+        }
+    }
+}
+
+/// What a `basic.get` brought.
+#[derive(Debug)]
+pub enum Getting {
+    /// A message; so many ready ones are left.
+    Got {
+        delivery: Delivery,
+        remaining: u64,
+        queue: QueueRef,
+    },
+    /// Nothing is ready.
+    Empty,
+    /// It has to be read from disk: `Event::Answer` brings it.
+    Later(QueueRef),
+}
+
+impl Session {
+    /// A channel that has so many consumers may have one more.
+    ///
+    /// # Errors
+    /// The configuration says how many a channel may have.
+    pub fn permit_consumer(&self, consumers: usize) -> Result<(), Refusal> {
+        self.broker().options().node_limits.permit_consumer(consumers)
+    }
+
+    /// Starts a consumer.
+    ///
+    /// # Errors
+    /// No such queue, no read permission, another connection's exclusive queue, or an exclusive consumer is there.
+    pub fn consume(
+        &self,
+        channel: ChannelId,
+        queue: &str,
+        settings: ConsumerSettings,
+    ) -> Result<Subscription, Refusal> {
+        let name = queue;
+        let queue = self.queue_to_consume(name)?;
+        let consumer = ConsumerId(self.broker().node().number());
+        let question = self.broker().node().number();
+        let outlet = Outlet {
+            outbox: self.outbox().clone(),
+            channel,
+            no_ack: settings.no_ack,
+        };
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+            no_ack: false,
+        };
+        let here = queue.queue.here().ok_or_else(|| self.not_here(&queue.queue))?;
+        match here.ask(
+            question,
+            Request::Consume {
+                consumer,
+                outlet,
+                settings,
+                reply,
+            },
+        ) {
+            Some(Answer::Consuming) => Ok(Subscription {
+                queue,
+                consumer,
+                settings,
+                shown: None,
+            }),
+            Some(Answer::InExclusiveUse) => Err(Refusal::ExclusiveUse {
+                queue: name.into(),
+                vhost: self.vhost().into(),
+            }),
+            _ => Err(self.no_queue(name)),
+        }
+    }
+
+    fn queue_to_consume(&self, name: &str) -> Result<QueueRef, Refusal> {
+        let queue = self.queue_to_read(name)?;
+        let view = self.broker().view();
+        let own = view
+            .queue(self.vhost(), name)
+            .and_then(|known| view.settings(known).consumer_timeout_ms);
+        let ack_timeout_ms = own.unwrap_or_else(|| self.broker().consumer_timeout_ms());
+        Ok(QueueRef {
+            queue,
+            ack_timeout_ms,
+        })
+    }
+
+    /// Fetches one message.
+    ///
+    /// # Errors
+    /// No such queue, no read permission, another connection's exclusive queue.
+    pub fn get(&self, channel: ChannelId, queue: &str, no_ack: bool) -> Result<Getting, Refusal> {
+        let queue = self.queue_to_consume(queue)?;
+        let question = self.broker().node().number();
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+            no_ack,
+        };
+        let here = queue.queue.here().ok_or_else(|| self.not_here(&queue.queue))?;
+        Ok(match here.ask(question, Request::Get { no_ack, reply }) {
+            Some(Answer::Got { delivery, remaining }) => Getting::Got {
+                delivery,
+                remaining,
+                queue,
+            },
+            None => Getting::Later(queue),
+            Some(_) => Getting::Empty,
+        })
+    }
+
+    /// Drops everything that is ready; returns how many that were.
+    ///
+    /// # Errors
+    /// No such queue, no read permission, another connection's exclusive queue.
+    pub fn purge_queue(&self, channel: ChannelId, queue: &str) -> Result<u64, Refusal> {
+        let handle = self.queue_to_look_at(queue)?;
+        let question = self.broker().node().number();
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+            no_ack: false,
+        };
+        match handle.ask(question, Request::Purge { reply }) {
+            Some(Answer::Purged(count)) => Ok(count),
+            _ => Ok(0),
+        }
+    }
+}
+
+impl Session {
+    /// An address for direct replies to a channel. It cannot be guessed: whoever knows it was told.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn reply_address(&self, channel: ChannelId) -> Result<ReplyAddress, Refusal> {
+        let secret = self.broker().node().random_bytes()?;
+        let consumer = ConsumerId(self.broker().node().number());
+        let to = (self.outbox().clone(), channel);
+        Ok(self.broker().replies().open(secret, self.vhost(), to, consumer))
+    }
+
+    /// True if somebody can be answered under this name.
+    pub fn is_reply_address(&self, name: &str) -> bool {
+        self.broker()
+            .replies()
+            .find(self.vhost(), name.as_bytes())
+            .is_some()
+    }
+}

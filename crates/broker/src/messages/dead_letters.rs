@@ -1,0 +1,455 @@
+//! Dead letters: one thread publishes them to dead-letter exchanges, in the order in which they died, and tells their queues
+//! when they have arrived safely.
+//!
+//! The thread keeps a queue's turn short and cycles of queues flat: a dead letter that makes another one in its target comes
+//! back here as a job. How much is on its way is bounded by what the source queues may hold in memory.
+
+use crate::broker::Broker;
+use crate::clients::outbox::{ChannelId, Event, Outbox};
+use crate::messages::carbon_copies;
+use crate::messages::x_death::{Dead, Death};
+use crate::node::ends::Receipt;
+use crate::node::pager::{Found, StoreFiles, Unread};
+use crate::queues::{DeadLetters, Queue};
+use crate::worker::{Mailbox, Worker};
+use catalog::{Envelope, Exchange, QueueKind, View};
+use model::properties::{Properties, PropertiesBuf};
+use model::table::Value;
+use model::{
+    BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, RouteBuf, Seq, Timestamp,
+    X_DELAY,
+};
+use queue::fifo::{DropReason, Request};
+use queue::store::{Bytes, Part, Piece};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Weak};
+use std::task::{Wake, Waker};
+
+/// A block is handed to its queues when it is this large, in bytes.
+const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Makes numbers that follow each other differ in all bits, for exchanges that choose by chance.
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// So many cycles are remembered as logged.
+const LOGGED_CYCLES: usize = 1000;
+
+enum Job {
+    Publish(DeadLetters),
+    /// Confirms have come.
+    Look,
+}
+
+/// The thread, and the way to it.
+#[derive(Default)]
+pub struct DeadLetterPublisher {
+    worker: Worker<Job>,
+}
+
+impl DeadLetterPublisher {
+    /// Starts the thread. Dead letters that were sent before are published now.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(&self, broker: &Arc<Broker>, files: StoreFiles) -> std::io::Result<()> {
+        let waker = Waker::from(Arc::new(Waking(self.worker.mailbox())));
+        let mut publishing = Publishing {
+            broker: Arc::downgrade(broker),
+            files,
+            outbox: Arc::new(Outbox::new()),
+            waker,
+            open: HashMap::new(),
+            sent: HashMap::new(),
+            next_block: 1,
+            next: 1,
+            logged: HashSet::new(),
+        };
+        // The first look leaves the waker behind.
+        publishing.look();
+        let world = &broker.node().world;
+        self.worker
+            .start(world.as_ref(), "dead-letters", move |job| match job {
+                Job::Publish(letters) => publishing.publish(letters),
+                Job::Look => publishing.look(),
+            })
+    }
+
+    /// Has these published. Once the node is closing nobody does: what is durable comes back at the next start.
+    pub fn send(&self, letters: DeadLetters) {
+        self.worker.send(Job::Publish(letters));
+    }
+
+    /// Ends the thread.
+    pub fn stop(&self) {
+        self.worker.stop();
+    }
+}
+
+/// Wakes the thread when confirms are in its outbox.
+struct Waking(Mailbox<Job>);
+
+impl Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        self.0.send(Job::Look);
+    }
+}
+
+/// The thread's own.
+struct Publishing {
+    broker: Weak<Broker>,
+    files: StoreFiles,
+    outbox: Arc<Outbox>,
+    waker: Waker,
+    /// Dead letters that queues have not confirmed yet, by the number that they confirm.
+    open: HashMap<u64, Open>,
+    /// Which number in `open` waits for the confirm of a block by a queue. One that is told twice is not found again.
+    sent: HashMap<(u64, QueueId), u64>,
+    /// The confirm number of the next block.
+    next_block: u64,
+    next: u64,
+    logged: HashSet<(QueueId, QueueId)>,
+}
+
+struct Open {
+    queue: Arc<Queue>,
+    ticket: u64,
+    unread: Ranges,
+    failed: Ranges,
+    /// How many confirms are missing.
+    missing: usize,
+    /// How many letters were read.
+    letters: u64,
+}
+
+/// Dead letters under way, and what is looked up once for all of them.
+struct Round<'a> {
+    broker: &'a Broker,
+    view: &'a View,
+    letters: &'a DeadLetters,
+    number: u64,
+    now: Timestamp,
+}
+
+/// The batch that is being put together: messages for the same queues.
+#[derive(Default)]
+struct Batch {
+    builder: BlockBuilder,
+    queues: SmallVec<[QueueId; 8]>,
+    persistent: bool,
+}
+
+impl Publishing {
+    fn look(&mut self) {
+        let mut events = Vec::new();
+        self.outbox.take(&mut events, &self.waker);
+        for event in events {
+            // A queue that is full refuses dead letters like any message; RabbitMQ drops them too.
+            let (Event::Confirm { numbers, queue, .. } | Event::Reject { numbers, queue, .. }) = event else {
+                continue;
+            };
+            for copy in numbers.iter() {
+                if let Some(number) = queue.and_then(|queue| self.sent.remove(&(copy, queue))) {
+                    self.confirmed(number);
+                }
+            }
+        }
+    }
+
+    fn confirmed(&mut self, number: u64) {
+        let Some(open) = self.open.get_mut(&number) else {
+            return;
+        };
+        open.missing -= 1;
+        if open.missing == 0
+            && let Some(open) = self.open.remove(&number)
+        {
+            if let Some(broker) = self.broker.upgrade() {
+                broker.stats().dead_letters().arrived(open.letters);
+            }
+            open.finish();
+        }
+    }
+
+    fn publish(&mut self, letters: DeadLetters) {
+        let Some(broker) = self.broker.upgrade() else {
+            return;
+        };
+        let number = self.next;
+        self.next += 1;
+        // One is missing until all are on their way.
+        let (queue, ticket) = (letters.queue.clone(), letters.ticket);
+        let open = Open {
+            queue,
+            ticket,
+            unread: Ranges::new(),
+            failed: Ranges::new(),
+            missing: 1,
+            letters: 0,
+        };
+        self.open.insert(number, open);
+        let round = Round {
+            broker: &broker,
+            view: &broker.view(),
+            letters: &letters,
+            number,
+            now: broker.node().now(),
+        };
+        let mut batch = Batch::default();
+        for (part, first) in letters.pieces.iter().flat_map(parts) {
+            let found = match &part.bytes {
+                Bytes::Memory(block) => Ok(Found::intact(block.clone())),
+                Bytes::Source(source) => self.files.read(letters.queue.id, *source),
+            };
+            let count = u64::from(part.count);
+            let Some(open) = self.open.get_mut(&number) else {
+                break;
+            };
+            let found = match found {
+                Ok(found) if found.block.len() as u64 >= u64::from(part.from) + count => found,
+                Err(Unread::Failed(_)) => {
+                    open.failed.push_span(first, first + count - 1);
+                    continue;
+                }
+                Ok(_) | Err(Unread::Damaged(_)) => {
+                    open.unread.push_span(first, first + count - 1);
+                    continue;
+                }
+            };
+            for (seq, at) in (first..).zip(part.from..part.from + part.count) {
+                let damaged = found.damaged.contains(u64::from(at));
+                let Some(open) = self.open.get_mut(&number) else {
+                    break;
+                };
+                if damaged {
+                    open.unread.push(seq);
+                    continue;
+                }
+                open.letters += 1;
+                self.letter(&round, found.block.message(at as usize), &mut batch);
+            }
+        }
+        self.post(&round, &mut batch);
+        // What a delayed exchange had kept did not die.
+        if letters.queue.kind != QueueKind::Delayed {
+            let died = self.open.get(&number).map_or(0, |open| open.letters);
+            broker.stats().dead_letters().died(letters.reason, died);
+        } else if let Some(open) = self.open.get_mut(&number) {
+            open.letters = 0;
+        }
+        self.confirmed(number);
+    }
+
+    /// Adds one dead letter to the batch of the queues that it goes to.
+    fn letter(&mut self, round: &Round<'_>, message: Message<'_>, batch: &mut Batch) {
+        let Round {
+            broker,
+            view,
+            letters,
+            now,
+            ..
+        } = *round;
+        let Some(exchange) = view.exchange(&letters.queue.vhost, &letters.to.exchange) else {
+            return;
+        };
+        if letters.queue.kind == QueueKind::Delayed {
+            return self.delayed(round, exchange, message, batch);
+        }
+        let keys = routing_keys(message, &Limits::STORED);
+        let death = Death {
+            queue: &letters.queue.name,
+            reason: letters.reason,
+            now,
+            routing_keys: &keys,
+        };
+        let Some(dead) = Dead::bury(message, death, &Limits::STORED) else {
+            return;
+        };
+        let (keys, spent) = match &letters.to.routing_key {
+            Some(key) => (vec![key.clone()], COPIES_SPENT),
+            None => (keys, message.flags & COPIES_SPENT),
+        };
+        let mut queues = SmallVec::new();
+        let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
+        let chance = broker.node().number().wrapping_mul(SPREAD);
+        let mut envelope = Envelope::with_keys(&among, dead.properties.as_properties())
+            .with_chance(chance)
+            .with_witness(&**broker.caches());
+        view.route(exchange, &mut envelope, &mut queues);
+        if letters.reason != DropReason::Rejected {
+            self.drop_cycles(broker, &dead, &letters.queue, &mut queues);
+        }
+        if queues.is_empty() {
+            return;
+        }
+        let persistent = dead.properties.as_properties().persistent();
+        self.open_batch(round, batch, queues, persistent);
+        let key = keys.first().map_or(&[][..], Vec::as_slice);
+        batch.builder.push_message(&Message {
+            route: RouteBuf::new(letters.to.exchange.as_bytes(), key).as_route(),
+            properties: dead.properties.as_properties(),
+            body: message.body,
+            flags: DEAD_LETTERED | spent,
+        });
+    }
+
+    /// Makes the batch one for these queues.
+    fn open_batch(
+        &mut self,
+        round: &Round<'_>,
+        batch: &mut Batch,
+        queues: SmallVec<[QueueId; 8]>,
+        persistent: bool,
+    ) {
+        let same = batch.queues == queues && batch.persistent == persistent;
+        if !same || batch.builder.bytes() >= BLOCK_BYTES {
+            self.post(round, batch);
+            batch.queues = queues;
+            batch.persistent = persistent;
+        }
+    }
+
+    /// A message whose delay is over is no dead letter: it goes on from its exchange as it came.
+    fn delayed(&mut self, round: &Round<'_>, from: &Exchange, message: Message<'_>, batch: &mut Batch) {
+        let broker = round.broker;
+        let mut keys = routing_keys(message, &Limits::STORED);
+        if message.flags & COPIES_SPENT == 0 {
+            keys.extend(copied(message, "BCC", &Limits::STORED));
+        }
+        let among: SmallVec<[&[u8]; 2]> = keys.iter().map(Vec::as_slice).collect();
+        let properties = waited(message.properties, &Limits::STORED);
+        let properties = message.properties.replaced_by(properties.as_ref());
+        let shown = carbon_copies::as_shown(properties, &Limits::STORED);
+        let properties = properties.replaced_by(shown.as_ref());
+        let chance = broker.node().number().wrapping_mul(SPREAD);
+        let mut envelope = Envelope::with_keys(&among, properties)
+            .with_chance(chance)
+            .with_witness(&**round.broker.caches())
+            .that_waited();
+        let mut queues = SmallVec::new();
+        round.view.route(from, &mut envelope, &mut queues);
+        if queues.is_empty() {
+            return;
+        }
+        let persistent = properties.persistent();
+        self.open_batch(round, batch, queues, persistent);
+        batch.builder.push_message(&Message {
+            properties,
+            ..message
+        });
+    }
+
+    /// Takes out the queues that the message would come back to without anybody having rejected it.
+    fn drop_cycles(
+        &mut self,
+        broker: &Broker,
+        dead: &Dead,
+        source: &Queue,
+        queues: &mut SmallVec<[QueueId; 8]>,
+    ) {
+        queues.retain(|id| {
+            let Some(target) = broker.queues().get(*id) else {
+                return false;
+            };
+            if !dead.goes_round(target.name()) {
+                return true;
+            }
+            if self.logged.len() < LOGGED_CYCLES && self.logged.insert((source.id, *id)) {
+                tracing::warn!(
+                    area = "queue",
+                    "{source:?} dead-letters messages that come back to {target:?} without being rejected; they are dropped"
+                );
+            }
+            false
+        });
+    }
+
+    /// Hands the batch to its queues.
+    fn post(&mut self, round: &Round<'_>, batch: &mut Batch) {
+        let Round {
+            broker, number, now, ..
+        } = *round;
+        if batch.builder.is_empty() {
+            return;
+        }
+        let block = Arc::new(batch.builder.finish(batch.persistent, now));
+        let copy = self.next_block;
+        self.next_block += 1;
+        for queue in batch.queues.iter().filter_map(|id| broker.queues().get(*id)) {
+            if let Some(open) = self.open.get_mut(&number) {
+                open.missing += 1;
+            }
+            self.sent.insert((copy, queue.id()), number);
+            let receipt = Receipt {
+                outbox: self.outbox.clone(),
+                channel: ChannelId(0),
+                numbers: Ranges::one(copy),
+                queue: Some(queue.id()),
+                timed: None,
+            };
+            queue.submit(Request::Enqueue {
+                block: block.clone(),
+                receipt: Some(receipt),
+            });
+        }
+    }
+}
+
+impl Open {
+    /// All have arrived where they went.
+    fn finish(self) {
+        self.queue.submit(Request::DeadLettered {
+            ticket: self.ticket,
+            unread: self.unread,
+            failed: self.failed,
+        });
+    }
+}
+
+/// The parts of a piece, each with the number of its first message.
+fn parts(piece: &Piece) -> impl Iterator<Item = (&Part, Seq)> {
+    let mut first = piece.first;
+    piece.parts.iter().map(move |part| {
+        let start = first;
+        first += u64::from(part.count);
+        (part, start)
+    })
+}
+
+/// The properties of a message that has waited: its delay is negative now, as RabbitMQ's plugin leaves it.
+fn waited(properties: Properties<'_>, limits: &Limits) -> Option<PropertiesBuf> {
+    let mut headers = properties.headers_table(limits).ok()?;
+    let delay = headers.get(X_DELAY).and_then(Value::as_integer)?;
+    let negative = match headers.get(X_DELAY)? {
+        Value::SignedInt(it) => Value::SignedInt(it.checked_neg()?),
+        _ => Value::Long(delay.checked_neg()?),
+    };
+    headers.insert(X_DELAY, negative);
+    properties.with_headers(&headers)
+}
+
+/// The keys that a message was routed by: its own, and those of `CC` unless other keys have taken their place since.
+fn routing_keys(message: Message<'_>, limits: &Limits) -> Vec<Vec<u8>> {
+    let mut keys = vec![message.routing_key().to_vec()];
+    if message.flags & COPIES_SPENT == 0 {
+        keys.extend(copied(message, "CC", limits));
+    }
+    keys
+}
+
+/// The keys that one of a message's headers names.
+fn copied(message: Message<'_>, header: &str, limits: &Limits) -> Vec<Vec<u8>> {
+    if message
+        .properties
+        .headers()
+        .is_none_or(|headers| headers.is_empty())
+    {
+        return Vec::new();
+    }
+    let headers = message.properties.headers_table(limits).unwrap_or_default();
+    let Some(Value::Array(copies)) = headers.get(header) else {
+        return Vec::new();
+    };
+    let keys = copies.iter().filter_map(Value::as_bytes);
+    keys.map(<[u8]>::to_vec).collect()
+}

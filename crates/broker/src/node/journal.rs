@@ -1,0 +1,202 @@
+//! Journals remember. One interface; here *local* (and, for queues that are not durable, *none*); later *replicated*
+//! and *simulated*.
+
+use crate::node::promise::{Promise, Promises};
+use model::{Index, Machine, QueueId};
+use std::ops::Deref;
+use std::sync::Arc;
+use storage::{Batch, JournalId, Kind, Log, Position};
+
+/// What a journal of this node's log is of. Journals have numbers of their own: nobody takes one for a queue's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalOf {
+    /// What exists.
+    Catalog,
+    /// A queue.
+    Queue(QueueId),
+    /// What a deduplication exchange remembers.
+    Cache(QueueId),
+}
+
+impl JournalOf {
+    /// What the journal is of; `None` if this version knows no such journals.
+    pub fn known(journal: JournalId) -> Option<Self> {
+        let id = QueueId(journal.number);
+        match journal.kind {
+            Kind::CATALOG if journal.number == 0 => Some(Self::Catalog),
+            Kind::QUEUE => Some(Self::Queue(id)),
+            Kind::CACHE => Some(Self::Cache(id)),
+            _ => None,
+        }
+    }
+
+    /// Its name in the log.
+    pub fn id(self) -> JournalId {
+        match self {
+            Self::Catalog => JournalId::new(Kind::CATALOG, 0),
+            Self::Queue(id) => JournalId::new(Kind::QUEUE, id.0),
+            Self::Cache(id) => JournalId::new(Kind::CACHE, id.0),
+        }
+    }
+}
+
+/// What a machine's host writes to.
+pub trait Journal<M: Machine> {
+    /// Appends `records` as one batch and empties it; tells the machine what it wants to know of where they stand. Takes out of
+    /// `promises` those that must wait until the batch is durable; what is left is due at once.
+    fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<M::Effect>);
+
+    /// The record that must be committed before anything leaves that the machine has decided until now: the last one. `None` if all
+    /// of them are as good as committed when they are appended: nobody else can decide otherwise.
+    #[inline]
+    fn awaits(&self) -> Option<Index> {
+        None
+    }
+
+    /// The last record that is committed.
+    fn committed(&self) -> Index {
+        Index::MAX
+    }
+}
+
+/// A record as the local journal sees it.
+pub trait Journaled {
+    /// Appends the record's bytes.
+    fn encode(&self, out: &mut Vec<u8>);
+}
+
+/// The node's log, and what waits until it is durable.
+pub struct NodeLog {
+    log: Log,
+    promises: Arc<Promises>,
+}
+
+impl NodeLog {
+    /// `promises` are those that the log's callbacks keep.
+    pub fn new(log: Log, promises: Arc<Promises>) -> Self {
+        Self { log, promises }
+    }
+
+    /// Appends one batch, and `promises` that wait until it and everything before is durable.
+    pub fn append_with(
+        &self,
+        mut promises: impl Iterator<Item = Promise>,
+        write: impl FnOnce(&mut Batch<'_>),
+    ) {
+        self.log.append(|batch| {
+            write(batch);
+            if batch.is_stopped() {
+                return;
+            }
+            if let Some(first) = promises.next() {
+                let up_to = batch.await_sync();
+                let all = std::iter::once(first).chain(&mut promises);
+                self.promises.add(up_to.0, all);
+            }
+        });
+        // A log that has stopped keeps none of them.
+        promises.for_each(drop);
+    }
+
+    /// Has this wait until everything appended so far is durable.
+    pub fn promise(&self, promise: Promise) {
+        self.append_with(std::iter::once(promise), |_| {});
+    }
+}
+
+impl Deref for NodeLog {
+    type Target = Log;
+
+    fn deref(&self) -> &Log {
+        &self.log
+    }
+}
+
+/// A machine's part of this node's log: durable once synced to disk. It numbers the machine's records; what this node alone
+/// remembers beside them has no number.
+pub struct LocalJournal {
+    log: Arc<NodeLog>,
+    id: JournalId,
+    next: Index,
+}
+
+impl LocalJournal {
+    /// A journal whose next record gets number `next`.
+    pub fn new(log: Arc<NodeLog>, id: JournalId, next: Index) -> Self {
+        Self { log, id, next }
+    }
+
+    /// This journal's name in the log.
+    pub fn id(&self) -> JournalId {
+        self.id
+    }
+
+    /// The number of the next record.
+    pub fn next_index(&self) -> Index {
+        self.next
+    }
+
+    /// Appends what `write` puts into the batch, with the promises that wait for it.
+    pub fn append(
+        &mut self,
+        promises: impl Iterator<Item = Promise>,
+        write: impl FnOnce(&mut JournalBatch<'_, '_>),
+    ) {
+        let Self { log, id, next } = self;
+        let id = *id;
+        log.append_with(promises, |batch| write(&mut JournalBatch { batch, id, next }));
+    }
+}
+
+/// A batch of one journal under construction.
+pub struct JournalBatch<'a, 'b> {
+    batch: &'a mut Batch<'b>,
+    id: JournalId,
+    next: &'a mut Index,
+}
+
+impl JournalBatch<'_, '_> {
+    /// Appends a record of the machine. Returns where it stands.
+    pub fn record(&mut self, record: &impl Journaled) -> Position {
+        let index = *self.next;
+        *self.next += 1;
+        self.entry(index, record)
+    }
+
+    /// Appends what this node alone remembers. Returns where it stands.
+    pub fn local(&mut self, record: &impl Journaled) -> Position {
+        self.entry(LOCAL, record)
+    }
+
+    fn entry(&mut self, index: Index, record: &impl Journaled) -> Position {
+        self.batch.record(self.id, |out| {
+            out.extend_from_slice(&index.to_le_bytes());
+            record.encode(out);
+        })
+    }
+
+    /// What stands before this position is needed no more, once everything appended so far is durable.
+    pub fn release(&mut self, before: Position) {
+        self.batch.release(self.id, before);
+    }
+}
+
+/// Stands where a record's number would for what this node alone remembers; records are numbered from 1.
+const LOCAL: Index = 0;
+
+/// What a log entry holds.
+pub enum Entry<'a> {
+    /// A record of the machine with this number.
+    Record(Index, &'a [u8]),
+    /// What this node alone remembers.
+    Local(&'a [u8]),
+}
+
+/// Takes a log entry apart; `None` if it is too short to be one.
+pub fn entry(payload: &[u8]) -> Option<Entry<'_>> {
+    let (index, record) = payload.split_first_chunk::<8>()?;
+    Some(match Index::from_le_bytes(*index) {
+        LOCAL => Entry::Local(record),
+        index => Entry::Record(index, record),
+    })
+}

@@ -1,0 +1,330 @@
+//! Start-up: one pass over the log rebuilds the catalog and every durable queue.
+
+mod losses;
+mod replay;
+mod unknown;
+
+pub use losses::{Losses, QueueLoss};
+
+use crate::broker::Recovered;
+use crate::node::ends::Ends;
+use crate::node::journal::{JournalOf, NodeLog};
+use crate::node::pager::{Pager, StoreFiles, stored_place};
+use crate::node::{LogEvents, Node};
+use crate::options::{OpenError, Options};
+use crate::queues::{Queue, QueueEvents, QueueJournal, Registry};
+use crate::topology::Topology;
+use crate::topology::caches::{self, CacheJournal, Caches};
+use catalog::QueueKind;
+use losses::{accept, describe};
+use model::QueueId;
+use queue::fifo::Classic;
+use queue::seen::Seen;
+use replay::{Replay, Replayed};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use storage::{DirectoryLock, FileSystem, JournalId, Log, LogOptions, Segments, StorageError};
+use unknown::Left;
+
+/// The log's folder in the data directory.
+pub(crate) const LOG: &str = "log";
+/// The folder in the data directory for what is kept although nobody needs it.
+pub(crate) const SET_ASIDE: &str = "set-aside";
+
+/// Opens the data directory and replays it.
+pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<Recovered, OpenError> {
+    let fs = options.world.files();
+    let lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
+    let replay = RefCell::new(Replay::new());
+    let log_events = LogEvents::default();
+    let (log, segments) = open_files(&fs, options, &log_events, &replay).map_err(OpenError::Storage)?;
+    let replay = replay.into_inner();
+    if let Some((journal, position)) = replay.unreadable {
+        return Err(OpenError::Unreadable {
+            journal,
+            position: position.0,
+        });
+    }
+    let files = StoreFiles {
+        world: options.world.clone(),
+        log: log.clone(),
+        segments: segments.clone(),
+    };
+    let node = Node::new(
+        options.world.clone(),
+        log,
+        segments,
+        Pager::start(files).map_err(OpenError::Thread)?,
+    );
+    log_events.belong_to(&node);
+    let queues = Arc::new(Registry::default());
+    let Replay {
+        mut catalog,
+        queues: mut replayed,
+        mut caches,
+        unknown,
+        ..
+    } = replay;
+    catalog.machine.recovered();
+    let given_out = catalog.machine.next_queue();
+    let (machine, journal) = catalog.host(&node.log, JournalOf::Catalog.id(), |journal| journal);
+    let remembered = Arc::new(Caches::new(node.clone()));
+    let topology = Topology::new(
+        machine,
+        journal,
+        (queues.clone(), queue_events),
+        node.clone(),
+        remembered.clone(),
+    );
+    topology
+        .start_node(&options.node_name)
+        .map_err(OpenError::Catalog)?;
+    let view = topology.view();
+    let left = not_in(&view, &mut replayed, &mut caches);
+    let set_aside =
+        unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
+    node.set_aside(set_aside);
+    restore_caches(&view, caches, &node, &remembered);
+    restore_queues(&topology, &queues, replayed, &node).map_err(OpenError::Storage)?;
+    sweep(&node, options);
+    Ok(Recovered {
+        node,
+        log_events,
+        queues,
+        caches: remembered,
+        topology,
+        lock,
+    })
+}
+
+/// Takes out what was replayed of queues that do not exist.
+fn not_in(
+    view: &catalog::View,
+    queues: &mut BTreeMap<QueueId, Replayed<Classic<Ends>>>,
+    caches: &mut BTreeMap<QueueId, Replayed<Seen>>,
+) -> Left {
+    let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
+    let (seen, held): (Vec<_>, Vec<_>) = all.partition(|queue| queue.kind == QueueKind::Deduplication);
+    let ids = |of: Vec<&Arc<catalog::Queue>>| of.iter().map(|queue| queue.id).collect::<HashSet<_>>();
+    let (seen, held) = (ids(seen), ids(held));
+    let queues = queues.extract_if(.., |id, _| !held.contains(id));
+    let caches = caches.extract_if(.., |id, _| !seen.contains(id));
+    let queues = queues.map(|(id, _)| (JournalOf::Queue(id).id(), id));
+    queues
+        .chain(caches.map(|(id, _)| (JournalOf::Cache(id).id(), id)))
+        .collect()
+}
+
+/// How this node's log is opened.
+fn log_options(options: &Options, segments: &Segments) -> LogOptions {
+    LogOptions {
+        quarantine: options.set_aside.is_some(),
+        // Without a log nobody would know what the segments hold, and they would be swept away.
+        must_exist: !segments.is_empty(),
+        ..options.log.clone()
+    }
+}
+
+fn open_files(
+    fs: &Arc<dyn FileSystem>,
+    options: &Options,
+    events: &LogEvents,
+    replay: &RefCell<Replay>,
+) -> Result<(Arc<NodeLog>, Arc<Segments>), StorageError> {
+    let segments = Segments::open(
+        fs.clone(),
+        &options.data_dir.join("queues"),
+        options.segments.clone(),
+    )?;
+    let repairs = options.set_aside.is_some();
+    let log = Log::open_if(
+        options.world.clone(),
+        &options.data_dir.join(LOG),
+        log_options(options, &segments),
+        events.clone(),
+        &mut |journal, position, payload| replay.borrow_mut().take(journal, position, payload),
+        &mut |recovery| match repairs {
+            true => Ok(()),
+            false => accept(&replay.borrow(), recovery),
+        },
+    )?;
+    report(log.recovery());
+    let log = NodeLog::new(log, events.promises());
+    Ok((Arc::new(log), Arc::new(segments)))
+}
+
+/// What the data directory has lost; nothing in it is changed.
+///
+/// # Errors
+/// The data directory is in use, or cannot be read.
+pub fn inspect(options: &Options) -> Result<Losses, OpenError> {
+    let fs = options.world.files();
+    let _lock = DirectoryLock::acquire(fs.as_ref(), &options.data_dir).map_err(OpenError::Storage)?;
+    let segments = Segments::open(
+        fs.clone(),
+        &options.data_dir.join("queues"),
+        options.segments.clone(),
+    )
+    .map_err(OpenError::Storage)?;
+    let mut replay = Replay::new();
+    let log_options = LogOptions {
+        quarantine: true,
+        must_exist: !segments.is_empty(),
+        ..options.log.clone()
+    };
+    let recovery = Log::inspect(
+        fs.as_ref(),
+        &options.data_dir.join(LOG),
+        &log_options,
+        &mut |journal, position, payload| replay.take(journal, position, payload),
+    )
+    .map_err(OpenError::Storage)?;
+    Ok(Losses::of(&replay, &recovery, &segments))
+}
+
+/// The folder for what this start keeps although nobody needs it.
+fn set_aside_dir(node: &Node, options: &Options) -> PathBuf {
+    let of_this_start = || {
+        options
+            .data_dir
+            .join(SET_ASIDE)
+            .join((node.run / 1000).to_string())
+    };
+    options.set_aside.clone().unwrap_or_else(of_this_start)
+}
+
+/// Deletes segments that no queue needs; those of a queue that lost something are kept in another folder.
+fn sweep(node: &Node, options: &Options) {
+    let damage = &node.log.recovery().damage;
+    let lost = damage.iter().filter_map(|it| it.journal);
+    let unknown = node.set_aside_journals().iter().map(|it| it.journal);
+    // Segments bear the ids of their queues.
+    let damaged: HashSet<u64> = lost.chain(unknown).map(|journal| journal.number).collect();
+    let own = set_aside_dir(node, options);
+    let aside = |owner: u64| -> Option<PathBuf> {
+        let kept = options.set_aside.is_some() || damaged.contains(&owner);
+        kept.then(|| own.join("queues").join(owner.to_string()))
+    };
+    match node.segments.sweep(&aside) {
+        Ok((0, 0)) => {}
+        Ok((deleted, 0)) => {
+            tracing::info!(
+                area = "storage",
+                "{deleted} segment files that no queue needs were deleted"
+            );
+        }
+        Ok((_, moved)) => tracing::warn!(
+            area = "storage",
+            "{moved} segment files that no queue knows of any more were moved to {}",
+            own.display()
+        ),
+        Err(error) => tracing::warn!(
+            area = "storage",
+            "files that nothing needs could not be deleted: {error}"
+        ),
+    }
+}
+
+/// Tells an operator what opening found.
+fn report(recovery: &storage::Recovery) {
+    tracing::info!(area = "log", "replayed {} records", recovery.records);
+    if let Some(cut) = &recovery.cut {
+        let (file, offset) = (cut.file.display(), cut.offset);
+        tracing::info!(
+            area = "log",
+            "{file} ends at byte {offset} in a write that a crash interrupted; nothing in it was confirmed"
+        );
+    }
+    for damage in &recovery.damage {
+        tracing::error!(area = "log", "{}", describe(damage));
+    }
+}
+
+/// Sets a damaged queue apart from its hole: what could be read moves to segments and a new snapshot, so that the next start
+/// finds nothing damaged.
+fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(), StorageError> {
+    tracing::error!(
+        area = "storage",
+        "{queue:?}: damaged records of the log were left out: up to {missing_messages} messages of it are lost, or messages that had \
+         been acknowledged come again; all others are kept"
+    );
+    queue.checkpoint(node.log.end());
+    node.pager.wait();
+    node.log.sync()
+}
+
+/// Makes hosts of all durable queues that the catalog knows.
+fn restore_queues(
+    topology: &Topology,
+    queues: &Registry,
+    mut replayed: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
+    node: &Arc<Node>,
+) -> Result<(), StorageError> {
+    let damaged: Vec<JournalId> = node
+        .log
+        .recovery()
+        .damage
+        .iter()
+        .filter_map(|damage| damage.journal)
+        .collect();
+    let view = topology.view();
+    let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
+    for known in all.filter(|queue| queue.kind != QueueKind::Deduplication) {
+        if !topology.is_here(known) {
+            queues.insert(topology.away(known));
+            continue;
+        }
+        let settings = view.settings(known);
+        let id = JournalOf::Queue(known.id).id();
+        let mut queue = replayed
+            .remove(&known.id)
+            .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));
+        let missing_messages = queue.missing_messages;
+        queue.machine.recovered(node.log.recovery().clean);
+        for place in queue.machine.places() {
+            if !node.segments.adopt(known.id.0, stored_place(place)) {
+                tracing::error!(
+                    area = "storage",
+                    "queue '{}' in vhost '{}': a part of its segments is missing",
+                    known.name,
+                    known.vhost
+                );
+            }
+        }
+        let replayed = queue.host(&node.log, id, QueueJournal::Local);
+        let queue = topology.start_queue(known, settings, Some(replayed));
+        if damaged.contains(&id) {
+            set_apart(&queue, missing_messages, node)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes hosts of what all durable deduplication exchanges remember, be it nothing.
+fn restore_caches(
+    view: &catalog::View,
+    mut replayed: BTreeMap<QueueId, Replayed<Seen>>,
+    node: &Node,
+    restored: &Caches,
+) {
+    let queues = view.vhosts().flat_map(|vhost| vhost.all_queues());
+    for known in queues.filter(|queue| queue.kind == QueueKind::Deduplication) {
+        let (settings, journaled) = caches::settings(known);
+        let mut cache = match journaled {
+            true => replayed.remove(&known.id),
+            false => None,
+        }
+        .unwrap_or_else(|| Replayed::new(Seen::new(settings)));
+        cache.machine.recovered(settings);
+        let (machine, journal) = cache.host(&node.log, JournalOf::Cache(known.id).id(), |journal| {
+            CacheJournal(journaled.then_some(journal))
+        });
+        restored.insert(known.id, machine, journal);
+    }
+    // One that keeps nothing on disk any more.
+    for id in replayed.into_keys() {
+        node.log.forget(JournalOf::Cache(id).id());
+    }
+}

@@ -1,0 +1,406 @@
+//! Declaring, binding and deleting on behalf of a session: what each operation checks (RabbitMQ's `rabbit_channel`), then
+//! one question to the catalog.
+
+use crate::broker::Broker;
+use crate::clients::outbox::{ChannelId, Ticket};
+use crate::clients::pressure::{Pressure, Reason, Relief};
+use crate::node::ends::Reply;
+use crate::queues::Handle;
+use crate::session::Session;
+use crate::stats::Churn;
+use crate::topology::{Asker, Deletion, Done, Doomed};
+use catalog::{
+    Answer, DeclareExchange, DeclareQueue, Destination, ObjectKind, Refusal, Request, Verb, View,
+    WantedBinding,
+};
+use model::QueueId;
+use model::table::{Table, Value};
+use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
+use std::sync::Arc;
+
+/// From so many bindings on, a queue is deleted in parts, apart from the connection's thread.
+const MANY_BINDINGS: usize = 256;
+
+/// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
+const REST: u32 = 3;
+
+/// What `queue.declare-ok` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueDeclared {
+    pub name: String,
+    /// Ready messages.
+    pub ready: u64,
+    pub consumers: u64,
+}
+
+/// What became of `queue.delete`.
+#[derive(Clone, Debug, Default)]
+pub struct QueueDeleted {
+    /// Ready messages that went with it.
+    pub ready: u64,
+    /// What the reply waits for.
+    pub durable: Option<Ticket>,
+    /// The queue has many bindings and is still there: nothing more is taken from this client until there is relief, so that
+    /// its next request does not find the queue.
+    pub pause: Option<Pressure>,
+}
+
+/// What bind and unbind say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding<'a> {
+    /// The exchange that messages come from.
+    pub source: &'a str,
+    /// The queue or exchange that they go to.
+    pub destination: &'a str,
+    pub routing_key: &'a [u8],
+    pub arguments: Table,
+}
+
+impl Session {
+    /// Declares an exchange, or with `passive` asks whether it is there.
+    ///
+    /// # Errors
+    /// Refused by permission, or by the catalog: see RabbitMQ's `exchange.declare`.
+    pub fn declare_exchange(
+        &self,
+        channel: ChannelId,
+        declare: DeclareExchange,
+    ) -> Result<Done<()>, Refusal> {
+        let (named, passive) = (declare.name.clone(), declare.passive);
+        let alternate = declare
+            .arguments
+            .get("alternate-exchange")
+            .and_then(Value::as_str);
+        let alternate = alternate.filter(|_| !passive).map(str::to_owned);
+        let permit = || {
+            self.check_declare(ObjectKind::Exchange, &named, passive)?;
+            if !passive {
+                let (limits, view) = (&self.broker().options().node_limits, self.broker().view());
+                limits.permit_exchange(&view, self.vhost(), &named)?;
+            }
+            // RabbitMQ asks for these two only when it makes the exchange.
+            let known = self.broker().view().exchange(self.vhost(), &named).is_some();
+            let Some(alternate) = alternate.as_ref().filter(|_| !known) else {
+                return Ok(());
+            };
+            self.check(Verb::Read, ObjectKind::Exchange, &named)?;
+            self.check(Verb::Write, ObjectKind::Exchange, alternate)
+        };
+        let (vhost, by) = (self.vhost().into(), self.connection().incarnation);
+        self.decide_if(channel, permit, Request::DeclareExchange { vhost, declare, by })
+            .map(|done| done.map(|_| ()))
+    }
+
+    /// Deletes an exchange; done if there is none.
+    ///
+    /// # Errors
+    /// No permission, a predeclared exchange, or one in use.
+    pub fn delete_exchange(
+        &self,
+        channel: ChannelId,
+        name: &str,
+        if_unused: bool,
+    ) -> Result<Done<()>, Refusal> {
+        let permit = || self.check(Verb::Configure, ObjectKind::Exchange, name);
+        let (vhost, name) = (self.vhost().into(), name.to_string());
+        let request = Request::DeleteExchange {
+            vhost,
+            name,
+            if_unused,
+        };
+        self.decide_if(channel, permit, request)
+            .map(|done| done.map(|_| ()))
+    }
+
+    /// Binds a queue to an exchange; done if it is bound so.
+    ///
+    /// # Errors
+    /// No permission (write on the queue, read on the exchange), or one of both is missing.
+    pub fn bind_queue(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Queue, true)
+    }
+
+    /// Undoes [`Session::bind_queue`]; done if it is not bound so.
+    ///
+    /// # Errors
+    /// As binding.
+    pub fn unbind_queue(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Queue, false)
+    }
+
+    /// Binds an exchange to another.
+    ///
+    /// # Errors
+    /// As [`Session::bind_queue`].
+    pub fn bind_exchange(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Exchange, true)
+    }
+
+    /// Undoes [`Session::bind_exchange`].
+    ///
+    /// # Errors
+    /// As [`Session::bind_queue`].
+    pub fn unbind_exchange(&self, channel: ChannelId, binding: Binding<'_>) -> Result<Done<()>, Refusal> {
+        self.bind(channel, binding, ObjectKind::Exchange, false)
+    }
+
+    /// Declares a queue, or with `passive` asks how it is.
+    ///
+    /// # Errors
+    /// Refused by permission, or by the catalog: see RabbitMQ's `queue.declare`.
+    pub fn declare_queue(
+        &self,
+        channel: ChannelId,
+        declare: DeclareQueue,
+    ) -> Result<Done<QueueDeclared>, Refusal> {
+        // RabbitMQ makes the server's name first and checks the permission on that; a pattern that lets nobody configure
+        // `amq.gen-…` refuses server-named queues.
+        let unique = self.make_up()?;
+        let made_up = declare.name.is_empty().then(|| catalog::server_name(&unique));
+        let named = made_up.unwrap_or_else(|| declare.name.clone());
+        let dead_letter = declare
+            .arguments
+            .get("x-dead-letter-exchange")
+            .and_then(Value::as_str);
+        let dead_letter = dead_letter.map(ToString::to_string);
+        let passive = declare.passive;
+        let permit = || {
+            self.check_declare(ObjectKind::Queue, &named, passive)?;
+            if !passive {
+                let (limits, view) = (&self.broker().options().node_limits, self.broker().view());
+                limits.permit_queue(&view, self.vhost(), &named)?;
+            }
+            self.check_dead_letters(&named, dead_letter.as_deref().filter(|_| !passive))
+        };
+        let (vhost, by) = (self.vhost().into(), self.connection());
+        let request = Request::DeclareQueue {
+            vhost,
+            declare,
+            by,
+            unique,
+        };
+        let done = self.decide_if(channel, permit, request);
+        let done = done.inspect_err(|_| self.keep_name(unique))?;
+        Churn::more(&self.broker().stats().churn().queues_declared);
+        let Answer::Queue(queue) = &done.value else {
+            return Err(no_answer());
+        };
+        let handle = self.broker().registry().get(queue.id);
+        if let Some(handle) = &handle {
+            self.check_owner(&self.broker().view(), handle)?;
+        }
+        let expires = || self.broker().view().settings(queue).expires_ms.is_some();
+        if let Some(handle) = handle.as_ref().filter(|_| expires()) {
+            handle.submit(QueueRequest::Use);
+        }
+        let here = handle.as_ref().and_then(Handle::here);
+        let status = here.map(|queue| queue.status()).unwrap_or_default();
+        let value = QueueDeclared {
+            name: queue.name.to_string(),
+            ready: status.ready,
+            consumers: status.consumers,
+        };
+        Ok(Done {
+            value,
+            durable: done.durable,
+        })
+    }
+
+    /// Deletes a queue; done if there is none.
+    ///
+    /// # Errors
+    /// No permission, another connection's exclusive queue, or in use or not empty if that was asked.
+    pub fn delete_queue(
+        &self,
+        channel: ChannelId,
+        name: &str,
+        if_unused: bool,
+        if_empty: bool,
+    ) -> Result<QueueDeleted, Refusal> {
+        self.check(Verb::Configure, ObjectKind::Queue, name)?;
+        let view = self.broker().view();
+        let Some(known) = view.queue(self.vhost(), name) else {
+            return Ok(QueueDeleted::default());
+        };
+        known.check_exclusive(self.connection())?;
+        let id: QueueId = known.id;
+        let Some(handle) = self.broker().registry().get(id) else {
+            return Ok(QueueDeleted::default());
+        };
+        self.check_owner(&view, &handle)?;
+        let queue = handle.here().ok_or_else(|| self.not_here(&handle))?;
+        let question = self.broker().node().number();
+        let reply = Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question,
+            no_ack: false,
+        };
+        let (name, vhost) = (name.to_string(), self.vhost().to_string());
+        let ready = match queue.ask(
+            question,
+            QueueRequest::Retire {
+                if_unused,
+                if_empty,
+                reply,
+            },
+        ) {
+            Some(QueueAnswer::Retired(count)) => count,
+            Some(QueueAnswer::InUse) => return Err(Refusal::QueueInUse { queue: name, vhost }),
+            Some(QueueAnswer::NotEmpty) => return Err(Refusal::QueueNotEmpty { queue: name, vhost }),
+            _ => 0,
+        };
+        if has_many_bindings(&view, known) {
+            return Ok(self.delete_in_parts(channel, id, ready));
+        }
+        let done = self.decide(channel, Request::DeleteQueue { id })?;
+        Ok(QueueDeleted {
+            ready,
+            durable: done.durable,
+            pause: None,
+        })
+    }
+
+    /// Has the pager delete a queue, since that takes longer than a connection's thread should be busy with it.
+    fn delete_in_parts(&self, channel: ChannelId, id: QueueId, ready: u64) -> QueueDeleted {
+        let ticket = Ticket(self.broker().node().number());
+        let asker = self.asker(channel);
+        QueueDeleted {
+            ready,
+            durable: Some(ticket),
+            pause: Some(self.delete_later(Doomed::Queue { id, asker, ticket })),
+        }
+    }
+
+    /// Has the pager delete this, some of it at a time. Whoever must not go on before it is gone waits for the pressure's end.
+    fn delete_later(&self, of: Doomed) -> Pressure {
+        let relief = Arc::<Relief>::default();
+        let deletion = Deletion {
+            of,
+            relief: relief.clone(),
+        };
+        self.broker().delete_part_by_part(deletion);
+        Pressure::until_relief(Reason::Catalog, relief)
+    }
+
+    fn asker(&self, channel: ChannelId) -> Asker {
+        Asker {
+            outbox: self.outbox().clone(),
+            channel,
+            user: self.user().name.clone(),
+        }
+    }
+
+    /// The connection is gone: so are its exclusive queues. If there are very many, the pager deletes them, and it is done when
+    /// the pressure ends; until then they are locked for everybody else.
+    pub(crate) fn delete_exclusive_queues(&self) -> Option<Pressure> {
+        let more = self.broker().topology().delete_exclusive(self.connection());
+        more.then(|| self.delete_later(Doomed::ExclusiveTo(self.connection())))
+    }
+
+    fn bind(
+        &self,
+        channel: ChannelId,
+        binding: Binding<'_>,
+        kind: ObjectKind,
+        bind: bool,
+    ) -> Result<Done<()>, Refusal> {
+        self.check(Verb::Write, kind, binding.destination)?;
+        self.check(Verb::Read, ObjectKind::Exchange, binding.source)?;
+        if let Some(source) = self.broker().view().exchange(self.vhost(), binding.source) {
+            self.check_key(Verb::Read, source, binding.routing_key)?;
+        }
+        let vhost = self.vhost().into();
+        let binding = WantedBinding {
+            source: binding.source.to_string(),
+            destination: match kind {
+                ObjectKind::Queue => Destination::Queue(binding.destination.into()),
+                ObjectKind::Exchange => Destination::Exchange(binding.destination.into()),
+            },
+            routing_key: binding.routing_key.to_vec(),
+            arguments: binding.arguments,
+            by: self.connection(),
+        };
+        let request = match bind {
+            true => Request::Bind { vhost, binding },
+            false => Request::Unbind { vhost, binding },
+        };
+        let done = self.decide(channel, request);
+        done.map(|done| done.map(|_| ()))
+    }
+
+    fn decide(&self, channel: ChannelId, request: Request) -> Result<Done<Answer>, Refusal> {
+        self.decide_if(channel, || Ok(()), request)
+    }
+
+    fn decide_if(
+        &self,
+        channel: ChannelId,
+        permit: impl FnOnce() -> Result<(), Refusal>,
+        request: Request,
+    ) -> Result<Done<Answer>, Refusal> {
+        let asker = Some(self.asker(channel));
+        self.broker().topology().decide_if(asker, permit, request)
+    }
+
+    /// A new queue with a dead-letter exchange takes messages from itself to there: RabbitMQ asks for `read` on the queue and
+    /// `write` on the exchange.
+    fn check_dead_letters(&self, queue: &str, exchange: Option<&str>) -> Result<(), Refusal> {
+        let view = self.broker().view();
+        match exchange.filter(|_| view.queue(self.vhost(), queue).is_none()) {
+            None => Ok(()),
+            Some(exchange) => self
+                .check(Verb::Read, ObjectKind::Queue, queue)
+                .and_then(|()| self.check(Verb::Write, ObjectKind::Exchange, exchange)),
+        }
+    }
+
+    /// A declaration needs `configure`; a passive one any permission at all on the object (RabbitMQ 4.3.1).
+    fn check_declare(&self, kind: ObjectKind, name: &str, passive: bool) -> Result<(), Refusal> {
+        let configure = self.check(Verb::Configure, kind, name);
+        if passive && configure.is_err() {
+            let other = self
+                .check(Verb::Write, kind, name)
+                .or_else(|_| self.check(Verb::Read, kind, name));
+            return other.and(Ok(())).or(configure);
+        }
+        configure
+    }
+}
+
+impl Broker {
+    /// Has a queue that has many bindings deleted, or very many queues, some of these at a time. What is left when the node closes is
+    /// left to the next start.
+    fn delete_part_by_part(self: &Arc<Self>, deletion: Deletion) {
+        let broker = Arc::downgrade(self);
+        self.node().pager.write(move |files| {
+            let Some(broker) = broker.upgrade() else { return };
+            let began = files.world.elapsed();
+            if let Some(deletion) = broker.topology().delete_a_part(deletion) {
+                // What else is to be written comes between two parts.
+                broker.delete_part_by_part(deletion);
+                drop(broker);
+                files.world.pause((files.world.elapsed() - began) * REST);
+            }
+        });
+    }
+
+    /// An auto-delete queue lost its last consumer.
+    pub(crate) fn delete_unused_queue(&self, id: QueueId) {
+        if let Err(refusal) = self.topology().decide(None, Request::DeleteQueue { id }) {
+            tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+        }
+    }
+}
+
+fn has_many_bindings(view: &View, queue: &catalog::Queue) -> bool {
+    let destination = Destination::Queue(queue.name.clone());
+    view.vhost(&queue.vhost)
+        .is_some_and(|vhost| vhost.bindings_to(&destination).nth(MANY_BINDINGS - 1).is_some())
+}
+
+fn no_answer() -> Refusal {
+    Refusal::Internal {
+        reason: "the catalog gave no answer".into(),
+    }
+}

@@ -1,0 +1,745 @@
+//! What exists: the catalog machine's host, and the view that everybody else reads.
+//!
+//! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. The calls of front ends are in
+//! `declare`.
+
+pub mod caches;
+
+mod follow;
+mod happenings;
+mod journal;
+mod places;
+pub(crate) mod policies;
+
+use crate::clients::alarms::AlarmReason;
+use crate::clients::outbox::{ChannelId, Outbox, Ticket};
+use crate::clients::pressure::Relief;
+use crate::events::Events;
+use crate::node::Node;
+use crate::node::host::Host;
+use crate::node::journal::LocalJournal;
+use crate::node::promise::Promise;
+use crate::options::Options;
+use crate::queues::{Peers, QueueEvents, Registry};
+use crate::stats::{self, Change};
+use crate::topology::caches::Caches;
+use catalog::{
+    Answer, Catalog, Effect, Incarnation, Name, NodeConnection, NodeId, PasswordHash, Policies, Record,
+    Refusal, Request, View,
+};
+use follow::Orders;
+use happenings::Watch;
+use journal::CatalogJournal;
+use model::QueueId;
+use std::collections::HashMap;
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+/// How many facts a snapshot of the catalog writes at a time: some hundred kilobytes, during which others wait.
+const SNAPSHOT_PART: usize = 1000;
+
+/// How many changes that belong together go to the log as one batch.
+const BATCH: usize = 1000;
+
+/// How many of the objects that ended with the node's last run are deleted at a time.
+const ENDED_PART: usize = 1000;
+
+/// How many bindings of a queue are taken away at a time.
+const BINDINGS_PART: usize = 64;
+
+/// How many exclusive queues of a connection that is gone are deleted at a time, with their bindings.
+const QUEUES_PART: usize = 64;
+
+/// A change that was made; if there is a ticket, the reply waits for its `Event::Durable`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done<T> {
+    /// What the reply says.
+    pub value: T,
+    /// What the reply waits for.
+    pub durable: Option<Ticket>,
+}
+
+impl<T> Done<T> {
+    /// The same change with another answer.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Done<U> {
+        Done {
+            value: f(self.value),
+            durable: self.durable,
+        }
+    }
+}
+
+/// Who is told when a change is durable.
+pub struct Asker {
+    pub outbox: Arc<Outbox>,
+    pub channel: ChannelId,
+    /// As whom they logged in.
+    pub user: Arc<str>,
+}
+
+/// Something that is deleted in parts.
+pub struct Deletion {
+    pub of: Doomed,
+    /// Comes when it is gone: later requests of whoever deletes it must not find it.
+    pub relief: Arc<Relief>,
+}
+
+/// What is deleted in parts.
+pub enum Doomed {
+    /// A queue that has many bindings.
+    Queue {
+        id: QueueId,
+        /// Who gets the ticket when the queue is gone for good.
+        asker: Asker,
+        ticket: Ticket,
+    },
+    /// The exclusive queues of a connection that is gone.
+    ExclusiveTo(NodeConnection),
+}
+
+/// Who is told of changes.
+pub struct Told {
+    pub events: Arc<Events>,
+    pub stats: Arc<stats::Registry>,
+}
+
+/// The catalog's host and the published view.
+pub struct Topology {
+    host: Mutex<Host<Catalog<u64>, CatalogJournal>>,
+    view: RwLock<Arc<View>>,
+    generation: AtomicU64,
+    queue_memory: AtomicUsize,
+    registry: Arc<Registry>,
+    node: Arc<Node>,
+    caches: Arc<Caches>,
+    /// Who is told what queues cannot do themselves.
+    queue_events: Arc<dyn QueueEvents>,
+    /// Who is told of changes, from the end of recovery on.
+    told: OnceLock<Told>,
+    /// Which run of which node this is.
+    incarnation: OnceLock<Incarnation>,
+    /// The policies by which queues are set, of virtual hosts that have some.
+    applied: Mutex<HashMap<Name, Arc<Policies>>>,
+    /// The other nodes; nobody, before this node joins them.
+    peers: OnceLock<Arc<dyn Peers>>,
+}
+
+impl Topology {
+    /// A host for a machine that was made new or replayed.
+    pub fn new(
+        machine: Catalog<u64>,
+        journal: LocalJournal,
+        queues: (Arc<Registry>, Arc<dyn QueueEvents>),
+        node: Arc<Node>,
+        caches: Arc<Caches>,
+    ) -> Self {
+        let (registry, queue_events) = queues;
+        let view = Arc::new(machine.view());
+        Self {
+            generation: AtomicU64::new(view.generation()),
+            view: RwLock::new(view.clone()),
+            host: Mutex::new(Host::new(machine, CatalogJournal::new(journal, node.clone()))),
+            queue_memory: AtomicUsize::new(0),
+            applied: Mutex::new(policies::of(&view)),
+            incarnation: OnceLock::new(),
+            peers: OnceLock::new(),
+            registry,
+            node,
+            caches,
+            queue_events,
+            told: OnceLock::new(),
+        }
+    }
+
+    /// From now on these are told of changes. Once.
+    pub fn tell(&self, told: Told) {
+        told.events.look_for_listeners(&self.view());
+        let _ = self.told.set(told);
+    }
+
+    /// Who is told what happens, if anybody watches.
+    fn watched(&self) -> Option<&Events> {
+        let told = self.told.get()?;
+        Some(&*told.events).filter(|events| events.is_watched())
+    }
+
+    /// What exists now; cheap.
+    pub fn view(&self) -> Arc<View> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Rises whenever the view changes. One load.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// New queues may hold so many bytes in memory (0: the machine's default).
+    pub fn set_queue_memory(&self, bytes: usize) {
+        self.queue_memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Has the catalog decide one request. Whoever asks for a channel is told by ticket when a durable change is durable.
+    ///
+    /// # Errors
+    /// What the catalog refused.
+    pub fn decide(&self, asker: Option<Asker>, request: Request) -> Result<Done<Answer>, Refusal> {
+        self.decide_if(asker, || Ok(()), request)
+    }
+
+    /// The same for somebody who waits for no ticket.
+    ///
+    /// # Errors
+    /// What the catalog refused.
+    pub fn decide_by(&self, actor: &Arc<str>, request: Request) -> Result<Done<Answer>, Refusal> {
+        self.turn(None, Some(actor.clone()), || Ok(()), request)
+    }
+
+    /// The same for a request that `permit` may forbid. What RabbitMQ refuses whoever asks is refused before that.
+    ///
+    /// # Errors
+    /// What the catalog or `permit` refused.
+    pub fn decide_if(
+        &self,
+        asker: Option<Asker>,
+        permit: impl FnOnce() -> Result<(), Refusal>,
+        request: Request,
+    ) -> Result<Done<Answer>, Refusal> {
+        let actor = asker.as_ref().map(|asker| asker.user.clone());
+        self.turn(asker, actor, permit, request)
+    }
+
+    /// Turns the catalog for one request: decides, carries out, publishes the view. What others may wait for, queues that end and what
+    /// is told of the change, comes once the catalog is free again.
+    fn turn(
+        &self,
+        asker: Option<Asker>,
+        actor: Option<Arc<str>>,
+        permit: impl FnOnce() -> Result<(), Refusal>,
+        request: Request,
+    ) -> Result<Done<Answer>, Refusal> {
+        let began = self.node.micros();
+        let question = self.node.number();
+        let change = kind_of(&request);
+        let declared_in = match &request {
+            Request::DeclareQueue { vhost, .. } | Request::DeclareExchange { vhost, .. } => {
+                Some(vhost.clone())
+            }
+            _ => None,
+        };
+        request.check()?;
+        permit()?;
+        let (mut answer, mut orders) = (None, Orders::default());
+        let events = self.watched();
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = events.map(|_| Watch::new(self.view(), actor));
+        host.journal.begin(asker, watch);
+        host.handle(self.node.now(), request.asked_by(question));
+        host.commit(|effect, journal| match effect {
+            Effect::Reply(asked, given) if asked == question => answer = Some(given),
+            effect => orders.note(effect, journal),
+        });
+        let durable = self.conclude(host, events, orders);
+        if let Some(vhost) = declared_in {
+            self.warn_of_slow_policies(&vhost);
+        }
+        let took = self.node.micros().saturating_sub(began);
+        self.node.work.changes(change).record(took);
+        if durable.is_some() && self.node.log.failed() {
+            // What was promised with this ticket never comes.
+            return Err(Refusal::Internal {
+                reason: AlarmReason::LogFailed.to_string(),
+            });
+        }
+        match answer {
+            Some(answer) => answer.map(|value| Done { value, durable }),
+            None => Err(Refusal::Internal {
+                reason: "the catalog gave no answer".into(),
+            }),
+        }
+    }
+
+    /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them without the others,
+    /// and nobody asks in between. False if it was a copy of what exists no more: then nothing has changed.
+    ///
+    /// # Errors
+    /// One is refused although the copy took it, which is a defect; those before it are in force.
+    pub fn enact(&self, actor: &Arc<str>, generation: u64, requests: Vec<Request>) -> Result<bool, Refusal> {
+        let events = self.watched();
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        if host.machine.view().generation() != generation {
+            return Ok(false);
+        }
+        let watch = events.map(|_| Watch::new(self.view(), Some(actor.clone())));
+        host.journal.begin(None, watch);
+        let (mut refused, mut orders) = (Ok(true), Orders::default());
+        let mut left = requests.into_iter().peekable();
+        while left.peek().is_some() && refused.is_ok() {
+            for request in left.by_ref().take(BATCH) {
+                host.handle(self.node.now(), request.asked_by(0));
+            }
+            host.commit(|effect, journal| match effect {
+                Effect::Reply(_, Err(refusal)) => refused = Err(refusal),
+                effect => orders.note(effect, journal),
+            });
+        }
+        self.conclude(host, events, orders);
+        refused
+    }
+
+    /// Ends a turn: publishes the view and frees the catalog, then tells what happened and ends the queues that are gone. Returns what
+    /// the reply waits for.
+    fn conclude(
+        &self,
+        mut host: MutexGuard<'_, Host<Catalog<u64>, CatalogJournal>>,
+        events: Option<&Events>,
+        mut orders: Orders,
+    ) -> Option<Ticket> {
+        let (durable, watch) = host.journal.end();
+        let view = host.machine.view();
+        let gone = self.carry_out(&mut orders, &view);
+        let old = self.publish(view);
+        drop(host);
+        drop(old);
+        if let (Some(events), Some(watch)) = (events, watch) {
+            let happenings = watch.into_happenings();
+            happenings.into_iter().for_each(|it| events.happened(|| it));
+        }
+        self.finish(orders, gone);
+        durable
+    }
+}
+
+impl Topology {
+    /// Has the catalog write everything down again, so that the log may use its oldest file again. Takes as long as the disk
+    /// does; others may ask the catalog meanwhile.
+    pub fn checkpoint(&self) {
+        if let Err(reason) = self.write_snapshot() {
+            tracing::error!(
+                area = "catalog",
+                "the catalog could not be checkpointed: {reason}"
+            );
+        }
+    }
+
+    fn write_snapshot(&self) -> Result<(), String> {
+        let text = |refusal: Refusal| refusal.to_string();
+        let started = self.decide(None, Request::StartSnapshot);
+        let Answer::Snapshot(view) = started.map_err(text)?.value else {
+            return Err("the catalog has nothing to write down".into());
+        };
+        let mut all = view.facts();
+        loop {
+            let facts: Vec<Record> = all.by_ref().take(SNAPSHOT_PART).collect();
+            if facts.is_empty() {
+                break;
+            }
+            self.decide(None, Request::ContinueSnapshot { facts })
+                .map_err(text)?;
+            // No faster than the disk: what others append must not wait behind all of it.
+            self.node.log.sync().map_err(|error| error.to_string())?;
+        }
+        self.decide(None, Request::FinishSnapshot)
+            .map(|_| ())
+            .map_err(text)
+    }
+
+    /// Goes on with a deletion: some queues and bindings at a time, so that nobody who asks the catalog waits long. Gives back what
+    /// is left to do. If the node ends in between, the next start does the rest.
+    pub fn delete_a_part(&self, deletion: Deletion) -> Option<Deletion> {
+        match deletion.of {
+            Doomed::Queue { id, .. } => {
+                let at_most = BINDINGS_PART;
+                let outcome = match self.decide(None, Request::ClearBindings { id, at_most }) {
+                    Ok(done) if done.value == Answer::Cleared(at_most) => return Some(deletion),
+                    Ok(_) => self.decide(None, Request::DeleteQueue { id }),
+                    Err(refusal) => Err(refusal),
+                };
+                if let Err(refusal) = outcome {
+                    tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+                }
+            }
+            Doomed::ExclusiveTo(connection) if self.delete_exclusive(connection) => return Some(deletion),
+            Doomed::ExclusiveTo(_) => {}
+        }
+        if let Doomed::Queue { asker, ticket, .. } = deletion.of {
+            let Asker { outbox, channel, .. } = asker;
+            self.node.log.promise(Promise::Durable {
+                outbox,
+                channel,
+                ticket,
+            });
+        }
+        deletion.relief.relieve();
+        None
+    }
+
+    /// Deletes some exclusive queues of a connection that is gone. True if there may be more of them.
+    pub fn delete_exclusive(&self, connection: NodeConnection) -> bool {
+        let at_most = QUEUES_PART;
+        let closing = Request::CloseConnection { connection, at_most };
+        match self.decide(None, closing) {
+            Ok(done) => done.value == Answer::Cleared(at_most),
+            Err(refusal) => {
+                tracing::error!(
+                    area = "catalog",
+                    "exclusive queues of connection {} could not be deleted: {refusal}",
+                    connection.connection.0
+                );
+                false
+            }
+        }
+    }
+
+    /// Deletes the queues whose deletion the node's last end came into. Nobody waits for that any more, and nobody must find a
+    /// queue that lacks some of its bindings.
+    pub fn finish_deletions(&self) {
+        for id in self.view().doomed_queues() {
+            match self.decide(None, Request::DeleteQueue { id }) {
+                Ok(_) => tracing::info!(
+                    area = "catalog",
+                    "queue {id} is deleted: its deletion had begun when the node ended"
+                ),
+                Err(refusal) => {
+                    tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
+                }
+            }
+        }
+    }
+
+    /// Begins a run of this node: whatever ended with the last one is deleted, some objects at a time. Nobody must have been served
+    /// before.
+    ///
+    /// # Errors
+    /// A defect: the catalog refuses no start.
+    pub fn start_node(&self, name: &str) -> Result<(), Refusal> {
+        let (node, name) = (NodeId::FIRST, Name::from(name));
+        if let Answer::Started(incarnation) = self.decide(None, Request::StartNode { node, name })?.value {
+            self.incarnation.get_or_init(|| incarnation);
+        }
+        let at_most = ENDED_PART;
+        let ended = || self.decide(None, Request::EndTransient { at_most });
+        while ended()?.value == Answer::Cleared(at_most) {}
+        Ok(())
+    }
+
+    /// Which run of which node this is.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation.get().copied().unwrap_or_default()
+    }
+
+    /// Makes the default virtual host and user.
+    ///
+    /// # Errors
+    /// A default permission is no regular expression.
+    pub fn seed(&self, options: &Options, password: PasswordHash) -> Result<(), Refusal> {
+        let name: Name = options.default_user.as_str().into();
+        let vhost: Name = options.default_vhost.as_str().into();
+        let (user, of) = (name.clone(), vhost.clone());
+        self.decide(None, Request::CreateVhost { name: vhost })?;
+        let password = Some(password);
+        let tags = options.default_tags.clone();
+        self.decide(None, Request::PutUser { name, password, tags })?;
+        let [configure, write, read] = options.default_permissions.clone();
+        self.decide(
+            None,
+            Request::SetPermissions {
+                user,
+                vhost: of,
+                configure,
+                write,
+                read,
+            },
+        )?;
+        Ok(())
+    }
+
+    /// What exists from now on; gives what existed before, if that is something else. That may be the last reference to many
+    /// parts of trees, whose end is nothing to wait for with a lock in hand.
+    fn publish(&self, view: View) -> Option<Arc<View>> {
+        let generation = view.generation();
+        if generation == self.generation() {
+            return None;
+        }
+        let view = Arc::new(view);
+        if let Some(told) = self.told.get() {
+            told.events.look_for_listeners(&view);
+        }
+        let mut published = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *published, view);
+        drop(published);
+        self.generation.store(generation, Ordering::Release);
+        Some(old)
+    }
+}
+
+/// What operators are told how long it takes.
+fn kind_of(request: &Request) -> Change {
+    match request {
+        Request::DeclareExchange { .. } | Request::DeclareQueue { .. } => Change::Declare,
+        Request::DeleteExchange { .. } | Request::DeleteQueue { .. } => Change::Delete,
+        Request::Bind { .. } => Change::Bind,
+        Request::Unbind { .. } => Change::Unbind,
+        _ => Change::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asker, Deletion, Doomed};
+    use crate::Broker;
+    use crate::clients::pressure::Relief;
+    use crate::{Binding, ChannelId, DeclareExchange, DeclareQueue, Options, Outbox, Session, Ticket};
+    use catalog::Refusal;
+    use model::table::Table;
+    use std::sync::Arc;
+    use std::task::{Wake, Waker};
+    use std::thread::{self, Thread};
+
+    const CHANNEL: ChannelId = ChannelId(1);
+
+    fn session(broker: &Arc<Broker>) -> Arc<Session> {
+        let local = "127.0.0.1".parse().unwrap();
+        let user = broker.authenticate("guest", b"guest", local).unwrap();
+        broker.connect(user, "/", Arc::new(Outbox::new())).unwrap()
+    }
+
+    fn binding(key: &str) -> Binding<'_> {
+        Binding {
+            source: "amq.direct",
+            destination: "q",
+            routing_key: key.as_bytes(),
+            arguments: Table::new(),
+        }
+    }
+
+    /// A durable queue with so many bindings.
+    fn declare_bound(session: &Session, bindings: usize) {
+        let queue = DeclareQueue {
+            name: "q".into(),
+            durable: true,
+            ..DeclareQueue::default()
+        };
+        session.declare_queue(CHANNEL, queue).unwrap();
+        for at in 0..bindings {
+            session.bind_queue(CHANNEL, binding(&format!("k{at}"))).unwrap();
+        }
+    }
+
+    fn keys(broker: &Broker) -> usize {
+        broker.view().bindings("/").count()
+    }
+
+    #[test]
+    fn a_snapshot_in_parts_holds_what_exists_and_what_is_changed_after_it_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Broker::open(Options::new(dir.path())).unwrap();
+        {
+            let broker = open();
+            let session = session(&broker);
+            declare_bound(&session, 2_500);
+            broker.topology().checkpoint();
+            session.unbind_queue(CHANNEL, binding("k7")).unwrap();
+            session.close();
+            broker.close();
+        }
+        let broker = open();
+        assert_eq!(keys(&broker), 2_499);
+        broker.topology().checkpoint();
+        broker.close();
+        drop(broker);
+        let broker = open();
+        assert_eq!(keys(&broker), 2_499);
+        broker.close();
+    }
+
+    #[test]
+    fn a_queue_with_many_bindings_goes_in_parts_and_its_client_is_told_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let session = session(&broker);
+        declare_bound(&session, 150);
+        let (outbox, relief) = (Arc::new(Outbox::new()), Arc::<Relief>::default());
+        let asker = Asker {
+            outbox: outbox.clone(),
+            channel: CHANNEL,
+            user: "guest".into(),
+        };
+        let queue = broker.view().queues("/").next().unwrap().id;
+        let deletion = Deletion {
+            of: Doomed::Queue {
+                id: queue,
+                asker,
+                ticket: Ticket(7),
+            },
+            relief,
+        };
+        let deletion = broker.topology().delete_a_part(deletion).unwrap();
+        assert_eq!(keys(&broker), 86);
+        let deletion = broker.topology().delete_a_part(deletion).unwrap();
+        let told = || {
+            let mut events = Vec::new();
+            outbox.take_now(&mut events);
+            events.len()
+        };
+        assert_eq!((keys(&broker), told()), (22, 0));
+        assert!(broker.topology().delete_a_part(deletion).is_none());
+        assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
+        broker.close();
+        assert_eq!(told(), 1);
+    }
+
+    #[test]
+    fn what_ends_with_a_connection_or_a_run_of_the_node_is_gone_after_a_crash() {
+        let (dir, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let session = session(&broker);
+        let declare = |name: String, durable: bool, exclusive: bool| {
+            let queue = DeclareQueue {
+                name,
+                durable,
+                exclusive,
+                ..DeclareQueue::default()
+            };
+            session.declare_queue(CHANNEL, queue).unwrap().durable
+        };
+        for at in 0..1_200 {
+            declare(format!("mine{at}"), false, true);
+        }
+        declare("passing".into(), false, false);
+        assert!(declare("q".into(), true, false).is_some());
+        session.bind_queue(CHANNEL, binding("k")).unwrap();
+        let exchange = DeclareExchange {
+            name: "passing".into(),
+            kind: "fanout".into(),
+            ..DeclareExchange::default()
+        };
+        session.declare_exchange(CHANNEL, exchange).unwrap();
+        broker.make_durable().unwrap();
+        // What the disk holds now is what a crash leaves.
+        let log = |dir: &std::path::Path| dir.join("log");
+        storage::copy_files(&storage::Disk, &log(dir.path()), &log(crashed.path())).unwrap();
+        let again = Broker::open(Options::new(crashed.path())).unwrap();
+        let view = again.view();
+        let names: Vec<String> = view.queues("/").map(|queue| queue.name.to_string()).collect();
+        assert_eq!((names, keys(&again)), (vec!["q".to_string()], 1));
+        assert!(view.exchange("/", "passing").is_none());
+        assert_eq!(
+            again.topology().incarnation().number,
+            broker.topology().incarnation().number + 1
+        );
+        session.close();
+        broker.close();
+        again.close();
+    }
+
+    #[test]
+    fn a_deletion_that_the_end_of_the_node_came_into_is_finished_by_the_next_start() {
+        for checkpoint in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let broker = Broker::open(Options::new(dir.path())).unwrap();
+            let session = session(&broker);
+            declare_bound(&session, 150);
+            let deletion = Deletion {
+                of: Doomed::Queue {
+                    id: broker.view().queues("/").next().unwrap().id,
+                    asker: Asker {
+                        outbox: Arc::new(Outbox::new()),
+                        channel: CHANNEL,
+                        user: "guest".into(),
+                    },
+                    ticket: Ticket(7),
+                },
+                relief: Arc::default(),
+            };
+            assert!(broker.topology().delete_a_part(deletion).is_some());
+            if checkpoint {
+                broker.topology().checkpoint();
+            }
+            session.close();
+            broker.close();
+            drop((session, broker));
+            let broker = Broker::open(Options::new(dir.path())).unwrap();
+            assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
+            assert_eq!(broker.view().doomed_queues().count(), 0);
+            broker.close();
+        }
+    }
+
+    fn declare_exclusive(session: &Session, count: usize) {
+        for at in 0..count {
+            let queue = DeclareQueue {
+                name: format!("q{at}"),
+                durable: true,
+                exclusive: true,
+                ..DeclareQueue::default()
+            };
+            session.declare_queue(CHANNEL, queue).unwrap();
+        }
+    }
+
+    #[test]
+    fn very_many_exclusive_queues_go_in_parts_and_are_locked_until_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let (owner, other) = (session(&broker), session(&broker));
+        declare_exclusive(&owner, 300);
+        let left = || broker.view().queues("/").count();
+        let mut after_each = Vec::new();
+        while broker.topology().delete_exclusive(owner.connection()) {
+            after_each.push(left());
+            let last = DeclareQueue {
+                name: "q299".into(),
+                ..DeclareQueue::default()
+            };
+            let refused = other.declare_queue(CHANNEL, last).unwrap_err();
+            assert!(matches!(refused, Refusal::ResourceLocked { .. }));
+        }
+        assert_eq!((after_each, left()), (vec![236, 172, 108, 44], 0));
+        broker.close();
+    }
+
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    #[test]
+    fn who_closes_with_very_many_exclusive_queues_is_told_once_they_are_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let few = session(&broker);
+        declare_exclusive(&few, 10);
+        assert!(few.close().is_none());
+        assert_eq!(broker.view().queues("/").count(), 0);
+        let many = session(&broker);
+        declare_exclusive(&many, 1_000);
+        let gone = many.close().unwrap();
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        while !gone.poll(&waker) {
+            thread::park();
+        }
+        assert_eq!(broker.view().queues("/").count(), 0);
+        broker.close();
+    }
+
+    #[test]
+    fn a_restart_while_exclusive_queues_are_deleted_leaves_none_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Broker::open(Options::new(dir.path())).unwrap();
+        let broker = open();
+        let owner = session(&broker);
+        declare_exclusive(&owner, 100);
+        assert!(broker.topology().delete_exclusive(owner.connection()));
+        assert_eq!(broker.view().queues("/").count(), 36);
+        broker.close();
+        drop((owner, broker));
+        let broker = open();
+        assert_eq!(broker.view().queues("/").count(), 0);
+        broker.close();
+    }
+}
