@@ -57,7 +57,7 @@ fn general<'a>(
     let last = loop {
         let start = end;
         let (frame, used) = next_frame(&bytes[start..], FRAME_MAX).ok()??;
-        // The first frame's channel is the publish's; the door gives each channel an assembler of its own.
+        // The first frame's channel is the publish's; the front end gives each channel an assembler of its own.
         if frame.channel != u16::from_be_bytes([bytes[1], bytes[2]]) {
             return None;
         }

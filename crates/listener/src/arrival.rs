@@ -162,9 +162,9 @@ async fn introduced(
 }
 
 async fn handshake(stream: Stream, tls: &Tls) -> io::Result<(Secured, Security)> {
-    let patience = tls.options().handshake_timeout;
+    let timeout = tls.options().handshake_timeout;
     let shaking = Secured::accept(stream, tls.current());
-    let secured = match tokio::time::timeout(patience, shaking).await {
+    let secured = match tokio::time::timeout(timeout, shaking).await {
         Ok(shaken) => {
             shaken.map_err(|error| io::Error::new(error.kind(), format!("TLS handshake failed: {error}")))?
         }

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_ipv4_have_ipv4_addresses_at_a_door_for_ipv4_and_ipv6() {
+    fn clients_of_ipv4_have_ipv4_addresses_at_a_listener_for_ipv4_and_ipv6() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let endpoint = Endpoint::plain(TEST, "[::]:0".parse().unwrap());

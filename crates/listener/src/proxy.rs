@@ -12,7 +12,7 @@ const LINE_MOST: usize = 107;
 /// The longest header of version 2 that is read, in bytes: addresses, and extensions that nobody here looks at.
 const BODY_MOST: usize = 4_096;
 /// How long a header may take. It is the first thing that a load balancer sends.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whose word is taken for where a client comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Proxies {
 /// # Errors
 /// There is none, it is malformed, or it took too long.
 pub(crate) async fn read(stream: &TcpStream) -> io::Result<Origin> {
-    match tokio::time::timeout(PATIENCE, header(stream)).await {
+    match tokio::time::timeout(TIMEOUT, header(stream)).await {
         Ok(origin) => origin,
         Err(_) => Err(io::Error::new(
             io::ErrorKind::TimedOut,

@@ -34,7 +34,7 @@ struct Node {
 }
 
 /// How long a node may take to say something.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The lines of a node's standard output, as a thread of their own reads them.
 fn lines(out: ChildStdout) -> Receiver<String> {
@@ -66,7 +66,7 @@ impl Node {
 
     /// The next line of standard output that has this text.
     fn read_until(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut last = String::new();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

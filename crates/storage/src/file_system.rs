@@ -1,4 +1,4 @@
-//! The one door to files. Two implementations: [`Disk`](crate::Disk) and [`FaultyFs`](crate::faulty::FaultyFs).
+//! The only way to files. Two implementations: [`Disk`](crate::Disk) and [`FaultyFs`](crate::faulty::FaultyFs).
 
 use crate::error::StorageError;
 use std::fmt::Debug;

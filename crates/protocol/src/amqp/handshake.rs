@@ -1,12 +1,12 @@
 //! From the protocol header to an open connection: the server's side, without a socket.
 //!
-//! The door feeds what it reads to [`Handshake::advance`], writes what is appended to `out`, and is asked twice:
+//! The front end feeds what it reads to [`Handshake::advance`], writes what is appended to `out`, and is asked twice:
 //! may this user log in ([`Event::Authenticate`], answered by [`Handshake::accept`] or [`Handshake::refuse`]),
 //! and may it use this virtual host ([`Event::Open`], answered by [`Handshake::open`] or
 //! [`Handshake::refuse_open`]). RabbitMQ's connection states have the same names (`rabbit_reader`).
 //!
 //! RabbitMQ says nothing to a peer that errs before it is logged in: it waits three seconds and hangs up. Here
-//! the peer is told, and the door does the waiting, if any; only a failed login of a client that does not know
+//! the peer is told, and the front end does the waiting, if any; only a failed login of a client that does not know
 //! `authentication_failure_close` stays without a word, as there.
 
 pub mod client;
@@ -78,11 +78,11 @@ pub enum Event {
 enum State {
     Header,
     Starting,
-    /// Waiting for the door's word on the login.
+    /// Waiting until the front end has decided about the login.
     Authenticating,
     Tuning,
     Opening,
-    /// Waiting for the door's word on the virtual host.
+    /// Waiting until the front end has decided about the virtual host.
     Admitting,
     Running,
     /// Failed; waiting for `connection.close-ok`.
@@ -132,7 +132,7 @@ impl Handshake {
     }
 
     /// Takes what it can of `bytes` and says how many it took. Without an event it needs more bytes, or the
-    /// door's answer to the last event; bytes that were not taken must be fed again, with more behind them.
+    /// front end's answer to the last event; bytes that were not taken must be fed again, with more behind them.
     pub fn advance(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> (usize, Option<Event>) {
         let mut taken = 0;
         loop {

@@ -11,10 +11,10 @@
 //! 6. [`assembler`]: per channel, puts method, header and body frames together; the general way in.
 //! 7. [`publish`]: [`PublishScanner`], the fast way in: a whole `basic.publish` in one pass over the buffer.
 //!    [`mod@scan_ack`] does the same for a consumer's `basic.ack`, [`mod@scan_deliver`] on a client's side for a delivery.
-//! 8. [`encode`] and [`deliver`]: the way out; [`DeliverTemplate`] is its fast lane.
+//! 8. [`encode`] and [`deliver`]: the way out; [`DeliverTemplate`] is its fast case.
 //! 9. [`handshake`]: from the protocol header to an open connection, the server's side.
 //!
-//! A door's loop over a read buffer, once the connection is open:
+//! A front end's loop over a read buffer, once the connection is open:
 //!
 //! ```text
 //! if channel is idle, try PublishScanner::scan, scan_ack  -> a publish, an ack, or "not that"

@@ -1,4 +1,4 @@
-//! The door of a queue: what is published comes in, unless the queue is full and refuses (`x-overflow: reject-publish`).
+//! What is published comes into the queue, unless the queue is full and refuses (`x-overflow: reject-publish`).
 
 use super::{Effect, Ends, Fifo, FifoOutcome, Loss, Overflow};
 use model::{Block, Ranges, Timestamp};

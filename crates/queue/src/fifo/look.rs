@@ -57,8 +57,8 @@ pub struct Glance {
     pub skipped: u64,
 }
 
-/// What a look may still do.
-pub(super) struct Sight {
+/// What a look at the queue may still pass over and show.
+pub(super) struct LookLimits {
     /// So many messages are passed over first.
     pub skip: u64,
     /// So many are shown at the most.
@@ -66,7 +66,7 @@ pub(super) struct Sight {
     runs: usize,
 }
 
-impl Sight {
+impl LookLimits {
     pub(super) fn new(skip: u64, count: u64) -> Self {
         Self {
             skip,
@@ -82,37 +82,37 @@ impl Sight {
 
 impl<E: Ends> Fifo<E> {
     /// Looks at the messages from `from` on. False if the look ended before the queue did; then `glance.next` says where.
-    pub(super) fn look(&self, from: Seq, sight: &mut Sight, glance: &mut Glance) -> bool {
+    pub(super) fn look(&self, from: Seq, limits: &mut LookLimits, glance: &mut Glance) -> bool {
         let mut slot = self.store.find(from);
         let mut from = from;
         while let Some(run) = self.store.run(slot) {
             from = from.max(run.first);
-            if sight.is_over(glance) {
+            if limits.is_over(glance) {
                 glance.next = Some(from);
                 return false;
             }
-            sight.runs -= 1;
-            if from <= run.low && u64::from(run.live) <= sight.skip {
-                sight.skip -= u64::from(run.live);
+            limits.runs -= 1;
+            if from <= run.low && u64::from(run.live) <= limits.skip {
+                limits.skip -= u64::from(run.live);
                 glance.skipped += u64::from(run.live);
                 from = run.end;
             }
             while let Some((first, last)) = run.live_span(from, run.end - 1) {
-                let passed = sight.skip.min(last + 1 - first);
-                sight.skip -= passed;
+                let passed = limits.skip.min(last + 1 - first);
+                limits.skip -= passed;
                 glance.skipped += passed;
                 from = first + passed;
                 if from > last {
                     continue;
                 }
-                if sight.is_over(glance) {
+                if limits.is_over(glance) {
                     glance.next = Some(from);
                     return false;
                 }
-                let shown = self.glimpse(slot, from, last.min(from.saturating_add(sight.count - 1)));
+                let shown = self.glimpse(slot, from, last.min(from.saturating_add(limits.count - 1)));
                 let Some(shown) = shown else { break };
                 from = shown.last + 1;
-                sight.count -= shown.last + 1 - shown.first;
+                limits.count -= shown.last + 1 - shown.first;
                 glance.spans.push(shown);
             }
             from = run.end;

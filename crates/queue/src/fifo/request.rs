@@ -46,7 +46,7 @@ pub enum Request<E: Ends> {
     PutBack { seqs: Ranges },
     /// These, which the operator has, are to be gone.
     Remove { seqs: Ranges },
-    /// The consumer's door has written so many bytes to its socket (counted as [`super::Delivery::bytes`] does): as many
+    /// The consumer's front end has written so many bytes to its socket (counted as [`super::Delivery::bytes`] does): as many
     /// more may be delivered to it.
     Flow { consumer: ConsumerId, bytes: u32 },
     /// From now on this consumer may hold so many unacknowledged messages; 0 is no limit.

@@ -44,14 +44,14 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// These have passed.
-    Seen(Vec<Sight>),
+    Seen(Vec<SeenKey>),
     /// The same, and everything that counts of what passed before stands in this record and those that follow it.
-    Restated(Vec<Sight>),
+    Restated(Vec<SeenKey>),
 }
 
 /// A key that has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sight {
+pub struct SeenKey {
     /// Rises with each key that is new.
     pub number: u64,
     /// The key.
@@ -177,33 +177,33 @@ impl Seen {
     }
 
     /// The keys with numbers from `from` to below `below`.
-    fn between(&self, from: u64, below: u64) -> Vec<Sight> {
+    fn between(&self, from: u64, below: u64) -> Vec<SeenKey> {
         let first = self.order.partition_point(|(number, _)| *number < from);
         let those = self
             .order
             .range(first..)
             .take_while(|(number, _)| *number < below);
-        let sight = |&(number, key): &(u64, DeduplicationKey)| {
+        let seen = |&(number, key): &(u64, DeduplicationKey)| {
             let (known, until_ms) = *self.known.get(&key)?;
-            (known == number).then_some(Sight {
+            (known == number).then_some(SeenKey {
                 number,
                 key,
                 until_ms,
             })
         };
-        those.filter_map(sight).collect()
+        those.filter_map(seen).collect()
     }
 
     fn write(&mut self, below: u64, records: &mut Vec<Record>) {
-        let sights = self.between(self.written, below);
+        let keys = self.between(self.written, below);
         self.written = below;
-        records.extend(sights.chunks(PART).map(|part| Record::Seen(part.to_vec())));
+        records.extend(keys.chunks(PART).map(|part| Record::Seen(part.to_vec())));
     }
 
     fn restate(&mut self, records: &mut Vec<Record>) {
-        let sights = self.between(0, self.next);
+        let keys = self.between(0, self.next);
         (self.written, self.ripe) = (self.next, self.next);
-        let mut parts = sights.chunks(PART).map(<[Sight]>::to_vec);
+        let mut parts = keys.chunks(PART).map(<[SeenKey]>::to_vec);
         records.push(Record::Restated(parts.next().unwrap_or_default()));
         records.extend(parts.map(Record::Seen));
     }
@@ -233,13 +233,13 @@ impl Machine for Seen {
     }
 
     fn apply(&mut self, _: Index, record: Record, _: &mut Outcome<Record, Effect>) {
-        let (Record::Seen(sights) | Record::Restated(sights)) = record;
-        for sight in sights {
-            let older = |(number, _): &(u64, u64)| *number < sight.number;
-            if self.known.get(&sight.key).is_none_or(older) {
-                self.known.insert(sight.key, (sight.number, sight.until_ms));
+        let (Record::Seen(keys) | Record::Restated(keys)) = record;
+        for seen in keys {
+            let older = |(number, _): &(u64, u64)| *number < seen.number;
+            if self.known.get(&seen.key).is_none_or(older) {
+                self.known.insert(seen.key, (seen.number, seen.until_ms));
             }
-            self.next = self.next.max(sight.number.saturating_add(1));
+            self.next = self.next.max(seen.number.saturating_add(1));
         }
     }
 }
@@ -304,12 +304,12 @@ mod tests {
         assert!(ask(&mut live, Request::Write).is_empty());
         assert!(passes(&mut live, 0, 2, None));
         let mut records = ask(&mut live, Request::Write);
-        let sight = Sight {
+        let passed = SeenKey {
             number: 1,
             key: DeduplicationKey(1),
             until_ms: u64::MAX,
         };
-        assert_eq!(records, [Record::Seen(vec![sight])]);
+        assert_eq!(records, [Record::Seen(vec![passed])]);
         assert!(live.has_news());
         records.extend(ask(&mut live, Request::WriteAll));
         assert!(!live.has_news());

@@ -22,7 +22,7 @@ pub struct BackendOptions {
     pub ldap: LdapOptions,
 }
 
-pub(super) fn patience(setting: &Setting) -> Checked<Duration> {
+pub(super) fn duration(setting: &Setting) -> Checked<Duration> {
     let ms = number(setting, 1, LONGEST_MS).ok_or("milliseconds, from 1 to 60000: a login ends some time")?;
     Ok(Duration::from_millis(ms))
 }
@@ -65,12 +65,12 @@ pub fn topic_path(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn request_timeout(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.backends.http.request_timeout = patience(setting)?;
+    config.identity.backends.http.request_timeout = duration(setting)?;
     Ok(())
 }
 
 pub fn connection_timeout(config: &mut Config, setting: &Setting) -> Checked {
-    config.identity.backends.http.connection_timeout = patience(setting)?;
+    config.identity.backends.http.connection_timeout = duration(setting)?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The settings of a directory: `auth_ldap.*`.
 
 use super::rules::{Checked, boolean, number};
-use super::rules_backends::patience;
+use super::rules_backends::duration;
 use super::rules_identity::given;
 use super::{Config, Origin, Setting, queries};
 use identity::{AsWhom, Asked, DirectorySettings, Lookup, Secured};
@@ -127,7 +127,7 @@ pub fn port(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn timeout(config: &mut Config, setting: &Setting) -> Checked {
-    options(config).settings.timeout = patience(setting)?;
+    options(config).settings.timeout = duration(setting)?;
     Ok(())
 }
 

@@ -106,9 +106,9 @@ pub(crate) struct Recovered {
     pub report: Recovery,
 }
 
-/// What the first pass learns.
+/// What the first pass over the files learns.
 #[derive(Default)]
-struct Survey {
+struct FirstPass {
     released: Released,
     damage: Vec<Damage>,
     ends: Vec<End>,
@@ -122,24 +122,24 @@ pub(crate) fn recover(
     options: &LogOptions,
     replay: &mut dyn FnMut(JournalId, Position, &[u8]),
 ) -> Result<Recovered, StorageError> {
-    let mut survey = Survey::default();
-    let mut listing = list(fs, dir, options, &mut survey)?;
-    let files = open_files(fs, &listing, options, &mut survey)?;
-    listing.check(dir, &files, options, &mut survey)?;
+    let mut first_pass = FirstPass::default();
+    let mut listing = list(fs, dir, options, &mut first_pass)?;
+    let files = open_files(fs, &listing, options, &mut first_pass)?;
+    listing.check(dir, &files, options, &mut first_pass)?;
     let mut chain = FilesRead {
         files,
         ends: listing.ends.as_ref().map(|(_, ends)| *ends),
         buffer: Vec::new(),
     };
     for at in 0..chain.files.len() {
-        chain.survey(at, &mut survey)?;
+        chain.first_pass(at, &mut first_pass)?;
     }
-    survey.damage.retain(|damage| {
+    first_pass.damage.retain(|damage| {
         damage
             .journal
-            .is_none_or(|j| !survey.released.covers(j, damage.position))
+            .is_none_or(|j| !first_pass.released.covers(j, damage.position))
     });
-    if let Some(damage) = survey
+    if let Some(damage) = first_pass
         .damage
         .iter()
         .find(|damage| damage.journal.is_none_or(|j| j == MARKS))
@@ -151,10 +151,10 @@ pub(crate) fn recover(
     let mut report = Recovery::default();
     for at in 0..chain.files.len() {
         ledger.add_file(Position(chain.files[at].header.base));
-        chain.replay(at, &survey.released, &mut ledger, &mut report, replay)?;
+        chain.replay(at, &first_pass.released, &mut ledger, &mut report, replay)?;
     }
-    let end = chain.finish(&survey, &mut report);
-    report.damage = survey.damage;
+    let end = chain.finish(&first_pass, &mut report);
+    report.damage = first_pass.damage;
     report.end = Position(end);
     Ok(Recovered {
         found: FoundFiles {
@@ -162,7 +162,7 @@ pub(crate) fn recover(
             sequence: listing.sequence,
         },
         ends: listing.ends.take(),
-        aside: survey.aside,
+        aside: first_pass.aside,
         leftovers: listing.leftovers,
         ledger,
         end,
@@ -195,7 +195,7 @@ fn list(
     fs: &dyn FileSystem,
     dir: &Path,
     options: &LogOptions,
-    survey: &mut Survey,
+    first_pass: &mut FirstPass,
 ) -> Result<Listing, StorageError> {
     let names = match fs.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -203,7 +203,9 @@ fn list(
     };
     let ends = match EndsFile::open(fs, dir) {
         Err(error @ StorageError::Corrupt { .. }) if options.quarantine => {
-            survey.damage.push(Damage::of_all(dir.join(ends::NAME), &error));
+            first_pass
+                .damage
+                .push(Damage::of_all(dir.join(ends::NAME), &error));
             None
         }
         ends => ends?,
@@ -238,7 +240,7 @@ impl Listing {
         dir: &Path,
         files: &VecDeque<LogFile>,
         options: &LogOptions,
-        survey: &mut Survey,
+        first_pass: &mut FirstPass,
     ) -> Result<(), StorageError> {
         let mut complaints = Vec::new();
         let mut expected = match &self.ends {
@@ -257,7 +259,7 @@ impl Listing {
         if self.files.is_empty() && complaints.is_empty() && options.must_exist {
             complaints.push("it has no file at all, but messages were stored beside it".to_owned());
         }
-        if self.ends.is_none() && !files.is_empty() && survey.damage.is_empty() {
+        if self.ends.is_none() && !files.is_empty() && first_pass.damage.is_empty() {
             complaints.push(format!(
                 "the file '{}' is missing, which says what belongs to the log",
                 ends::NAME
@@ -272,14 +274,16 @@ impl Listing {
                 what: what.clone(),
             });
         }
-        survey.damage.extend(complaints.into_iter().map(|what| Damage {
-            file: dir.to_owned(),
-            offset: 0,
-            length: 0,
-            position: Position(0),
-            journal: None,
-            what,
-        }));
+        first_pass
+            .damage
+            .extend(complaints.into_iter().map(|what| Damage {
+                file: dir.to_owned(),
+                offset: 0,
+                length: 0,
+                position: Position(0),
+                journal: None,
+                what,
+            }));
         Ok(())
     }
 }
@@ -301,7 +305,7 @@ fn open_files(
     fs: &dyn FileSystem,
     listing: &Listing,
     options: &LogOptions,
-    survey: &mut Survey,
+    first_pass: &mut FirstPass,
 ) -> Result<VecDeque<LogFile>, StorageError> {
     let mut files: VecDeque<LogFile> = VecDeque::new();
     for (sequence, path) in &listing.files {
@@ -327,9 +331,9 @@ fn open_files(
             Err(StorageError::Corrupt {
                 file, offset, what, ..
             }) if options.quarantine => {
-                survey.aside.push(path.clone());
+                first_pass.aside.push(path.clone());
                 let position = Position(files.back().map_or(0, |file| file.header.base));
-                survey.damage.push(Damage {
+                first_pass.damage.push(Damage {
                     file,
                     offset,
                     length: size,
@@ -343,7 +347,7 @@ fn open_files(
     }
     if let Some(last) = files.back().filter(|last| last.size < last.header.size) {
         // It got its whole size before it got its name, so this is no crash's doing.
-        survey.damage.push(Damage {
+        first_pass.damage.push(Damage {
             file: last.path.clone(),
             offset: last.size,
             length: last.header.size - last.size,
@@ -392,16 +396,16 @@ impl FilesRead {
         }
     }
 
-    fn survey(&mut self, at: usize, survey: &mut Survey) -> Result<(), StorageError> {
+    fn first_pass(&mut self, at: usize, first_pass: &mut FirstPass) -> Result<(), StorageError> {
         let until = self.until(at);
         let file = &self.files[at];
         load(file, &mut self.buffer)?;
-        let Survey {
+        let FirstPass {
             released,
             damage,
             ends,
             ..
-        } = survey;
+        } = first_pass;
         let end = walk(&self.buffer, &file.header, until, &mut |found| match found {
             Found::Record {
                 journal: MARKS,
@@ -475,9 +479,9 @@ impl FilesRead {
     }
 
     /// Learns where the log ends.
-    fn finish(&self, survey: &Survey, report: &mut Recovery) -> u64 {
+    fn finish(&self, first_pass: &FirstPass, report: &mut Recovery) -> u64 {
         let known = self.ends.map_or(0, |ends| ends.end);
-        let (Some(last), Some(end)) = (self.files.back(), survey.ends.last()) else {
+        let (Some(last), Some(end)) = (self.files.back(), first_pass.ends.last()) else {
             return known;
         };
         report.clean = end.clean;

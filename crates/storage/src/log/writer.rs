@@ -38,8 +38,8 @@ pub(crate) struct Writer<C> {
     retry: Duration,
     /// There was no next file when it was looked for last, and that was told.
     stalled: bool,
-    /// How long the next wait is.
-    patience: Duration,
+    /// How long the next wait is; it grows with each failure.
+    retry_after: Duration,
     /// When the next file is looked after again, whatever comes.
     look_at: Option<Duration>,
     /// When a file to go on in is looked for again; what is to be written waits for it.
@@ -91,7 +91,7 @@ impl<C: Callbacks> Writer<C> {
             asked: None,
             retry: Duration::from_millis(options.retry_ms),
             stalled: false,
-            patience: Duration::from_millis(options.retry_ms),
+            retry_after: Duration::from_millis(options.retry_ms),
             look_at: None,
             roll_at: None,
             ended: false,
@@ -249,8 +249,8 @@ impl<C: Callbacks> Writer<C> {
                 if self.retry.is_zero() || closing {
                     return Err(error);
                 }
-                self.roll_at = Some(now + self.patience);
-                self.be_patient();
+                self.roll_at = Some(now + self.retry_after);
+                self.back_off();
                 return Ok(false);
             }
         }
@@ -292,10 +292,10 @@ impl<C: Callbacks> Writer<C> {
     /// Tells that there is no next file. Told once until there is one.
     pub(crate) fn stall(&mut self, error: &StorageError) {
         if !std::mem::replace(&mut self.stalled, true) {
-            self.patience = self.retry;
+            self.retry_after = self.retry;
             self.callbacks.stalled(Some(error));
         }
-        self.look_at = Some(self.world.elapsed() + self.patience);
+        self.look_at = Some(self.world.elapsed() + self.retry_after);
     }
 
     /// Looks what became of the file that is being made ahead.
@@ -314,17 +314,17 @@ impl<C: Callbacks> Writer<C> {
         }
         let now = self.world.elapsed();
         if self.stalled && self.look_at.is_none_or(|at| at <= now) && !self.chain.is_making() {
-            self.be_patient();
+            self.back_off();
             self.chain.make_ahead();
         }
         self.look_at = match self.stalled || self.chain.is_making() {
-            true => Some(now + self.patience),
+            true => Some(now + self.retry_after),
             false => None,
         };
     }
 
-    fn be_patient(&mut self) {
-        self.patience = (self.patience * 2).min(self.retry * LONGEST);
+    fn back_off(&mut self) {
+        self.retry_after = (self.retry_after * 2).min(self.retry * LONGEST);
     }
 
     /// If the log is too large, asks those who need the oldest file to let go of it.

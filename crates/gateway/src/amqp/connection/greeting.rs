@@ -29,8 +29,8 @@ const DELAY: Millis = 1_000;
 /// How long a refused login that is told nothing waits for the end (RabbitMQ's `SILENT_CLOSE_DELAY`).
 const SILENCE: Millis = 3_000;
 
-/// How long the answer to a refusal is waited for.
-const PATIENCE: Millis = 3_000;
+/// How long the client may take to answer a refusal.
+const CLOSE_TIMEOUT: Millis = 3_000;
 
 /// A connection that is not open yet.
 pub struct Greeting {
@@ -396,7 +396,7 @@ impl Greeting {
     fn await_end(&mut self, told: bool, now: Millis) {
         self.refused = true;
         self.silent = !told;
-        self.until = now + if told { PATIENCE } else { SILENCE };
+        self.until = now + if told { CLOSE_TIMEOUT } else { SILENCE };
     }
 
     /// The node wants it closed.
@@ -409,7 +409,7 @@ impl Greeting {
             self.refusing = false;
             self.refused = true;
             self.silent = !told;
-            self.until = if told { now + PATIENCE } else { now };
+            self.until = if told { now + CLOSE_TIMEOUT } else { now };
         }
     }
 

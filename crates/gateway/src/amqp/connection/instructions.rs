@@ -33,7 +33,7 @@ struct Case {
 const READ: usize = 128 * 1024;
 
 /// The log's disk may be slow, but not as slow as this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Callgrind counts what happens in here. Its name is what the chore looks for.
 #[inline(never)]
@@ -88,7 +88,7 @@ impl Client {
 
     /// Sends a line and waits for the last frame of the answer.
     fn say(&mut self, line: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         self.unseen.clear();
         self.read(&encode_line(line, true).unwrap());
         while self.unseen.is_empty() {
@@ -177,7 +177,7 @@ impl Client {
 
     /// Waits until all publishes up to this number are confirmed.
     fn await_confirms(&mut self, number: u64) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         self.look();
         while self.confirmed < number {
             assert!(Instant::now() < until, "confirmed only {}", self.confirmed);

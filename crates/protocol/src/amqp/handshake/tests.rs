@@ -263,7 +263,7 @@ fn a_client_may_leave_before_it_is_in() {
 }
 
 #[test]
-fn an_unknown_vhost_is_the_doors_to_refuse() {
+fn an_unknown_vhost_is_the_front_ends_to_refuse() {
     let mut handshake = logged_in();
     let mut bytes = frame(&ConnectionTuneOk {
         channel_max: 2047,

@@ -39,8 +39,8 @@ pub(crate) struct Dispatch<E: Ends> {
     pub handed: u64,
     /// Messages below may have been delivered in an earlier life of the process.
     pub suspect_below: Seq,
-    /// What may still be handed out, in bytes. One lane of several is given some when it has its turn, and has a closed door
-    /// otherwise; a queue that is alone is never asked to stop.
+    /// What may still be handed out, in bytes. One lane of several is given some when it has its turn, and nothing
+    /// otherwise; a queue without lanes is never asked to stop.
     pub allowance: u64,
     /// Ready messages of the queue's other lanes.
     pub elsewhere: u64,

@@ -1,7 +1,7 @@
 //! Looking at all lanes: the highest first, as a queue with priorities hands them out.
 
 use super::{Classic, Lanes, Sorting, first_of, lane_of};
-use crate::fifo::look::Sight;
+use crate::fifo::look::LookLimits;
 use crate::fifo::{Ends, Fifo, Glance};
 use model::Seq;
 
@@ -10,12 +10,12 @@ impl<E: Ends> Classic<E> {
     /// that of delivery; of groups that take turns one stands behind the other.
     pub fn look(&self, from: Option<Seq>, skip: u64, count: u64) -> Glance {
         let mut glance = Glance::default();
-        let mut sight = Sight::new(skip, count);
+        let mut limits = LookLimits::new(skip, count);
         match self {
             Self::Plain(fifo) => {
-                fifo.look(from.unwrap_or(0), &mut sight, &mut glance);
+                fifo.look(from.unwrap_or(0), &mut limits, &mut glance);
             }
-            Self::Sorted(lanes) => lanes.look(from, &mut sight, &mut glance),
+            Self::Sorted(lanes) => lanes.look(from, &mut limits, &mut glance),
         }
         glance
     }
@@ -54,11 +54,11 @@ impl<E: Ends> Classic<E> {
 }
 
 impl<E: Ends> Lanes<E> {
-    fn look(&self, from: Option<Seq>, sight: &mut Sight, glance: &mut Glance) {
+    fn look(&self, from: Option<Seq>, limits: &mut LookLimits, glance: &mut Glance) {
         let highest = from.map_or(u16::MAX, lane_of);
         for (id, lane) in self.lanes.range(..=highest).rev() {
             let start = from.filter(|from| lane_of(*from) == *id);
-            if !lane.look(start.unwrap_or(first_of(*id)), sight, glance) {
+            if !lane.look(start.unwrap_or(first_of(*id)), limits, glance) {
                 return;
             }
         }

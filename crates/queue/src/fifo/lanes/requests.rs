@@ -1,5 +1,5 @@
-//! What is asked of a queue with lanes: each lane does its part with its door closed, then what is ready is handed out in the
-//! lanes' order.
+//! What is asked of a queue with lanes: each lane does its part and hands out nothing meanwhile, then what is ready is
+//! handed out in the lanes' order.
 
 use super::sorting::sort;
 use super::{LaneId, Lanes, Sorting, lane_of};

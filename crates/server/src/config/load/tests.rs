@@ -165,7 +165,7 @@ fn loopback_users_are_guest_unless_said_otherwise() {
         config("loopback_users = none\nloopback_users.jane = true").loopback_users,
         Vec::<String>::new()
     );
-    // RabbitMQ would drop guest here; that another user is restricted should not open the door to guest.
+    // RabbitMQ would drop guest here; that another user is restricted is no reason to let guest in from elsewhere.
     assert_eq!(
         config("loopback_users.jane = true").loopback_users,
         ["guest", "jane"]
@@ -460,7 +460,7 @@ fn what_would_leave_the_node_less_guarded_is_refused() {
 }
 
 #[test]
-fn each_door_looks_at_lists_of_its_own() {
+fn each_listener_looks_at_lists_of_its_own() {
     let said = config(
         "ssl_options.crl_check = peer\nmanagement.ssl.crl_check = true\nmanagement.ssl.crl_sources.1 = dir\n\
          management.ssl.crl_sources.1.path = /m\nprometheus.ssl.crl_check = best_effort\nprometheus.ssl.crl_sources.a.path = /p\n",

@@ -10,8 +10,8 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a collector may take to let us in, and to take a message.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a collector may take to accept a connection, and to take a message.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `log.syslog.transport`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Wire {
         if self.host.starts_with('/') {
             let socket = UnixDatagram::unbound()?;
             socket.connect(&self.host)?;
-            socket.set_write_timeout(Some(PATIENCE))?;
+            socket.set_write_timeout(Some(TIMEOUT))?;
             return Ok(Open::Local(socket));
         }
         let mut failed = io::Error::from(io::ErrorKind::NotFound);
@@ -107,7 +107,7 @@ impl Wire {
                 socket.connect(address)?;
                 return Ok(Open::Datagrams(socket));
             }
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            match TcpStream::connect_timeout(&address, TIMEOUT) {
                 Ok(socket) => return self.stream(socket),
                 Err(error) => failed = error,
             }
@@ -116,8 +116,8 @@ impl Wire {
     }
 
     fn stream(&self, socket: TcpStream) -> io::Result<Open> {
-        socket.set_write_timeout(Some(PATIENCE))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
         let Some(tls) = &self.tls else {
             return Ok(Open::Stream(Box::new(socket)));
         };

@@ -48,12 +48,12 @@ impl Wake for WakeCount {
 }
 
 impl WakeCount {
-    /// Waits until it has rung since the last time, but not longer than `patience`.
-    pub(super) fn wait(&self, patience: Duration) {
+    /// Waits until it has rung since the last time, but not longer than `timeout`.
+    pub(super) fn wait(&self, timeout: Duration) {
         let rung = self.rung.lock().unwrap();
         let (mut rung, _) = self
             .changed
-            .wait_timeout_while(rung, patience, |rung| !*rung)
+            .wait_timeout_while(rung, timeout, |rung| !*rung)
             .unwrap();
         *rung = false;
     }
