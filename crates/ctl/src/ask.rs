@@ -25,7 +25,7 @@ pub struct Ask<'a> {
     /// The user and the password, if they were given.
     pub credentials: Option<(String, String)>,
     /// How long one answer may take; no limit by default.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 /// What a listener says to an event.
@@ -118,7 +118,7 @@ impl<'a> Ask<'a> {
             credentials,
             reason,
         };
-        http::send(&self.endpoint, &request, self.patience).map_err(|error| self.unreached(&error))
+        http::send(&self.endpoint, &request, self.timeout).map_err(|error| self.unreached(&error))
     }
 
     /// Listens to an answer that goes on (server-sent events), until `hear` has heard enough or the node ends it. It gets each event's
@@ -137,7 +137,7 @@ impl<'a> Ask<'a> {
             reason: None,
         };
         let mut kind = String::new();
-        let answer = http::follow(&self.endpoint, &request, self.patience, &mut |line| {
+        let answer = http::follow(&self.endpoint, &request, self.timeout, &mut |line| {
             if let Some(name) = line.strip_prefix("event: ") {
                 kind = name.to_owned();
             } else if let Some(document) = line.strip_prefix("data: ") {
@@ -238,7 +238,7 @@ impl<'a> Ask<'a> {
 
     fn unreached(&self, error: &io::Error) -> Failure {
         if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
-            let seconds = self.patience.unwrap_or_default().as_secs();
+            let seconds = self.timeout.unwrap_or_default().as_secs();
             let text = format!(
                 "Error: operation on node {} timed out. Timeout value used: {seconds}",
                 self.node()

@@ -49,9 +49,9 @@ impl<S: Read + Write> Stream for S {}
 /// Makes a request.
 ///
 /// # Errors
-/// The node is not reached, does not answer within `patience`, or answers with something else than HTTP.
-pub fn send(endpoint: &Endpoint, request: &Request<'_>, patience: Option<Duration>) -> io::Result<Answer> {
-    let mut stream = connect(endpoint, patience)?;
+/// The node is not reached, does not answer within `timeout`, or answers with something else than HTTP.
+pub fn send(endpoint: &Endpoint, request: &Request<'_>, timeout: Option<Duration>) -> io::Result<Answer> {
+    let mut stream = connect(endpoint, timeout)?;
     let sent = write(
         &mut stream,
         &head(endpoint, request),
@@ -73,10 +73,10 @@ pub fn send(endpoint: &Endpoint, request: &Request<'_>, patience: Option<Duratio
 pub fn follow(
     endpoint: &Endpoint,
     request: &Request<'_>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     show: &mut dyn FnMut(&str) -> bool,
 ) -> io::Result<Option<Answer>> {
-    let mut stream = connect(endpoint, patience)?;
+    let mut stream = connect(endpoint, timeout)?;
     write(&mut stream, &head(endpoint, request), &[])?;
     let mut stream = BufReader::new(stream);
     let head = read_head(&mut stream)?;
@@ -109,11 +109,11 @@ fn write(stream: &mut dyn Stream, head: &[u8], body: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-fn connect(endpoint: &Endpoint, patience: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+fn connect(endpoint: &Endpoint, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
     let (scheme, host, port) = match endpoint {
         Endpoint::Socket(path) => {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(patience)?;
+            stream.set_read_timeout(timeout)?;
             return Ok(Box::new(stream));
         }
         Endpoint::Web {
@@ -130,7 +130,7 @@ fn connect(endpoint: &Endpoint, patience: Option<Duration>) -> io::Result<Box<dy
     }
     let stream = outcome?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(patience)?;
+    stream.set_read_timeout(timeout)?;
     match scheme {
         Scheme::Http => Ok(Box::new(stream)),
         Scheme::Https { ca } => {

@@ -167,7 +167,7 @@ fn answer(tool: Tool, product: &Product, command: &Command, line: &line::Line) -
         plugins: product.plugins,
         credentials: credentials(line, &endpoint, variable),
         endpoint,
-        patience: patience(line)?,
+        timeout: timeout(line)?,
     };
     if line.has("dry-run") {
         return Ok(String::new());
@@ -197,7 +197,7 @@ fn credentials(
 /// The longest day that anybody waits, so that a huge number does not overflow.
 const LONGEST: f64 = 86_400.0 * 365.0;
 
-fn patience(line: &line::Line) -> Result<Option<Duration>, Failure> {
+fn timeout(line: &line::Line) -> Result<Option<Duration>, Failure> {
     match line.value("timeout") {
         None | Some("infinity" | "0") => Ok(None),
         Some(text) => match text.parse::<f64>() {

@@ -267,7 +267,7 @@ fn call(options: &Options, method: &str, path: &str, body: Option<&Value>) -> Re
         credentials: Some(options.credentials()),
         reason: None,
     };
-    let sent = http::send(&options.endpoint()?, &request, Some(options.patience()?));
+    let sent = http::send(&options.endpoint()?, &request, Some(options.timeout()?));
     accepted(
         &sent.map_err(|error| format!("Could not connect: {error}"))?,
         &whole,

@@ -53,7 +53,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
 ];
 
-const DEFAULT_PATIENCE_SECONDS: u64 = 120;
+const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
 
 /// What a command line says, the file's options included.
 #[derive(Debug, Default)]
@@ -203,9 +203,9 @@ impl Options {
         })
     }
 
-    pub fn patience(&self) -> Result<Duration, String> {
+    pub fn timeout(&self) -> Result<Duration, String> {
         let seconds = match self.value("request-timeout") {
-            None => Some(DEFAULT_PATIENCE_SECONDS),
+            None => Some(DEFAULT_TIMEOUT_SECONDS),
             Some(text) => text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds)),
         };
         let seconds = seconds.ok_or("ERROR: --request-timeout takes seconds, 1 to 86400")?;

@@ -389,7 +389,7 @@ fn node_type(ask: &Ask<'_>) -> Answer {
 }
 
 fn await_mirror(ask: &Ask<'_>) -> Answer {
-    let seconds = ask.patience.map_or(120, |patience| patience.as_secs());
+    let seconds = ask.timeout.map_or(120, |timeout| timeout.as_secs());
     ask.say(format!(
         "Will wait for a synchronised mirror be online for all classic mirrored queues for {seconds} seconds..."
     ));

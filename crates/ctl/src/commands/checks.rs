@@ -191,7 +191,7 @@ fn is_running(ask: &Ask<'_>) -> Result<Output, Failure> {
     in_service(ask)
 }
 
-/// The doors open after everything else, so a node that answers does not boot any more.
+/// Listeners open after everything else, so a node that answers does not boot any more.
 fn is_booting(ask: &Ask<'_>) -> Result<Output, Failure> {
     let node = ask.node();
     ask.say(format!("Asking node {node} for its boot status ..."));

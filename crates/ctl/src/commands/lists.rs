@@ -213,7 +213,7 @@ pub fn columns_of(command: &str) -> impl Iterator<Item = &'static str> {
 fn queues(ask: &Ask<'_>) -> Result<Output, Failure> {
     let chosen = columns::chosen(ask, QUEUES, &["name", "messages"])?;
     // RabbitMQ asks every queue, and says how long it waits; its limit is a minute unless the user sets another.
-    let seconds = ask.patience.map_or(60.0, |patience| patience.as_secs_f64());
+    let seconds = ask.timeout.map_or(60.0, |timeout| timeout.as_secs_f64());
     ask.say(format!("Timeout: {seconds:.1} seconds ..."));
     ask.say(format!("Listing queues for vhost {} ...", ask.vhost()));
     let path = format!(
@@ -222,7 +222,7 @@ fn queues(ask: &Ask<'_>) -> Result<Output, Failure> {
         columns::wanted(&chosen)
     );
     let limited = Ask {
-        patience: Some(Duration::from_secs_f64(seconds)),
+        timeout: Some(Duration::from_secs_f64(seconds)),
         credentials: ask.credentials.clone(),
         endpoint: ask.endpoint.clone(),
         ..*ask

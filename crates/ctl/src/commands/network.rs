@@ -20,9 +20,9 @@ pub const COMMANDS: &[Command] = &[
         .of(DIAGNOSTICS),
 ];
 
-/// What a door's file holds: the certificates as text, what is in them, or why they can't be read.
-fn file(door: &Value, member: &str) -> (Value, Value) {
-    let file = &door[member];
+/// What a listener's file holds: the certificates as text, what is in them, or why they can't be read.
+fn file(listener: &Value, member: &str) -> (Value, Value) {
+    let file = &listener[member];
     if !file["error"].is_null() {
         return (file["error"].clone(), json!([]));
     }
@@ -42,8 +42,8 @@ fn file(door: &Value, member: &str) -> (Value, Value) {
     (whole.into(), told.into())
 }
 
-/// A door as RabbitMQ shows it, with what the certificates say.
-fn door(found: &Value) -> Value {
+/// A listener as RabbitMQ shows it, with what the certificates say.
+fn listener(found: &Value) -> Value {
     let mut shown = super::node::listener(found);
     for member in ["certfile", "cacertfile"] {
         let (whole, told) = file(found, member);
@@ -56,12 +56,12 @@ fn door(found: &Value) -> Value {
 fn certificates(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!("Certificates of node {} ...", ask.node()));
     let found = ask.get("/leveret/certificates")?;
-    let doors: Vec<Value> = found.as_array().into_iter().flatten().map(door).collect();
-    let text = match doors.is_empty() {
+    let listeners: Vec<Value> = found.as_array().into_iter().flatten().map(listener).collect();
+    let text = match listeners.is_empty() {
         true => "#{}".to_owned(),
-        false => crate::output::term(&json!(doors)),
+        false => crate::output::term(&json!(listeners)),
     };
-    Ok(Output::Told(text, doors.into()))
+    Ok(Output::Told(text, listeners.into()))
 }
 
 fn interfaces(ask: &Ask<'_>) -> Result<Output, Failure> {
@@ -164,7 +164,7 @@ mod tests {
     fn a_file_that_cannot_be_read_is_told_in_place_of_its_certificates() {
         let found = json!({"protocol": "amqp/ssl", "port": 5671, "ip_address": "::",
             "certfile": {"path": "a", "certificates": [{"subject": "CN=a", "pem": "PEM\n"}]}, "cacertfile": {"path": "b", "error": "gone"}});
-        let shown = door(&found);
+        let shown = listener(&found);
         assert_eq!(
             (&shown["certfile"], &shown["cacertfile"]),
             (&json!("PEM\n"), &json!("gone"))

@@ -112,19 +112,19 @@ pub const COMMANDS: &[Command] = &[
     .of(DIAGNOSTICS),
 ];
 
-/// As [`wait::until`], for as long as the user has patience, or five minutes.
+/// As [`wait::until`], for as long as `--timeout` says, or five minutes.
 pub fn until<T>(
     ask: &Ask<'_>,
     what: &'static str,
     look: impl FnMut() -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
-    wait::until(ask, what, ask.patience.unwrap_or(wait::PATIENCE), look)
+    wait::until(ask, what, ask.timeout.unwrap_or(wait::TIMEOUT), look)
 }
 
 pub use wait::{is_alive, pid_of};
 
 fn ping(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let limit = ask.patience.map_or(60_000, |patience| patience.as_millis());
+    let limit = ask.timeout.map_or(60_000, |timeout| timeout.as_millis());
     ask.say(format!(
         "Will ping {}. This only checks that its process responds. Timeout: {limit} ms.",
         ask.node()

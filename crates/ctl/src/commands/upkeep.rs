@@ -302,7 +302,7 @@ fn post_upgrade(ask: &Ask<'_>) -> Result<Output, Failure> {
 }
 
 fn await_quorum(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let seconds = ask.patience.map_or(120, |patience| patience.as_secs());
+    let seconds = ask.timeout.map_or(120, |timeout| timeout.as_secs());
     ask.say(format!(
         "Will wait for a quorum + 1 of nodes to be online for all quorum queues and streams for {seconds} seconds..."
     ));

@@ -5,9 +5,9 @@ use super::lines::Lines;
 use super::options::Options;
 use super::pool::Pool;
 use super::publisher::Publisher;
+use super::results::{Results, histograms};
 use super::screen::Screen;
 use super::site::Site;
-use super::tally::{Tally, histograms};
 use super::turns::{Turns, all_gave_up};
 use super::what::What;
 use super::words;
@@ -53,7 +53,7 @@ pub fn run(options: Options, arguments: &[String]) -> Result<ExitCode, Failure> 
         .map(|plan| (plan.exchange.name.as_str(), plan.exchange.kind.as_str()));
     let mut site = Site::new(&options, &id, theirs);
     let what = options.what();
-    let tally = Tally::new(
+    let results = Results::new(
         what.operations(options.fills_queues()).len(),
         options.concurrency.into(),
     );
@@ -70,7 +70,7 @@ pub fn run(options: Options, arguments: &[String]) -> Result<ExitCode, Failure> 
         options,
         plan,
         site,
-        tally,
+        results,
         pool: Pool::default(),
         stop: AtomicBool::new(false),
         deleting: AtomicUsize::new(0),
@@ -342,7 +342,7 @@ impl Course {
         self.sample(false);
         if job.gave_up.load(Relaxed) == count && cut_short.is_ok() {
             let first = job
-                .tally
+                .results
                 .errors()
                 .first
                 .map_or_else(String::new, |failure| failure.to_string());
@@ -394,7 +394,7 @@ impl Course {
     fn sample(&mut self, whole: bool) {
         let (now, unix_us) = (Instant::now(), clock::unix_us());
         let (elapsed, interval) = (now - self.started, now - self.sampled);
-        let taken = self.job.tally.take();
+        let taken = self.job.results.take();
         if let Some(line) = self.lines.interval(&taken, interval, elapsed).filter(|_| whole) {
             self.screen.line(&line);
         }
@@ -428,7 +428,7 @@ impl Course {
     fn finish(&mut self, ended: Result<(), Failure>) -> Result<ExitCode, Failure> {
         self.screen.clear();
         let job = self.job.clone();
-        let errors = job.tally.errors();
+        let errors = job.results.errors();
         let mut cut_short = ended.err().map(|failure| failure.to_string());
         if self.interrupt.came().is_some() {
             cut_short.get_or_insert_with(|| "it was interrupted".to_owned());

@@ -102,7 +102,7 @@ impl Worker {
                 return Ok(());
             };
             client.answer(CHANNEL, job.options.what().name(), &mut is_answer)?;
-            job.tally.record(number, operation, since(from));
+            job.results.record(number, operation, since(from));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How a churn is told: lines while it runs, a table and JSON at the end.
 
 use super::background::Spans;
-use super::tally::Errors;
+use super::results::Errors;
 use crate::measure::Latency;
 use crate::report::json;
 use hdrhistogram::Histogram;
@@ -188,7 +188,7 @@ fn ms(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::churn::tally::histograms;
+    use crate::churn::results::histograms;
     use crate::failure::Failure;
 
     const BIND: Lines = Lines {

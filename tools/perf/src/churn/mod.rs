@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`options`] is what was asked for, [`what`] the kinds of churn. A [`course`] runs from beginning to end: each
 //! [`worker`] has a thread and a connection, takes its [`turns`], one by one or as a [`group`], makes and deletes things on the [`site`] and counts in a
-//! [`tally`]; a [`background`] publishes beside. [`lines`] is how it is told, [`screen`] where.
+//! [`results`]; a [`background`] publishes beside. [`lines`] is how it is told, [`screen`] where.
 
 mod background;
 mod course;
@@ -15,9 +15,9 @@ pub(crate) mod lines;
 mod options;
 mod pool;
 mod publisher;
+mod results;
 pub(crate) mod screen;
 mod site;
-mod tally;
 mod turns;
 mod what;
 pub(crate) mod words;

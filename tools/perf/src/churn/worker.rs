@@ -3,8 +3,8 @@
 use super::options::Options;
 use super::pool::Pool;
 use super::publisher::Publisher;
+use super::results::Results;
 use super::site::{Site, is_short};
-use super::tally::Tally;
 use super::turns::{Turns, begin};
 use super::what::{BIND_ALL, What};
 use crate::client::Client;
@@ -22,7 +22,7 @@ pub const CHANNEL: u16 = 1;
 const COMING_AND_GOING: u16 = 2;
 /// After an error a connection is opened anew, after a pause; so often in a row.
 const PAUSE: Duration = Duration::from_millis(200);
-const PATIENCE: u32 = 10;
+const FAILURES_MOST: u32 = 10;
 /// How long after a deletion the next queue is filled, and after that it is deleted, in nanoseconds.
 const CALM_NS: u64 = 100_000_000;
 /// How often a waiting worker looks whether it should stop.
@@ -34,7 +34,7 @@ pub struct Job {
     /// Address, properties of connections, id.
     pub plan: Plan,
     pub site: Site,
-    pub tally: Tally,
+    pub results: Results,
     pub pool: Pool,
     pub stop: AtomicBool,
     /// Deletions under way, and begun so far.
@@ -161,7 +161,7 @@ impl Worker {
                 failures = 0;
                 continue;
             };
-            job.tally.failed(&failure);
+            job.results.failed(&failure);
             failures += 1;
             if !self.recover(&mut failures) {
                 job.gave_up.fetch_add(1, Relaxed);
@@ -207,14 +207,14 @@ impl Worker {
 
     /// Opens a connection in place of one that failed; false if that failed too often.
     fn recover(&mut self, failures: &mut u32) -> bool {
-        while *failures < PATIENCE && !self.job.stops() {
+        while *failures < FAILURES_MOST && !self.job.stops() {
             self.publisher = None;
             self.filled = None;
             thread::park_timeout(PAUSE);
             match self.open() {
                 Ok(()) => return true,
                 Err(failure) => {
-                    self.job.tally.failed(&failure);
+                    self.job.results.failed(&failure);
                     *failures += 1;
                 }
             }
@@ -242,7 +242,7 @@ impl Worker {
             What::Dispatch => {
                 let publisher = self.publisher.as_mut().ok_or_else(gone)?;
                 publisher.dispatch(&self.job.site.exchange, &self.keys, self.job.options.size)?;
-                self.job.tally.record(self.number, 0, since(due));
+                self.job.results.record(self.number, 0, since(due));
                 Ok(())
             }
         }
@@ -282,8 +282,8 @@ impl Worker {
         job.site
             .bind_many(client, CHANNEL, &name, job.options.preload, &|| job.stops())?;
         if timed && !job.stops() {
-            job.tally.record(self.number, 0, declared - before);
-            job.tally.record(self.number, BIND_ALL, since(declared));
+            job.results.record(self.number, 0, declared - before);
+            job.results.record(self.number, BIND_ALL, since(declared));
         }
         self.filled = Some(name);
         Ok(())
@@ -301,10 +301,10 @@ impl Worker {
 
     fn connect_and_close(&mut self, due: u64) -> Result<(), Failure> {
         let client = self.job.connect("perf-churn")?;
-        self.job.tally.record(self.number, 0, since(due));
+        self.job.results.record(self.number, 0, since(due));
         let before = clock::now();
         client.close();
-        self.job.tally.record(self.number, 1, since(before));
+        self.job.results.record(self.number, 1, since(before));
         Ok(())
     }
 
@@ -313,7 +313,7 @@ impl Worker {
         let Some(mut borrowed) = job.pool.acquire(|| job.stops()) else {
             return Ok(());
         };
-        job.tally.record(self.number, 0, since(due));
+        job.results.record(self.number, 0, since(due));
         let before = clock::now();
         let dispatched = match &mut borrowed {
             Some(publisher) => publisher.dispatch(&job.site.exchange, &self.keys, job.options.size),
@@ -322,7 +322,7 @@ impl Worker {
         };
         match dispatched {
             Ok(()) => {
-                job.tally.record(self.number, 1, since(before));
+                job.results.record(self.number, 1, since(before));
                 job.pool.release(borrowed);
                 Ok(())
             }
@@ -345,7 +345,7 @@ impl Worker {
         act: impl FnOnce(&mut Client) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let answer = act(self.client()?)?;
-        self.job.tally.record(self.number, operation, since(from));
+        self.job.results.record(self.number, operation, since(from));
         Ok(answer)
     }
 
@@ -418,7 +418,7 @@ mod tests {
         let operations = options.what().operations(options.fills_queues()).len();
         let job = Arc::new(Job {
             site: Site::new(&options, "x", None),
-            tally: Tally::new(operations, 1),
+            results: Results::new(operations, 1),
             options: *options,
             plan,
             pool: Pool::default(),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     fn counts(job: &Job) -> Vec<u64> {
-        job.tally
+        job.results
             .take()
             .iter()
             .map(hdrhistogram::Histogram::len)
@@ -501,7 +501,7 @@ mod tests {
         assert!(clock::now() - began >= 160_000_000);
         broker.join().unwrap();
         // They count from then, and not from the moment when the first one was due.
-        let taken = job.tally.take();
+        let taken = job.results.take();
         assert_eq!((taken[0].len(), taken[1].len()), (5, 5));
         assert!(taken[0].max() < 120_000_000, "{}", taken[0].max());
     }
@@ -519,7 +519,7 @@ mod tests {
             ]
         );
         assert_eq!(counts(&job), [2, 2]);
-        let errors = job.tally.errors();
+        let errors = job.results.errors();
         assert_eq!((errors.count, job.gave_up.load(Relaxed)), (1, 0));
         assert!(errors.first.unwrap().to_string().contains("ACCESS_REFUSED"));
         // It may have been made all the same, so it is deleted at the end.

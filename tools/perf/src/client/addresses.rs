@@ -74,7 +74,7 @@ impl Addresses {
 /// # Errors
 /// [`Failure::Connect`] when the time is over, with the last broker's reason.
 pub fn wait_for_servers(plan: &Plan) -> Result<(), Failure> {
-    let Some(patience) = plan.connection.startup_timeout else {
+    let Some(timeout) = plan.connection.startup_timeout else {
         return Ok(());
     };
     let wanted = plan
@@ -82,7 +82,7 @@ pub fn wait_for_servers(plan: &Plan) -> Result<(), Failure> {
         .servers_up_limit
         .unwrap_or(plan.uris.len())
         .min(plan.uris.len());
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let mut missing: Vec<&Uri> = plan.uris.iter().collect();
     let mut last = None;
     loop {
@@ -110,7 +110,7 @@ pub fn wait_for_servers(plan: &Plan) -> Result<(), Failure> {
         }
         if Instant::now() + BETWEEN_LOOKS >= deadline {
             let why = last.map(|failure| format!(": {failure}")).unwrap_or_default();
-            let seconds = patience.as_secs();
+            let seconds = timeout.as_secs();
             return Err(Failure::Connect(format!(
                 "Could not connect to broker(s) in {seconds} second(s), exiting{why}"
             )));

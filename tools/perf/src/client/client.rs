@@ -295,8 +295,8 @@ impl Client {
         Err(failure)
     }
 
-    fn fill(&mut self, patience: Duration) -> Result<(), Failure> {
-        match self.inbox.fill(&mut self.transport, patience) {
+    fn fill(&mut self, timeout: Duration) -> Result<(), Failure> {
+        match self.inbox.fill(&mut self.transport, timeout) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::Lost(format!(
                 "the broker at {} closed the connection without a reason: its log may tell more",

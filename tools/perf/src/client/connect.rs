@@ -67,7 +67,7 @@ fn open(uri: &Uri, how: &Connecting) -> Result<TcpStream, Failure> {
     )))
 }
 
-fn open_one(address: SocketAddr, how: &Connecting, patience: Duration) -> io::Result<TcpStream> {
+fn open_one(address: SocketAddr, how: &Connecting, timeout: Duration) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // The receive buffer's size decides what is offered in the first packet: it has to be set before.
     if let Some(bytes) = how.receive_buffer {
@@ -77,7 +77,7 @@ fn open_one(address: SocketAddr, how: &Connecting, patience: Duration) -> io::Re
         socket.set_send_buffer_size(bytes)?;
     }
     socket.set_tcp_nodelay(how.no_delay)?;
-    socket.connect_timeout(&address.into(), patience)?;
+    socket.connect_timeout(&address.into(), timeout)?;
     Ok(socket.into())
 }
 

@@ -58,12 +58,12 @@ impl Inbox {
         self.bytes
     }
 
-    /// Reads once, for at most `patience`. `false`: the broker has closed the connection.
+    /// Reads once, for at most `timeout`. `false`: the broker has closed the connection.
     ///
     /// # Errors
     /// As [`Transport::read`].
-    pub fn fill(&mut self, transport: &mut Transport, patience: Duration) -> io::Result<bool> {
-        transport.set_read_timeout(patience)?;
+    pub fn fill(&mut self, transport: &mut Transport, timeout: Duration) -> io::Result<bool> {
+        transport.set_read_timeout(timeout)?;
         self.bytes.drain(..self.used);
         self.used = 0;
         let unread = self.bytes.len();

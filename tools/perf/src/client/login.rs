@@ -19,7 +19,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 /// How long it all may take. RabbitMQ gives up after 10 s; when thousands log in at once, its queue in front counts too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// The highest channel number that the Java client asks for.
 const CHANNEL_MAX: u16 = 2047;
 
@@ -66,7 +66,7 @@ pub fn open(
         place: uri.place(),
         tls: uri.tls,
         who,
-        deadline: Instant::now() + PATIENCE,
+        deadline: Instant::now() + LOGIN_TIMEOUT,
         step: Step::Greeting,
         frame_max: 0,
     };
@@ -284,7 +284,7 @@ impl Login<'_> {
         Failure::Connect(format!(
             "the server at {} did not let us in within {} s: it may be overloaded, stopped, or no AMQP broker",
             self.place,
-            PATIENCE.as_secs()
+            LOGIN_TIMEOUT.as_secs()
         ))
     }
 

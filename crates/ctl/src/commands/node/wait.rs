@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long is waited for a node that starts, and for one that ends: it may have much to write.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 /// Between two looks. A node that is not there yet tells nobody when it will be.
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -24,7 +24,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 pub fn until<T>(
     ask: &Ask<'_>,
     what: &'static str,
-    patience: Duration,
+    timeout: Duration,
     mut look: impl FnMut() -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
     let started = Instant::now();
@@ -34,12 +34,12 @@ pub fn until<T>(
             progress.end();
             return Ok(found);
         }
-        if started.elapsed() >= patience {
+        if started.elapsed() >= timeout {
             progress.end();
             let text = format!(
                 "Error: operation on node {} timed out. Timeout value used: {}",
                 ask.node(),
-                patience.as_millis()
+                timeout.as_millis()
             );
             return Err(Failure::plain(TIMED_OUT, text));
         }
@@ -57,7 +57,7 @@ pub fn await_startup(ask: &Ask<'_>) -> Result<Output, Failure> {
     until(
         ask,
         "waiting for the node; looks",
-        ask.patience.unwrap_or(PATIENCE),
+        ask.timeout.unwrap_or(TIMEOUT),
         || Ok(is_up(ask)),
     )?;
     Ok(Output::Done)
@@ -68,13 +68,13 @@ pub fn await_online_nodes(ask: &Ask<'_>) -> Result<Output, Failure> {
         .word(0)
         .parse()
         .map_err(|_| Failure::argument(BAD_VALUE, "Bad argument: the count of nodes is a positive number"))?;
-    let patience = ask.patience.unwrap_or(PATIENCE);
+    let timeout = ask.timeout.unwrap_or(TIMEOUT);
     let node = ask.node();
     ask.say(format!(
         "Will wait for at least {count} nodes to join the cluster of {node}. Timeout: {} seconds.",
-        patience.as_secs()
+        timeout.as_secs()
     ));
-    let outcome = until(ask, "waiting for nodes; looks", patience, || {
+    let outcome = until(ask, "waiting for nodes; looks", timeout, || {
         Ok(is_up(ask).filter(|()| count <= 1))
     });
     match outcome {
@@ -102,7 +102,7 @@ pub fn is_alive(pid: Pid) -> bool {
 }
 
 pub fn wait(ask: &Ask<'_>) -> Result<Output, Failure> {
-    let (file, patience) = (ask.word(0), ask.patience.unwrap_or(PATIENCE));
+    let (file, timeout) = (ask.word(0), ask.timeout.unwrap_or(TIMEOUT));
     if file.is_empty() && !ask.line.has("pid") {
         return Err(Failure::usage("not enough arguments."));
     }
@@ -113,7 +113,7 @@ pub fn wait(ask: &Ask<'_>) -> Result<Output, Failure> {
         Some(pid) => pid_of(pid)?,
         None => {
             ask.say(format!("Waiting for pid file '{file}' to appear"));
-            let text = until(ask, "waiting for the file; looks", patience, || {
+            let text = until(ask, "waiting for the file; looks", timeout, || {
                 Ok(fs::read_to_string(file).ok())
             })?;
             pid_of(&text)?
@@ -124,7 +124,7 @@ pub fn wait(ask: &Ask<'_>) -> Result<Output, Failure> {
     ask.say(format!(
         "Waiting for node '{node}' while OS process '{raw}' is running"
     ));
-    until(ask, "waiting for the node; looks", patience, || {
+    until(ask, "waiting for the node; looks", timeout, || {
         match is_alive(pid) {
             true => Ok(is_up(ask)),
             false => Err(Failure::error(
@@ -155,7 +155,7 @@ fn end(ask: &Ask<'_>, pid: Pid, is_awaited: bool) -> Result<(), Failure> {
     until(
         ask,
         "waiting for the end; looks",
-        ask.patience.unwrap_or(PATIENCE),
+        ask.timeout.unwrap_or(TIMEOUT),
         || Ok((!is_alive(pid)).then_some(())),
     )
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const LANES: usize = 8;
 
 /// Shared by all workers.
-pub struct Tally {
+pub struct Results {
     operations: usize,
     lanes: Vec<Mutex<Vec<Histogram<u64>>>>,
     errors: Mutex<Errors>,
@@ -22,7 +22,7 @@ pub struct Errors {
     pub first: Option<Failure>,
 }
 
-impl Tally {
+impl Results {
     pub fn new(operations: usize, workers: usize) -> Self {
         let lane = || Mutex::new(histograms(operations));
         Self {
@@ -80,22 +80,22 @@ mod tests {
 
     #[test]
     fn what_all_workers_recorded_comes_out_once() {
-        let tally = Tally::new(2, 100);
+        let results = Results::new(2, 100);
         for worker in 0..100 {
-            tally.record(worker, worker % 2, 1_000);
+            results.record(worker, worker % 2, 1_000);
         }
-        tally.record(0, 7, 1);
-        let taken = tally.take();
+        results.record(0, 7, 1);
+        let taken = results.take();
         assert_eq!((taken[0].len(), taken[1].len()), (50, 50));
-        assert!(tally.take().iter().all(Histogram::is_empty));
+        assert!(results.take().iter().all(Histogram::is_empty));
     }
 
     #[test]
     fn the_first_error_is_kept_and_all_are_counted() {
-        let tally = Tally::new(1, 1);
-        tally.failed(&Failure::Lost("first".into()));
-        tally.failed(&Failure::Lost("second".into()));
-        let errors = tally.errors();
+        let results = Results::new(1, 1);
+        results.failed(&Failure::Lost("first".into()));
+        results.failed(&Failure::Lost("second".into()));
+        let errors = results.errors();
         assert_eq!(
             (errors.count, errors.first),
             (2, Some(Failure::Lost("first".into())))
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_latency_beyond_an_hour_counts_as_an_hour() {
-        let tally = Tally::new(1, 1);
-        tally.record(0, 0, u64::MAX);
-        assert_eq!(tally.take()[0].len(), 1);
+        let results = Results::new(1, 1);
+        results.record(0, 0, u64::MAX);
+        assert_eq!(results.take()[0].len(), 1);
     }
 }
