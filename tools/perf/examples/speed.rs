@@ -61,7 +61,7 @@ fn making(line: &str, key: Option<&str>, lag: u64) {
 }
 
 fn reading(body: usize) {
-    let template = DeliverTemplate::new(1, "consumer-0-0", 131_072);
+    let mut template = DeliverTemplate::new(1, "consumer-0-0", 131_072);
     let mut bytes = Vec::new();
     let route = RouteBuf::new(b"direct", b"key1");
     let body = vec![0; body];
