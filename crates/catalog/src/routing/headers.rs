@@ -6,6 +6,7 @@
 
 mod condition;
 mod index;
+mod paths;
 
 pub(crate) use condition::comparable;
 pub(crate) use index::HeaderIndex;

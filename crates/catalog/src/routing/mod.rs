@@ -122,7 +122,7 @@ impl Routes {
             }
             Self::Headers(index) => {
                 let walked = index.find(&envelope.headers(), found);
-                envelope.took(walked.nodes + walked.lookups);
+                envelope.took(walked.steps());
             }
             Self::Spread(spread) => spread.find(envelope, found),
         }
@@ -148,10 +148,38 @@ pub(crate) struct Found<'a> {
 }
 
 impl Found<'_> {
+    /// How much has been found by now.
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.queues.len(), self.exchanges.len())
+    }
+
+    /// How much has been found since, repetitions counted.
+    pub(crate) fn since(&self, (queues, exchanges): (usize, usize)) -> usize {
+        self.queues.len() - queues + self.exchanges.len() - exchanges
+    }
+
+    /// Drops repetitions of what has been found since, and says how much is left.
+    pub(crate) fn distinct_since(&mut self, begin: (usize, usize)) -> usize {
+        distinct_from(self.queues, begin.0);
+        distinct_from(&mut self.exchanges, begin.1);
+        self.since(begin)
+    }
+
     fn add(&mut self, target: &crate::binding::Target) {
         match target {
             crate::binding::Target::Queue(id) => self.queues.push(*id),
             crate::binding::Target::Exchange(name) => self.exchanges.push(name.clone()),
         }
     }
+}
+
+/// Each of those from `begin` on once.
+fn distinct_from<A: smallvec::Array>(list: &mut SmallVec<A>, begin: usize)
+where
+    A::Item: Ord,
+{
+    let mut rest: Vec<_> = list.drain(begin..).collect();
+    rest.sort_unstable();
+    rest.dedup();
+    list.extend(rest);
 }

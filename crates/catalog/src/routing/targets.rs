@@ -20,6 +20,15 @@ impl Targets {
         matches!(self, Self::Empty)
     }
 
+    /// How many there are, each counted once.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Empty => 0,
+            Self::One(..) => 1,
+            Self::Many(map) => map.len(),
+        }
+    }
+
     pub(crate) fn add(&mut self, target: &Target) {
         match self {
             Self::Empty => *self = Self::One(target.clone(), 1),

@@ -19,7 +19,7 @@ pub(crate) struct Trie {
 
 #[derive(Clone, Debug, Default)]
 struct Node {
-    words: Branches<Node>,
+    words: Branches<Key, Node>,
     /// The node behind `*`.
     star: Option<Arc<Node>>,
     /// The node behind `#`.

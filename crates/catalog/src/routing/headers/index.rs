@@ -1,16 +1,16 @@
 //! All bindings of a headers exchange, by their conditions.
 //!
-//! A binding that wants any of its conditions lies under each of them. One that wants all of them is a path in a trie: its
-//! conditions in order lead from node to node. A message, broken down into the conditions that it fulfils, walks every path
-//! that these allow: a node is visited only if the message fulfils everything on the way to it.
+//! Each condition that some binding wants is there once, with a number. A binding that wants any of its conditions lies under
+//! each of them. One that wants all of them is a path in a trie: their numbers, in order, lead from node to node. A message,
+//! broken down into the conditions that it fulfils, walks every path that these allow: a node is visited only if the message
+//! fulfils everything on the way to it.
 
 use super::HeaderMatch;
 use super::condition::{self, Kind};
+use super::paths::Node;
 use crate::binding::Target;
-use crate::routing::branches::Branches;
 use crate::routing::{Found, Key, Sought, Targets};
-use equivalent::Comparable;
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use model::table::{Entries, RawValue};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -20,8 +20,22 @@ use std::sync::Arc;
 pub(crate) struct HeaderIndex {
     /// How many conditions there are on headers of each name.
     names: OrdMap<Key, Asked>,
-    any: OrdMap<Key, Targets>,
+    conditions: OrdMap<Key, Condition>,
+    /// Numbers that conditions had, to be given again: those of all conditions and these have no gap.
+    free: OrdSet<u32>,
+    /// Where all bindings together lead that want any of their conditions.
+    reached: Targets,
     all: Arc<Node>,
+}
+
+/// What some binding wants.
+#[derive(Clone, Debug)]
+struct Condition {
+    number: u32,
+    /// How many bindings want it.
+    bindings: u32,
+    /// Where it leads by itself.
+    targets: Targets,
 }
 
 /// How many conditions of each kind.
@@ -32,53 +46,81 @@ struct Asked {
     timestamps: usize,
 }
 
-/// Where the conditions on the way here have led.
-#[derive(Clone, Debug, Default)]
-struct Node {
-    further: Branches<Node>,
-    targets: Targets,
-}
-
 impl HeaderIndex {
     pub(crate) fn add(&mut self, wanted: &HeaderMatch, target: &Target) {
-        for condition in &wanted.conditions {
-            let name = Key::new(condition::name(condition));
-            *self.names.entry(name).or_default().of(condition) += 1;
+        let mut numbers = Numbers::new();
+        for key in &wanted.conditions {
+            let condition = self.condition(key);
+            condition.bindings += 1;
+            numbers.push(condition.number);
+            if wanted.any {
+                condition.targets.add(target);
+            }
         }
         if wanted.any {
-            for condition in &wanted.conditions {
-                self.any.entry(condition.clone()).or_default().add(target);
-            }
-            return;
+            self.reached.add(target);
+        } else {
+            numbers.sort_unstable();
+            Arc::make_mut(&mut self.all).add(&numbers, target);
         }
-        let mut node = Arc::make_mut(&mut self.all);
-        for condition in &wanted.conditions {
-            node = Arc::make_mut(node.further.get_or_insert(condition));
+    }
+
+    /// The condition, which may be a new one.
+    fn condition(&mut self, key: &Key) -> &mut Condition {
+        if !self.conditions.contains_key(key) {
+            let number = match self.free.get_min().copied() {
+                Some(number) => number,
+                // Memory ends long before numbers do.
+                None => self.conditions.len() as u32,
+            };
+            self.free.remove(&number);
+            let name = Key::new(condition::name(key));
+            *self.names.entry(name).or_default().of(key) += 1;
+            let condition = Condition {
+                number,
+                bindings: 0,
+                targets: Targets::default(),
+            };
+            self.conditions.insert(key.clone(), condition);
         }
-        node.targets.add(target);
+        &mut self.conditions[key]
     }
 
     pub(crate) fn remove(&mut self, wanted: &HeaderMatch, target: &Target) {
-        for condition in &wanted.conditions {
-            let name = Sought::new(condition::name(condition));
-            if let Some(asked) = self.names.get_mut(&name) {
-                *asked.of(condition) -= 1;
-                if asked.is_nothing() {
-                    self.names.remove(&name);
-                }
-            }
-        }
-        if !wanted.any {
-            Arc::make_mut(&mut self.all).remove(&wanted.conditions, target);
-            return;
-        }
-        for condition in &wanted.conditions {
-            let Some(targets) = self.any.get_mut(condition) else {
+        let mut numbers = Numbers::new();
+        for key in &wanted.conditions {
+            let Some(condition) = self.conditions.get_mut(key) else {
                 continue;
             };
-            targets.remove(target);
-            if targets.is_empty() {
-                self.any.remove(condition);
+            numbers.push(condition.number);
+            if wanted.any {
+                condition.targets.remove(target);
+            }
+            condition.bindings -= 1;
+            if condition.bindings == 0 {
+                self.free.insert(condition.number);
+                self.forget(key);
+            }
+        }
+        if wanted.any {
+            self.reached.remove(target);
+        } else {
+            numbers.sort_unstable();
+            Arc::make_mut(&mut self.all).remove(&numbers, target);
+        }
+    }
+
+    /// Nobody wants this condition any more.
+    fn forget(&mut self, key: &Key) {
+        self.conditions.remove(key);
+        if self.conditions.is_empty() {
+            self.free.clear();
+        }
+        let name = Sought::new(condition::name(key));
+        if let Some(asked) = self.names.get_mut(&name) {
+            *asked.of(key) -= 1;
+            if asked.is_nothing() {
+                self.names.remove(&name);
             }
         }
     }
@@ -86,38 +128,55 @@ impl HeaderIndex {
     /// True if there is no binding.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.any.is_empty() && self.all.is_nothing()
+        self.names.is_empty()
+            && self.conditions.is_empty()
+            && self.free.is_empty()
+            && self.reached.is_empty()
+            && self.all.is_nothing()
+    }
+
+    /// How many nodes the paths have.
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> usize {
+        self.all.count()
     }
 
     /// Gives the targets of all bindings that a message with these encoded headers goes through, perhaps repeated; returns
     /// what that took. Of a header that comes twice the first one counts.
     pub(crate) fn find(&self, headers: &[u8], found: &mut Found<'_>) -> Walked {
+        let mut walked = Walked::default();
+        let mut numbers = Numbers::new();
         let mut bytes = Vec::new();
-        let mut ends = SmallVec::<[usize; 32]>::new();
+        let begin = found.mark();
+        let reached = self.reached.len();
+        let mut all_found = reached == 0;
         for (name, value, asked) in self.asked_for(headers) {
             for kind in asked.kinds() {
-                let begin = bytes.len();
-                if condition::fulfilled(kind, name, value, &mut bytes) {
-                    ends.push(bytes.len());
-                } else {
-                    bytes.truncate(begin);
+                bytes.clear();
+                if !condition::fulfilled(kind, name, value, &mut bytes) {
+                    continue;
+                }
+                walked.lookups += 1;
+                let Some(condition) = self.conditions.get(&Sought::new(&bytes)) else {
+                    continue;
+                };
+                numbers.push(condition.number);
+                if all_found {
+                    continue;
+                }
+                condition.targets.give(found);
+                // Who fulfils very many conditions comes to the same few targets again and again.
+                let given = found.since(begin);
+                if given >= 2 * reached {
+                    let distinct = found.distinct_since(begin);
+                    walked.repeated += given - distinct;
+                    all_found = distinct == reached;
                 }
             }
         }
-        let mut begin = 0;
-        let mut fulfilled: Fulfilled<'_> = ends
-            .iter()
-            .map(|end| Sought::new(&bytes[std::mem::replace(&mut begin, *end)..*end]))
-            .collect();
-        fulfilled.sort_unstable();
-        if !self.any.is_empty() {
-            for condition in &fulfilled {
-                if let Some(targets) = self.any.get(condition) {
-                    targets.give(found);
-                }
-            }
-        }
-        walk(&self.all, &fulfilled, found)
+        numbers.sort_unstable();
+        self.all.walk(&numbers, found, &mut walked);
+        walked
     }
 
     /// The headers that some binding asks for.
@@ -140,63 +199,24 @@ impl HeaderIndex {
     }
 }
 
+/// Numbers of conditions.
+type Numbers = SmallVec<[u32; 16]>;
+
 /// What it took to find the bindings of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Walked {
-    /// Nodes that were visited.
+    /// Nodes that were visited, and conditions that were passed on the way.
     pub(crate) nodes: usize,
     /// Conditions that were looked for, at all of them.
     pub(crate) lookups: usize,
+    /// Targets that were found once more and dropped.
+    pub(crate) repeated: usize,
 }
 
-/// What a message fulfils, in order.
-type Fulfilled<'a> = SmallVec<[Sought<'a>; 16]>;
-
-/// Visits every node whose conditions are all fulfilled, each once: there is one way to each.
-fn walk(root: &Node, fulfilled: &[Sought<'_>], found: &mut Found<'_>) -> Walked {
-    let mut walked = Walked {
-        nodes: 0,
-        lookups: fulfilled.len(),
-    };
-    let mut open: SmallVec<[(&Node, &[Sought<'_>]); 16]> = SmallVec::new();
-    open.push((root, fulfilled));
-    while let Some((node, rest)) = open.pop() {
-        walked.nodes += 1;
-        node.targets.give(found);
-        match &node.further {
-            Branches::None => {}
-            Branches::One(condition, behind) => {
-                if let Ok(at) = rest.binary_search_by(|sought| sought.compare(condition)) {
-                    open.push((behind, &rest[at + 1..]));
-                }
-            }
-            Branches::Many(map) => {
-                walked.lookups += rest.len();
-                for (at, condition) in rest.iter().enumerate() {
-                    if let Some(behind) = map.get(condition) {
-                        open.push((behind, &rest[at + 1..]));
-                    }
-                }
-            }
-        }
-    }
-    walked
-}
-
-impl Node {
-    /// Depth is at most the number of entries in a table of arguments.
-    fn remove(&mut self, conditions: &[Key], target: &Target) {
-        match conditions.split_first() {
-            None => self.targets.remove(target),
-            Some((first, rest)) => self.further.prune(&first.sought(), |node| {
-                node.remove(rest, target);
-                node.is_nothing()
-            }),
-        }
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.further.is_empty() && self.targets.is_empty()
+impl Walked {
+    /// All of it.
+    pub(crate) fn steps(self) -> usize {
+        self.nodes + self.lookups + self.repeated
     }
 }
 

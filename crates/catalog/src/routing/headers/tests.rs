@@ -185,6 +185,51 @@ fn headers_that_fulfil_half_of_many_bindings_visit_little_more_than_what_matches
 }
 
 #[test]
+fn a_long_binding_that_has_little_in_common_with_others_is_one_step() {
+    // Each leaves out one of three hundred headers, and so does the message.
+    let without = |left_out: usize| {
+        let names = (0..300).filter(move |at| *at != left_out);
+        names.map(|at| (format!("h{at}"), 1)).collect::<Table>()
+    };
+    let bindings: Vec<_> = (0..300).map(without).collect();
+    let mut index = index(&bindings);
+    assert!(index.nodes() <= 2 * bindings.len(), "{} nodes", index.nodes());
+    assert_eq!(found(&index, &without(77)).0, [77]);
+    // What was split is one step again once nobody branches off any more.
+    for (at, arguments) in bindings.iter().enumerate().skip(1) {
+        index.remove(&HeaderMatch::new(arguments).unwrap(), &target(at));
+    }
+    assert_eq!(index.nodes(), 1);
+    assert_eq!(found(&index, &without(0)).0, [0]);
+}
+
+#[test]
+fn who_fulfils_many_bindings_that_want_any_comes_to_each_queue_only_a_few_times() {
+    let mut index = HeaderIndex::default();
+    for at in 0..200 {
+        let arguments: Table = (0..100).map(|bit| (format!("h{bit}"), 1)).collect();
+        let wanted = HeaderMatch::new(&arguments.with("x-match", "any")).unwrap();
+        index.add(&wanted, &target(at % 10));
+    }
+    let mut bytes = Vec::new();
+    let headers: Table = (0..100).map(|bit| (format!("h{bit}"), 1)).collect();
+    headers.encode(&mut bytes);
+    // What was found elsewhere before stays.
+    let mut queues = SmallVec::from_slice(&[QueueId(3), QueueId(3)]);
+    let exchanges = SmallVec::new();
+    let found = &mut Found {
+        queues: &mut queues,
+        exchanges,
+    };
+    index.find(&bytes, found);
+    assert_eq!(&queues[..2], [QueueId(3), QueueId(3)]);
+    assert!(queues.len() <= 2 + 20, "{} queues", queues.len());
+    queues.sort_unstable();
+    queues.dedup();
+    assert_eq!(queues.len(), 10);
+}
+
+#[test]
 fn what_a_message_asks_of_an_exchange_is_counted_where_it_branches() {
     let bindings: Vec<_> = (0..100)
         .map(|at| {
