@@ -85,9 +85,21 @@ package: build
 	for tool in $(TOOLS); do ln -s ../../../bin/leveret $(PACKAGE)/usr/lib/leveret/bin/$$tool; done
 	$(call install-pages,$(PACKAGE)/usr)
 
-deb: package ## build the Debian package into target/debian, with cargo-deb (installed into target/tools if there is none)
-	command -v cargo-deb || test -x target/tools/bin/cargo-deb || cargo install cargo-deb --locked --root target/tools
-	PATH="$$PATH:$(CURDIR)/target/tools/bin" cargo deb -p leveret-server --no-build --locked --strip
+# What makes a Debian package. Built without optimization, except for what compresses, for it runs once.
+CARGO_DEB := target/tools/bin/cargo-deb
+
+ifeq ($(shell command -v cargo-deb),)
+deb: $(CARGO_DEB)
+endif
+
+$(CARGO_DEB):
+	@echo 'cargo-deb is not installed; it is built into target/tools, which takes a minute or a few'
+	CARGO_TARGET_DIR=$(CURDIR)/target/tools/build CARGO_PROFILE_DEV_DEBUG=0 \
+		cargo install cargo-deb --version 3.8.0 --locked --debug --root target/tools --no-track
+	rm -r target/tools/build
+
+deb: package ## build the Debian package into target/debian, with cargo-deb (built into target/tools if there is none)
+	PATH="$$PATH:$(CURDIR)/target/tools/bin" cargo deb -p leveret-server --no-build --locked --strip --quiet
 
 # A container engine that answers. Without one the image is put together here and written as an archive, which any engine loads.
 ifneq ($(filter image,$(MAKECMDGOALS)),)
