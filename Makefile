@@ -69,7 +69,7 @@ install: $(if $(SUDO_USER),,build) ## install leveret, RabbitMQ's tools as links
 	for tool in $(TOOLS); do ln -sf leveret $(DESTDIR)$(PREFIX)/bin/$$tool; done
 	$(call install-pages,$(DESTDIR)$(PREFIX))
 	install -D -m 644 packaging/systemd/leveret.service $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service
-	install -D -m 644 packaging/systemd/leveret.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/leveret.conf
+	install -D -m 644 packaging/leveret.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/leveret.conf
 	$(PLACED) $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service $(DESTDIR)$(PREFIX)/share/man/man[18]/leveret*
 	$(call keep,packaging/leveret.conf,644,$(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf)
 	$(call keep,packaging/leveret.default,640,$(DESTDIR)$(SYSCONFDIR)/default/leveret)

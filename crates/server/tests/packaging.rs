@@ -122,6 +122,16 @@ fn the_data_of_the_service_is_where_the_package_puts_it_and_takes_it_away() {
 }
 
 #[test]
+fn the_package_can_be_installed_where_there_is_no_systemd() {
+    // cargo-deb calls a program of systemd for each file of other kinds that lies beside the unit; adduser makes the user there.
+    let units = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    let names = std::fs::read_dir(units).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["leveret.service"]);
+    assert!(MANIFEST.contains(r#"depends = "$auto, adduser""#));
+}
+
+#[test]
 fn the_service_may_read_its_configuration() {
     assert!(MANIFEST.contains(r#""etc/leveret/leveret.conf", "640""#));
     assert!(UNIT.contains("User=leveret\n") && UNIT.contains("--config /etc/leveret\n"));
