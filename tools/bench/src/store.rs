@@ -45,7 +45,7 @@ impl Store {
     /// It isn't one.
     pub fn open(directory: &Path) -> Result<(Self, Plan, Results), Failure> {
         let path = directory.join(PLAN);
-        let bad = |e: String| Failure::Usage(format!("{} is no run to go on with: {e}", path.display()));
+        let bad = |e: String| Failure::Usage(format!("{} is not a run to go on with: {e}", path.display()));
         let text = fs::read_to_string(&path).map_err(|e| bad(e.to_string()))?;
         let plan = Plan::read(&text).map_err(bad)?;
         let results = read_results(directory)?;

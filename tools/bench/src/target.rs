@@ -131,7 +131,7 @@ impl PidSpec {
             return Err("pid= needs a process id, or a command that prints it".to_owned());
         }
         if text.bytes().all(|b| b.is_ascii_digit()) {
-            let pid = text.parse().map_err(|_| format!("{text} is no process id"))?;
+            let pid = text.parse().map_err(|_| format!("{text} is not a process id"))?;
             return Ok(Self::Fixed(pid));
         }
         Ok(Self::Command(text.to_owned()))
@@ -152,7 +152,7 @@ fn pid_from(command: &str) -> Result<u32, String> {
 
 /// Host and port of an AMQP URI.
 fn address(uri: &str) -> Result<(String, u16), String> {
-    let (scheme, rest) = uri.split_once("://").ok_or("this is no URI")?;
+    let (scheme, rest) = uri.split_once("://").ok_or("this is not a URI")?;
     let default_port = match scheme {
         "amqp" => 5672,
         "amqps" => 5671,
@@ -163,7 +163,7 @@ fn address(uri: &str) -> Result<(String, u16), String> {
     let (host, port) = split_port(place);
     let port = match port {
         None => default_port,
-        Some(text) => text.parse().map_err(|_| format!("{text:?} is no port"))?,
+        Some(text) => text.parse().map_err(|_| format!("{text:?} is not a port"))?,
     };
     let host = if host.is_empty() { "localhost" } else { host };
     Ok((host.to_owned(), port))

@@ -79,7 +79,7 @@ impl Tokens {
                 "it answered with status {status}{said}; check --oauth2-client-id, --oauth2-client-secret and --oauth2-parameters"
             )));
         }
-        read(&body).ok_or_else(|| fail("its answer is no JSON object with an access_token".into()))
+        read(&body).ok_or_else(|| fail("its answer is not a JSON object with an access_token".into()))
     }
 }
 

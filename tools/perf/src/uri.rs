@@ -159,7 +159,7 @@ fn read_place(place: &str, tls: bool) -> Result<(String, u16), String> {
             Ok(port) if port > 0 => port,
             _ => {
                 return Err(format!(
-                    "has the port '{port}', which is no number from 1 to 65535"
+                    "has the port '{port}', which is not a number from 1 to 65535"
                 ));
             }
         },
@@ -173,7 +173,7 @@ fn read_query(query: &str) -> Result<Query, String> {
     for parameter in query.split('&').filter(|it| !it.is_empty()) {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let value = decode(value)?;
-        let wrong = || format!("has {name}={value}, which is no number that fits");
+        let wrong = || format!("has {name}={value}, which is not a number that fits");
         match name {
             "heartbeat" => known.heartbeat_s = Some(value.parse().map_err(|_| wrong())?),
             "channel_max" => known.channel_max = Some(value.parse().map_err(|_| wrong())?),

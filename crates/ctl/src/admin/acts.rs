@@ -248,7 +248,7 @@ fn export(options: &Options, file: &str) -> Result<String, String> {
 fn import(options: &Options, file: &str) -> Result<String, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("Could not import {file}: {error}"))?;
     let document =
-        serde_json::from_str(&text).map_err(|error| format!("ERROR: {file} is no JSON: {error}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("ERROR: {file} is not JSON: {error}"))?;
     call(options, "POST", &definitions(options), Some(&document))?;
     let host = options.value("host").unwrap_or("localhost");
     done(

@@ -180,7 +180,7 @@ impl Options {
         let ca = self.value("ssl-ca-cert-file").map(str::to_owned);
         if let Some(uri) = self.value("base-uri") {
             return Endpoint::of_url(uri, ca)
-                .ok_or_else(|| format!("ERROR: {uri} is no address such as http://host:15672"));
+                .ok_or_else(|| format!("ERROR: {uri} is not an address such as http://host:15672"));
         }
         let (scheme, usual) = match self.has("ssl") {
             true => (Scheme::Https { ca }, "15671"),

@@ -289,7 +289,7 @@ mod tests {
         );
         assert!(
             may("x", Verb::Configure, "*") && !may("x", Verb::Configure, "any"),
-            "a star that is claimed is no pattern"
+            "a star that is claimed is not a pattern"
         );
         assert!(may("v", Verb::Configure, "absent") && may("n", Verb::Configure, "number"));
         assert!(!may("open", Verb::Read, "jane"));

@@ -44,7 +44,7 @@ impl fmt::Display for Refused {
     }
 }
 
-const NO_TOKEN: Refused = Refused::Malformed("it is no signed JSON Web Token");
+const NO_TOKEN: Refused = Refused::Malformed("it is not a signed JSON Web Token");
 
 /// Signatures by a secret that both sides share are never accepted: whoever can check them can make them.
 pub fn is_accepted(algorithm: Algorithm, algorithms: &[Algorithm]) -> bool {

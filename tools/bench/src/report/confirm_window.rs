@@ -90,7 +90,7 @@ impl<'a> ConfirmWindow<'a> {
             .collect();
         Some(Drawing {
             name: format!("{}-rate", slug(self.group)),
-            title: format!("{}: confirmed messages a second against the window", self.group),
+            title: format!("{}: confirmed messages per second against the window", self.group),
             reading: "Solid: persistent messages, each confirmed after its sync; dashed: transient ones; thin: the bound, \
                       the window divided by sync and round trip, but no more than the transient rate."
                 .to_owned(),
@@ -224,7 +224,7 @@ impl<'a> ConfirmWindow<'a> {
     fn panel(&self, publishers: u32, lines: Vec<Line>, scale: Scale) -> Panel {
         let windows: Vec<f64> = self.places.iter().map(|place| place.window).collect();
         Panel {
-            title: format!("{publishers} publishers: confirmed a second"),
+            title: format!("{publishers} publishers: confirmed per second"),
             x: Axis {
                 label: "unconfirmed at most".to_owned(),
                 quantity: Quantity::Count(String::new()),
@@ -232,7 +232,7 @@ impl<'a> ConfirmWindow<'a> {
                 at: windows,
             },
             y: Axis {
-                label: "confirmed a second".to_owned(),
+                label: "confirmed per second".to_owned(),
                 quantity: Quantity::Count("msg/s".to_owned()),
                 scale,
                 at: Vec::new(),
@@ -275,7 +275,7 @@ fn row(target: usize, name: &str, publishers: u32, at: &Reached) -> Row {
     }
 }
 
-/// What was confirmed a second: without a consumer's pace in it.
+/// What was confirmed per second: without a consumer's pace in it.
 fn confirmed(run: &Run) -> Option<f64> {
     (figure::ACHIEVED.of)(run).map(|published| match run.seconds > 0.0 && run.confirmed > 0 {
         true => run.confirmed as f64 / run.seconds,

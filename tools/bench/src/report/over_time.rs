@@ -33,7 +33,7 @@ fn views() -> [View; 4] {
             show: shown::time_us,
         },
         View {
-            title: "messages a second: out solid, in dashed",
+            title: "messages per second: out solid, in dashed",
             quantity: count("msg/s"),
             logarithmic: false,
             solid: |m| Some(m.consume_rate),

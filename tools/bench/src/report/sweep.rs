@@ -72,7 +72,7 @@ impl<'a> Sweep<'a> {
             };
             views.push(View {
                 name: "rate",
-                title: "messages a second",
+                title: "messages per second",
                 reading: format!("The whiskers span all rounds, the line joins their medians{dashed}."),
                 quantity: Quantity::Count("msg/s".to_owned()),
                 lines: vec![(figure::ACHIEVED, Stroke::Solid)],

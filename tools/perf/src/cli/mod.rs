@@ -109,7 +109,7 @@ fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
     if !told.is_empty() {
         let told = told.join(", ");
         notes.push(format!(
-            "These have no effect, since this load generator is no Java program: {told}."
+            "These have no effect, since this load generator is not a Java program: {told}."
         ));
     }
     let without: [(&str, &str); 5] = [

@@ -122,7 +122,7 @@ const PRODUCING: &[Flag] = {
     &[
         row(G, "x", "producers", One("N"), "1", "connections that publish"),
         row(G, "X", "producer-channel-count", One("N"), "1", "channels on each, with a producer on each channel"),
-        row(G, "r", "rate", One("RATE"), "-1", "messages a second from each producer; below 0: no limit; 0: connect and publish nothing"),
+        row(G, "r", "rate", One("RATE"), "-1", "messages per second from each producer; below 0: no limit; 0: connect and publish nothing"),
         row(G, "vr", "variable-rate", Many("RATE:SECONDS"), "", "rate and how long it holds, several in turn and for ever; wins over --rate"),
         row(G, "P", "publishing-interval", One("SECONDS"), "", "time between two messages of a producer, decimals allowed; wins over the rates"),
         row(G, "prsd", "producer-random-start-delay", One("SECONDS"), "0", "each producer waits for a random time up to this before its first message"),
@@ -155,7 +155,7 @@ const CONSUMING: &[Flag] = {
     &[
         row(G, "y", "consumers", One("N"), "1", "connections that consume"),
         row(G, "Y", "consumer-channel-count", One("N"), "1", "channels on each, with a consumer on each channel"),
-        row(G, "R", "consumer-rate", One("RATE"), "-1", "messages a second to each consumer; 0 and below: no limit"),
+        row(G, "R", "consumer-rate", One("RATE"), "-1", "messages per second to each consumer; 0 and below: no limit"),
         row(G, "a", "autoack", Nothing, "", "messages count as acknowledged when they are sent to the consumer"),
         row(G, "A", "multi-ack-every", One("N"), "0", "acknowledge every N messages at once; not more than --qos"),
         row(G, "q", "qos", One("N"), "0", "prefetch of each consumer; 0: no limit"),

@@ -117,7 +117,7 @@ pub fn strange_greeting(place: &str, bytes: &[u8]) -> Option<String> {
             "the server at {place} speaks HTTP there: use the broker's AMQP port (5672; 5671 for TLS)"
         )),
         [first, ..] if *first != 1 => Some(format!(
-            "the server at {place} is no AMQP broker: check host and port in --uri"
+            "the server at {place} is not an AMQP broker: check host and port in --uri"
         )),
         _ => None,
     }

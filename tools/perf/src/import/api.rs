@@ -49,7 +49,7 @@ impl Api {
             .header("authorization", &self.authorization)
             .call();
         let body = self.answer(path, sent)?;
-        serde_json::from_str(&body).map_err(|_| self.refusal(path, "its answer is no JSON"))
+        serde_json::from_str(&body).map_err(|_| self.refusal(path, "its answer is not JSON"))
     }
 
     /// # Errors
@@ -135,7 +135,7 @@ fn beside(uri: &Uri) -> Result<String, Failure> {
 
 /// An address without its login, and the login.
 fn split(http: &str) -> Result<(String, Option<(String, String)>), Failure> {
-    let none = || Failure::Usage("--http is no address: write http://USER:PASSWORD@HOST:PORT.".to_owned());
+    let none = || Failure::Usage("--http is not an address: write http://USER:PASSWORD@HOST:PORT.".to_owned());
     let (scheme, rest) = http.split_once("://").ok_or_else(none)?;
     if !["http", "https"].contains(&scheme) {
         return Err(none());

@@ -132,7 +132,7 @@ pub fn flags(properties: &Map<String, Value>) -> Result<Vec<String>, String> {
         }
         for (_, flag, form) in known {
             let values = values(value, *form)
-                .ok_or_else(|| format!("{name} is {value}, which is no value of its kind"))?;
+                .ok_or_else(|| format!("{name} is {value}, which is not a value of its kind"))?;
             for value in values {
                 flags.push(format!("--{flag}"));
                 flags.extend(value);

@@ -18,7 +18,7 @@ Flags of phases:
   --drain                       next phase: the consumers consume, nobody publishes, until the queues are empty
   --drain-under-load            the same while the producers go on as PerfTest's flags say (without --rate as fast as
                                 they can), until fewer than 1000 messages are ready
-  --publish-while-draining R    the same at R messages a second and producer, or 'unlimited'
+  --publish-while-draining R    the same at R messages per second and producer, or 'unlimited'
   --drain-to N                  the drain ends at this depth
   --steady TIME                 last phase: producers and consumers as PerfTest's flags say, for so long (10, 10s, 5m)
   --phase 'NAME: FLAGS END'     any phase, as often as needed and in this order; its PerfTest flags win over the common
@@ -211,7 +211,7 @@ impl Short {
                     }
                     _ => {
                         return Err(format!(
-                            "--publish-while-draining is '{rate}': write messages a second and producer, or 'unlimited'."
+                            "--publish-while-draining is '{rate}': write messages per second and producer, or 'unlimited'."
                         ));
                     }
                 },

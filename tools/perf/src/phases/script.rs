@@ -98,7 +98,7 @@ impl Phase {
             .find(|word| ["until", "for"].contains(&word.as_str()))
         {
             let why = format!(
-                "what stands behind '{word}' is no condition: write it last, as 'until depth N', 'until empty' or 'for 10s'"
+                "what stands behind '{word}' is not a condition: write it last, as 'until depth N', 'until empty' or 'for 10s'"
             );
             return Err(refuse(&why));
         }
@@ -123,7 +123,7 @@ fn condition(words: &mut Vec<String>, until: &mut Until) -> Result<bool, String>
                 ">" => Depth::AtLeast(number.saturating_add(1)),
                 "<=" => Depth::AtMost(number),
                 "<" => Depth::AtMost(number.saturating_sub(1)),
-                other => return Err(format!("'{other}' is no comparison: write >=, >, <= or <")),
+                other => return Err(format!("'{other}' is not a comparison: write >=, >, <= or <")),
             };
             (4, Some(depth), None)
         }
@@ -145,7 +145,7 @@ pub fn whole(text: &str) -> Result<u64, String> {
         .chars()
         .filter(|letter| !matches!(letter, '_' | ','))
         .collect();
-    let refuse = |_| format!("'{text}' is no number of messages: write a whole number, as in 2000000");
+    let refuse = |_| format!("'{text}' is not a number of messages: write a whole number, as in 2000000");
     digits.parse().map_err(refuse)
 }
 
@@ -158,7 +158,7 @@ pub fn time_of(text: &str) -> Result<Duration, String> {
     seconds
         .filter(|&seconds| seconds > 0.0 && seconds <= LONGEST_S)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("'{text}' is no time: write seconds, or 500ms, 10s, 5m, 1h"))
+        .ok_or_else(|| format!("'{text}' is not a time: write seconds, or 500ms, 10s, 5m, 1h"))
 }
 
 #[cfg(test)]
