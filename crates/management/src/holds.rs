@@ -2,10 +2,10 @@
 //!
 //! It is read from what queues, connections and the node show anyhow; nobody is asked.
 
-use crate::words::{counted, counted_are, size};
 use broker::queues::Status;
 use broker::stats::{Channel, Connection, Consumer};
 use broker::{NodeStatus, Overflow, QueueSettings, Reason};
+use model::words::{counted, counted_are, size};
 use std::collections::HashMap;
 use std::sync::Arc;
 

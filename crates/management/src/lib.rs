@@ -21,7 +21,7 @@
 //!   `unsupported`), `health`, `configuration`, `logs` (with `log_tail`), `network`, `alarms`. `desk` is a session for what changes
 //!   objects; [`listing`] pages, sorts and filters lists; [`json`] writes AMQP's tables.
 //! - Numbers: [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `timing` and
-//!   `times` keep how long messages took; `why` and `holds` say what holds them up (`words`: numbers in a sentence); `usage` is what the
+//!   `times` keep how long messages took; `why` and `holds` say what holds them up; `usage` is what the
 //!   process uses of the machine.
 //! - `metrics`: the pages for Prometheus, on a port of their own. `web_socket` hands clients for messages on to their front end;
 //!   `web_ui` has the pages that are built in `ui/`.
@@ -126,7 +126,6 @@ mod visit;
 mod web_socket;
 mod web_ui;
 mod why;
-mod words;
 
 pub use import::{Asked, Unimported, import};
 pub use import_mark::{imported_mark, set_imported_mark};

@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`ids`], [`ranges`], [`route`] and [`block`] (how messages are held and stored), [`machine`] (how the
 //! state machines are turned), then [`settings`] (what a queue's arguments and policies mean), [`table`] (AMQP's field tables) and [`properties`]
-//! (what a message says of itself, in the format that it came in), [`limits`].
+//! (what a message says of itself, in the format that it came in), [`limits`]; [`words`] are numbers in a sentence.
 
 pub mod block;
 pub mod deduplication;
@@ -20,6 +20,7 @@ pub mod retry;
 pub mod route;
 pub mod settings;
 pub mod table;
+pub mod words;
 
 pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
 pub use deduplication::{DeduplicationKey, X_DEDUPLICATION_HEADER};

@@ -3,6 +3,7 @@
 use super::replay::Replay;
 use crate::node::journal::JournalOf;
 use crate::node::pager::stored_place;
+use model::words::{counted, counted_are};
 use std::fmt;
 use storage::{Damage, Recovery, Segments, StorageError};
 
@@ -112,11 +113,11 @@ impl fmt::Display for Losses {
         if self.nameless > 0 {
             writeln!(
                 f,
-                "set aside: {} journals that no definition names",
-                self.nameless
+                "set aside: {} that no definition names",
+                counted(self.nameless as u64, "journal")
             )?;
         }
-        write!(f, "kept: {} persistent messages", self.kept)
+        write!(f, "kept: {}", counted(self.kept, "persistent message"))
     }
 }
 
@@ -124,16 +125,16 @@ impl fmt::Display for QueueLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue '{}' in vhost '{}': ", self.name, self.vhost)?;
         if self.records > 0 {
-            write!(f, "{} records of the log", self.records)?;
+            write!(f, "{} of the log", counted(self.records, "record"))?;
             if self.messages > 0 {
-                write!(f, " with up to {} messages", self.messages)?;
+                write!(f, " with up to {}", counted(self.messages, "message"))?;
             }
         }
         if self.pieces > 0 {
             let and = if self.records > 0 { ", " } else { "" };
-            write!(f, "{and}{} pieces of its segments", self.pieces)?;
+            write!(f, "{and}{} of its segments", counted(self.pieces, "piece"))?;
         }
-        write!(f, "; {} messages are kept", self.kept)
+        write!(f, "; {} kept", counted_are(self.kept, "message"))
     }
 }
 
@@ -141,18 +142,16 @@ impl fmt::Display for QueueLoss {
 pub(super) fn describe(damage: &Damage) -> String {
     let file = damage.file.display();
     let Damage { offset, length, .. } = damage;
+    let bytes = counted(*length, "byte");
     match damage.journal {
         None if *length == 0 => format!("{file}: {}", damage.what),
-        None => format!(
-            "{file} is damaged at byte {offset} ({length} bytes): {}",
-            damage.what
-        ),
+        None => format!("{file} is damaged at byte {offset} ({bytes}): {}", damage.what),
         Some(journal) if journal == JournalOf::Catalog.id() => format!(
-            "{file} is damaged at byte {offset} ({length} bytes of the definitions): {}",
+            "{file} is damaged at byte {offset} ({bytes} of the definitions): {}",
             damage.what
         ),
         Some(journal) => format!(
-            "{file} is damaged at byte {offset} ({length} bytes of {journal}): {}",
+            "{file} is damaged at byte {offset} ({bytes} of {journal}): {}",
             damage.what
         ),
     }
@@ -192,5 +191,35 @@ pub(super) fn accept(replay: &Replay, recovery: &Recovery) -> Result<(), Storage
             describe(damage)
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_of_one_is_told_in_the_singular() {
+        let queue = |count| QueueLoss {
+            vhost: "/".into(),
+            name: "orders".into(),
+            kept: count,
+            records: count,
+            messages: count,
+            pieces: count,
+        };
+        let of = "queue 'orders' in vhost '/': ";
+        assert_eq!(
+            queue(1).to_string(),
+            format!(
+                "{of}1 record of the log with up to 1 message, 1 piece of its segments; 1 message is kept"
+            )
+        );
+        assert_eq!(
+            queue(2).to_string(),
+            format!(
+                "{of}2 records of the log with up to 2 messages, 2 pieces of its segments; 2 messages are kept"
+            )
+        );
     }
 }

@@ -18,6 +18,7 @@ use crate::topology::caches::{self, CacheJournal, Caches};
 use catalog::QueueKind;
 use losses::{accept, describe};
 use model::QueueId;
+use model::words::counted;
 use queue::fifo::Classic;
 use queue::seen::Seen;
 use replay::{Replay, Replayed};
@@ -229,7 +230,7 @@ fn sweep(node: &Node, options: &Options) {
 
 /// Tells an operator what opening found.
 fn report(recovery: &storage::Recovery) {
-    tracing::info!(area = "log", "replayed {} records", recovery.records);
+    tracing::info!(area = "log", "replayed {}", counted(recovery.records, "record"));
     if let Some(cut) = &recovery.cut {
         let (file, offset) = (cut.file.display(), cut.offset);
         tracing::info!(
@@ -247,8 +248,9 @@ fn report(recovery: &storage::Recovery) {
 fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(), StorageError> {
     tracing::error!(
         area = "storage",
-        "{queue:?}: damaged records of the log were left out: up to {missing_messages} messages of it are lost, or messages that had \
-         been acknowledged come again; all others are kept"
+        "{queue:?}: damaged records of the log were left out: up to {} of it may be lost, or messages that had \
+         been acknowledged come again; all others are kept",
+        counted(missing_messages, "message")
     );
     queue.checkpoint(node.log.end());
     node.pager.wait();

@@ -5,6 +5,7 @@ use super::{LOG, log_options, set_aside_dir};
 use crate::node::Node;
 use crate::options::Options;
 use model::QueueId;
+use model::words::counted;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use storage::{FileSystem, JournalId, SetAside, StorageError};
@@ -39,7 +40,8 @@ pub(super) fn sort_out(
     if deleted > 0 {
         tracing::info!(
             area = "storage",
-            "the log still had something of {deleted} queues whose deletion came before the node's end; it is released"
+            "the log still had something of {} whose deletion came before the node's end; it is released",
+            counted(deleted, "queue")
         );
     }
     if unknown.is_empty() {
@@ -59,8 +61,10 @@ pub(super) fn sort_out(
     {
         tracing::error!(
             area = "storage",
-            "the log has {records} records ({bytes} bytes) of {journal}, which no definition names: they are kept in {}; a newer version, \
+            "the log has {} ({}) of {journal}, which no definition names: they are kept in {}; a newer version, \
              or definitions that were lost, may explain them",
+            counted(*records, "record"),
+            counted(*bytes, "byte"),
             file.display()
         );
         node.log.forget(*journal);

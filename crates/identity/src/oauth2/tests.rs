@@ -112,7 +112,10 @@ fn wrong_tokens_are_refused_and_not_repeated() {
             b"guest".to_vec(),
             Refused::Malformed("it is not a signed JSON Web Token"),
         ),
-        (Vec::new(), Refused::Malformed("it is not a signed JSON Web Token")),
+        (
+            Vec::new(),
+            Refused::Malformed("it is not a signed JSON Web Token"),
+        ),
         (vec![b'.'; 100_000], Refused::Malformed("it is too long")),
         (forged, Refused::Signature),
         (Issuer::new().sign(&header(), &claims()), Refused::Signature),

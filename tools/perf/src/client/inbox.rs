@@ -84,7 +84,9 @@ impl Inbox {
         place: &str,
     ) -> Result<Option<Event<T>>, Failure> {
         let broken = |why: &dyn std::fmt::Display| {
-            Failure::Lost(format!("the server at {place} sent what is not AMQP 0-9-1: {why}"))
+            Failure::Lost(format!(
+                "the server at {place} sent what is not AMQP 0-9-1: {why}"
+            ))
         };
         let limit = if self.frame_max == 0 {
             LARGEST_FRAME

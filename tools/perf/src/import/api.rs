@@ -135,7 +135,8 @@ fn beside(uri: &Uri) -> Result<String, Failure> {
 
 /// An address without its login, and the login.
 fn split(http: &str) -> Result<(String, Option<(String, String)>), Failure> {
-    let none = || Failure::Usage("--http is not an address: write http://USER:PASSWORD@HOST:PORT.".to_owned());
+    let none =
+        || Failure::Usage("--http is not an address: write http://USER:PASSWORD@HOST:PORT.".to_owned());
     let (scheme, rest) = http.split_once("://").ok_or_else(none)?;
     if !["http", "https"].contains(&scheme) {
         return Err(none());

@@ -8,6 +8,7 @@ use crate::node::promise::{Kept, Promise};
 use crate::queues::DeadLetters;
 use crate::stats::Count;
 use model::Ranges;
+use model::words::counted_are;
 use queue::fifo::{Answer, Delivery, Effect, Request};
 use queue::store;
 use std::sync::{Arc, Weak, atomic::Ordering};
@@ -180,8 +181,8 @@ impl Queue {
     fn give_up(self: &Arc<Self>, seqs: Ranges) {
         tracing::error!(
             area = "storage",
-            "{self:?}: {} messages are lost, they cannot be read back",
-            seqs.count()
+            "{self:?}: {} lost, as reading from disk failed",
+            counted_are(seqs.count(), "message")
         );
         self.submit(Request::GiveUp { seqs });
     }
