@@ -77,6 +77,7 @@ pub use broker::Broker;
 pub use broker::replies::ReplyAddress;
 pub use clients::access::{LoginRefusal, Permissions, THE_NODE, User};
 pub use clients::alarms::AlarmReason;
+pub use clients::close_reason::CloseReason;
 pub use clients::outbox::{ChannelId, Event, Outbox, Ticket};
 pub use clients::pressure::{Pressure, Reason};
 pub use events::watchers::{Occurrence, Watcher};

@@ -1,6 +1,6 @@
 //! Who is connected: so that a stop can reach everyone and wait for them.
 
-use broker::{Event, Outbox};
+use broker::{CloseReason, Event, Outbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,14 +42,14 @@ impl Connections {
         })
     }
 
-    /// Asks everyone to go, lets nobody in any more, and waits until all are gone or `patience` is over. False in the
+    /// Asks everyone to go, lets nobody in any more, and waits until all are gone or `timeout` is over. False in the
     /// latter case.
-    pub fn close(&self, reason: &str, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
+    pub fn close(&self, reason: &CloseReason, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.stopping = true;
         for outbox in inner.outboxes.values() {
-            outbox.send(Event::Close(reason.into()));
+            outbox.send(Event::Close(reason.clone()));
         }
         while !inner.outboxes.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
@@ -87,12 +87,12 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let outbox = Arc::new(Outbox::new());
         let entry = connections.enter(outbox.clone()).unwrap();
-        assert!(!connections.close("shutdown", Duration::ZERO));
+        assert!(!connections.close(&CloseReason::Shutdown, Duration::ZERO));
         let mut events = Vec::new();
         outbox.take_now(&mut events);
-        assert!(matches!(&events[..], [Event::Close(reason)] if reason == "shutdown"));
+        assert!(matches!(&events[..], [Event::Close(CloseReason::Shutdown)]));
         assert!(connections.enter(outbox).is_none());
         drop(entry);
-        assert!(connections.close("shutdown", Duration::ZERO));
+        assert!(connections.close(&CloseReason::Shutdown, Duration::ZERO));
     }
 }

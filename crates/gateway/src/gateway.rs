@@ -7,7 +7,7 @@ use crate::connections::Connections;
 use crate::incomplete::Incomplete;
 use crate::options::Options;
 use crate::threads::{Acceptor, Threads};
-use broker::Broker;
+use broker::{Broker, CloseReason};
 use listener::{Endpoint, Listener, Protocol, StartError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -90,8 +90,7 @@ impl Gateway {
         let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
-        let reason = "broker forced connection closure with reason 'shutdown'";
-        if !self.connections.close(reason, CLOSE_TIMEOUT) {
+        if !self.connections.close(&CloseReason::Shutdown, CLOSE_TIMEOUT) {
             tracing::warn!(
                 area = "connection",
                 "some clients did not confirm the end of their connections in time"

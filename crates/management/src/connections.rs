@@ -8,8 +8,8 @@ use crate::range::Kind;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
-use broker::Reason;
 use broker::stats::{Connection, Secured};
+use broker::{CloseReason, Reason};
 use model::table::Table;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ fn end(call: &Call<'_>, connection: &Connection) {
         call.user.name,
         connection.name
     );
-    connection.close(reason);
+    connection.close(CloseReason::Operator(reason.to_owned()));
 }
 
 fn row(call: &Call<'_>, connection: &Connection, nothing: &Value) -> Map<String, Value> {

@@ -5,6 +5,7 @@
 use crate::administration::draft::Draft;
 use crate::broker::Broker;
 use crate::clients::access::Permissions;
+use crate::clients::close_reason::CloseReason;
 use catalog::{
     DeclareExchange, DeclareQueue, Destination, Name, NodeConnection, PasswordHash, PasswordHashing, Refusal,
     Request, View, WantedBinding,
@@ -146,7 +147,7 @@ impl<'a> Administrator<'a> {
         }
         self.broker
             .sessions()
-            .close(&format!("vhost '{vhost}' is deleted"), |open| {
+            .close(&CloseReason::VhostDeleted(vhost.to_owned()), |open| {
                 *open.vhost == *vhost
             });
         self.broker.firehose().forget(vhost);
@@ -183,7 +184,9 @@ impl<'a> Administrator<'a> {
         }
         self.broker
             .sessions()
-            .close(&format!("user '{user}' is deleted"), |open| *open.user == *user);
+            .close(&CloseReason::UserDeleted(user.to_owned()), |open| {
+                *open.user == *user
+            });
         Ok(())
     }
 
@@ -343,7 +346,7 @@ mod tests {
         };
         let (_session, outbox) = connect();
         administrator.delete_vhost("shop").unwrap();
-        assert_eq!(told(&outbox), "vhost 'shop' is deleted");
+        assert_eq!(told(&outbox), CloseReason::VhostDeleted("shop".into()));
         administrator.create_vhost("shop").unwrap();
         administrator.clear_permissions("jane", "shop").unwrap();
         broker.close();

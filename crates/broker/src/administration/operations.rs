@@ -1,6 +1,7 @@
 //! What operators do to a running node: other limits, maintenance, tracing. Nothing of it outlives the process, as in RabbitMQ.
 
 use crate::broker::Broker;
+use crate::clients::close_reason::CloseReason;
 use catalog::Refusal;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -65,8 +66,7 @@ impl Broker {
         self.suspend_clients(drained);
         self.service().drained.store(drained, Ordering::Relaxed);
         if drained {
-            self.sessions()
-                .close("node is being put into maintenance mode", |_| true);
+            self.sessions().close(&CloseReason::Maintenance, |_| true);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The sessions that are open, for what concerns many of them.
 
 use crate::clients::alarms::AlarmReason;
+use crate::clients::close_reason::CloseReason;
 use crate::clients::outbox::{Event, Outbox};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,8 +41,8 @@ impl OpenSessions {
     }
 
     /// Ends the connections of which `which` is true: 320 with this text.
-    pub fn close(&self, reason: &str, which: impl Fn(&OpenSession) -> bool) {
-        self.send(which, || Event::Close(reason.into()));
+    pub fn close(&self, reason: &CloseReason, which: impl Fn(&OpenSession) -> bool) {
+        self.send(which, || Event::Close(reason.clone()));
     }
 
     /// Tells all of them of an alarm, or that there is none any more.

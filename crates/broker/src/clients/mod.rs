@@ -3,5 +3,6 @@
 
 pub mod access;
 pub mod alarms;
+pub mod close_reason;
 pub mod outbox;
 pub mod pressure;

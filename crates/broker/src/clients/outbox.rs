@@ -3,6 +3,7 @@
 
 use crate::clients::access::{LoginRefusal, User};
 use crate::clients::alarms::AlarmReason;
+use crate::clients::close_reason::CloseReason;
 use model::{ConsumerId, QueueId, Ranges};
 use queue::fifo::{Answer, Delivery};
 use smallvec::SmallVec;
@@ -55,8 +56,8 @@ pub enum Event {
     },
     /// An alarm was raised (with its reason) or the last one was cleared.
     Alarm(Option<AlarmReason>),
-    /// An operator, a shutdown or a deleted vhost closes the connection, for this reason. Protocols have a code for it.
-    Close(String),
+    /// The broker closes the connection.
+    Close(CloseReason),
     /// An authority has decided about a login or about new credentials.
     Login(Result<User, LoginRefusal>),
     /// Rights that had to be asked for are known: what waited for them is tried again.
@@ -223,7 +224,7 @@ mod tests {
         });
         outbox.take(&mut events, &waker);
         assert_eq!(events.len(), 2);
-        outbox.send(Event::Close("bye".into()));
+        outbox.send(Event::Close(CloseReason::Shutdown));
         assert_eq!(count.0.load(Ordering::Relaxed), 2);
     }
 }

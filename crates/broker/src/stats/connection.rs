@@ -2,6 +2,7 @@
 
 use super::Registry;
 use super::{Channel, ChannelHandle, Count, Held, MessageSizes, Secured};
+use crate::clients::close_reason::CloseReason;
 use crate::clients::outbox::{Event, Outbox};
 use crate::events::firehose::{self, Party, Traced};
 use crate::events::{Events, Happening};
@@ -256,9 +257,9 @@ impl Connection {
         self.happened(|| channel.closed(self));
     }
 
-    /// Has it closed; the client is told this reason.
-    pub fn close(&self, reason: &str) {
-        self.outbox.send(Event::Close(reason.to_owned()));
+    /// Has it closed; the client is told the reason.
+    pub fn close(&self, reason: CloseReason) {
+        self.outbox.send(Event::Close(reason));
     }
 
     /// True if what it is sent is to be shown to [`Connection::trace`].

@@ -1,11 +1,12 @@
 //! Credentials that end: tokens, and the new ones that clients show in time (`connection.update-secret`).
 
 use super::open::Open;
+use crate::amqp::refusal;
 use crate::connection::Millis;
 use crate::output::Output;
-use broker::{LoginRefusal, User};
+use broker::{CloseReason, LoginRefusal, User};
 use protocol::amqp::method::{Arguments, ConnectionUpdateSecret, ConnectionUpdateSecretOk};
-use protocol::amqp::{Exception, MethodId, ReplyCode, encode};
+use protocol::amqp::{Exception, ReplyCode, encode};
 use std::time::Duration;
 
 impl Open {
@@ -56,8 +57,7 @@ impl Open {
     pub(super) fn end_with_credentials(&mut self) {
         if self.ground.now >= self.ends_at && self.close_request.is_none() {
             self.ends_at = Millis::MAX;
-            let text = "the credentials have expired";
-            self.close_request = Some(Exception::new(ReplyCode::ConnectionForced, text, MethodId::NONE));
+            self.close_request = Some(refusal::of_close(&CloseReason::CredentialsExpired));
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::channels;
 use super::open::{Asking, Failure, Open};
 use crate::amqp::channel::State;
+use crate::amqp::refusal;
 use crate::connection::Millis;
 use crate::connection::Name;
 use crate::output::{Output, PIECE};
@@ -122,10 +123,7 @@ impl Open {
                     self.consumer_cancelled(channel, consumer, out)
                 }
                 Event::Alarm(reason) => self.alarm(reason, out),
-                Event::Close(reason) => {
-                    let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
-                    self.close_request = Some(exception);
-                }
+                Event::Close(reason) => self.close_request = Some(refusal::of_close(&reason)),
                 Event::Login(found) => self.shown_again(found, out),
                 Event::Permitted => self.asking = Asking::Answered,
             }

@@ -10,16 +10,16 @@ use crate::connection::Millis;
 use crate::connection::Name;
 use crate::incomplete::Part;
 use crate::output::Output;
-use broker::LoginAttempt;
 use broker::access::Attempt;
 use broker::stats::{Connection, ConnectionDetails, PeerCertificate, Secured};
+use broker::{CloseReason, LoginAttempt};
 use broker::{Event as BrokerEvent, LoginRefusal, Outbox, Session, User};
 use listener::{LoginFrom, Security};
 use model::Limits;
 use model::table::Table;
 use protocol::amqp::handshake::{Event, Mechanism, Offer, Tuning};
 use protocol::amqp::method::{Arguments, ConnectionOpen};
-use protocol::amqp::{Credentials, Exception, Handshake, MethodId, ReplyCode};
+use protocol::amqp::{Credentials, Exception, Handshake};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -400,12 +400,11 @@ impl Greeting {
     }
 
     /// The node wants it closed.
-    pub fn close(&mut self, reason: String, now: Millis, out: &mut Output) {
+    pub fn close(&mut self, reason: &CloseReason, now: Millis, out: &mut Output) {
         let Some(handshake) = &mut self.handshake else {
             return;
         };
-        let exception = Exception::new(ReplyCode::ConnectionForced, reason, MethodId::NONE);
-        if let Event::Failed { told, .. } = handshake.fail(exception, out.bytes()) {
+        if let Event::Failed { told, .. } = handshake.fail(refusal::of_close(reason), out.bytes()) {
             self.refusing = false;
             self.refused = true;
             self.silent = !told;

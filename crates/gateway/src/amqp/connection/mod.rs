@@ -108,7 +108,7 @@ impl AmqpConnection {
                 let mut opened = None;
                 for event in events.drain(..) {
                     match event {
-                        Event::Close(reason) => greeting.close(reason, now, out),
+                        Event::Close(reason) => greeting.close(&reason, now, out),
                         Event::Login(found) => {
                             greeting.answered(found, &self.front_end, &self.name, now, out)
                         }

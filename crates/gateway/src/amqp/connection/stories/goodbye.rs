@@ -2,7 +2,7 @@
 
 use super::{World, encode_line};
 use crate::connection::{Connection, Millis};
-use broker::Event;
+use broker::{CloseReason, Event};
 
 fn say(world: &mut World, letter: char, line: &str) {
     world.send(letter, &encode_line(line, true).unwrap());
@@ -56,7 +56,7 @@ fn what_comes_after_the_goodbye_is_dropped_and_what_was_held_is_gone_already() {
 fn a_node_that_stops_does_not_wait_for_who_said_goodbye() {
     let mut world = answered();
     let outbox = world.clients[&'A'].core.outbox().clone();
-    outbox.send(Event::Close("shutdown".into()));
+    outbox.send(Event::Close(CloseReason::Shutdown));
     world.turn();
     assert!(world.clients[&'A'].core.is_finished());
 }
