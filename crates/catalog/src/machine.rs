@@ -141,17 +141,17 @@ impl<R> Machine for Catalog<R> {
         }
     }
 
-    fn apply(&mut self, _index: Index, record: Record, _: &mut Outcome<Record, Effect<R>>) {
+    fn apply(&mut self, _index: Index, record: Record, turn: &mut Turn<R>) {
         match record {
             Record::SnapshotStarted => {
-                self.recovered();
+                self.take_deferred(&mut turn.effects);
                 self.deferred = Some(Vec::new());
             }
-            Record::SnapshotFinished => self.recovered(),
-            Record::Snapshotted(fact) => self.take(&fact, &mut Vec::new()),
+            Record::SnapshotFinished => self.take_deferred(&mut turn.effects),
+            Record::Snapshotted(fact) => self.take(&fact, &mut turn.effects),
             record => match &mut self.deferred {
                 Some(deferred) => deferred.push(record),
-                None => self.take(&record, &mut Vec::new()),
+                None => self.take(&record, &mut turn.effects),
             },
         }
     }

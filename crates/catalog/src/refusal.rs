@@ -166,6 +166,8 @@ pub enum Refusal {
     InvalidName { name: String, reason: String },
     /// A defect of this broker.
     Internal { reason: String },
+    /// The catalog has not decided yet: to be asked again when its answer is here. No client hears of it.
+    Undecided,
 }
 
 impl Refusal {
@@ -207,7 +209,7 @@ impl Refusal {
             Self::ChannelLimit { .. } | Self::NodeChannelLimit { .. } | Self::ConsumerLimit { .. } => {
                 RefusalKind::NotAllowed
             }
-            Self::Internal { .. } => RefusalKind::Internal,
+            Self::Internal { .. } | Self::Undecided => RefusalKind::Internal,
         }
     }
 }
@@ -278,6 +280,7 @@ impl fmt::Display for Refusal {
             }
             Self::InvalidName { name, reason } => write!(f, "invalid name '{name}': {reason}"),
             Self::Internal { reason } => f.write_str(reason),
+            Self::Undecided => f.write_str("the catalog has not decided yet"),
             Self::NoPermission { .. }
             | Self::NoTopicPermission { .. }
             | Self::QueueLimit { .. }

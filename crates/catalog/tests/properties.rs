@@ -277,6 +277,16 @@ fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Catalog<()> {
     catalog
 }
 
+/// What the host is to start, stop and set, in order.
+fn orders(outcome: &Outcome<Record, Effect<()>>) -> Vec<String> {
+    let all = outcome.effects.iter().chain(&outcome.promises);
+    all.filter_map(|effect| match effect {
+        Effect::Reply(..) => None,
+        order => Some(format!("{order:?}")),
+    })
+    .collect()
+}
+
 /// Everything, in order.
 fn facts(catalog: &Catalog<()>) -> Vec<Record> {
     catalog.view().facts().collect()
@@ -420,6 +430,31 @@ proptest! {
             prop_assert_eq!(facts(&replay(&journal[from..])), expected.clone());
         }
         prop_assert_eq!(facts(&replay(&expected)), expected);
+    }
+
+    #[test]
+    fn who_only_applies_records_holds_and_orders_the_same_as_who_decided_and_can_take_over(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let (mut leader, journal) = new();
+        let (mut follower, mut index) = (replay(&journal), journal.len() as u64);
+        for step in &steps {
+            let Some(request) = request(step, &leader.view()) else { continue };
+            let (mut decided, mut applied) = (Outcome::default(), Outcome::default());
+            leader.handle(Timestamp(0), request.asked_by(()), &mut decided);
+            for record in &decided.records {
+                index += 1;
+                follower.apply(index, record.clone(), &mut applied);
+            }
+            prop_assert_eq!(orders(&decided), orders(&applied));
+            prop_assert!(applied.records.is_empty() && applied.promises.is_empty());
+            prop_assert_eq!(facts(&leader), facts(&follower));
+        }
+        for name in QUEUES {
+            let next = || declare_queue(name, true, false, 1);
+            prop_assert_eq!(turn(&mut leader, next()), turn(&mut follower, next()));
+        }
+        prop_assert_eq!(facts(&leader), facts(&follower));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::{Catalog, Turn};
 use crate::exchange::is_predeclared;
 use crate::node::{Incarnation, Node, NodeId};
-use crate::{Answer, Metadata, PolicyKind, QuotaOf, Record, Refusal, Vhost, View};
+use crate::{Answer, Effect, Metadata, PolicyKind, QuotaOf, Record, Refusal, Vhost, View};
 
 impl<R> Catalog<R> {
     /// The records of a snapshot change nothing here, so they are not applied; replayed after what came before they change
@@ -31,11 +31,14 @@ impl<R> Catalog<R> {
         Ok(Answer::Done)
     }
 
-    /// The journal has been replayed to its end, or to that of a snapshot: nothing is put off any longer.
+    /// The journal has been replayed to its end: nothing is put off any longer. Everything there is is started once that is so.
     pub fn recovered(&mut self) {
+        self.take_deferred(&mut Vec::new());
+    }
+
+    pub(super) fn take_deferred(&mut self, effects: &mut Vec<Effect<R>>) {
         for record in self.deferred.take().into_iter().flatten() {
-            // Everything there is is started once replay has ended.
-            self.take(&record, &mut Vec::new());
+            self.take(&record, effects);
         }
     }
 }
