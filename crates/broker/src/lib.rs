@@ -18,7 +18,7 @@
 //! | `stats` | what operators see of clients and queues |
 //! | `node` | what all queues share: the log, journals and hosts, promises, the pager, time and timers |
 //! | `queues` | handles and queues of this node, and how fast they are published to |
-//! | `topology` | what exists: the catalog's host, the view, and which queues follow from it |
+//! | `topology` | what exists: the catalog's host or the node that decides, the view, and which queues follow from it |
 //! | `broker` | what all sessions share |
 //! | `session` | a connection as the broker sees it: logins, rights, declarations |
 //! | `messages` | what sessions do with messages, and what becomes of dead ones |
@@ -74,6 +74,8 @@ pub use administration::parameters::{CLUSTER_ID, CLUSTER_TAGS};
 pub use assembly::erase::erase;
 pub use assembly::repair::repair;
 pub use broker::Broker;
+#[cfg(any(test, feature = "late-catalog"))]
+pub use broker::late_catalog::LateCatalog;
 pub use broker::replies::ReplyAddress;
 pub use clients::access::{LoginRefusal, Permissions, THE_NODE, User};
 pub use clients::alarms::AlarmReason;
@@ -93,7 +95,7 @@ pub use recovery::{Losses, QueueLoss};
 pub use session::declare::{Binding, QueueDeclared, QueueDeleted};
 pub use session::login::LoginAttempt;
 pub use session::{OpenRefusal, Session};
-pub use topology::Done;
+pub use topology::{CatalogLeader, Done, Question};
 
 pub use catalog::ConsumerArguments;
 pub use catalog::policy::definition::{is_for_clusters, term};

@@ -292,13 +292,15 @@ impl<'a> Administrator<'a> {
 
     fn decide(&self, request: Request) -> Result<(), Refusal> {
         match self.draft {
-            None => self.broker.topology().decide_by(&self.name, request)?.value,
+            None => {
+                let decision = self.broker.topology().decide_by(&self.name, request);
+                decision.wait().map(|_| ())
+            }
             Some(draft) => {
                 let mut draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
-                draft.try_out(request)?
+                draft.try_out(request).map(|_| ())
             }
-        };
-        Ok(())
+        }
     }
 
     pub(crate) fn change(&self, request: Request) -> Result<(), Refusal> {

@@ -1,6 +1,7 @@
 //! Many changes at once: tried on a copy of the catalog first, then made all together or not at all.
 
 use crate::administration::administrator::Administrator;
+use crate::topology::no_answer;
 use catalog::{Answer, Catalog, Effect, Record, Refusal, Request, View};
 use model::{Machine, Outcome, Timestamp};
 use std::sync::{Mutex, PoisonError};
@@ -79,11 +80,7 @@ impl Draft {
                 answer = Some(given);
             }
         }
-        let answer = answer.unwrap_or_else(|| {
-            Err(Refusal::Internal {
-                reason: "the catalog gave no answer".into(),
-            })
-        })?;
+        let answer = answer.unwrap_or_else(|| Err(no_answer()))?;
         if is_change {
             self.requests.push(kept);
         }

@@ -1,5 +1,7 @@
 //! The broker: what its sessions share. It is put together, opened and closed by `assembly`.
 
+#[cfg(any(test, feature = "late-catalog"))]
+pub mod late_catalog;
 pub mod open_sessions;
 pub mod passwords;
 pub mod replies;
@@ -21,10 +23,10 @@ use crate::node::{LogEvents, Node};
 use crate::options::Options;
 use crate::options::node_limits::Occupancy;
 use crate::queues::{Peers, Registry};
-use crate::topology::Topology;
 use crate::topology::caches::Caches;
-use catalog::View;
-use model::{Limits, QueueId};
+use crate::topology::{CatalogLeader, Topology};
+use catalog::{Record, View};
+use model::{Index, Limits, QueueId};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What recovery gives the broker.
@@ -261,6 +263,16 @@ impl Broker {
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.queues
+    }
+
+    /// Another node decides what exists from now on; this one applies its records ([`Broker::apply_catalog`]).
+    pub fn follow_catalog(&self, leader: Arc<dyn CatalogLeader>) {
+        self.topology().follow(leader);
+    }
+
+    /// Takes over what the node decided that this one follows: records of the catalog's journal with their numbers, in order.
+    pub fn apply_catalog(&self, records: impl IntoIterator<Item = (Index, Record)>) {
+        self.topology().apply(records);
     }
 
     /// This node belongs to others from now on. May be called once.

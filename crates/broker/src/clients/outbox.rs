@@ -60,7 +60,7 @@ pub enum Event {
     Close(CloseReason),
     /// An authority has decided about a login or about new credentials.
     Login(Result<User, LoginRefusal>),
-    /// Rights that had to be asked for are known: what waited for them is tried again.
+    /// Rights that had to be asked for are known, or another node has decided: what waited for that is tried again.
     Permitted,
 }
 

@@ -34,6 +34,11 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
         self.machine.handle(now, request, &mut self.outcome);
     }
 
+    /// Takes over a record that somebody else has decided. What follows from it leaves with [`Host::commit`].
+    pub fn apply(&mut self, index: Index, record: M::Record) {
+        self.machine.apply(index, record, &mut self.outcome);
+    }
+
     /// Ends the turn: appends its records as one batch, then calls `act` for every effect that need not wait. Promises go
     /// with the batch and are carried out when it is durable; if the turn put nothing on record they are due at once. Nothing leaves,
     /// not even an answer, before everything that the turn could have seen is committed.

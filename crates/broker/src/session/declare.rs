@@ -8,7 +8,7 @@ use crate::node::ends::Reply;
 use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::Churn;
-use crate::topology::{Asker, Deletion, Done, Doomed};
+use crate::topology::{Answered, Asker, Decision, Deletion, Done, Doomed, no_answer};
 use catalog::{
     Answer, DeclareExchange, DeclareQueue, Destination, ObjectKind, Refusal, Request, Verb, View,
     WantedBinding,
@@ -17,6 +17,7 @@ use model::QueueId;
 use model::table::{Table, Value};
 use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
 use std::sync::Arc;
+use std::task::Waker;
 
 /// From so many bindings on, a queue is deleted in parts, apart from the connection's thread.
 const MANY_BINDINGS: usize = 256;
@@ -217,6 +218,13 @@ impl Session {
         if_unused: bool,
         if_empty: bool,
     ) -> Result<QueueDeleted, Refusal> {
+        if let Some((ready, answered)) = self.undecided().resume(channel) {
+            return answered.map(|done| QueueDeleted {
+                ready,
+                durable: done.durable,
+                pause: None,
+            });
+        }
         self.check(Verb::Configure, ObjectKind::Queue, name)?;
         let view = self.broker().view();
         let Some(known) = view.queue(self.vhost(), name) else {
@@ -253,8 +261,11 @@ impl Session {
         if has_many_bindings(&view, known) {
             return Ok(self.delete_in_parts(channel, id, ready));
         }
-        let done = self.decide(channel, Request::DeleteQueue { id })?;
-        Ok(QueueDeleted {
+        let decision = self
+            .broker()
+            .topology()
+            .decide(Some(self.asker(channel)), Request::DeleteQueue { id });
+        self.answer_to(channel, ready, decision).map(|done| QueueDeleted {
             ready,
             durable: done.durable,
             pause: None,
@@ -268,19 +279,21 @@ impl Session {
         QueueDeleted {
             ready,
             durable: Some(ticket),
-            pause: Some(self.delete_later(Doomed::Queue { id, asker, ticket })),
+            pause: Some(self.delete_later(Doomed::Queue {
+                id,
+                asker,
+                ticket,
+                is_bare: false,
+            })),
         }
     }
 
     /// Has the pager delete this, some of it at a time. Whoever must not go on before it is gone waits for the pressure's end.
     fn delete_later(&self, of: Doomed) -> Pressure {
-        let relief = Arc::<Relief>::default();
-        let deletion = Deletion {
-            of,
-            relief: relief.clone(),
-        };
+        let gone = Arc::<Relief>::default();
+        let deletion = Deletion::new(of, gone.clone());
         self.broker().delete_part_by_part(deletion);
-        Pressure::until_relief(Reason::Catalog, relief)
+        Pressure::until_relief(Reason::Catalog, gone)
     }
 
     fn asker(&self, channel: ChannelId) -> Asker {
@@ -294,8 +307,13 @@ impl Session {
     /// The connection is gone: so are its exclusive queues. If there are very many, the pager deletes them, and it is done when
     /// the pressure ends; until then they are locked for everybody else.
     pub(crate) fn delete_exclusive_queues(&self) -> Option<Pressure> {
-        let more = self.broker().topology().delete_exclusive(self.connection());
-        more.then(|| self.delete_later(Doomed::ExclusiveTo(self.connection())))
+        let gone = Arc::<Relief>::default();
+        let deletion = Deletion::new(Doomed::ExclusiveTo(self.connection()), gone.clone());
+        if let Some(left) = self.broker().delete_a_part(deletion) {
+            self.broker().delete_part_by_part(left);
+        }
+        let pressure = Pressure::until_relief(Reason::Catalog, gone);
+        (!pressure.poll(Waker::noop())).then_some(pressure)
     }
 
     fn bind(
@@ -305,11 +323,19 @@ impl Session {
         kind: ObjectKind,
         bind: bool,
     ) -> Result<Done<()>, Refusal> {
-        self.check(Verb::Write, kind, binding.destination)?;
-        self.check(Verb::Read, ObjectKind::Exchange, binding.source)?;
-        if let Some(source) = self.broker().view().exchange(self.vhost(), binding.source) {
-            self.check_key(Verb::Read, source, binding.routing_key)?;
-        }
+        let Binding {
+            source,
+            destination,
+            routing_key,
+            ..
+        } = binding;
+        let permit = || {
+            self.check(Verb::Write, kind, destination)?;
+            self.check(Verb::Read, ObjectKind::Exchange, source)?;
+            let view = self.broker().view();
+            let known = view.exchange(self.vhost(), source);
+            known.map_or(Ok(()), |source| self.check_key(Verb::Read, source, routing_key))
+        };
         let vhost = self.vhost().into();
         let binding = WantedBinding {
             source: binding.source.to_string(),
@@ -325,12 +351,8 @@ impl Session {
             true => Request::Bind { vhost, binding },
             false => Request::Unbind { vhost, binding },
         };
-        let done = self.decide(channel, request);
-        done.map(|done| done.map(|_| ()))
-    }
-
-    fn decide(&self, channel: ChannelId, request: Request) -> Result<Done<Answer>, Refusal> {
-        self.decide_if(channel, || Ok(()), request)
+        self.decide_if(channel, permit, request)
+            .map(|done| done.map(|_| ()))
     }
 
     fn decide_if(
@@ -338,9 +360,17 @@ impl Session {
         channel: ChannelId,
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: Request,
-    ) -> Result<Done<Answer>, Refusal> {
+    ) -> Answered {
+        if let Some((_, answered)) = self.undecided().resume(channel) {
+            return answered;
+        }
         let asker = Some(self.asker(channel));
-        self.broker().topology().decide_if(asker, permit, request)
+        let decision = self.broker().topology().decide_if(asker, permit, request);
+        self.answer_to(channel, 0, decision)
+    }
+
+    fn answer_to(&self, channel: ChannelId, ready: u64, decision: Decision) -> Answered {
+        self.undecided().answer(self.outbox(), channel, ready, decision)
     }
 
     /// A new queue with a dead-letter exchange takes messages from itself to there: RabbitMQ asks for `read` on the queue and
@@ -376,7 +406,7 @@ impl Broker {
         self.node().pager.write(move |files| {
             let Some(broker) = broker.upgrade() else { return };
             let began = files.world.elapsed();
-            if let Some(deletion) = broker.topology().delete_a_part(deletion) {
+            if let Some(deletion) = broker.delete_a_part(deletion) {
                 // What else is to be written comes between two parts.
                 broker.delete_part_by_part(deletion);
                 drop(broker);
@@ -385,11 +415,20 @@ impl Broker {
         });
     }
 
+    /// Deletes a part of it. Gives back what is left to do, unless another node has yet to answer: then the pager goes on.
+    fn delete_a_part(self: &Arc<Self>, deletion: Deletion) -> Option<Deletion> {
+        let broker = Arc::downgrade(self);
+        let go_on = move |deletion| {
+            if let Some(broker) = broker.upgrade() {
+                broker.delete_part_by_part(deletion);
+            }
+        };
+        self.topology().delete_a_part(deletion, go_on)
+    }
+
     /// An auto-delete queue lost its last consumer.
     pub(crate) fn delete_unused_queue(&self, id: QueueId) {
-        if let Err(refusal) = self.topology().decide(None, Request::DeleteQueue { id }) {
-            tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
-        }
+        self.topology().delete_queue(id, || ());
     }
 }
 
@@ -397,10 +436,4 @@ fn has_many_bindings(view: &View, queue: &catalog::Queue) -> bool {
     let destination = Destination::Queue(queue.name.clone());
     view.vhost(&queue.vhost)
         .is_some_and(|vhost| vhost.bindings_to(&destination).nth(MANY_BINDINGS - 1).is_some())
-}
-
-fn no_answer() -> Refusal {
-    Refusal::Internal {
-        reason: "the catalog gave no answer".into(),
-    }
 }

@@ -2,6 +2,7 @@
 
 pub mod declare;
 pub mod login;
+mod undecided;
 
 use crate::broker::Broker;
 use crate::broker::open_sessions::OpenSession;
@@ -12,6 +13,7 @@ use crate::clients::pressure::Pressure;
 use crate::events::firehose::Traced;
 use crate::options::node_limits::NodeLimits;
 use crate::queues::{Handle, Queue};
+use crate::session::undecided::Undecided;
 use crate::stats::{Connection, ConnectionDetails, Opened};
 use catalog::{ConsumerArguments, Exchange, ExchangeKind, NodeConnection, ObjectKind, Refusal, Verb, View};
 use model::properties::{Properties, PropertiesBuf};
@@ -83,6 +85,8 @@ pub struct Session {
     usages: [Arc<Usage>; 2],
     /// How many channels are open here.
     channels: AtomicU64,
+    /// What it has asked the catalog, if that has not decided yet.
+    undecided: Undecided,
     /// What makes the name of a queue that could not be declared yet.
     unnamed: Mutex<Option<[u8; 16]>>,
 }
@@ -156,6 +160,7 @@ impl Broker {
             closed,
             usages,
             channels: AtomicU64::new(0),
+            undecided: Undecided::default(),
             unnamed: Mutex::new(None),
         };
         let session = Arc::new(session);
@@ -382,9 +387,16 @@ impl Session {
         true
     }
 
-    /// After a refusal: true if it is none yet, because somebody else has to be asked about rights first. That is done now, and
-    /// [`Event::Permitted`] comes. What was refused has changed nothing and is to be tried again.
+    pub(crate) fn undecided(&self) -> &Undecided {
+        &self.undecided
+    }
+
+    /// After a refusal: true if it is none yet, because somebody else has to be asked about rights first, which is done now, or
+    /// because another node decides. [`Event::Permitted`] comes when the answer is here; then the same is to be tried again.
     pub fn must_ask(&self) -> bool {
+        if self.undecided.is_news() {
+            return true;
+        }
         let outbox = self.outbox.clone();
         let known = move || outbox.send(Event::Permitted);
         self.rights().is_some_and(|rights| rights.ask(Box::new(known)))

@@ -1,36 +1,39 @@
 //! What exists: the catalog machine's host, and the view that everybody else reads.
 //!
-//! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. The calls of front ends are in
-//! `declare`.
+//! A change is in force at once and its reply is held until it is durable: the caller gets a ticket. Where another node decides, the
+//! answer itself comes later (`decision`), after the records that led to it. The front ends' calls are in `declare`.
 
 pub mod caches;
-
+pub(crate) mod decision;
+mod deletion;
 mod follow;
 mod happenings;
 mod journal;
 mod places;
 pub(crate) mod policies;
 
+pub(crate) use decision::{Answered, Decision, no_answer};
+pub use decision::{CatalogLeader, Question};
+pub(crate) use deletion::{Deletion, Doomed};
+
 use crate::clients::alarms::AlarmReason;
 use crate::clients::outbox::{ChannelId, Outbox, Ticket};
-use crate::clients::pressure::Relief;
 use crate::events::Events;
 use crate::node::Node;
 use crate::node::host::Host;
 use crate::node::journal::LocalJournal;
-use crate::node::promise::Promise;
 use crate::options::Options;
 use crate::queues::{Peers, QueueEvents, Registry};
 use crate::stats::{self, Change};
 use crate::topology::caches::Caches;
 use catalog::{
-    Answer, Catalog, Effect, Incarnation, Name, NodeConnection, NodeId, PasswordHash, Policies, Record,
-    Refusal, Request, View,
+    Answer, Catalog, Effect, Incarnation, Name, NodeId, PasswordHash, Policies, Record, Refusal, Request,
+    View,
 };
 use follow::Orders;
 use happenings::Watch;
 use journal::CatalogJournal;
-use model::QueueId;
+use model::Index;
 use std::collections::HashMap;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
@@ -45,12 +48,6 @@ const BATCH: usize = 1000;
 
 /// How many of the objects that ended with the node's last run are deleted at a time.
 const ENDED_PART: usize = 1000;
-
-/// How many bindings of a queue are taken away at a time.
-const BINDINGS_PART: usize = 64;
-
-/// How many exclusive queues of a connection that is gone are deleted at a time, with their bindings.
-const QUEUES_PART: usize = 64;
 
 /// A change that was made; if there is a ticket, the reply waits for its `Event::Durable`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,26 +76,6 @@ pub struct Asker {
     pub user: Arc<str>,
 }
 
-/// Something that is deleted in parts.
-pub struct Deletion {
-    pub of: Doomed,
-    /// Comes when it is gone: later requests of whoever deletes it must not find it.
-    pub relief: Arc<Relief>,
-}
-
-/// What is deleted in parts.
-pub enum Doomed {
-    /// A queue that has many bindings.
-    Queue {
-        id: QueueId,
-        /// Who gets the ticket when the queue is gone for good.
-        asker: Asker,
-        ticket: Ticket,
-    },
-    /// The exclusive queues of a connection that is gone.
-    ExclusiveTo(NodeConnection),
-}
-
 /// Who is told of changes.
 pub struct Told {
     pub events: Arc<Events>,
@@ -120,6 +97,8 @@ pub struct Topology {
     told: OnceLock<Told>,
     /// Which run of which node this is.
     incarnation: OnceLock<Incarnation>,
+    /// The node that decides, if it is another one.
+    leader: OnceLock<Arc<dyn CatalogLeader>>,
     /// The policies by which queues are set, of virtual hosts that have some.
     applied: Mutex<HashMap<Name, Arc<Policies>>>,
     /// The other nodes; nobody, before this node joins them.
@@ -144,6 +123,7 @@ impl Topology {
             queue_memory: AtomicUsize::new(0),
             applied: Mutex::new(policies::of(&view)),
             incarnation: OnceLock::new(),
+            leader: OnceLock::new(),
             peers: OnceLock::new(),
             registry,
             node,
@@ -181,44 +161,70 @@ impl Topology {
     }
 
     /// Has the catalog decide one request. Whoever asks for a channel is told by ticket when a durable change is durable.
-    ///
-    /// # Errors
-    /// What the catalog refused.
-    pub fn decide(&self, asker: Option<Asker>, request: Request) -> Result<Done<Answer>, Refusal> {
+    pub fn decide(&self, asker: Option<Asker>, request: Request) -> Decision {
         self.decide_if(asker, || Ok(()), request)
     }
 
     /// The same for somebody who waits for no ticket.
-    ///
-    /// # Errors
-    /// What the catalog refused.
-    pub fn decide_by(&self, actor: &Arc<str>, request: Request) -> Result<Done<Answer>, Refusal> {
-        self.turn(None, Some(actor.clone()), || Ok(()), request)
+    pub fn decide_by(&self, actor: &Arc<str>, request: Request) -> Decision {
+        self.ask(None, Some(actor.clone()), || Ok(()), request)
     }
 
     /// The same for a request that `permit` may forbid. What RabbitMQ refuses whoever asks is refused before that.
-    ///
-    /// # Errors
-    /// What the catalog or `permit` refused.
     pub fn decide_if(
         &self,
         asker: Option<Asker>,
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: Request,
-    ) -> Result<Done<Answer>, Refusal> {
+    ) -> Decision {
         let actor = asker.as_ref().map(|asker| asker.user.clone());
-        self.turn(asker, actor, permit, request)
+        self.ask(asker, actor, permit, request)
     }
 
-    /// Turns the catalog for one request: decides, carries out, publishes the view. What others may wait for, queues that end and what
-    /// is told of the change, comes once the catalog is free again.
-    fn turn(
+    /// Asks whoever decides: this node's catalog, or another node.
+    fn ask(
         &self,
         asker: Option<Asker>,
         actor: Option<Arc<str>>,
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: Request,
-    ) -> Result<Done<Answer>, Refusal> {
+    ) -> Decision {
+        let permitted = request.check().and_then(|()| permit());
+        match (permitted, self.leader.get()) {
+            (Err(refusal), _) => Decision::Made(Err(refusal)),
+            (Ok(()), None) => Decision::Made(self.turn(asker, actor, request)),
+            (Ok(()), Some(leader)) => {
+                let Some(request) = request.encode() else {
+                    let reason = "the request is too long for another node".into();
+                    return Decision::Made(Err(Refusal::Internal { reason }));
+                };
+                let question = Arc::<Question>::default();
+                leader.ask(actor, request, question.clone());
+                Decision::Awaited(question)
+            }
+        }
+    }
+
+    /// Another node decides from now on. Said once, by whoever assembles the node.
+    pub fn follow(&self, leader: Arc<dyn CatalogLeader>) {
+        self.leader.get_or_init(|| leader);
+    }
+
+    /// Takes over what another node has decided: the records of its journal, in order. What follows from them is carried out as if this
+    /// node had decided.
+    pub fn apply(&self, records: impl IntoIterator<Item = (Index, Record)>) {
+        let mut orders = Orders::default();
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, record) in records {
+            host.apply(index, record);
+        }
+        host.commit(|effect, journal| orders.note(effect, journal));
+        self.conclude(host, None, orders);
+    }
+
+    /// Turns the catalog for one request: decides, carries out, publishes the view. What others may wait for, queues that end and what
+    /// is told of the change, comes once the catalog is free again.
+    fn turn(&self, asker: Option<Asker>, actor: Option<Arc<str>>, request: Request) -> Answered {
         let began = self.node.micros();
         let question = self.node.number();
         let change = kind_of(&request);
@@ -228,8 +234,6 @@ impl Topology {
             }
             _ => None,
         };
-        request.check()?;
-        permit()?;
         let (mut answer, mut orders) = (None, Orders::default());
         let events = self.watched();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,20 +256,20 @@ impl Topology {
                 reason: AlarmReason::LogFailed.to_string(),
             });
         }
-        match answer {
-            Some(answer) => answer.map(|value| Done { value, durable }),
-            None => Err(Refusal::Internal {
-                reason: "the catalog gave no answer".into(),
-            }),
-        }
+        let value = answer.unwrap_or_else(|| Err(no_answer()))?;
+        Ok(Done { value, durable })
     }
 
     /// Has the catalog decide many requests that were tried on a copy of it, as one change: nobody sees some of them without the others,
     /// and nobody asks in between. False if it was a copy of what exists no more: then nothing has changed.
     ///
     /// # Errors
-    /// One is refused although the copy took it, which is a defect; those before it are in force.
+    /// Another node decides; or one is refused although the copy took it, which is a defect, and those before it are in force.
     pub fn enact(&self, actor: &Arc<str>, generation: u64, requests: Vec<Request>) -> Result<bool, Refusal> {
+        if self.leader.get().is_some() {
+            let reason = "many changes at once are made only on the node that decides".into();
+            return Err(Refusal::Internal { reason });
+        }
         let events = self.watched();
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if host.machine.view().generation() != generation {
@@ -325,7 +329,7 @@ impl Topology {
 
     fn write_snapshot(&self) -> Result<(), String> {
         let text = |refusal: Refusal| refusal.to_string();
-        let started = self.decide(None, Request::StartSnapshot);
+        let started = self.turn(None, None, Request::StartSnapshot);
         let Answer::Snapshot(view) = started.map_err(text)?.value else {
             return Err("the catalog has nothing to write down".into());
         };
@@ -335,77 +339,14 @@ impl Topology {
             if facts.is_empty() {
                 break;
             }
-            self.decide(None, Request::ContinueSnapshot { facts })
+            self.turn(None, None, Request::ContinueSnapshot { facts })
                 .map_err(text)?;
             // No faster than the disk: what others append must not wait behind all of it.
             self.node.log.sync().map_err(|error| error.to_string())?;
         }
-        self.decide(None, Request::FinishSnapshot)
+        self.turn(None, None, Request::FinishSnapshot)
             .map(|_| ())
             .map_err(text)
-    }
-
-    /// Goes on with a deletion: some queues and bindings at a time, so that nobody who asks the catalog waits long. Gives back what
-    /// is left to do. If the node ends in between, the next start does the rest.
-    pub fn delete_a_part(&self, deletion: Deletion) -> Option<Deletion> {
-        match deletion.of {
-            Doomed::Queue { id, .. } => {
-                let at_most = BINDINGS_PART;
-                let outcome = match self.decide(None, Request::ClearBindings { id, at_most }) {
-                    Ok(done) if done.value == Answer::Cleared(at_most) => return Some(deletion),
-                    Ok(_) => self.decide(None, Request::DeleteQueue { id }),
-                    Err(refusal) => Err(refusal),
-                };
-                if let Err(refusal) = outcome {
-                    tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
-                }
-            }
-            Doomed::ExclusiveTo(connection) if self.delete_exclusive(connection) => return Some(deletion),
-            Doomed::ExclusiveTo(_) => {}
-        }
-        if let Doomed::Queue { asker, ticket, .. } = deletion.of {
-            let Asker { outbox, channel, .. } = asker;
-            self.node.log.promise(Promise::Durable {
-                outbox,
-                channel,
-                ticket,
-            });
-        }
-        deletion.relief.relieve();
-        None
-    }
-
-    /// Deletes some exclusive queues of a connection that is gone. True if there may be more of them.
-    pub fn delete_exclusive(&self, connection: NodeConnection) -> bool {
-        let at_most = QUEUES_PART;
-        let closing = Request::CloseConnection { connection, at_most };
-        match self.decide(None, closing) {
-            Ok(done) => done.value == Answer::Cleared(at_most),
-            Err(refusal) => {
-                tracing::error!(
-                    area = "catalog",
-                    "exclusive queues of connection {} could not be deleted: {refusal}",
-                    connection.connection.0
-                );
-                false
-            }
-        }
-    }
-
-    /// Deletes the queues whose deletion the node's last end came into. Nobody waits for that any more, and nobody must find a
-    /// queue that lacks some of its bindings.
-    pub fn finish_deletions(&self) {
-        for id in self.view().doomed_queues() {
-            match self.decide(None, Request::DeleteQueue { id }) {
-                Ok(_) => tracing::info!(
-                    area = "catalog",
-                    "queue {id} is deleted: its deletion had begun when the node ended"
-                ),
-                Err(refusal) => {
-                    tracing::error!(area = "catalog", "queue {id} could not be deleted: {refusal}");
-                }
-            }
-        }
     }
 
     /// Begins a run of this node: whatever ended with the last one is deleted, some objects at a time. Nobody must have been served
@@ -415,11 +356,12 @@ impl Topology {
     /// A defect: the catalog refuses no start.
     pub fn start_node(&self, name: &str) -> Result<(), Refusal> {
         let (node, name) = (NodeId::FIRST, Name::from(name));
-        if let Answer::Started(incarnation) = self.decide(None, Request::StartNode { node, name })?.value {
+        let started = self.decide(None, Request::StartNode { node, name });
+        if let Answer::Started(incarnation) = started.wait()?.value {
             self.incarnation.get_or_init(|| incarnation);
         }
         let at_most = ENDED_PART;
-        let ended = || self.decide(None, Request::EndTransient { at_most });
+        let ended = || self.decide(None, Request::EndTransient { at_most }).wait();
         while ended()?.value == Answer::Cleared(at_most) {}
         Ok(())
     }
@@ -437,10 +379,11 @@ impl Topology {
         let name: Name = options.default_user.as_str().into();
         let vhost: Name = options.default_vhost.as_str().into();
         let (user, of) = (name.clone(), vhost.clone());
-        self.decide(None, Request::CreateVhost { name: vhost })?;
+        self.decide(None, Request::CreateVhost { name: vhost }).wait()?;
         let password = Some(password);
         let tags = options.default_tags.clone();
-        self.decide(None, Request::PutUser { name, password, tags })?;
+        self.decide(None, Request::PutUser { name, password, tags })
+            .wait()?;
         let [configure, write, read] = options.default_permissions.clone();
         self.decide(
             None,
@@ -451,7 +394,8 @@ impl Topology {
                 write,
                 read,
             },
-        )?;
+        )
+        .wait()?;
         Ok(())
     }
 
@@ -560,31 +504,30 @@ mod tests {
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         let session = session(&broker);
         declare_bound(&session, 150);
-        let (outbox, relief) = (Arc::new(Outbox::new()), Arc::<Relief>::default());
+        let (outbox, gone) = (Arc::new(Outbox::new()), Arc::<Relief>::default());
         let asker = Asker {
             outbox: outbox.clone(),
             channel: CHANNEL,
             user: "guest".into(),
         };
         let queue = broker.view().queues("/").next().unwrap().id;
-        let deletion = Deletion {
-            of: Doomed::Queue {
-                id: queue,
-                asker,
-                ticket: Ticket(7),
-            },
-            relief,
+        let of = Doomed::Queue {
+            id: queue,
+            asker,
+            ticket: Ticket(7),
+            is_bare: false,
         };
-        let deletion = broker.topology().delete_a_part(deletion).unwrap();
+        let deletion = Deletion::new(of, gone);
+        let deletion = broker.topology().delete_a_part(deletion, drop).unwrap();
         assert_eq!(keys(&broker), 86);
-        let deletion = broker.topology().delete_a_part(deletion).unwrap();
+        let deletion = broker.topology().delete_a_part(deletion, drop).unwrap();
         let told = || {
             let mut events = Vec::new();
             outbox.take_now(&mut events);
             events.len()
         };
         assert_eq!((keys(&broker), told()), (22, 0));
-        assert!(broker.topology().delete_a_part(deletion).is_none());
+        assert!(broker.topology().delete_a_part(deletion, drop).is_none());
         assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
         broker.close();
         assert_eq!(told(), 1);
@@ -641,19 +584,18 @@ mod tests {
             let broker = Broker::open(Options::new(dir.path())).unwrap();
             let session = session(&broker);
             declare_bound(&session, 150);
-            let deletion = Deletion {
-                of: Doomed::Queue {
-                    id: broker.view().queues("/").next().unwrap().id,
-                    asker: Asker {
-                        outbox: Arc::new(Outbox::new()),
-                        channel: CHANNEL,
-                        user: "guest".into(),
-                    },
-                    ticket: Ticket(7),
+            let of = Doomed::Queue {
+                id: broker.view().queues("/").next().unwrap().id,
+                asker: Asker {
+                    outbox: Arc::new(Outbox::new()),
+                    channel: CHANNEL,
+                    user: "guest".into(),
                 },
-                relief: Arc::default(),
+                ticket: Ticket(7),
+                is_bare: false,
             };
-            assert!(broker.topology().delete_a_part(deletion).is_some());
+            let deletion = Deletion::new(of, Arc::default());
+            assert!(broker.topology().delete_a_part(deletion, drop).is_some());
             if checkpoint {
                 broker.topology().checkpoint();
             }
@@ -665,6 +607,10 @@ mod tests {
             assert_eq!(broker.view().doomed_queues().count(), 0);
             broker.close();
         }
+    }
+
+    fn exclusive_to(session: &Session) -> Deletion {
+        Deletion::new(Doomed::ExclusiveTo(session.connection()), Arc::default())
     }
 
     fn declare_exclusive(session: &Session, count: usize) {
@@ -687,7 +633,9 @@ mod tests {
         declare_exclusive(&owner, 300);
         let left = || broker.view().queues("/").count();
         let mut after_each = Vec::new();
-        while broker.topology().delete_exclusive(owner.connection()) {
+        let mut deletion = exclusive_to(&owner);
+        while let Some(left_over) = broker.topology().delete_a_part(deletion, drop) {
+            deletion = left_over;
             after_each.push(left());
             let last = DeclareQueue {
                 name: "q299".into(),
@@ -734,7 +682,12 @@ mod tests {
         let broker = open();
         let owner = session(&broker);
         declare_exclusive(&owner, 100);
-        assert!(broker.topology().delete_exclusive(owner.connection()));
+        assert!(
+            broker
+                .topology()
+                .delete_a_part(exclusive_to(&owner), drop)
+                .is_some()
+        );
         assert_eq!(broker.view().queues("/").count(), 36);
         broker.close();
         drop((owner, broker));

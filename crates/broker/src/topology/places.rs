@@ -98,7 +98,7 @@ mod tests {
             node: OTHER,
             name: "rabbit@b".into(),
         };
-        topology.decide(None, start).unwrap();
+        topology.decide(None, start).wait().unwrap();
         let incarnation = Incarnation {
             node: OTHER,
             number: 1,
@@ -109,7 +109,7 @@ mod tests {
             by: NodeConnection::of_node(incarnation),
             unique: [0; 16],
         };
-        topology.decide(None, declare).unwrap();
+        topology.decide(None, declare).wait().unwrap();
         broker.view().queue("/", "q").unwrap().id
     }
 

@@ -1,0 +1,166 @@
+//! Deleting what is much, in parts, so that nobody who asks the catalog waits long.
+
+use super::decision::{Answered, Decision};
+use super::{Asker, Topology};
+use crate::clients::outbox::Ticket;
+use crate::clients::pressure::Relief;
+use crate::node::promise::Promise;
+use catalog::{Answer, NodeConnection, Refusal, Request};
+use model::QueueId;
+use std::sync::Arc;
+
+/// How many bindings of a queue are taken away at a time.
+const BINDINGS_PART: usize = 64;
+
+/// How many exclusive queues of a connection that is gone are deleted at a time, with their bindings.
+const QUEUES_PART: usize = 64;
+
+/// Something that is deleted in parts.
+pub struct Deletion {
+    of: Doomed,
+    /// Comes when it is gone: later requests of whoever deletes it must not find it.
+    gone: Arc<Relief>,
+    /// The answer to what was asked last, if that came later than the question.
+    answered: Option<Answered>,
+}
+
+/// What is deleted in parts.
+pub enum Doomed {
+    /// A queue that has many bindings.
+    Queue {
+        id: QueueId,
+        /// Who gets the ticket when the queue is gone for good.
+        asker: Asker,
+        ticket: Ticket,
+        /// Its bindings are gone.
+        is_bare: bool,
+    },
+    /// The exclusive queues of a connection that is gone.
+    ExclusiveTo(NodeConnection),
+}
+
+impl Doomed {
+    fn next_part(&self) -> Request {
+        match *self {
+            Self::Queue {
+                id, is_bare: false, ..
+            } => Request::ClearBindings {
+                id,
+                at_most: BINDINGS_PART,
+            },
+            Self::Queue { id, .. } => Request::DeleteQueue { id },
+            Self::ExclusiveTo(connection) => Request::CloseConnection {
+                connection,
+                at_most: QUEUES_PART,
+            },
+        }
+    }
+
+    fn label(&self) -> String {
+        match self {
+            Self::Queue { id, .. } => format!("queue {id}"),
+            Self::ExclusiveTo(it) => format!("exclusive queues of connection {}", it.connection.0),
+        }
+    }
+}
+
+impl Deletion {
+    /// Of which nothing is gone yet.
+    pub fn new(of: Doomed, gone: Arc<Relief>) -> Self {
+        let answered = None;
+        Self { of, gone, answered }
+    }
+
+    /// The same, to go on with this answer.
+    fn with(mut self, answered: Answered) -> Self {
+        self.answered = Some(answered);
+        self
+    }
+
+    /// Takes an answer: true if nothing is left to be asked.
+    fn is_over(&mut self, answered: Answered) -> bool {
+        match (&mut self.of, answered.map(|done| done.value)) {
+            (_, Err(refusal)) => warn(&self.of.label(), &refusal),
+            (Doomed::Queue { is_bare, .. }, Ok(answer)) if !*is_bare => {
+                *is_bare = answer != Answer::Cleared(BINDINGS_PART);
+                return false;
+            }
+            (Doomed::Queue { .. }, Ok(_)) => {}
+            (Doomed::ExclusiveTo(_), Ok(answer)) => return answer != Answer::Cleared(QUEUES_PART),
+        }
+        true
+    }
+
+    /// True if the part that comes next is as small as the last one was: it is taken at once.
+    fn is_small(&self) -> bool {
+        matches!(self.of, Doomed::Queue { is_bare: true, .. })
+    }
+}
+
+fn warn(what: &str, refusal: &Refusal) {
+    tracing::error!(area = "catalog", "{what} could not be deleted: {refusal}");
+}
+
+impl Topology {
+    /// Goes on with a deletion: some queues and bindings at a time. Gives back what is left to do, unless the answer comes later:
+    /// then `go_on` is called with that. If the node ends in between, the next start does the rest.
+    pub fn delete_a_part(
+        &self,
+        mut deletion: Deletion,
+        go_on: impl FnOnce(Deletion) + Send + 'static,
+    ) -> Option<Deletion> {
+        loop {
+            let answered = match deletion.answered.take() {
+                Some(answered) => answered,
+                None => match self.decide(None, deletion.of.next_part()) {
+                    Decision::Made(answered) => answered,
+                    awaited => {
+                        awaited.then(move |answered| go_on(deletion.with(answered)));
+                        return None;
+                    }
+                },
+            };
+            if deletion.is_over(answered) {
+                self.finish_deletion(deletion);
+                return None;
+            }
+            if !deletion.is_small() {
+                return Some(deletion);
+            }
+        }
+    }
+
+    fn finish_deletion(&self, deletion: Deletion) {
+        if let Doomed::Queue { asker, ticket, .. } = deletion.of {
+            let Asker { outbox, channel, .. } = asker;
+            self.node.log.promise(Promise::Durable {
+                outbox,
+                channel,
+                ticket,
+            });
+        }
+        deletion.gone.relieve();
+    }
+
+    /// Deletes a queue for which nobody waits.
+    pub fn delete_queue(&self, id: QueueId, then: impl FnOnce() + Send + 'static) {
+        self.decide(None, Request::DeleteQueue { id })
+            .then(move |answered| match answered {
+                Ok(_) => then(),
+                Err(refusal) => warn(&format!("queue {id}"), &refusal),
+            });
+    }
+
+    /// Deletes the queues whose deletion the node's last end came into. Nobody waits for that any more, and nobody must find a
+    /// queue that lacks some of its bindings.
+    pub fn finish_deletions(&self) {
+        for id in self.view().doomed_queues() {
+            self.delete_queue(id, move || {
+                tracing::info!(
+                    area = "catalog",
+                    "queue {id} is deleted: its deletion had begun when the node ended"
+                );
+            });
+        }
+    }
+}
