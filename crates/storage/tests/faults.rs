@@ -353,6 +353,28 @@ proptest! {
 }
 
 #[test]
+fn what_was_written_but_not_synced_when_the_process_ended_is_durable_after_the_next_start() {
+    for (k, seed) in (1..200).flat_map(|k| (0..4).map(move |seed| (k, seed))) {
+        let fs = FaultyFs::new();
+        let mut story = Story::default();
+        let opened = open(fs.clone(), tiny()).unwrap();
+        fs.fail_at(k, Fault::Io);
+        story.run(&opened);
+        // Everything that was written can still be read, even where the sync has failed.
+        let fs = fs.kill();
+        drop(opened);
+        let again = open(fs.clone(), tiny()).unwrap();
+        story.restart(&again);
+        story.put(&again, 1, b"afterwards".to_vec());
+        assert!(story.settle(&again));
+        let fs = fs.crash(seed);
+        drop(again);
+        let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, seed {seed}: {e}"));
+        story.restart(&last);
+    }
+}
+
+#[test]
 fn a_power_cut_amid_busy_threads_breaks_no_promise() {
     for seed in 0..60_u64 {
         let random = &mut Random(seed);

@@ -242,6 +242,27 @@ impl Chain {
         Ok(file)
     }
 
+    /// Makes durable what recovery has read of the last file between these positions: a new file says that all before it is. It is
+    /// written once more because the process before this one may have ended by a sync that failed. The system then goes on showing what
+    /// the disk does not have, and another sync succeeds without having written it.
+    pub(crate) fn write_again(&self, from: u64, end: u64) -> Result<(), StorageError> {
+        let Some(last) = self.last() else {
+            return Ok(());
+        };
+        let begin = from.saturating_sub(last.header.base) + FILE_HEADER as u64;
+        let behind = end.saturating_sub(last.header.base) + FILE_HEADER as u64;
+        let length = behind.min(last.size).saturating_sub(begin);
+        if length == 0 {
+            return Ok(());
+        }
+        let path = &last.path;
+        let failed = |action| move |e| StorageError::from_io(action, path, e);
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        let read = read_full_at(last.file.as_ref(), &mut bytes, begin).map_err(failed("read"))?;
+        write_all_at(last.file.as_ref(), &bytes[..read], begin).map_err(failed("write"))?;
+        last.file.sync_data().map_err(failed("sync"))
+    }
+
     /// Cuts the file before the last one down to what is in it, which ends at position `end`. Only recovery leaves more
     /// there; from the moment the last file exists, nothing behind `end` counts.
     pub(crate) fn trim_previous(&mut self, end: u64) -> Result<(), StorageError> {

@@ -109,6 +109,7 @@ impl Log {
             leftovers,
             mut ledger,
             end,
+            synced,
             report,
         } = recovered;
         accept(&report)?;
@@ -127,6 +128,7 @@ impl Log {
             }
         };
         let mut chain = Chain::new(world.clone(), dir, options.clone(), found, ends);
+        chain.write_again(synced, end)?;
         let scarce = chain.roll(end, 0)?;
         ledger.add_file(Position(end));
         chain.trim_previous(end)?;

@@ -103,6 +103,8 @@ pub(crate) struct Recovered {
     pub ledger: Ledger,
     /// Where the log goes on.
     pub end: u64,
+    /// What is before this position is known to have been synced.
+    pub synced: u64,
     pub report: Recovery,
 }
 
@@ -154,6 +156,10 @@ pub(crate) fn recover(
         chain.replay(at, &first_pass.released, &mut ledger, &mut report, replay)?;
     }
     let end = chain.finish(&first_pass, &mut report);
+    let synced = match report.clean {
+        true => end,
+        false => first_pass.ends.last().map_or(end, |last| last.synced),
+    };
     report.damage = first_pass.damage;
     report.end = Position(end);
     Ok(Recovered {
@@ -166,6 +172,7 @@ pub(crate) fn recover(
         leftovers: listing.leftovers,
         ledger,
         end,
+        synced,
         report,
     })
 }

@@ -32,6 +32,8 @@ pub(crate) struct End {
     pub torn: bool,
     /// The last block is empty: the log was closed in good order.
     pub clean: bool,
+    /// The position up to which a block says that the log was synced.
+    pub synced: u64,
 }
 
 /// A file under examination.
@@ -41,6 +43,7 @@ struct Walk<'a> {
     /// Where the next file takes over; everything before is known to have been durable. `None` for the last file.
     until: Option<usize>,
     offset: usize,
+    synced: u64,
     /// Valid blocks after the first bad spot: (offset, synced). Looked for once, when needed.
     later: Option<Vec<(usize, u64)>>,
 }
@@ -62,6 +65,7 @@ pub(crate) fn walk<'a>(
         header: *header,
         until,
         offset: FILE_HEADER,
+        synced: 0,
         later: None,
     };
     let (torn, clean) = walk.run(found);
@@ -69,6 +73,7 @@ pub(crate) fn walk<'a>(
         offset: walk.offset,
         torn,
         clean,
+        synced: walk.synced,
     }
 }
 
@@ -109,9 +114,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Length of the block that begins here.
-    fn block(&self) -> Option<usize> {
+    fn block(&mut self) -> Option<usize> {
         let rest = self.bytes.get(self.offset..)?;
-        Some(block_header(rest, self.header.salt, self.position(self.offset))?.length as usize)
+        let block = block_header(rest, self.header.salt, self.position(self.offset))?;
+        self.synced = self.synced.max(block.synced);
+        Some(block.length as usize)
     }
 
     /// Goes through a block's records. False: the log ends within.
