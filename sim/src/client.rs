@@ -91,7 +91,13 @@ impl Client {
         };
         let mut body = vec![at as u8; length.max(8) as usize];
         body[..8].copy_from_slice(&at.to_le_bytes());
-        let properties = if persistent { PERSISTENT } else { TRANSIENT };
+        if ledger.is(Mutant::OtherBody) && at.is_multiple_of(50) {
+            body.extend([!(at as u8)]);
+        }
+        let properties = match persistent || ledger.is(Mutant::Outlives) {
+            true => PERSISTENT,
+            false => TRANSIENT,
+        };
         let route = RouteBuf::new(exchange.as_bytes(), key.as_bytes());
         let number = self.unconfirmed.next();
         for queue in &queues {
@@ -128,6 +134,16 @@ impl Client {
         if !queues.is_empty() {
             self.published.insert(number, (at, queues));
         }
+    }
+
+    /// Publishes a message again that is in the queue, behind everybody's back.
+    pub fn publish_again(&mut self, name: &str, id: Id) {
+        let mut body = vec![id as u8; 8];
+        body.copy_from_slice(&id.to_le_bytes());
+        let route = RouteBuf::new(b"", name.as_bytes());
+        let message = Message::new(route.as_route(), Properties::amqp091(PERSISTENT), &body);
+        let _ = self.publisher.publish(&message, None);
+        let _ = self.publisher.flush();
     }
 
     /// Begins to consume.
@@ -199,7 +215,11 @@ impl Client {
         let Some(consumer) = self.consumers.iter_mut().find(known) else {
             return;
         };
-        for seq in delivery.seqs.iter() {
+        let mut seqs: Vec<Seq> = delivery.seqs.iter().collect();
+        if ledger.is(Mutant::Disordered) {
+            seqs.reverse();
+        }
+        for seq in seqs {
             let body = delivery.block.message((seq - delivery.base) as usize).body;
             let id = body.first_chunk().map_or(0, |bytes| Id::from_le_bytes(*bytes));
             let key = consumer.key;
@@ -288,7 +308,8 @@ impl Consumer {
         if held.is_empty() {
             return;
         }
-        if let Some(queue) = ledger.queues.get_mut(&self.key) {
+        let is_told = !ledger.is(Mutant::GivenTwice);
+        if let Some(queue) = ledger.queues.get_mut(&self.key).filter(|_| is_told) {
             for (id, _) in held {
                 if let Some(copy) = queue.copies.get_mut(id) {
                     copy.held = false;

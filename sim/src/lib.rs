@@ -5,10 +5,12 @@
 //! What never happens here: a real clock, a real file, a thread, a random number that the seed does not give. So a seed that fails fails
 //! again exactly.
 //!
-//! Reading order: [`world`] (the surroundings of the node), [`run`] (what a seed does), `client`, [`ledger`] (what the clients know),
+//! Reading order: [`world`] (the surroundings of the node), [`run`] (what a seed does), `faults`, `client`, [`ledger`] (what the clients
+//! know),
 //! `invariants` (what must hold), `mutant` (how it is known that they see anything).
 
 mod client;
+mod faults;
 mod invariants;
 pub mod ledger;
 mod mutant;

@@ -1,6 +1,7 @@
 //! What one seed does: some lives of a node, each ended in its way, and a last one in which everything is looked at.
 
 use crate::client::{CHANNEL, Client, EXCHANGE};
+use crate::faults::{Plan, shake_clocks};
 use crate::invariants::{lost, order, space};
 use crate::ledger::{Ledger, QueueKey, Violation};
 use crate::mutant::Mutant;
@@ -10,7 +11,7 @@ use model::table::Table;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::faulty::{Fault, FaultyFs, Random};
+use storage::faulty::{FaultyFs, Random};
 use storage::{LogOptions, SegmentOptions};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -79,9 +80,9 @@ fn run_with(seed: u64, mutant: Option<Mutant>) -> Outcome {
             1 => Ending::Killed,
             _ => Ending::PowerCut,
         };
-        plan_faults(&files, &mut random, ending);
+        let plan = Plan::make(&files, &mut random, ending == Ending::PowerCut);
         let world = Simulated::new(files.clone(), now, random.bits());
-        if let Some(mut life) = Life::begin(&world, &files, &mut ledger) {
+        if let Some(mut life) = Life::begin(&world, &files, &plan, &mut ledger) {
             until_power_cut(|| life.go(&mut ledger, &mut random));
             life.end(&mut ledger, ending);
         }
@@ -95,10 +96,13 @@ fn run_with(seed: u64, mutant: Option<Mutant>) -> Outcome {
         } else {
             files.kill()
         };
+        if let Some(mutant) = mutant {
+            mutant.spoil(&files);
+        }
         now = storage::World::elapsed(world.as_ref()) + Duration::from_secs(1);
     }
     let world = Simulated::new(files.clone(), now, random.bits());
-    if let Some(life) = Life::begin(&world, &files, &mut ledger) {
+    if let Some(life) = Life::begin(&world, &files, &Plan::default(), &mut ledger) {
         life.look_at_everything(&mut ledger);
     }
     world.abandon();
@@ -112,23 +116,6 @@ fn outcome(ledger: Ledger) -> Outcome {
         confirms: ledger.confirms,
         deliveries: ledger.deliveries,
         acks: ledger.acks,
-    }
-}
-
-/// Decides what the disk will do in the next life.
-fn plan_faults(files: &FaultyFs, random: &mut Random, ending: Ending) {
-    if ending == Ending::PowerCut {
-        files.fail_at(1 + random.below(1 + random.clone().below(1_500)), Fault::PowerCut);
-    }
-    for _ in 0..random.below(3) {
-        let fault = match random.below(4) {
-            0 => Fault::Full,
-            1 => Fault::ShortThenFull,
-            2 => Fault::NoDescriptor,
-            _ => Fault::Short,
-        };
-        // Not while the node starts: then it says so and does not start, which is right and boring.
-        files.fail_at(200 + random.below(1_000), fault);
     }
 }
 
@@ -151,11 +138,11 @@ fn options(world: &Arc<Simulated>) -> Options {
 }
 
 impl Life {
-    /// Starts the node. `None` if the power failed meanwhile.
-    fn begin(world: &Arc<Simulated>, files: &FaultyFs, ledger: &mut Ledger) -> Option<Self> {
+    /// Starts the node. `None` if the power failed meanwhile, or the disk refused something.
+    fn begin(world: &Arc<Simulated>, files: &FaultyFs, plan: &Plan, ledger: &mut Ledger) -> Option<Self> {
         let broker = match until_power_cut(|| Broker::open(options(world))) {
             Some(Ok(broker)) => broker,
-            Some(Err(error)) if !files.is_off() => {
+            Some(Err(error)) if !files.is_off() && !plan.has_struck(files) => {
                 ledger.violated("a node starts again", error.to_string());
                 return None;
             }
@@ -178,7 +165,25 @@ impl Life {
                 Err(what) => ledger.violated("clients may come", what),
             }
         }
+        if ledger.is(Mutant::DoubledByRestart) {
+            life.double(ledger);
+        }
         Some(life)
+    }
+
+    /// Puts a message into its queue once more.
+    fn double(&mut self, ledger: &Ledger) {
+        let Some(client) = self.clients.first_mut() else {
+            return;
+        };
+        let there = ledger.queues.values().find_map(|queue| {
+            let mut copies = queue.copies.iter();
+            let copy = copies.find(|(_, copy)| copy.confirmed && copy.gone_at.is_none());
+            copy.map(|(id, _)| (queue.name.clone(), *id))
+        });
+        if let Some((name, id)) = there {
+            client.publish_again(&name, id);
+        }
     }
 
     /// What was asked for and not answered when the node ended has happened or not.
@@ -198,7 +203,12 @@ impl Life {
             ledger.violated("what was declared stays", name);
         }
         let known: BTreeSet<QueueKey> = ledger.queues.keys().copied().collect();
-        ledger.by_name.retain(|_, key| known.contains(key));
+        // A queue whose deletion was lost has its name again.
+        let names = ledger
+            .queues
+            .iter()
+            .map(|(key, queue)| (queue.name.clone(), *key));
+        ledger.by_name = names.collect();
         ledger.bindings.retain(|(_, key)| known.contains(key));
     }
 
@@ -219,6 +229,7 @@ impl Life {
             for _ in 0..random.below(6) {
                 self.world.step();
             }
+            shake_clocks(&self.world, random);
             if random.below(4) == 0 {
                 self.world.advance(Duration::from_millis(random.below(80)));
             }
@@ -313,6 +324,10 @@ impl Life {
             routing_key: key.as_bytes(),
             arguments: Table::new(),
         };
+        if bound && ledger.is(Mutant::LostBinding) {
+            ledger.bindings.insert((key.to_owned(), queue));
+            return;
+        }
         let session = &self.clients[client].session;
         let done = match bound {
             true => session.bind_queue(CHANNEL, binding),
@@ -350,7 +365,9 @@ impl Life {
         };
         // What is on its way to a client is not purged.
         self.take_all(ledger);
-        if let Err(refusal) = self.clients[client].session.purge_queue(CHANNEL, &name) {
+        if !ledger.is(Mutant::LostPurge)
+            && let Err(refusal) = self.clients[client].session.purge_queue(CHANNEL, &name)
+        {
             ledger.violated("queues can be purged", format!("{name}: {refusal:?}"));
         }
         let copies = ledger.queues.get(&key).map(|queue| &queue.copies);
@@ -369,6 +386,12 @@ impl Life {
         queue.doomed = true;
         let name = queue.name.clone();
         self.take_all(ledger);
+        if ledger.is(Mutant::LostDeletion) {
+            ledger.by_name.remove(&name);
+            ledger.bindings.retain(|(_, of)| *of != key);
+            ledger.queues.remove(&key);
+            return;
+        }
         match self.clients[client]
             .session
             .delete_queue(CHANNEL, &name, false, false)

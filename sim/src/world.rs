@@ -10,6 +10,7 @@ use storage::{FileSystem, Step, Task, Thread, World};
 
 /// What the wall clock shows at the beginning: some day of 2026, in milliseconds since the Unix epoch.
 const BEGINNING_MS: u64 = 1_780_000_000_000;
+const DAY_MS: u64 = 86_400_000;
 
 /// After so many steps of a thread that somebody waits for, it is clear that it has no end.
 const ENDLESS: u64 = 100_000;
@@ -39,6 +40,8 @@ pub struct Simulated {
 
 struct Inner {
     now: Duration,
+    /// What the wall clock would have shown at the beginning.
+    wall_began_ms: u64,
     random: Random,
     threads: Vec<Slot>,
 }
@@ -77,6 +80,7 @@ impl Simulated {
             files,
             inner: Mutex::new(Inner {
                 now,
+                wall_began_ms: BEGINNING_MS,
                 random: Random(seed),
                 threads: Vec::new(),
             }),
@@ -90,6 +94,11 @@ impl Simulated {
     /// Lets time pass.
     pub fn advance(&self, time: Duration) {
         self.lock().now += time;
+    }
+
+    /// Somebody sets the wall clock: as if the simulation had begun so long after a day before its beginning.
+    pub fn set_wall(&self, after_ms: u64) {
+        self.lock().wall_began_ms = BEGINNING_MS - DAY_MS + after_ms;
     }
 
     /// Makes a step of some thread that has something to do. False if none has.
@@ -193,7 +202,8 @@ impl World for Simulated {
     }
 
     fn wall_ms(&self) -> u64 {
-        BEGINNING_MS + self.lock().now.as_millis() as u64
+        let inner = self.lock();
+        inner.wall_began_ms + inner.now.as_millis() as u64
     }
 
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
