@@ -18,7 +18,8 @@ use crate::unsupported::{self, Fit};
 use crate::users::{self, hash_of, tags};
 use crate::vhosts;
 use broker::{
-    Administrator, DeclareExchange, DeclareQueue, Destination, Draft, Permissions, PolicyKind, QuotaOf, View,
+    Administrator, DeclareExchange, DeclareQueue, Destination, Draft, Permissions, PolicyKind, QueueKind,
+    QuotaOf, View,
 };
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -451,7 +452,7 @@ impl<'a> Import<'a> {
         }
         let mut arguments = arguments::table(object, "arguments", self.by.broker().limits())?;
         if let Some(kind) = text(object, "type")?
-            && kind != "classic"
+            && kind != QueueKind::default().name()
             && !arguments.contains("x-queue-type")
         {
             arguments.push("x-queue-type", kind);

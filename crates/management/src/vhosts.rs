@@ -143,8 +143,7 @@ fn set_protection(call: &Call<'_>, protected: bool) -> Result<Reply, Refusal> {
 /// What is said about a virtual host, as RabbitMQ's member `metadata` has it.
 pub fn metadata_row(vhost: &Vhost) -> Value {
     let said = vhost.metadata();
-    let mut row =
-        json!({"description": said.description, "tags": said.tags, "default_queue_type": "classic"});
+    let mut row = json!({"description": said.description, "tags": said.tags, "default_queue_type": QueueKind::default().name()});
     if said.protected {
         row["protected_from_deletion"] = true.into();
     }
@@ -156,7 +155,7 @@ fn row(call: &Call<'_>, vhost: &Arc<Vhost>) -> Value {
         "name": &*vhost.name,
         "description": vhost.metadata().description,
         "tags": vhost.metadata().tags,
-        "default_queue_type": "classic",
+        "default_queue_type": QueueKind::default().name(),
         "protected_from_deletion": vhost.metadata().protected,
         "metadata": metadata_row(vhost),
         "tracing": call.api.broker.is_traced(&vhost.name),

@@ -6,6 +6,7 @@ use super::page::{Number, Type, labels};
 use super::pages::Endpoint;
 use crate::message_stats::loss_places;
 use crate::usage::{file_limit, open_files};
+use broker::QueueKind;
 use broker::stats::{SIZE_BOUNDS, SizeCounts};
 
 impl Collector<'_> {
@@ -72,13 +73,13 @@ impl Collector<'_> {
     pub(super) fn dead_letters(&mut self) {
         let counts = self.broker.stats().dead_letters();
         let dead = labels(&[
-            ("queue_type", "rabbit_classic_queue"),
+            ("queue_type", QueueKind::default().module()),
             ("dead_letter_strategy", "at_least_once"),
         ]);
         let [maxlen, rejected, expired, limit] = counts.named().map(|(_, count)| count);
         let values = [counts.confirmed(), limit, expired, maxlen, rejected];
         let gone = labels(&[
-            ("queue_type", "rabbit_classic_queue"),
+            ("queue_type", QueueKind::default().module()),
             ("dead_letter_strategy", "disabled"),
         ]);
         let losses = self.broker.losses().numbers();

@@ -7,6 +7,7 @@ use super::family::{
 };
 use super::objects::{gauges, holdings};
 use super::page::{Number, labels};
+use broker::QueueKind;
 
 impl Collector<'_> {
     /// How much there is, and what happened since the start.
@@ -69,7 +70,8 @@ impl Collector<'_> {
             redeliver,
             ack,
         ];
-        let both = labels(&[("protocol", "amqp091"), ("queue_type", "rabbit_classic_queue")]);
+        let kind = QueueKind::default().module();
+        let both = labels(&[("protocol", "amqp091"), ("queue_type", kind)]);
         self.single(GLOBAL_QUEUES, values.map(Number::Whole), &both);
         self.dead_letters();
     }
