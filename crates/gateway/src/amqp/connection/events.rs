@@ -338,6 +338,9 @@ impl Open {
                 lost_step: false,
             });
         }
+        if self.failing.iter().any(|(known, _)| *known == number) {
+            return None;
+        }
         tracing::error!(
             area = "channel",
             "channel error on connection {name} (vhost: '{}', user: '{}'), channel {number}: operation {} caused: {}",
@@ -346,11 +349,22 @@ impl Open {
             exception.method,
             exception.reply_text(),
         );
-        while !self.release_channel(number, State::Closing, out) {}
-        if let Some(channel) = self.channels.get_mut(number) {
-            exception.encode_close(number, channel.target(out.bytes()));
-        }
+        self.failing.push_back((number, exception));
+        self.close_failing(out);
         None
+    }
+
+    /// Goes a part of the way to the end of channels that are closed by an exception, which is told at that end.
+    pub fn close_failing(&mut self, out: &mut Output) {
+        while let Some((number, exception)) = self.failing.pop_front() {
+            if !self.release_channel(number, State::Closing, out) {
+                self.failing.push_front((number, exception));
+                return;
+            }
+            if let Some(channel) = self.channels.get_mut(number) {
+                exception.encode_close(number, channel.target(out.bytes()));
+            }
+        }
     }
 
     /// Writes the confirms and answers to commits that are due.

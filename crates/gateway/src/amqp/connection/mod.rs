@@ -210,7 +210,10 @@ impl Connection for AmqpConnection {
     }
 
     fn is_giving_back(&self) -> bool {
-        self.remains.as_ref().is_some_and(|remains| remains.holds())
+        match &self.stage {
+            Stage::Open(open) => !open.failing.is_empty(),
+            _ => self.remains.as_ref().is_some_and(|remains| remains.holds()),
+        }
     }
 
     fn received(&mut self, bytes: usize) {
@@ -297,6 +300,7 @@ impl Connection for AmqpConnection {
         open.flush();
         open.poll_pressure(waker);
         open.show();
+        open.close_failing(out);
         open.tell(out, &self.name);
         open.fill(out);
         if let Some(exception) = open.close_request.take() {

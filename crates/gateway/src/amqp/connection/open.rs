@@ -72,6 +72,8 @@ pub struct Open {
     pub(super) effort: u32,
     /// The last frame was taken in part: it is to be fed again.
     pub(super) again: bool,
+    /// Channels that are closed by an exception and still hold something. Nothing else is processed meanwhile.
+    pub(super) failing: VecDeque<(u16, Exception)>,
     /// The client closed, and since when; the answer waits behind held replies.
     pub(super) finishing: Option<Millis>,
     /// The connection is to be closed, for this reason.
@@ -146,6 +148,7 @@ impl Open {
             held_replies: 0,
             effort: 0,
             again: false,
+            failing: VecDeque::new(),
             finishing: None,
             close_request: None,
             ends_at: Millis::MAX,
@@ -196,6 +199,7 @@ impl Open {
             && self.getting.is_none()
             && self.asking != Asking::Waiting
             && self.finishing.is_none()
+            && self.failing.is_empty()
             && self.held_replies <= HELD_REPLIES
             && !self.is_tired()
             && unwritten <= BACKLOG

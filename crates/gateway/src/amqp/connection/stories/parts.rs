@@ -116,6 +116,25 @@ fn a_channel_that_holds_very_much_is_closed_in_parts_and_answered_at_the_end() {
 }
 
 #[test]
+fn a_channel_that_holds_very_much_and_fails_is_closed_in_parts_and_told_at_the_end() {
+    let mut world = holding(20_000);
+    // What came behind the mistake waits, too.
+    let mistake = encode_line("1 basic.ack tag=99999", true).unwrap();
+    let more = encode_line("2 channel.open", true).unwrap();
+    world.send('A', &[mistake, more].concat());
+    // A part when it happens, and one in the turn behind it.
+    assert!(totals(&world).unacked >= 20_000 - 2 * MESSAGES);
+    assert!(world.clients[&'A'].seen.is_empty());
+    assert!(world.clients[&'A'].core.is_giving_back());
+    parts(&mut world, MESSAGES, |world| totals(world).unacked);
+    let told = world.next('A');
+    assert!(told.starts_with("1 channel.close 60.80 406"), "{told}");
+    assert_eq!(world.next('A'), "2 channel.open-ok");
+    assert!(!world.clients[&'A'].core.is_giving_back());
+    assert_eq!((totals(&world).ready, totals(&world).consumers), (20_000, 0));
+}
+
+#[test]
 fn a_connection_that_holds_very_much_is_closed_in_parts_and_answered_at_the_end() {
     let mut world = holding(20_000);
     say(&mut world, 'A', "0 connection.close");
