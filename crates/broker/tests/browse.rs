@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-#[path = "support/door.rs"]
-mod door;
+#[path = "support/client.rs"]
+mod client;
 
 use broker::{Broker, Browsed, ConsumerSettings, Disposal, Event, Seen, Standing, Start};
-use door::{CHANNEL, Door, options};
+use client::{CHANNEL, Client, options};
 use model::{Seq, Timestamp};
 use std::ops::ControlFlow;
 
@@ -19,8 +19,8 @@ fn number(seen: &Seen<'_>) -> u64 {
 }
 
 /// What somebody sees who begins there and has enough after so many.
-fn see(door: &Door, queue: &str, start: Start, count: usize) -> (Vec<(u64, Standing, bool)>, Browsed) {
-    let browser = door.session.browse(queue).unwrap();
+fn see(client: &Client, queue: &str, start: Start, count: usize) -> (Vec<(u64, Standing, bool)>, Browsed) {
+    let browser = client.session.browse(queue).unwrap();
     let mut all = Vec::new();
     let browsed = browser.each(browser.place(start), |seen| {
         if all.len() == count {
@@ -32,17 +32,17 @@ fn see(door: &Door, queue: &str, start: Start, count: usize) -> (Vec<(u64, Stand
     (all, browsed)
 }
 
-fn fill(door: &Door, queue: &str) {
-    door.declare(queue, true);
-    let mut publisher = door.session.publisher(CHANNEL, 1);
+fn fill(client: &Client, queue: &str) {
+    client.declare(queue, true);
+    let mut publisher = client.session.publisher(CHANNEL, 1);
     for number in 0..COUNT {
         let mut body = vec![b'x'; 10_000];
         body[..8].copy_from_slice(&number.to_be_bytes());
-        door.publish(&mut publisher, queue, PERSISTENT, &body, None);
+        client.publish(&mut publisher, queue, PERSISTENT, &body, None);
         if number % 20 == 0
             && let Some(pressure) = publisher.flush()
         {
-            door::relief(&pressure);
+            client::relief(&pressure);
         }
     }
     publisher.flush();
@@ -56,11 +56,11 @@ fn numbers(seen: &[(u64, Standing, bool)]) -> Vec<u64> {
 fn a_backlog_on_disk_is_seen_from_any_place_and_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Broker::open(options(&dir)).unwrap();
-    let door = Door::open(&broker);
-    fill(&door, "q");
+    let client = Client::open(&broker);
+    fill(&client, "q");
     let all: Vec<u64> = (0..COUNT).collect();
     for _ in 0..2 {
-        let (seen, browsed) = see(&door, "q", Start::Head, usize::MAX);
+        let (seen, browsed) = see(&client, "q", Start::Head, usize::MAX);
         assert_eq!(numbers(&seen), all);
         assert!(
             seen.iter()
@@ -68,31 +68,31 @@ fn a_backlog_on_disk_is_seen_from_any_place_and_stays_as_it_is() {
         );
         assert_eq!(browsed, Browsed::default());
     }
-    let (seen, browsed) = see(&door, "q", Start::Index(2_500), 3);
+    let (seen, browsed) = see(&client, "q", Start::Index(2_500), 3);
     assert_eq!(numbers(&seen), [2_500, 2_501, 2_502]);
     let next = browsed.next.unwrap();
-    let (seen, _) = see(&door, "q", Start::At(next), 1);
+    let (seen, _) = see(&client, "q", Start::At(next), 1);
     assert_eq!(numbers(&seen), [2_503]);
-    let (seen, _) = see(&door, "q", Start::Before(Some(next), 2), 2);
+    let (seen, _) = see(&client, "q", Start::Before(Some(next), 2), 2);
     assert_eq!(numbers(&seen), [2_501, 2_502]);
-    let (seen, browsed) = see(&door, "q", Start::Before(None, 2), 10);
+    let (seen, browsed) = see(&client, "q", Start::Before(None, 2), 10);
     assert_eq!((numbers(&seen), browsed.next), (vec![3_998, 3_999], None));
-    assert!(see(&door, "q", Start::Index(COUNT), 1).0.is_empty());
-    assert!(see(&door, "q", Start::At(Seq::MAX), 1).0.is_empty());
-    let now = Timestamp(door.session.now_ms());
+    assert!(see(&client, "q", Start::Index(COUNT), 1).0.is_empty());
+    assert!(see(&client, "q", Start::At(Seq::MAX), 1).0.is_empty());
+    let now = Timestamp(client.session.now_ms());
     assert!(
-        see(&door, "q", Start::Time(Timestamp(now.0 + 60_000)), 1)
+        see(&client, "q", Start::Time(Timestamp(now.0 + 60_000)), 1)
             .0
             .is_empty()
     );
-    assert_eq!(numbers(&see(&door, "q", Start::Time(Timestamp(1)), 1).0), [0]);
+    assert_eq!(numbers(&see(&client, "q", Start::Time(Timestamp(1)), 1).0), [0]);
 
     // Nothing was marked, and the order is the same: after a restart too, where everything lies on disk.
     broker.close();
-    drop((door, broker));
+    drop((client, broker));
     let broker = Broker::open(options(&dir)).unwrap();
-    let door = Door::open(&broker);
-    let (seen, _) = see(&door, "q", Start::Head, usize::MAX);
+    let client = Client::open(&broker);
+    let (seen, _) = see(&client, "q", Start::Head, usize::MAX);
     assert_eq!(numbers(&seen), all);
     assert!(seen.iter().all(|(.., again)| !again));
     broker.close();
@@ -102,8 +102,8 @@ fn a_backlog_on_disk_is_seen_from_any_place_and_stays_as_it_is() {
 fn browsing_while_others_consume_shows_each_moment_and_disturbs_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Broker::open(options(&dir)).unwrap();
-    let door = Door::open(&broker);
-    fill(&door, "q");
+    let client = Client::open(&broker);
+    fill(&client, "q");
     let settings = ConsumerSettings {
         paused: false,
         no_ack: false,
@@ -114,7 +114,7 @@ fn browsing_while_others_consume_shows_each_moment_and_disturbs_nobody() {
     };
     let browsing = std::thread::scope(|scope| {
         let browsing = scope.spawn(|| {
-            let onlooker = Door::open(&broker);
+            let onlooker = Client::open(&broker);
             let mut rounds = 0;
             loop {
                 let (seen, browsed) = see(&onlooker, "q", Start::Head, usize::MAX);
@@ -127,9 +127,9 @@ fn browsing_while_others_consume_shows_each_moment_and_disturbs_nobody() {
                 }
             }
         });
-        let subscription = door.session.consume(CHANNEL, "q", settings).unwrap();
+        let subscription = client.session.consume(CHANNEL, "q", settings).unwrap();
         let mut next = 0;
-        door.wait(|event| {
+        client.wait(|event| {
             if let Event::Deliver { delivery, .. } = event {
                 assert!(!delivery.redelivered);
                 for seq in delivery.seqs.iter() {

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-#[path = "support/door.rs"]
-mod door;
+#[path = "support/client.rs"]
+mod client;
 
 use broker::{Binding, Broker, DeclareQueue, Event, Publisher};
-use door::{CHANNEL, Door, options, relief};
+use client::{CHANNEL, Client, options, relief};
 use model::properties::Properties;
 use model::table::Table;
 use model::{Message, RouteBuf};
@@ -29,23 +29,28 @@ fn taken(publisher: &mut Publisher, key: &str) -> u32 {
     publisher.publish(&message, None).unwrap().queues
 }
 
-fn ready(door: &Door, queue: &str) -> u64 {
+fn ready(client: &Client, queue: &str) -> u64 {
     let declare = DeclareQueue {
         name: queue.into(),
         passive: true,
         ..DeclareQueue::default()
     };
-    door.session.declare_queue(CHANNEL, declare).unwrap().value.ready
+    client
+        .session
+        .declare_queue(CHANNEL, declare)
+        .unwrap()
+        .value
+        .ready
 }
 
 #[test]
 fn a_publisher_follows_bindings_and_queues_that_come_and_go() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Broker::open(options(&dir)).unwrap();
-    let (door, other) = (Door::open(&broker), Door::open(&broker));
-    door.declare("a", false);
-    door.declare("b", false);
-    let mut publisher = door.session.publisher(CHANNEL, 1);
+    let (client, other) = (Client::open(&broker), Client::open(&broker));
+    client.declare("a", false);
+    client.declare("b", false);
+    let mut publisher = client.session.publisher(CHANNEL, 1);
     assert_eq!(taken(&mut publisher, "k"), 0);
     other.session.bind_queue(CHANNEL, binding("a", "k")).unwrap();
     assert_eq!(taken(&mut publisher, "k"), 1);
@@ -57,15 +62,15 @@ fn a_publisher_follows_bindings_and_queues_that_come_and_go() {
     other.session.unbind_queue(CHANNEL, binding("a", "k")).unwrap();
     assert_eq!(taken(&mut publisher, "k"), 1);
     publisher.flush();
-    assert_eq!((ready(&door, "a"), ready(&door, "b")), (3, 2));
+    assert_eq!((ready(&client, "a"), ready(&client, "b")), (3, 2));
     other.session.delete_queue(CHANNEL, "b", false, false).unwrap();
     assert_eq!(taken(&mut publisher, "k"), 0);
-    door.declare("b", false);
+    client.declare("b", false);
     other.session.bind_queue(CHANNEL, binding("b", "k")).unwrap();
     assert_eq!(taken(&mut publisher, "k"), 1);
-    assert_eq!(door.publish(&mut publisher, "b", TRANSIENT, b"x", None), 1);
+    assert_eq!(client.publish(&mut publisher, "b", TRANSIENT, b"x", None), 1);
     publisher.flush();
-    assert_eq!(ready(&door, "b"), 2);
+    assert_eq!(ready(&client, "b"), 2);
     broker.close();
 }
 
@@ -73,26 +78,27 @@ fn a_publisher_follows_bindings_and_queues_that_come_and_go() {
 fn a_queue_with_many_bindings_is_gone_when_its_client_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Broker::open(options(&dir)).unwrap();
-    let door = Door::open(&broker);
+    let client = Client::open(&broker);
     for durable in [true, false] {
-        door.declare("q", durable);
+        client.declare("q", durable);
         for at in 0..1_000 {
             let key = format!("k{at}");
-            door.session.bind_queue(CHANNEL, binding("q", &key)).unwrap();
+            client.session.bind_queue(CHANNEL, binding("q", &key)).unwrap();
         }
-        let mut publisher = door.session.publisher(CHANNEL, 1);
+        let mut publisher = client.session.publisher(CHANNEL, 1);
         assert_eq!(taken(&mut publisher, "k1"), 1);
         publisher.flush();
-        let deleted = door.session.delete_queue(CHANNEL, "q", false, false).unwrap();
+        let deleted = client.session.delete_queue(CHANNEL, "q", false, false).unwrap();
         assert_eq!(deleted.ready, 1);
         relief(&deleted.pause.unwrap());
         let expected = deleted.durable.unwrap();
-        door.wait(|event| matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(()));
+        client
+            .wait(|event| matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(()));
         // The name is free, and the bindings are gone.
-        door.declare("q", durable);
+        client.declare("q", durable);
         let (first, last) = (taken(&mut publisher, "k1"), taken(&mut publisher, "k999"));
-        assert_eq!((first, last, ready(&door, "q")), (0, 0, 0));
-        door.session.delete_queue(CHANNEL, "q", false, false).unwrap();
+        assert_eq!((first, last, ready(&client, "q")), (0, 0, 0));
+        client.session.delete_queue(CHANNEL, "q", false, false).unwrap();
     }
     broker.close();
 }

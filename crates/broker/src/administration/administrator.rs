@@ -1,4 +1,4 @@
-//! What administrators change: virtual hosts, users, permissions. Who may ask for that, the doors decide by tags; events tell who did.
+//! What administrators change: virtual hosts, users, permissions. Who may ask for that, the HTTP API decides by tags; events tell who did.
 //!
 //! Every call returns when the change is durable, so it may take as long as a sync does.
 

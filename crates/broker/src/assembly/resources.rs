@@ -67,7 +67,7 @@ impl Broker {
                 });
             }
         }
-        self.node().relieve_publishers();
+        self.node().release_publishers();
         self.caches().write(false);
         self.share_memory(is_short);
     }

@@ -1,6 +1,6 @@
 //! What users and virtual hosts have open, and how fast they publish, against their limits.
 
-use crate::clients::pressure::{Pressure, Relief};
+use crate::clients::pressure::{Pressure, Release};
 use catalog::{Name, Quota};
 use std::collections::HashMap;
 use std::sync::{
@@ -28,7 +28,7 @@ struct Meter {
     messages: Rate,
     bytes: Rate,
     /// What those wait for who published too much: a change of the limits.
-    relief: Option<Arc<Relief>>,
+    release: Option<Arc<Release>>,
 }
 
 /// One rate: a second of publishing lets the due time move by a second.
@@ -70,8 +70,8 @@ impl Usage {
             .max(meter.bytes.charge(now, bytes));
         // Shorter ones add up.
         (wait >= Duration::from_millis(1)).then(|| {
-            let relief = meter.relief.get_or_insert_default().clone();
-            Pressure::by_rate(relief, wait)
+            let release = meter.release.get_or_insert_default().clone();
+            Pressure::by_rate(release, wait)
         })
     }
 
@@ -93,10 +93,10 @@ impl Usage {
         };
         let metered = messages.is_some() || bytes.is_some();
         self.metered.store(metered, Ordering::Relaxed);
-        let relief = meter.relief.take();
+        let release = meter.release.take();
         drop(meter);
-        if let Some(relief) = relief {
-            relief.relieve();
+        if let Some(release) = release {
+            release.release();
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let start = Duration::from_secs(1);
         let wait = |now, count| {
             let pressure = usage.charge(now, count, 0);
-            pressure.and_then(|it| it.patience()).unwrap_or_default()
+            pressure.and_then(|it| it.timeout()).unwrap_or_default()
         };
         assert_eq!(wait(start, 50), Duration::ZERO);
         assert_eq!(wait(start, 100), Duration::from_millis(100));

@@ -1,5 +1,5 @@
 //! Back-pressure: a publisher to a full or slow place is slowed through its own socket. What it published is taken; it
-//! is just not read from again until there is relief.
+//! is just not read from again until it is released.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -57,32 +57,32 @@ impl Reason {
 #[derive(Clone, Debug)]
 pub struct Pressure {
     reason: Reason,
-    relief: Arc<Relief>,
-    patience: Option<Duration>,
+    release: Arc<Release>,
+    timeout: Option<Duration>,
 }
 
 impl Pressure {
     /// Something is full: the publisher waits for as long as it takes.
-    pub(crate) fn until_relief(reason: Reason, relief: Arc<Relief>) -> Self {
+    pub(crate) fn until_release(reason: Reason, release: Arc<Release>) -> Self {
         Self {
             reason,
-            relief,
-            patience: None,
+            release,
+            timeout: None,
         }
     }
 
-    /// The publisher waits for its turn, but no longer than `patience`.
-    pub(crate) fn with_patience(reason: Reason, relief: Arc<Relief>, patience: Duration) -> Self {
+    /// The publisher waits for its turn, but no longer than `timeout`.
+    pub(crate) fn with_timeout(reason: Reason, release: Arc<Release>, timeout: Duration) -> Self {
         Self {
             reason,
-            relief,
-            patience: Some(patience),
+            release,
+            timeout: Some(timeout),
         }
     }
 
     /// A limit on its rate holds the publisher for this long, whether it consumes or not.
-    pub(crate) fn by_rate(relief: Arc<Relief>, wait: Duration) -> Self {
-        Self::with_patience(Reason::RateLimit, relief, wait)
+    pub(crate) fn by_rate(release: Arc<Release>, wait: Duration) -> Self {
+        Self::with_timeout(Reason::RateLimit, release, wait)
     }
 
     /// What is short.
@@ -92,28 +92,28 @@ impl Pressure {
 
     /// True once the publisher may go on; else `waker` is woken when it may.
     pub fn poll(&self, waker: &Waker) -> bool {
-        self.relief.poll(waker)
+        self.release.poll(waker)
     }
 
-    /// After this time the publisher goes on without relief. `None` if it must not: something is full. With a patience it is
+    /// After this time the publisher goes on without a release. `None` if it must not: something is full. With a timeout it is
     /// held to the pace of its queue's consumers, which is pointless for a connection that consumes itself: who does not
     /// read its acknowledgements slows the very consumers that it waits for.
-    pub fn patience(&self) -> Option<Duration> {
-        self.patience
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 }
 
 /// What waiting publishers wait for. It comes once and stays.
 #[derive(Debug, Default)]
-pub struct Relief {
-    relieved: AtomicBool,
+pub struct Release {
+    released: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
 }
 
-impl Relief {
+impl Release {
     /// Lets everyone go on who waits or will wait.
-    pub fn relieve(&self) {
-        self.relieved.store(true, Ordering::Release);
+    pub fn release(&self) {
+        self.released.store(true, Ordering::Release);
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         for waker in waiting {
             waker.wake();
@@ -121,11 +121,11 @@ impl Relief {
     }
 
     fn poll(&self, waker: &Waker) -> bool {
-        if self.relieved.load(Ordering::Acquire) {
+        if self.released.load(Ordering::Acquire) {
             return true;
         }
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.relieved.load(Ordering::Acquire) {
+        if self.released.load(Ordering::Acquire) {
             return true;
         }
         if !waiting.iter().any(|known| known.will_wake(waker)) {
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn relief_comes_once_and_stays() {
-        let relief = Arc::new(Relief::default());
-        let pressure = Pressure::until_relief(Reason::Memory, relief.clone());
+        let release = Arc::new(Release::default());
+        let pressure = Pressure::until_release(Reason::Memory, release.clone());
         assert!(!pressure.poll(Waker::noop()));
-        relief.relieve();
+        release.release();
         assert!(pressure.poll(Waker::noop()));
         assert!(pressure.poll(Waker::noop()));
     }

@@ -1,4 +1,4 @@
-//! Consuming, getting, settling: what a consumer's door holds of a queue.
+//! Consuming, getting, settling: what a consumer's front end holds of a queue.
 
 use crate::broker::replies::ReplyAddress;
 use crate::clients::outbox::ChannelId;
@@ -11,7 +11,7 @@ use model::{ConsumerId, Ranges};
 use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Request};
 use std::sync::Arc;
 
-/// A queue as a consumer's door knows it. Cheap to clone.
+/// A queue as a consumer's front end knows it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct QueueRef {
     queue: Handle,
@@ -54,7 +54,7 @@ impl QueueRef {
     }
 }
 
-/// A consumer, seen from its door.
+/// A consumer, seen from its front end.
 #[derive(Debug)]
 pub struct Subscription {
     queue: QueueRef,

@@ -330,7 +330,7 @@ impl Publisher {
     }
 
     /// Hands everything taken so far to the queues. If there is a reason to slow down, the connection is not read from
-    /// until there is relief.
+    /// until it is released.
     pub fn flush(&mut self) -> Option<Pressure> {
         let pressure = self.flush_targets();
         self.follow_places();
@@ -358,9 +358,7 @@ impl Publisher {
         if messages > 0 {
             self.charged = (0, 0);
             // Where nothing is full, the limit on rates counts before the pace of consumers.
-            let full = pressure
-                .as_ref()
-                .is_some_and(|reason| reason.patience().is_none());
+            let full = pressure.as_ref().is_some_and(|reason| reason.timeout().is_none());
             let wait = self.session.charge(messages, bytes);
             pressure = if full { pressure } else { wait.or(pressure) };
         }

@@ -8,7 +8,7 @@ pub mod pager;
 pub mod promise;
 pub mod timers;
 
-use crate::clients::pressure::{Pressure, Reason, Relief};
+use crate::clients::pressure::{Pressure, Reason, Release};
 use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles};
 use crate::node::promise::{Promise, Promises};
@@ -55,7 +55,7 @@ pub struct Node {
     /// Confirms that waited for a sync of the log.
     confirmed: AtomicU64,
     /// Publishers who wait for the log to be cut.
-    waiting_for_cut: Mutex<Vec<Arc<Relief>>>,
+    waiting_for_cut: Mutex<Vec<Arc<Release>>>,
     /// How long the node's own work takes.
     pub work: Work,
     /// What all queues lost, also those that are gone.
@@ -203,35 +203,35 @@ impl Node {
     /// A reason to slow down for those who publish persistent messages: the disk does not keep up.
     pub fn log_pressure(&self) -> Option<Pressure> {
         if self.log.size() > LOG_SIZE_PRESSURE {
-            let relief = Arc::new(Relief::default());
+            let release = Arc::new(Release::default());
             self.waiting_for_cut
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push(relief.clone());
-            return Some(Pressure::until_relief(Reason::LogSize, relief));
+                .push(release.clone());
+            return Some(Pressure::until_release(Reason::LogSize, release));
         }
         if self.log.pending_bytes() < LOG_PRESSURE_BYTES {
             return None;
         }
-        let relief = Arc::new(Relief::default());
-        self.log.promise(Promise::Relieve(relief.clone()));
-        Some(Pressure::until_relief(Reason::Sync, relief))
+        let release = Arc::new(Release::default());
+        self.log.promise(Promise::Resume(release.clone()));
+        Some(Pressure::until_release(Reason::Sync, release))
     }
 }
 
 impl Node {
     /// Lets publishers go on who waited for the log to be cut, if it was. Called after syncs and by the monitor.
-    pub fn relieve_publishers(&self) {
+    pub fn release_publishers(&self) {
         if self.log.size() > LOG_SIZE_PRESSURE {
             return;
         }
-        for relief in std::mem::take(
+        for release in std::mem::take(
             &mut *self
                 .waiting_for_cut
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         ) {
-            relief.relieve();
+            release.release();
         }
     }
 }
@@ -297,7 +297,7 @@ impl Callbacks for LogEvents {
                 node.pager.carry_out(kept);
                 node.work.batch(confirmed);
                 node.confirmed.fetch_add(confirmed, Ordering::Relaxed);
-                node.relieve_publishers();
+                node.release_publishers();
             }
             None => self.promises.end(),
         }

@@ -2,7 +2,7 @@
 //! who waited for it, and every connection is woken once.
 
 use crate::clients::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
-use crate::clients::pressure::Relief;
+use crate::clients::pressure::Release;
 use crate::node::ends::Receipt;
 use model::QueueId;
 use queue::fifo::Effect;
@@ -27,7 +27,7 @@ pub enum Promise {
     /// One batch fewer is not durable yet.
     Synced(Arc<AtomicUsize>),
     /// Publishers who waited for the log to catch up may go on.
-    Relieve(Arc<Relief>),
+    Resume(Arc<Release>),
 }
 
 impl Promise {
@@ -70,7 +70,7 @@ impl Promise {
             Self::Synced(unsynced) => {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
             }
-            Self::Relieve(relief) => relief.relieve(),
+            Self::Resume(release) => release.release(),
         }
     }
 }

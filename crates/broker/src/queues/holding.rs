@@ -1,7 +1,7 @@
 //! Who waits before publishing more into a queue, and until when.
 
 use super::throttle::{Counts, Micros, Ruling, Throttle};
-use crate::clients::pressure::{Pressure, Reason, Relief};
+use crate::clients::pressure::{Pressure, Reason, Release};
 use queue::fifo::Status;
 use std::collections::VecDeque;
 use std::sync::{
@@ -15,7 +15,7 @@ const PRESSURE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A publisher that is held to the consumers' pace goes on after this time at the latest: consumers who stop altogether
 /// turn no queue, and would hold it for ever.
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A queue's publishers: whether they may go on, and those who wait.
 #[derive(Debug, Default)]
@@ -32,12 +32,12 @@ struct Inner {
     /// Bodies take too much memory.
     full: bool,
     /// What those wait for who found the memory full.
-    room: Option<Arc<Relief>>,
+    room: Option<Arc<Release>>,
     pace: Throttle,
     /// Publishers are held to the consumers' pace.
     paced: bool,
     /// Those who wait for their turn, first come, first served.
-    turns: VecDeque<Arc<Relief>>,
+    turns: VecDeque<Arc<Release>>,
 }
 
 impl Holding {
@@ -48,16 +48,16 @@ impl Holding {
         }
         let mut inner = self.lock();
         if inner.full {
-            return Some(Pressure::until_relief(
+            return Some(Pressure::until_release(
                 Reason::Memory,
                 inner.room.get_or_insert_default().clone(),
             ));
         }
         inner.paced.then(|| {
             inner.pass_over_the_gone();
-            let turn = Arc::new(Relief::default());
+            let turn = Arc::new(Release::default());
             inner.turns.push_back(turn.clone());
-            Pressure::with_patience(Reason::Consumers, turn, PATIENCE)
+            Pressure::with_timeout(Reason::Consumers, turn, TIMEOUT)
         })
     }
 
@@ -72,9 +72,9 @@ impl Holding {
         }
     }
 
-    /// Looks at the queue after a turn, under its lock, and adds to `relieved` who may go on. An empty queue costs two
+    /// Looks at the queue after a turn, under its lock, and adds to `released` who may go on. An empty queue costs two
     /// branches and no look at the clock.
-    pub fn look(&self, status: &Status, now: impl FnOnce() -> Micros, relieved: &mut Vec<Arc<Relief>>) {
+    pub fn look(&self, status: &Status, now: impl FnOnce() -> Micros, released: &mut Vec<Arc<Release>>) {
         let full = status.memory >= PRESSURE_BYTES;
         let standing = status.ready > 0 && status.consumers > 0;
         if !full && !standing && !self.watched.load(Ordering::Relaxed) {
@@ -83,7 +83,7 @@ impl Holding {
         let mut inner = self.lock();
         inner.full = full;
         if !full {
-            relieved.extend(inner.room.take());
+            released.extend(inner.room.take());
         }
         let ruling = match standing {
             true => {
@@ -106,7 +106,7 @@ impl Holding {
             Ruling::Admit(count) => count,
             Ruling::Hold => 0,
         };
-        inner.admit(admitted, relieved);
+        inner.admit(admitted, released);
         self.held.store(full || inner.paced, Ordering::Relaxed);
         self.watched
             .store(full || standing || !inner.turns.is_empty(), Ordering::Relaxed);
@@ -118,21 +118,21 @@ impl Holding {
 }
 
 impl Inner {
-    /// So many of those who wait may go on. Who is gone, or lost patience, is passed over.
-    fn admit(&mut self, count: usize, relieved: &mut Vec<Arc<Relief>>) {
+    /// So many of those who wait may go on. Who is gone, or gave up, is passed over.
+    fn admit(&mut self, count: usize, released: &mut Vec<Arc<Release>>) {
         let mut admitted = 0;
         while admitted < count
             && let Some(turn) = self.turns.pop_front()
         {
             if is_awaited(&turn) {
-                relieved.push(turn);
+                released.push(turn);
                 admitted += 1;
             }
         }
     }
 
     /// Takes those from both ends of the line who do not wait any more, so that it gets no longer than there are publishers
-    /// even if nobody is let in for long: who loses patience stands in front, who would not wait at the end.
+    /// even if nobody is let in for long: who gives up stands in front, who would not wait at the end.
     fn pass_over_the_gone(&mut self) {
         while self.turns.front().is_some_and(|turn| !is_awaited(turn)) {
             self.turns.pop_front();
@@ -143,7 +143,7 @@ impl Inner {
     }
 }
 
-fn is_awaited(turn: &Arc<Relief>) -> bool {
+fn is_awaited(turn: &Arc<Release>) -> bool {
     Arc::strong_count(turn) > 1
 }
 
@@ -161,39 +161,39 @@ mod tests {
         }
     }
 
-    fn relieve(relieved: &mut Vec<Arc<Relief>>) {
-        relieved.drain(..).for_each(|relief| relief.relieve());
+    fn release(released: &mut Vec<Arc<Release>>) {
+        released.drain(..).for_each(|release| release.release());
     }
 
     #[test]
     fn a_full_memory_holds_everybody_until_there_is_room() {
         let holding = Holding::default();
-        let mut relieved = Vec::new();
-        holding.look(&status(1, 0, PRESSURE_BYTES), || 0, &mut relieved);
+        let mut released = Vec::new();
+        holding.look(&status(1, 0, PRESSURE_BYTES), || 0, &mut released);
         let pressure = holding.pressure().unwrap();
-        assert!(!pressure.poll(Waker::noop()) && pressure.patience().is_none());
-        holding.look(&status(1, 0, 0), || 0, &mut relieved);
-        relieve(&mut relieved);
+        assert!(!pressure.poll(Waker::noop()) && pressure.timeout().is_none());
+        holding.look(&status(1, 0, 0), || 0, &mut released);
+        release(&mut released);
         assert!(pressure.poll(Waker::noop()) && holding.pressure().is_none());
     }
 
     #[test]
     fn who_waits_for_its_turn_goes_on_when_the_consumers_leave_and_the_dead_are_passed_over() {
         let holding = Holding::default();
-        let mut relieved = Vec::new();
+        let mut released = Vec::new();
         for step in 0..20 {
             let mut quick = status(10_000, 1, 0);
             quick.handed = step * 1_000;
             quick.next_seq = 10_000 + step * 1_000;
-            holding.look(&quick, || step * 1_000, &mut relieved);
+            holding.look(&quick, || step * 1_000, &mut released);
         }
         let gone = holding.pressure().unwrap();
         let waiting = holding.pressure().unwrap();
-        assert!(!waiting.poll(Waker::noop()) && waiting.patience() == Some(PATIENCE));
+        assert!(!waiting.poll(Waker::noop()) && waiting.timeout() == Some(TIMEOUT));
         drop(gone);
-        holding.look(&status(10_000, 0, 0), || 30_000, &mut relieved);
-        assert_eq!(relieved.len(), 1);
-        relieve(&mut relieved);
+        holding.look(&status(10_000, 0, 0), || 30_000, &mut released);
+        assert_eq!(released.len(), 1);
+        release(&mut released);
         assert!(waiting.poll(Waker::noop()) && holding.pressure().is_none());
     }
 }

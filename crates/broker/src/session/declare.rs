@@ -3,7 +3,7 @@
 
 use crate::broker::Broker;
 use crate::clients::outbox::{ChannelId, Ticket};
-use crate::clients::pressure::{Pressure, Reason, Relief};
+use crate::clients::pressure::{Pressure, Reason, Release};
 use crate::node::ends::Reply;
 use crate::queues::Handle;
 use crate::session::Session;
@@ -41,7 +41,7 @@ pub struct QueueDeleted {
     pub ready: u64,
     /// What the reply waits for.
     pub durable: Option<Ticket>,
-    /// The queue has many bindings and is still there: nothing more is taken from this client until there is relief, so that
+    /// The queue has many bindings and is still there: nothing more is taken from this client until it is released, so that
     /// its next request does not find the queue.
     pub pause: Option<Pressure>,
 }
@@ -290,10 +290,10 @@ impl Session {
 
     /// Has the pager delete this, some of it at a time. Whoever must not go on before it is gone waits for the pressure's end.
     fn delete_later(&self, of: Doomed) -> Pressure {
-        let gone = Arc::<Relief>::default();
+        let gone = Arc::<Release>::default();
         let deletion = Deletion::new(of, gone.clone());
         self.broker().delete_part_by_part(deletion);
-        Pressure::until_relief(Reason::Catalog, gone)
+        Pressure::until_release(Reason::Catalog, gone)
     }
 
     fn asker(&self, channel: ChannelId) -> Asker {
@@ -307,12 +307,12 @@ impl Session {
     /// The connection is gone: so are its exclusive queues. If there are very many, the pager deletes them, and it is done when
     /// the pressure ends; until then they are locked for everybody else.
     pub(crate) fn delete_exclusive_queues(&self) -> Option<Pressure> {
-        let gone = Arc::<Relief>::default();
+        let gone = Arc::<Release>::default();
         let deletion = Deletion::new(Doomed::ExclusiveTo(self.connection()), gone.clone());
         if let Some(left) = self.broker().delete_a_part(deletion) {
             self.broker().delete_part_by_part(left);
         }
-        let pressure = Pressure::until_relief(Reason::Catalog, gone);
+        let pressure = Pressure::until_release(Reason::Catalog, gone);
         (!pressure.poll(Waker::noop())).then_some(pressure)
     }
 

@@ -246,7 +246,7 @@ impl Session {
         let now = self.broker().node().world.elapsed();
         let usages = self.usages.iter().filter(|usage| usage.is_metered());
         let waits = usages.filter_map(|usage| usage.charge(now, messages, bytes));
-        waits.max_by_key(Pressure::patience)
+        waits.max_by_key(Pressure::timeout)
     }
 
     /// A new name for a reply that waits.

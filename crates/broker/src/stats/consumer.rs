@@ -5,7 +5,7 @@ use model::ConsumerId;
 use model::table::Table;
 use std::sync::Arc;
 
-/// What a consumer's door knows of it.
+/// What a consumer's front end knows of it.
 #[derive(Clone, Debug)]
 pub struct ConsumerDetails<'a> {
     /// Unique within its channel.

@@ -17,7 +17,7 @@ const ONE_IN: u64 = 16;
 const LATE_MS: u64 = 1_000;
 
 /// How long a message may stay unacknowledged while others are to be followed, in microseconds; then that is taken for its time.
-const PATIENCE: u64 = 60_000_000;
+const TIMEOUT: u64 = 60_000_000;
 
 /// How long messages of a queue take.
 #[derive(Debug, Default)]
@@ -120,7 +120,7 @@ impl Probe {
     /// A place of a message that stays unacknowledged for very long: it took as long as it was followed, or longer.
     fn give_up_one<'a>(&self, places: &'a [Followed], now: u64) -> Option<&'a Followed> {
         let overdue =
-            |it: &&Followed| it.stage.get() == TO_ACK && now.saturating_sub(it.since.get()) > PATIENCE;
+            |it: &&Followed| it.stage.get() == TO_ACK && now.saturating_sub(it.since.get()) > TIMEOUT;
         let place = places.iter().find(overdue)?;
         self.init().ack.record(now.saturating_sub(place.since.get()));
         Some(place)
@@ -273,7 +273,7 @@ mod tests {
         // Nor do as many as there are places, for ever.
         publish(60, 6_000);
         probe.delivered(&Ranges::one(60), false, || 6_010);
-        publish(70, PATIENCE + 7_000);
+        publish(70, TIMEOUT + 7_000);
         assert_eq!(found.ack.count(), 49);
         assert!(found.ack.buckets().quantile_s(1.0).unwrap() >= 60.0);
     }

@@ -3,7 +3,7 @@
 use super::decision::{Answered, Decision};
 use super::{Asker, Topology};
 use crate::clients::outbox::Ticket;
-use crate::clients::pressure::Relief;
+use crate::clients::pressure::Release;
 use crate::node::promise::Promise;
 use catalog::{Answer, NodeConnection, Refusal, Request};
 use model::QueueId;
@@ -19,7 +19,7 @@ const QUEUES_PART: usize = 64;
 pub struct Deletion {
     of: Doomed,
     /// Comes when it is gone: later requests of whoever deletes it must not find it.
-    gone: Arc<Relief>,
+    gone: Arc<Release>,
     /// The answer to what was asked last, if that came later than the question.
     answered: Option<Answered>,
 }
@@ -66,7 +66,7 @@ impl Doomed {
 
 impl Deletion {
     /// Of which nothing is gone yet.
-    pub fn new(of: Doomed, gone: Arc<Relief>) -> Self {
+    pub fn new(of: Doomed, gone: Arc<Release>) -> Self {
         let answered = None;
         Self { of, gone, answered }
     }
@@ -139,7 +139,7 @@ impl Topology {
                 ticket,
             });
         }
-        deletion.gone.relieve();
+        deletion.gone.release();
     }
 
     /// Deletes a queue for which nobody waits.

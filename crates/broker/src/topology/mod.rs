@@ -433,7 +433,7 @@ fn kind_of(request: &Request) -> Change {
 mod tests {
     use super::{Asker, Deletion, Doomed};
     use crate::Broker;
-    use crate::clients::pressure::Relief;
+    use crate::clients::pressure::Release;
     use crate::{Binding, ChannelId, DeclareExchange, DeclareQueue, Options, Outbox, Session, Ticket};
     use catalog::Refusal;
     use model::table::Table;
@@ -504,7 +504,7 @@ mod tests {
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         let session = session(&broker);
         declare_bound(&session, 150);
-        let (outbox, gone) = (Arc::new(Outbox::new()), Arc::<Relief>::default());
+        let (outbox, gone) = (Arc::new(Outbox::new()), Arc::<Release>::default());
         let asker = Asker {
             outbox: outbox.clone(),
             channel: CHANNEL,

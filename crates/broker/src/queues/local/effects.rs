@@ -2,7 +2,7 @@
 
 use super::{Paging, Queue, QueueHost};
 use crate::clients::outbox::Event;
-use crate::clients::pressure::Relief;
+use crate::clients::pressure::Release;
 use crate::node::ends::{Ends, Reply};
 use crate::node::promise::{Kept, Promise};
 use crate::queues::DeadLetters;
@@ -20,7 +20,7 @@ pub(in crate::queues) struct Actions {
     /// What the pager is to do.
     paging: Vec<Paging>,
     /// Publishers who may go on.
-    relieved: Vec<Arc<Relief>>,
+    released: Vec<Arc<Release>>,
     dead_letters: Vec<DeadLetters>,
     wakes_at_ms: Option<u64>,
     unused: bool,
@@ -75,7 +75,7 @@ impl Queue {
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
         host.commit(|effect, _| self.arrange(effect, actions, answered));
-        self.publish_status(host, &mut actions.relieved);
+        self.publish_status(host, &mut actions.released);
         let wakes_at_ms = host.machine.wakes_at_ms();
         if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
             self.alarm.store(wakes_at_ms, Ordering::SeqCst);
@@ -202,8 +202,8 @@ impl Queue {
         if actions.unused {
             self.events.unused(self.id);
         }
-        for relief in actions.relieved {
-            relief.relieve();
+        for release in actions.released {
+            release.release();
         }
         for seqs in actions.unreadable {
             self.give_up(seqs);
@@ -221,9 +221,9 @@ impl Queue {
         }
     }
 
-    pub(super) fn publish_status(&self, host: &QueueHost, relieved: &mut Vec<Arc<Relief>>) {
+    pub(super) fn publish_status(&self, host: &QueueHost, released: &mut Vec<Arc<Release>>) {
         let status = host.machine.status();
-        self.holding.look(&status, || self.node.micros(), relieved);
+        self.holding.look(&status, || self.node.micros(), released);
         let before = self.status.store(&status);
         if self.lost.load(Ordering::Relaxed) != host.machine.lost() {
             self.note_losses(host);

@@ -30,7 +30,7 @@ impl Open {
             // Of two reasons the one without an end counts.
             if reason
                 .as_ref()
-                .is_none_or(|reason: &Pressure| reason.patience().is_some())
+                .is_none_or(|reason: &Pressure| reason.timeout().is_some())
             {
                 reason = pressure.or(reason);
             }
@@ -46,11 +46,11 @@ impl Open {
         let Some(pressure) = pressure.filter(|_| self.pressure.is_none()) else {
             return;
         };
-        match pressure.patience() {
+        match pressure.timeout() {
             None => self.pressure = Some(pressure),
             Some(_) if self.consumes() && pressure.reason() != Reason::RateLimit => {}
-            Some(patience) => {
-                self.patient_until = Some(self.ground.now + patience.as_millis() as Millis);
+            Some(timeout) => {
+                self.patient_until = Some(self.ground.now + timeout.as_millis() as Millis);
                 self.pressure = Some(pressure);
             }
         }

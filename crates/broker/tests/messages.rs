@@ -1,14 +1,14 @@
-//! The road without a door: sessions publish and consume on a broker whose log is real.
+//! Sessions without a front end: publish and consume on a broker whose log is real.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
-#[path = "support/door.rs"]
-mod door;
+#[path = "support/client.rs"]
+mod client;
 
 use broker::{
     AlarmReason, Broker, ConsumerSettings, DeclareQueue, Disposal, Event, Getting, Options, Publisher,
 };
-use door::{CHANNEL, Door, options};
+use client::{CHANNEL, Client, options};
 use model::Ranges;
 
 /// Property flags with nothing but delivery mode 2.
@@ -20,11 +20,11 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
     let dir = tempfile::tempdir().unwrap();
     {
         let broker = Broker::open(options(&dir)).unwrap();
-        let door = Door::open(&broker);
-        door.declare("q", true);
-        let mut publisher = door.session.publisher(CHANNEL, 1);
+        let client = Client::open(&broker);
+        client.declare("q", true);
+        let mut publisher = client.session.publisher(CHANNEL, 1);
         for number in 1..=1000u64 {
-            let queues = door.publish(
+            let queues = client.publish(
                 &mut publisher,
                 "q",
                 PERSISTENT,
@@ -35,14 +35,14 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
         }
         publisher.flush();
         let mut confirmed = 0;
-        door.wait(|event| {
+        client.wait(|event| {
             if let Event::Confirm { numbers, .. } = event {
                 confirmed += numbers.count();
             }
             (confirmed == 1000).then_some(())
         });
         for _ in 0..10 {
-            match door.session.get(CHANNEL, "q", false).unwrap() {
+            match client.session.get(CHANNEL, "q", false).unwrap() {
                 Getting::Got { delivery, queue, .. } => queue.settle(None, delivery.seqs, Disposal::Accepted),
                 other => panic!("{other:?}"),
             }
@@ -50,7 +50,7 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
         broker.close();
     }
     let broker = Broker::open(options(&dir)).unwrap();
-    let door = Door::open(&broker);
+    let client = Client::open(&broker);
     let settings = ConsumerSettings {
         paused: false,
         no_ack: true,
@@ -59,9 +59,9 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
         priority: 0,
         window: 1 << 20,
     };
-    let _subscription = door.session.consume(CHANNEL, "q", settings).unwrap();
+    let _subscription = client.session.consume(CHANNEL, "q", settings).unwrap();
     let mut bodies = Vec::new();
-    door.wait(|event| {
+    client.wait(|event| {
         if let Event::Deliver { delivery, .. } = event {
             for seq in delivery.seqs.iter() {
                 let message = delivery.block.message((seq - delivery.base) as usize);
@@ -72,7 +72,7 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
     });
     let expected: Vec<String> = (11..=1000).map(|number| format!("message {number}")).collect();
     assert_eq!(bodies, expected);
-    door.session.close();
+    client.session.close();
     broker.close();
 }
 
@@ -80,20 +80,20 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
 fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Broker::open(options(&dir)).unwrap();
-    let door = Door::open(&broker);
+    let client = Client::open(&broker);
     for (queue, durable, properties) in [("durable", true, PERSISTENT), ("transient", false, TRANSIENT)] {
-        door.declare(queue, durable);
-        let mut publisher = door.session.publisher(CHANNEL, 1);
+        client.declare(queue, durable);
+        let mut publisher = client.session.publisher(CHANNEL, 1);
         let body = vec![b'x'; 10_000];
         const COUNT: u64 = 8_000;
         for number in 0..COUNT {
             let mut numbered = body.clone();
             numbered[..8].copy_from_slice(&number.to_be_bytes());
-            door.publish(&mut publisher, queue, properties, &numbered, None);
+            client.publish(&mut publisher, queue, properties, &numbered, None);
             if number % 20 == 0
                 && let Some(pressure) = publisher.flush()
             {
-                door::relief(&pressure);
+                client::relief(&pressure);
             }
         }
         publisher.flush();
@@ -105,9 +105,9 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
             priority: 0,
             window: 1 << 20,
         };
-        let subscription = door.session.consume(CHANNEL, queue, settings).unwrap();
+        let subscription = client.session.consume(CHANNEL, queue, settings).unwrap();
         let mut next = 0;
-        door.wait(|event| {
+        client.wait(|event| {
             if let Event::Deliver { delivery, .. } = event {
                 for seq in delivery.seqs.iter() {
                     let body = delivery.block.message((seq - delivery.base) as usize).body;
@@ -123,7 +123,8 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
         });
         subscription.cancel();
         assert_eq!(
-            door.session
+            client
+                .session
                 .delete_queue(CHANNEL, queue, true, true)
                 .unwrap()
                 .ready,
@@ -141,13 +142,13 @@ fn a_stuck_message_does_not_keep_the_space_of_its_neighbours() {
         ..options(&dir)
     })
     .unwrap();
-    let door = Door::open(&broker);
-    door.declare("transient", false);
-    let mut publisher = door.session.publisher(CHANNEL, 1);
+    let client = Client::open(&broker);
+    client.declare("transient", false);
+    let mut publisher = client.session.publisher(CHANNEL, 1);
     for _ in 0..100 {
-        door.publish(&mut publisher, "transient", TRANSIENT, &vec![b'x'; 1 << 20], None);
+        client.publish(&mut publisher, "transient", TRANSIENT, &vec![b'x'; 1 << 20], None);
         if let Some(pressure) = publisher.flush() {
-            door::relief(&pressure);
+            client::relief(&pressure);
         }
     }
     let segments = segment_files(&dir);
@@ -160,9 +161,9 @@ fn a_stuck_message_does_not_keep_the_space_of_its_neighbours() {
         priority: 0,
         window: 4 << 20,
     };
-    let subscription = door.session.consume(CHANNEL, "transient", settings).unwrap();
+    let subscription = client.session.consume(CHANNEL, "transient", settings).unwrap();
     let mut number = 0;
-    door.wait(|event| {
+    client.wait(|event| {
         let Event::Deliver { delivery, .. } = event else {
             return None;
         };
@@ -197,14 +198,14 @@ fn segment_files(dir: &tempfile::TempDir) -> Vec<std::path::PathBuf> {
 fn rejected_and_returned_messages_take_their_ways() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Broker::open(options(&dir)).unwrap();
-    let door = Door::open(&broker);
-    door.declare("q", false);
-    let mut publisher = door.session.publisher(CHANNEL, 1);
+    let client = Client::open(&broker);
+    client.declare("q", false);
+    let mut publisher = client.session.publisher(CHANNEL, 1);
     for body in [b"a", b"b", b"c"] {
-        door.publish(&mut publisher, "q", TRANSIENT, body, None);
+        client.publish(&mut publisher, "q", TRANSIENT, body, None);
     }
     publisher.flush();
-    let get = || match door.session.get(CHANNEL, "q", false).unwrap() {
+    let get = || match client.session.get(CHANNEL, "q", false).unwrap() {
         Getting::Got { delivery, queue, .. } => (delivery, queue),
         other => panic!("{other:?}"),
     };
@@ -218,7 +219,7 @@ fn rejected_and_returned_messages_take_their_ways() {
     let (c, _) = get();
     assert_eq!(c.seqs, Ranges::one(3));
     assert!(matches!(
-        door.session.get(CHANNEL, "q", false).unwrap(),
+        client.session.get(CHANNEL, "q", false).unwrap(),
         Getting::Empty
     ));
     broker.close();
@@ -238,16 +239,16 @@ fn a_second_broker_on_the_same_directory_is_refused_and_alarms_are_told() {
         "{refused}"
     );
     assert_eq!(broker.alarm(), Some(AlarmReason::Disk));
-    let door = Door::open(&broker);
-    door.wait(|event| matches!(event, Event::Alarm(Some(AlarmReason::Disk))).then_some(()));
+    let client = Client::open(&broker);
+    client.wait(|event| matches!(event, Event::Alarm(Some(AlarmReason::Disk))).then_some(()));
     broker.close();
 }
 
 /// Publishes one persistent message to `q` and waits for its confirm.
-fn publish_confirmed(door: &Door, publisher: &mut Publisher, body: &[u8], number: u64) {
-    door.publish(publisher, "q", PERSISTENT, body, Some(number));
+fn publish_confirmed(client: &Client, publisher: &mut Publisher, body: &[u8], number: u64) {
+    client.publish(publisher, "q", PERSISTENT, body, Some(number));
     publisher.flush();
-    door.wait(|event| matches!(event, Event::Confirm { .. }).then_some(()));
+    client.wait(|event| matches!(event, Event::Confirm { .. }).then_some(()));
 }
 
 #[test]
@@ -255,14 +256,14 @@ fn a_damaged_record_costs_its_own_message_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     {
         let broker = Broker::open(options(&dir)).unwrap();
-        let door = Door::open(&broker);
-        door.declare("q", true);
-        let mut publisher = door.session.publisher(CHANNEL, 1);
+        let client = Client::open(&broker);
+        client.declare("q", true);
+        let mut publisher = client.session.publisher(CHANNEL, 1);
         for (number, body) in [b"the first one".as_slice(), b"the second one", b"the third one"]
             .into_iter()
             .enumerate()
         {
-            publish_confirmed(&door, &mut publisher, body, number as u64 + 1);
+            publish_confirmed(&client, &mut publisher, body, number as u64 + 1);
         }
         broker.close();
     }
@@ -278,23 +279,28 @@ fn a_damaged_record_costs_its_own_message_and_no_other() {
     assert!(damaged, "the message's bytes stand in the log");
     for (expected, number) in [(2, 1), (3, 2)] {
         let broker = Broker::open(options(&dir)).unwrap();
-        let door = Door::open(&broker);
+        let client = Client::open(&broker);
         let declare = DeclareQueue {
             name: "q".into(),
             passive: true,
             ..DeclareQueue::default()
         };
         assert_eq!(
-            door.session.declare_queue(CHANNEL, declare).unwrap().value.ready,
+            client
+                .session
+                .declare_queue(CHANNEL, declare)
+                .unwrap()
+                .value
+                .ready,
             expected
         );
         publish_confirmed(
-            &door,
-            &mut door.session.publisher(CHANNEL, 1),
+            &client,
+            &mut client.session.publisher(CHANNEL, 1),
             b"a later one",
             number,
         );
-        door.session.close();
+        client.session.close();
         broker.close();
     }
 }

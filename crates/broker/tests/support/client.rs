@@ -1,4 +1,4 @@
-//! A session's door that waits for events, in place of a connection.
+//! A session's client that waits for events, in place of a connection.
 
 use broker::{Broker, ChannelId, DeclareQueue, Event, Options, Outbox, Pressure, Publisher, Session};
 use model::properties::Properties;
@@ -7,27 +7,27 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// The one channel of a door.
+/// The one channel of a client.
 pub const CHANNEL: ChannelId = ChannelId(1);
 
-/// A door that waits for events.
-pub struct Door {
+/// A client that waits for events.
+pub struct Client {
     outbox: Arc<Outbox>,
     pub session: Arc<Session>,
-    bell: Arc<Bell>,
+    waking: Arc<Waking>,
 }
 
 #[derive(Default)]
-struct Bell(Mutex<bool>, Condvar);
+struct Waking(Mutex<bool>, Condvar);
 
-impl Wake for Bell {
+impl Wake for Waking {
     fn wake(self: Arc<Self>) {
         *self.0.lock().unwrap() = true;
         self.1.notify_all();
     }
 }
 
-impl Door {
+impl Client {
     pub fn open(broker: &Arc<Broker>) -> Self {
         let outbox = Arc::new(Outbox::new());
         let user = broker
@@ -37,13 +37,13 @@ impl Door {
         Self {
             outbox,
             session,
-            bell: Arc::default(),
+            waking: Arc::default(),
         }
     }
 
     /// Waits until some event satisfies `found`; gives back what it found.
     pub fn wait<T>(&self, mut found: impl FnMut(Event) -> Option<T>) -> T {
-        let waker = Waker::from(self.bell.clone());
+        let waker = Waker::from(self.waking.clone());
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let mut events = Vec::new();
@@ -51,11 +51,11 @@ impl Door {
             if let Some(answer) = events.into_iter().find_map(&mut found) {
                 return answer;
             }
-            let mut rung = self.bell.0.lock().unwrap();
+            let mut rung = self.waking.0.lock().unwrap();
             while !*rung {
                 let left = deadline.saturating_duration_since(Instant::now());
                 assert!(!left.is_zero(), "nothing came within 20 seconds");
-                rung = self.bell.1.wait_timeout(rung, left).unwrap().0;
+                rung = self.waking.1.wait_timeout(rung, left).unwrap().0;
             }
             *rung = false;
         }
@@ -99,12 +99,13 @@ pub fn options(dir: &tempfile::TempDir) -> Options {
 
 /// Waits for relief.
 pub fn relief(pressure: &Pressure) {
-    let bell: Arc<Bell> = Arc::default();
-    let waker = Waker::from(bell.clone());
+    let waking: Arc<Waking> = Arc::default();
+    let waker = Waker::from(waking.clone());
     while !pressure.poll(&waker) {
-        let rung = bell.0.lock().unwrap();
+        let rung = waking.0.lock().unwrap();
         drop(
-            bell.1
+            waking
+                .1
                 .wait_timeout_while(rung, Duration::from_secs(1), |rung| !*rung)
                 .unwrap(),
         );
