@@ -20,21 +20,21 @@ const fn retired(forms: &'static [&'static str], instead: &'static str, left: us
 }
 
 const RETIRED: &[Retired] = &[
-    retired(&["bell", "bells"], "waker", 13),
+    retired(&["bell", "bells"], "waker", 0),
     retired(&["buried"], "closed", 0),
     retired(&["desk", "desks"], "administration", 85),
-    retired(&["door", "doors"], "listener, front end, API", 149),
-    retired(&["hall", "halls"], "broker", 1),
+    retired(&["door", "doors"], "listener, front end, API", 12),
+    retired(&["hall", "halls"], "broker", 0),
     retired(&["oracle", "oracles", "dice"], "random source", 0),
     retired(&["overheard"], "observed", 5),
-    retired(&["patience"], "timeout", 80),
+    retired(&["patience"], "timeout", 51),
     retired(&["porter", "porters"], "acceptor", 0),
-    retired(&["relief", "reliefs"], "release of back-pressure", 96),
+    retired(&["relief", "reliefs"], "release of back-pressure", 11),
     retired(&["seat", "seats"], "slot", 19),
     retired(&["shelf", "shelves"], "segments, message store", 0),
     retired(&["sight"], "stats", 0),
-    retired(&["survey", "surveys"], "overview", 7),
-    retired(&["tally", "tallies"], "count, usage", 85),
+    retired(&["survey", "surveys"], "overview", 0),
+    retired(&["tally", "tallies"], "count, usage", 0),
     retired(&["witness", "witnesses"], "filter", 22),
 ];
 
