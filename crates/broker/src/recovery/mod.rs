@@ -14,7 +14,7 @@ use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
 use crate::queues::{Queue, QueueEvents, QueueJournal, Registry};
 use crate::topology::Topology;
-use crate::topology::caches::{self, CacheJournal, Caches};
+use crate::topology::caches::Caches;
 use catalog::QueueKind;
 use losses::{accept, describe};
 use model::QueueId;
@@ -87,7 +87,7 @@ pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<
     let set_aside =
         unknown::sort_out(&node, &fs, options, given_out, left, unknown).map_err(OpenError::Storage)?;
     node.set_aside(set_aside);
-    restore_caches(&view, caches, &node, &remembered);
+    restore_caches(&topology, caches, &node);
     restore_queues(&topology, &queues, replayed, &node).map_err(OpenError::Storage)?;
     sweep(&node, options);
     Ok(Recovered {
@@ -305,28 +305,13 @@ fn restore_queues(
 }
 
 /// Makes hosts of what all durable deduplication exchanges remember, be it nothing.
-fn restore_caches(
-    view: &catalog::View,
-    mut replayed: BTreeMap<QueueId, Replayed<Seen>>,
-    node: &Node,
-    restored: &Caches,
-) {
+fn restore_caches(topology: &Topology, mut replayed: BTreeMap<QueueId, Replayed<Seen>>, node: &Node) {
+    let view = topology.view();
     let queues = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in queues.filter(|queue| queue.kind == QueueKind::Deduplication) {
-        let (settings, journaled) = caches::settings(known);
-        let mut cache = match journaled {
-            true => replayed.remove(&known.id),
-            false => None,
-        }
-        .unwrap_or_else(|| Replayed::new(Seen::new(settings)));
-        cache.machine.recovered(settings);
-        let (machine, journal) = cache.host(&node.log, JournalOf::Cache(known.id).id(), |journal| {
-            CacheJournal(journaled.then_some(journal))
-        });
-        restored.insert(known.id, machine, journal);
-    }
-    // One that keeps nothing on disk any more.
-    for id in replayed.into_keys() {
-        node.log.forget(JournalOf::Cache(id).id());
+        let id = JournalOf::Cache(known.id).id();
+        let replayed = replayed.remove(&known.id);
+        let replayed = replayed.map(|cache| cache.host(&node.log, id, |journal| journal));
+        topology.start_cache(known, replayed);
     }
 }

@@ -57,7 +57,9 @@ impl Topology {
         let mut gone = Vec::new();
         for order in orders.queues.drain(..) {
             match order {
-                Order::Start(known) if known.kind == QueueKind::Deduplication => self.start_cache(&known),
+                Order::Start(known) if known.kind == QueueKind::Deduplication => {
+                    self.start_cache(&known, None)
+                }
                 Order::Start(known) => {
                     self.count(&known, |churn| &churn.queues_created);
                     match self.is_here(&known) {
@@ -127,14 +129,24 @@ impl Topology {
         QueueJournal::Local(LocalJournal::new(log, id, 1))
     }
 
-    fn start_cache(&self, known: &catalog::Queue) {
+    /// Starts what a deduplication exchange remembers: with what was replayed of it, or empty. One that keeps nothing on disk any more
+    /// begins anew.
+    pub(crate) fn start_cache(&self, known: &catalog::Queue, replayed: Option<(Seen, LocalJournal)>) {
         let (settings, journaled) = caches::settings(known);
-        let journal = journaled.then(|| {
-            let id = JournalOf::Cache(known.id).id();
-            LocalJournal::new(self.node.log.clone(), id, 1)
-        });
-        self.caches
-            .insert(known.id, Seen::new(settings), CacheJournal(journal));
+        let id = JournalOf::Cache(known.id).id();
+        if replayed.is_some() && !journaled {
+            self.node.log.forget(id);
+        }
+        let new = || {
+            (
+                Seen::new(settings),
+                LocalJournal::new(self.node.log.clone(), id, 1),
+            )
+        };
+        let (mut machine, journal) = replayed.filter(|_| journaled).unwrap_or_else(new);
+        machine.recovered(settings);
+        let journal = CacheJournal(journaled.then_some(journal));
+        self.caches.insert(known.id, machine, journal);
     }
 
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
