@@ -3,6 +3,8 @@
 use super::PropertiesBuilder;
 use crate::table::Table;
 
+type Setter = fn(PropertiesBuilder, &[u8]) -> PropertiesBuilder;
+
 /// The value behind a name; empty if nothing stands there.
 pub fn value<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     lines(bytes).find_map(|line| {
@@ -45,7 +47,7 @@ pub fn to_amqp091(bytes: &[u8]) -> Vec<u8> {
     if let Some(seconds) = number(bytes, "created") {
         builder = builder.timestamp(seconds);
     }
-    let setters: [(&str, fn(PropertiesBuilder, &[u8]) -> PropertiesBuilder); 4] = [
+    let setters: [(&str, Setter); 4] = [
         ("ttl", |builder, text| builder.expiration(text)),
         ("user", |builder, text| builder.user_id(text)),
         ("id", |builder, text| builder.message_id(text)),
