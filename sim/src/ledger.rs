@@ -39,6 +39,13 @@ pub struct Copy {
     pub gone_for_good: bool,
 }
 
+impl Copy {
+    /// It may be gone or not: its queue was to be deleted when the node ended, and is there.
+    pub fn doubt(&mut self) {
+        self.gone_at = self.gone_at.or(Some(0));
+    }
+}
+
 /// A queue as its clients know it.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {

@@ -3,7 +3,7 @@
 use crate::client::{CHANNEL, Client, EXCHANGE};
 use crate::faults::{Plan, shake_clocks};
 use crate::invariants::{lost, order, space};
-use crate::ledger::{Ledger, QueueKey, Violation};
+use crate::ledger::{Copy, Ledger, QueueKey, Violation};
 use crate::mutant::Mutant;
 use crate::world::{Simulated, until_power_cut};
 use broker::{AlarmReason, Binding, Broker, DeclareQueue, Options, Ticket};
@@ -194,6 +194,9 @@ impl Life {
             let there = view.queue("/", &queue.name).is_some();
             if !there && queue.declared && !queue.doomed {
                 lost.push(queue.name.clone());
+            }
+            if queue.doomed {
+                queue.copies.values_mut().for_each(Copy::doubt);
             }
             queue.declared |= there;
             queue.doomed = false;

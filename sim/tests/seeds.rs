@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many seeds are run unless `SIM_SEEDS` says otherwise.
-const SEEDS: u64 = 800;
+const SEEDS: u64 = 2_000;
 
 /// In a long run, a line tells after so many seeds how far it is.
 const TOLD_EVERY: u64 = 10_000;
