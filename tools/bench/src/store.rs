@@ -236,7 +236,7 @@ pub mod tests {
             Store::open(folder.path())
                 .unwrap_err()
                 .to_string()
-                .contains("no run to go on with")
+                .contains("not a run to go on with")
         );
         fs::write(folder.path().join(RESULTS), "{}").unwrap();
         assert!(

@@ -260,9 +260,9 @@ mod tests {
         let table = [
             ("localhost", "no scheme"),
             ("http://h", "write amqp://"),
-            ("amqp://h:0", "no number from 1"),
-            ("amqp://h:99999", "no number from 1"),
-            ("amqp://h:x", "no number from 1"),
+            ("amqp://h:0", "not a number from 1"),
+            ("amqp://h:99999", "not a number from 1"),
+            ("amqp://h:x", "not a number from 1"),
             ("amqp://::1", "in brackets"),
             ("amqp://[::1", "without ']'"),
             ("amqp://[::1]x", "behind the ']'"),

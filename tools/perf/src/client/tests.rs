@@ -238,7 +238,7 @@ fn servers_that_speak_something_else_are_recognised() {
         (&b"\x15\x03\x01\x00\x02\x02\x46"[..], "use amqps://"),
         (b"AMQP\x00\x01\x00\x00", "another version of AMQP"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks HTTP"),
-        (b"220 smtp ready\r\n", "no AMQP broker"),
+        (b"220 smtp ready\r\n", "not an AMQP broker"),
         (b"", "may be a TLS port"),
     ] {
         let (uri, _broker) = start(move |mut peer| {

@@ -313,7 +313,7 @@ mod tests {
             ("--phase 'a: for 1s' --phase 'a: for 2s'", "named 'a'"),
             ("--fill 5 --drain-to 3", "add --drain"),
             ("--fill 5 --publish-while-draining -3", "'unlimited'"),
-            ("--steady ever", "no time"),
+            ("--steady ever", "not a time"),
             ("--phase nonsense", "a name and a colon"),
         ] {
             let why = read(line).unwrap_err();
