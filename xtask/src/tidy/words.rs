@@ -27,7 +27,7 @@ const RETIRED: &[Retired] = &[
     retired(&["hall", "halls"], "broker", 0),
     retired(&["oracle", "oracles", "dice"], "random source", 0),
     retired(&["overheard"], "observed", 5),
-    retired(&["patience"], "timeout", 51),
+    retired(&["patience"], "timeout", 48),
     retired(&["porter", "porters"], "acceptor", 0),
     retired(&["relief", "reliefs"], "release of back-pressure", 11),
     retired(&["seat", "seats"], "slot", 19),
