@@ -4,8 +4,8 @@ use crate::invariants::{acks, invented, order};
 use crate::ledger::{Copy, Id, Ledger, QueueKey};
 use crate::mutant::Mutant;
 use broker::{
-    Broker, ChannelId, ConsumerSettings, Delivery, Disposal, Event, Outbox, Publisher, Session, Subscription,
-    Ticket, Unconfirmed, User,
+    Answer, Broker, ChannelId, ConsumerSettings, Deleting, Delivery, Disposal, Event, Outbox, Publisher,
+    Question, QueueDeleted, Refusal, Session, Subscription, Ticket, Unconfirmed, User,
 };
 use model::properties::Properties;
 use model::{ConsumerId, Message, QueueId, Ranges, RouteBuf, Seq};
@@ -35,6 +35,9 @@ pub struct Client {
     published: BTreeMap<u64, (Id, Vec<QueueKey>)>,
     pub consumers: Vec<Consumer>,
     durable: BTreeSet<Ticket>,
+    /// What it has asked of a queue, and the answer.
+    asked: Option<Question>,
+    answer: Option<Answer>,
 }
 
 /// One of its consumers, with what it holds.
@@ -62,6 +65,8 @@ impl Client {
             published: BTreeMap::new(),
             consumers: Vec::new(),
             durable: BTreeSet::new(),
+            asked: None,
+            answer: None,
         })
     }
 
@@ -188,10 +193,25 @@ impl Client {
                     self.consumers
                         .retain(|known| known.subscription.consumer() != consumer);
                 }
+                Event::Answer { question, answer, .. } if self.asked == Some(question) => {
+                    self.answer = answer
+                }
                 _ => {}
             }
         }
         some
+    }
+
+    /// Deletes a queue.
+    pub fn delete_queue(&mut self, ledger: &mut Ledger, name: &str) -> Result<QueueDeleted, Refusal> {
+        let asked = self.session.delete_queue(CHANNEL, name, false, false)?;
+        let retiring = match asked {
+            Deleting::Done(deleted) => return Ok(deleted),
+            Deleting::Asked(retiring) => retiring,
+        };
+        self.asked = Some(retiring.question());
+        self.take(ledger);
+        self.session.retired(CHANNEL, retiring, self.answer.take())
     }
 
     /// True if the change of this ticket is durable. Told once.

@@ -395,10 +395,7 @@ impl Life {
             ledger.queues.remove(&key);
             return;
         }
-        match self.clients[client]
-            .session
-            .delete_queue(CHANNEL, &name, false, false)
-        {
+        match self.clients[client].delete_queue(ledger, &name) {
             Ok(deleted) => {
                 ledger.by_name.remove(&name);
                 ledger.bindings.retain(|(_, of)| *of != key);

@@ -63,7 +63,7 @@ fn a_publisher_follows_bindings_and_queues_that_come_and_go() {
     assert_eq!(taken(&mut publisher, "k"), 1);
     publisher.flush();
     assert_eq!((ready(&client, "a"), ready(&client, "b")), (3, 2));
-    other.session.delete_queue(CHANNEL, "b", false, false).unwrap();
+    other.delete("b", false, false);
     assert_eq!(taken(&mut publisher, "k"), 0);
     client.declare("b", false);
     other.session.bind_queue(CHANNEL, binding("b", "k")).unwrap();
@@ -88,7 +88,7 @@ fn a_queue_with_many_bindings_is_gone_when_its_client_goes_on() {
         let mut publisher = client.session.publisher(CHANNEL, 1);
         assert_eq!(taken(&mut publisher, "k1"), 1);
         publisher.flush();
-        let deleted = client.session.delete_queue(CHANNEL, "q", false, false).unwrap();
+        let deleted = client.delete("q", false, false);
         assert_eq!(deleted.ready, 1);
         relief(&deleted.pause.unwrap());
         let expected = deleted.durable.unwrap();
@@ -98,7 +98,7 @@ fn a_queue_with_many_bindings_is_gone_when_its_client_goes_on() {
         client.declare("q", durable);
         let (first, last) = (taken(&mut publisher, "k1"), taken(&mut publisher, "k999"));
         assert_eq!((first, last, ready(&client, "q")), (0, 0, 0));
-        client.session.delete_queue(CHANNEL, "q", false, false).unwrap();
+        client.delete("q", false, false);
     }
     broker.close();
 }

@@ -5,9 +5,7 @@
 #[path = "support/client.rs"]
 mod client;
 
-use broker::{
-    AlarmReason, Broker, ConsumerSettings, DeclareQueue, Disposal, Event, Getting, Options, Publisher,
-};
+use broker::{AlarmReason, Broker, ConsumerSettings, DeclareQueue, Disposal, Event, Options, Publisher};
 use client::{CHANNEL, Client, options};
 use model::Ranges;
 
@@ -42,10 +40,8 @@ fn confirmed_messages_survive_a_restart_and_settled_ones_do_not_come_back() {
             (confirmed == 1000).then_some(())
         });
         for _ in 0..10 {
-            match client.session.get(CHANNEL, "q", false).unwrap() {
-                Getting::Got { delivery, queue, .. } => queue.settle(None, delivery.seqs, Disposal::Accepted),
-                other => panic!("{other:?}"),
-            }
+            let (delivery, queue) = client.get().unwrap();
+            queue.settle(None, delivery.seqs, Disposal::Accepted);
         }
         broker.close();
     }
@@ -122,14 +118,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
             (next == COUNT).then_some(())
         });
         subscription.cancel();
-        assert_eq!(
-            client
-                .session
-                .delete_queue(CHANNEL, queue, true, true)
-                .unwrap()
-                .ready,
-            0
-        );
+        assert_eq!(client.delete(queue, true, true).ready, 0);
     }
     broker.close();
 }
@@ -205,10 +194,7 @@ fn rejected_and_returned_messages_take_their_ways() {
         client.publish(&mut publisher, "q", TRANSIENT, body, None);
     }
     publisher.flush();
-    let get = || match client.session.get(CHANNEL, "q", false).unwrap() {
-        Getting::Got { delivery, queue, .. } => (delivery, queue),
-        other => panic!("{other:?}"),
-    };
+    let get = || client.get().unwrap();
     let (a, queue) = get();
     let (b, _) = get();
     queue.give_back(None, a.seqs.clone(), true);
@@ -218,10 +204,7 @@ fn rejected_and_returned_messages_take_their_ways() {
     assert!(again.redelivered);
     let (c, _) = get();
     assert_eq!(c.seqs, Ranges::one(3));
-    assert!(matches!(
-        client.session.get(CHANNEL, "q", false).unwrap(),
-        Getting::Empty
-    ));
+    assert!(client.get().is_none());
     broker.close();
 }
 

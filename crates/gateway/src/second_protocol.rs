@@ -228,7 +228,7 @@ impl Connection for LinesConnection {
 impl Drop for LinesConnection {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
-            open.subscriptions.iter().for_each(Subscription::cancel);
+            open.subscriptions.iter().for_each(|it| drop(it.cancel()));
             open.session.close();
         }
     }

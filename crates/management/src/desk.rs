@@ -4,7 +4,10 @@
 use crate::access::Asker;
 use crate::call::{Call, NO_VHOST};
 use crate::refusal::Refusal;
-use broker::{AlarmReason, Broker, ChannelId, Event, OpenRefusal, Outbox, Session, Ticket, Unconfirmed};
+use broker::{
+    AlarmReason, Answer, Broker, ChannelId, Event, OpenRefusal, Outbox, Question, Session, Ticket,
+    Unconfirmed,
+};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,6 +86,17 @@ impl Desk {
             }
             _ => None,
         })?
+    }
+
+    /// Waits for a queue's answer; `None` if the queue cannot be reached.
+    ///
+    /// # Errors
+    /// It took too long.
+    pub fn answer(&self, awaited: Question) -> Result<Option<Answer>, Refusal> {
+        self.wait(|event| match event {
+            Event::Answer { question, answer, .. } if question == awaited => Some(answer),
+            _ => None,
+        })
     }
 
     /// Waits until queues have answered for all that was published; `told` gets each number, and whether it is safe.

@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::route::Route;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use broker::{Answer, Delivery, Disposal, Event, Getting, QueueRef, RefusalKind, Unconfirmed};
+use broker::{Delivery, Disposal, QueueRef, RefusalKind, Unconfirmed};
 use model::properties::{BasicProperties, Properties, PropertiesBuilder};
 use model::{Limits, Message, Ranges, RouteBuf, Seq};
 use serde_json::{Map, Value, json};
@@ -326,25 +326,11 @@ pub fn told(refusal: &broker::Refusal) -> Refusal {
 
 /// The next message, and how many are ready after it. With `no_ack` it is gone from the queue then.
 pub fn next(desk: &Desk, queue: &str, no_ack: bool) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
-    let getting = desk.session().get(CHANNEL, queue, no_ack);
-    Ok(match getting.map_err(|refusal| with_code(&refusal))? {
-        Getting::Got {
-            delivery,
-            remaining,
-            queue,
-        } => Some((delivery, remaining, queue)),
-        Getting::Empty => None,
-        Getting::Later(queue) => {
-            let answer = desk.wait(|event| match event {
-                Event::Answer { answer, .. } => Some(answer),
-                _ => None,
-            })?;
-            match answer {
-                Answer::Got { delivery, remaining } => Some((delivery, remaining, queue)),
-                _ => None,
-            }
-        }
-    })
+    let asked = desk.session().get(CHANNEL, queue, no_ack);
+    let (queue, question) = asked.map_err(|refusal| with_code(&refusal))?;
+    let got = desk.session().got(&queue, desk.answer(question)?);
+    let got = got.map_err(|refusal| with_code(&refusal))?;
+    Ok(got.map(|(delivery, remaining)| (delivery, remaining, queue)))
 }
 
 fn row(message: &Message<'_>, redelivered: bool, remaining: u64, asked: &Asked, limits: &Limits) -> Value {

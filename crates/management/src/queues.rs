@@ -17,7 +17,7 @@ use crate::times;
 use crate::{connections, consumers};
 use broker::queues::Status;
 use broker::stats::Consumer;
-use broker::{DeclareQueue, NodeConnection, QueueView};
+use broker::{DeclareQueue, Deleting, NodeConnection, QueueView};
 use listener::expiry::moment;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -262,14 +262,23 @@ fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
     let desk = Desk::open(call)?;
     let (if_unused, if_empty) = (call.query.flag("if-unused"), call.query.flag("if-empty"));
-    let deleted = desk.session().delete_queue(CHANNEL, name, if_unused, if_empty)?;
+    let session = desk.session();
+    let deleted = match session.delete_queue(CHANNEL, name, if_unused, if_empty)? {
+        Deleting::Done(deleted) => deleted,
+        Deleting::Asked(retiring) => {
+            let answer = desk.answer(retiring.question())?;
+            session.retired(CHANNEL, retiring, answer)?
+        }
+    };
     desk.durable(deleted.durable)?;
     Ok(Reply::empty(204))
 }
 
 fn purge(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
-    Desk::open(call)?.session().purge_queue(CHANNEL, name)?;
+    let desk = Desk::open(call)?;
+    let question = desk.session().purge_queue(CHANNEL, name)?;
+    desk.session().purged(name, desk.answer(question)?)?;
     Ok(Reply::empty(204))
 }
 

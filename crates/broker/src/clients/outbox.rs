@@ -23,6 +23,11 @@ pub struct ChannelId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
+/// Names a question to a queue. Its answer comes as [`Event::Answer`], whoever turns the queue. That of a queue of this node is there when
+/// the call that asked has returned, and nobody is woken for it; or the disk has to be read first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Question(pub u64);
+
 /// Something for a session's front end to do.
 #[derive(Debug)]
 pub enum Event {
@@ -47,8 +52,12 @@ pub enum Event {
     },
     /// What the ticket's reply promises is durable.
     Durable { channel: ChannelId, ticket: Ticket },
-    /// The answer to a question that could not be answered at once (a `basic.get` that had to read the disk).
-    Answer { channel: ChannelId, answer: Answer },
+    /// The answer to a question; `None` if nobody who has the queue's messages can be reached.
+    Answer {
+        channel: ChannelId,
+        question: Question,
+        answer: Option<Answer>,
+    },
     /// The queue is gone, and with it the consumer.
     ConsumerCancelled {
         channel: ChannelId,

@@ -1,8 +1,9 @@
 //! Consuming, getting, settling: what a consumer's front end holds of a queue.
 
 use crate::broker::replies::ReplyAddress;
-use crate::clients::outbox::ChannelId;
-use crate::node::ends::{Outlet, Reply};
+use crate::clients::outbox::{ChannelId, Question};
+use crate::node::Node;
+use crate::node::ends::{Ends, Outlet, Reply};
 use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::{self, Consumer, ConsumerDetails};
@@ -60,6 +61,9 @@ pub struct Subscription {
     queue: QueueRef,
     consumer: ConsumerId,
     settings: ConsumerSettings,
+    question: Question,
+    outlet: Outlet,
+    node: Arc<Node>,
     /// What operators see of it.
     shown: Option<(Arc<Consumer>, Arc<stats::Channel>)>,
 }
@@ -98,19 +102,34 @@ impl Subscription {
         self.shown = Some(shown);
     }
 
-    /// Ends it: every delivery to it is in the outbox when this returns. What it holds stays with its channel until settled or given back.
-    pub fn cancel(&self) {
-        if let Some(queue) = self.queue.queue.here() {
-            queue.cancel(self.consumer);
-        }
+    /// What [`Session::consuming`] makes something of has this name.
+    pub fn question(&self) -> Question {
+        self.question
+    }
+
+    /// Ends it: no delivery to it follows the answer. What it holds stays with its channel until settled or given back.
+    pub fn cancel(&self) -> Question {
+        let consumer = self.consumer;
+        self.ask(|reply| Request::Cancel { consumer, reply })
     }
 
     /// It is about to end, and what it holds is about to be given back: until [`Subscription::cancel`] nothing is delivered to
-    /// it, nor to those who wait for its place. Every delivery to it is in the outbox when this returns.
-    pub fn hold(&self) {
-        if let Some(queue) = self.queue.queue.here() {
-            queue.hold(self.consumer);
-        }
+    /// it, nor to those who wait for its place. No delivery to it follows the answer.
+    pub fn hold(&self) -> Question {
+        let consumer = self.consumer;
+        self.ask(|reply| Request::Pause { consumer, reply })
+    }
+
+    fn ask(&self, request: impl FnOnce(Option<Reply>) -> Request<Ends>) -> Question {
+        let question = Question(self.node.number());
+        let reply = Reply {
+            outbox: self.outlet.outbox.clone(),
+            channel: self.outlet.channel,
+            question,
+            no_ack: false,
+        };
+        self.queue.queue.ask(question, request(Some(reply)));
+        question
     }
 
     /// So many bytes of its deliveries have left for the client: as many more may come.
@@ -133,6 +152,7 @@ impl Subscription {
     pub fn pause(&self) {
         self.queue.queue.submit(Request::Pause {
             consumer: self.consumer,
+            reply: None,
         });
     }
 
@@ -155,21 +175,6 @@ impl Drop for Subscription {
     }
 }
 
-/// What a `basic.get` brought.
-#[derive(Debug)]
-pub enum Getting {
-    /// A message; so many ready ones are left.
-    Got {
-        delivery: Delivery,
-        remaining: u64,
-        queue: QueueRef,
-    },
-    /// Nothing is ready.
-    Empty,
-    /// It has to be read from disk: `Event::Answer` brings it.
-    Later(QueueRef),
-}
-
 impl Session {
     /// A channel that has so many consumers may have one more.
     ///
@@ -179,52 +184,66 @@ impl Session {
         self.broker().options().node_limits.permit_consumer(consumers)
     }
 
-    /// Starts a consumer.
+    /// Starts a consumer: it is one if [`Session::consuming`] says so of the answer to its question.
     ///
     /// # Errors
-    /// No such queue, no read permission, another connection's exclusive queue, or an exclusive consumer is there.
+    /// No such queue, no read permission, or another connection's exclusive queue.
     pub fn consume(
         &self,
         channel: ChannelId,
         queue: &str,
         settings: ConsumerSettings,
     ) -> Result<Subscription, Refusal> {
-        let name = queue;
-        let queue = self.queue_to_consume(name)?;
+        let queue = self.queue_to_consume(queue)?;
         let consumer = ConsumerId(self.broker().node().number());
-        let question = self.broker().node().number();
+        let reply = self.reply(channel, false);
+        let question = reply.question;
         let outlet = Outlet {
             outbox: self.outbox().clone(),
             channel,
             no_ack: settings.no_ack,
         };
-        let reply = Reply {
-            outbox: self.outbox().clone(),
-            channel,
-            question,
-            no_ack: false,
+        let request = Request::Consume {
+            consumer,
+            outlet: outlet.clone(),
+            settings,
+            reply,
         };
-        let here = queue.queue.here().ok_or_else(|| self.not_here(&queue.queue))?;
-        match here.ask(
+        queue.queue.ask(question, request);
+        Ok(Subscription {
+            queue,
+            consumer,
+            settings,
             question,
-            Request::Consume {
-                consumer,
-                outlet,
-                settings,
-                reply,
-            },
-        ) {
-            Some(Answer::Consuming) => Ok(Subscription {
-                queue,
-                consumer,
-                settings,
-                shown: None,
-            }),
+            outlet,
+            node: self.broker().node().clone(),
+            shown: None,
+        })
+    }
+
+    /// What the answer to [`Session::consume`] means.
+    ///
+    /// # Errors
+    /// An exclusive consumer is there, or the queue is gone or cannot be reached.
+    pub fn consuming(&self, queue: &str, answer: Option<Answer>) -> Result<(), Refusal> {
+        match answer {
+            Some(Answer::Consuming) => Ok(()),
             Some(Answer::InExclusiveUse) => Err(Refusal::ExclusiveUse {
-                queue: name.into(),
+                queue: queue.into(),
                 vhost: self.vhost().into(),
             }),
-            _ => Err(self.no_queue(name)),
+            Some(_) => Err(self.no_queue(queue)),
+            None => Err(self.unreachable(queue)),
+        }
+    }
+
+    /// A question of this session's.
+    pub(crate) fn reply(&self, channel: ChannelId, no_ack: bool) -> Reply {
+        Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question: Question(self.broker().node().number()),
+            no_ack,
         }
     }
 
@@ -241,47 +260,56 @@ impl Session {
         })
     }
 
-    /// Fetches one message.
+    /// Fetches one message, which the answer brings: see [`Session::got`].
     ///
     /// # Errors
     /// No such queue, no read permission, another connection's exclusive queue.
-    pub fn get(&self, channel: ChannelId, queue: &str, no_ack: bool) -> Result<Getting, Refusal> {
+    pub fn get(
+        &self,
+        channel: ChannelId,
+        queue: &str,
+        no_ack: bool,
+    ) -> Result<(QueueRef, Question), Refusal> {
         let queue = self.queue_to_consume(queue)?;
-        let question = self.broker().node().number();
-        let reply = Reply {
-            outbox: self.outbox().clone(),
-            channel,
-            question,
-            no_ack,
-        };
-        let here = queue.queue.here().ok_or_else(|| self.not_here(&queue.queue))?;
-        Ok(match here.ask(question, Request::Get { no_ack, reply }) {
-            Some(Answer::Got { delivery, remaining }) => Getting::Got {
-                delivery,
-                remaining,
-                queue,
-            },
-            None => Getting::Later(queue),
-            Some(_) => Getting::Empty,
-        })
+        let reply = self.reply(channel, no_ack);
+        let question = reply.question;
+        queue.queue.ask(question, Request::Get { no_ack, reply });
+        Ok((queue, question))
     }
 
-    /// Drops everything that is ready; returns how many that were.
+    /// What the answer to [`Session::get`] means: a message, and how many ready ones are left.
+    ///
+    /// # Errors
+    /// The queue cannot be reached.
+    pub fn got(&self, queue: &QueueRef, answer: Option<Answer>) -> Result<Option<(Delivery, u64)>, Refusal> {
+        match answer {
+            Some(Answer::Got { delivery, remaining }) => Ok(Some((delivery, remaining))),
+            Some(_) => Ok(None),
+            None => Err(self.unreachable(queue.name())),
+        }
+    }
+
+    /// Drops everything that is ready: see [`Session::purged`].
     ///
     /// # Errors
     /// No such queue, no read permission, another connection's exclusive queue.
-    pub fn purge_queue(&self, channel: ChannelId, queue: &str) -> Result<u64, Refusal> {
-        let handle = self.queue_to_look_at(queue)?;
-        let question = self.broker().node().number();
-        let reply = Reply {
-            outbox: self.outbox().clone(),
-            channel,
-            question,
-            no_ack: false,
-        };
-        match handle.ask(question, Request::Purge { reply }) {
+    pub fn purge_queue(&self, channel: ChannelId, queue: &str) -> Result<Question, Refusal> {
+        let handle = self.queue_to_read(queue)?;
+        let reply = self.reply(channel, false);
+        let question = reply.question;
+        handle.ask(question, Request::Purge { reply });
+        Ok(question)
+    }
+
+    /// What the answer to [`Session::purge_queue`] means: how many messages are dropped.
+    ///
+    /// # Errors
+    /// The queue cannot be reached.
+    pub fn purged(&self, queue: &str, answer: Option<Answer>) -> Result<u64, Refusal> {
+        match answer {
             Some(Answer::Purged(count)) => Ok(count),
-            _ => Ok(0),
+            Some(_) => Ok(0),
+            None => Err(self.unreachable(queue)),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What the broker ties to requests: whom to confirm to, whom to answer, where deliveries go.
 
-use crate::clients::outbox::{ChannelId, Event, Outbox};
+use crate::clients::outbox::{ChannelId, Event, Outbox, Question};
 use crate::stats::Latencies;
 use model::{QueueId, Ranges};
+use queue::fifo::Answer;
 use std::sync::Arc;
 
 /// The broker's types for the queue machine.
@@ -80,17 +81,28 @@ impl Receipt {
     }
 }
 
-/// Who asked. Most questions are answered within the asker's own call; `question` tells the asker's from others'.
+/// Who asked.
 #[derive(Debug)]
 pub struct Reply {
-    /// The asker's connection, for late answers.
+    /// The asker's connection.
     pub outbox: Arc<Outbox>,
     /// Its channel.
     pub channel: ChannelId,
-    /// Unique for the run of the process.
-    pub question: u64,
+    /// What the answer is called.
+    pub question: Question,
     /// What it brings counts as settled; for the counts of operators.
     pub no_ack: bool,
+}
+
+impl Reply {
+    /// What to say to the asker.
+    pub fn answered(&self, answer: Option<Answer>) -> Event {
+        Event::Answer {
+            channel: self.channel,
+            question: self.question,
+            answer,
+        }
+    }
 }
 
 /// Where a consumer's deliveries go.

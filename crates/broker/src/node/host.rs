@@ -82,7 +82,7 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::outbox::{ChannelId, Outbox};
+    use crate::clients::outbox::{ChannelId, Outbox, Question};
     use crate::node::ends::{Ends, Outlet, Receipt, Reply};
     use model::properties::Properties;
     use model::{BlockBuilder, ConsumerId, Message, Ranges, RouteBuf};
@@ -145,7 +145,7 @@ mod tests {
         Reply {
             outbox: Arc::new(Outbox::new()),
             channel: CHANNEL,
-            question: 1,
+            question: Question(1),
             no_ack: false,
         }
     }

@@ -3,6 +3,7 @@
 //! Every queue that the catalog knows has a handle. That there is none means that the queue is deleted, and nothing else.
 
 use super::{Queue, Remote, Request};
+use crate::clients::outbox::Question;
 use crate::clients::pressure::Pressure;
 use catalog::QueueKind;
 use model::QueueId;
@@ -76,6 +77,14 @@ impl Handle {
         }
     }
 
+    /// The same for a request that is a question: see [`Question`].
+    pub fn ask(&self, question: Question, request: Request) {
+        match self {
+            Self::Here(queue) => queue.ask(question, request),
+            Self::Elsewhere(..) | Self::WithoutOwner(_) => self.submit(request),
+        }
+    }
+
     /// A reason to slow down for those who publish to this queue.
     #[inline]
     pub fn pressure(&self) -> Option<Pressure> {
@@ -94,14 +103,28 @@ impl Handle {
     /// Answers in the place of a queue that nobody can reach: what is published to it is refused, never taken for safe.
     #[cold]
     pub fn decline(request: Request) {
-        if let Request::Enqueue {
-            receipt: Some(receipt),
-            ..
-        } = request
-        {
-            let (outbox, event) = receipt.into_reject();
-            outbox.send(event);
-        }
+        let reply = match request {
+            Request::Enqueue {
+                receipt: Some(receipt),
+                ..
+            } => {
+                let (outbox, event) = receipt.into_reject();
+                return outbox.send(event);
+            }
+            Request::Consume { reply, .. }
+            | Request::Get { reply, .. }
+            | Request::TakeOut { reply, .. }
+            | Request::Purge { reply }
+            | Request::Retire { reply, .. }
+            | Request::Cancel {
+                reply: Some(reply), ..
+            }
+            | Request::Pause {
+                reply: Some(reply), ..
+            } => reply,
+            _ => return,
+        };
+        reply.outbox.send(reply.answered(None));
     }
 }
 

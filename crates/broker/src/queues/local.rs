@@ -9,7 +9,7 @@ mod effects;
 use super::holding::Holding;
 use super::status::{Published, Status};
 use super::{Paging, QueueEvents, QueueJournal};
-use crate::clients::outbox::{ChannelId, Outbox};
+use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
 use crate::node::Node;
 use crate::node::ends::{Ends, Reply};
@@ -219,23 +219,43 @@ impl Queue {
         }
     }
 
-    /// Asks a question and waits for the thread that is turning the queue, if any. `None` if the answer needs the disk: it
-    /// comes to the asker's outbox.
-    pub fn ask(self: &Arc<Self>, question: u64, request: Request<Ends>) -> Option<Answer> {
+    /// Asks a question and waits for the thread that is turning the queue, if any: the answer is in the asker's outbox when this
+    /// returns, without a call to its waker, unless the disk has to be read first.
+    pub fn ask(self: &Arc<Self>, question: Question, request: Request<Ends>) {
+        self.turn_for(request, &mut |reply, answer| {
+            if reply.question != question {
+                return Some(answer);
+            }
+            reply.outbox.push(reply.answered(Some(answer)));
+            None
+        });
+    }
+
+    /// The same for somebody who can only ask queues of this node: returns the answer.
+    pub(super) fn ask_now(self: &Arc<Self>, question: Question, request: Request<Ends>) -> Option<Answer> {
+        let mut found = None;
+        self.turn_for(request, &mut |reply, answer| {
+            if reply.question != question {
+                return Some(answer);
+            }
+            found = Some(answer);
+            None
+        });
+        found
+    }
+
+    /// Waits for the queue and turns it for one request. `answered` may keep an answer for itself.
+    fn turn_for(
+        self: &Arc<Self>,
+        request: Request<Ends>,
+        answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
+    ) {
         let mut host = self.lock();
-        let mut answer = None;
         let mut actions = Actions::default();
         self.drain_mailbox(&mut host);
         self.handle(&mut host, self.node.now(), request);
-        self.commit(&mut host, &mut actions, &mut |reply: &Reply, given| {
-            if reply.question == question {
-                answer = Some(given);
-                return None;
-            }
-            Some(given)
-        });
+        self.commit(&mut host, &mut actions, answered);
         self.finish(host, actions);
-        answer
     }
 
     /// A reason to slow down for those who publish to this queue.
@@ -270,27 +290,9 @@ impl Queue {
         self.retired.load(Ordering::SeqCst)
     }
 
-    /// Ends a consumer. When this returns, every delivery to it is in its outbox and none will follow.
-    pub fn cancel(self: &Arc<Self>, consumer: ConsumerId) {
-        let (question, reply) = self.question_of_nobody();
-        self.ask(
-            question,
-            Request::Cancel {
-                consumer,
-                reply: Some(reply),
-            },
-        );
-    }
-
-    /// Delivers nothing more to a consumer, which stays the active one if it is. When this returns, every delivery to it is in
-    /// its outbox.
-    pub fn hold(self: &Arc<Self>, consumer: ConsumerId) {
-        self.ask(self.node.number(), Request::Pause { consumer });
-    }
-
     /// A question whose late answer nobody would read.
-    pub(super) fn question_of_nobody(&self) -> (u64, Reply) {
-        let question = self.node.number();
+    pub(super) fn question_of_nobody(&self) -> (Question, Reply) {
+        let question = Question(self.node.number());
         let channel = ChannelId(0);
         (
             question,

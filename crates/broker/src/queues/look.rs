@@ -65,7 +65,7 @@ impl Queue {
     /// Takes these out, as far as they are ready: see [`Request::TakeOut`].
     pub fn take_out(self: &Arc<Self>, seqs: Ranges) -> Ranges {
         let (question, reply) = self.question_of_nobody();
-        match self.ask(question, Request::TakeOut { seqs, reply }) {
+        match self.ask_now(question, Request::TakeOut { seqs, reply }) {
             Some(Answer::Taken(taken)) => taken,
             _ => Ranges::new(),
         }
@@ -74,7 +74,7 @@ impl Queue {
     /// Does with taken messages what is asked, before it returns: whoever looks next sees it.
     pub fn end_taking(self: &Arc<Self>, request: Request<Ends>) {
         let (question, _) = self.question_of_nobody();
-        self.ask(question, request);
+        self.ask_now(question, request);
     }
 
     /// See [`queue::fifo::Classic::back`].

@@ -156,7 +156,11 @@ mod tests {
         };
         session.declare_queue(channel, declared).unwrap();
         let id = broker.view().queue("/", "gone").unwrap().id;
-        session.delete_queue(channel, "gone", false, false).unwrap();
+        let asked = session.delete_queue(channel, "gone", false, false).unwrap();
+        if let crate::Deleting::Asked(retiring) = asked {
+            let answer = Some(queue::fifo::Answer::Retired(0));
+            session.retired(channel, retiring, answer).unwrap();
+        }
         session.close();
         broker.close();
         drop((session, broker));

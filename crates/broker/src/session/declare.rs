@@ -2,9 +2,8 @@
 //! one question to the catalog.
 
 use crate::broker::Broker;
-use crate::clients::outbox::{ChannelId, Ticket};
+use crate::clients::outbox::{ChannelId, Question, Ticket};
 use crate::clients::pressure::{Pressure, Reason, Release};
-use crate::node::ends::Reply;
 use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::Churn;
@@ -44,6 +43,29 @@ pub struct QueueDeleted {
     /// The queue has many bindings and is still there: nothing more is taken from this client until it is released, so that
     /// its next request does not find the queue.
     pub pause: Option<Pressure>,
+}
+
+/// How far the deletion of a queue has come.
+#[derive(Debug)]
+pub enum Deleting {
+    /// It is done, or there is no such queue.
+    Done(QueueDeleted),
+    /// The queue was asked.
+    Asked(Retiring),
+}
+
+/// A queue that was asked whether it may be deleted.
+#[derive(Debug)]
+pub struct Retiring {
+    known: Arc<catalog::Queue>,
+    question: Question,
+}
+
+impl Retiring {
+    /// What it was asked.
+    pub fn question(&self) -> Question {
+        self.question
+    }
 }
 
 /// What bind and unbind say.
@@ -207,58 +229,68 @@ impl Session {
         })
     }
 
-    /// Deletes a queue; done if there is none.
+    /// Begins to delete a queue: [`Session::retired`] goes on when the queue has answered.
     ///
     /// # Errors
-    /// No permission, another connection's exclusive queue, or in use or not empty if that was asked.
+    /// No permission, or another connection's exclusive queue.
     pub fn delete_queue(
         &self,
         channel: ChannelId,
         name: &str,
         if_unused: bool,
         if_empty: bool,
-    ) -> Result<QueueDeleted, Refusal> {
+    ) -> Result<Deleting, Refusal> {
         if let Some((ready, answered)) = self.undecided().resume(channel) {
-            return answered.map(|done| QueueDeleted {
+            let deleted = |done: Done<Answer>| QueueDeleted {
                 ready,
                 durable: done.durable,
                 pause: None,
-            });
+            };
+            return answered.map(|done| Deleting::Done(deleted(done)));
         }
         self.check(Verb::Configure, ObjectKind::Queue, name)?;
         let view = self.broker().view();
         let Some(known) = view.queue(self.vhost(), name) else {
-            return Ok(QueueDeleted::default());
+            return Ok(Deleting::Done(QueueDeleted::default()));
         };
         known.check_exclusive(self.connection())?;
-        let id: QueueId = known.id;
-        let Some(handle) = self.broker().registry().get(id) else {
-            return Ok(QueueDeleted::default());
+        let Some(handle) = self.broker().registry().get(known.id) else {
+            return Ok(Deleting::Done(QueueDeleted::default()));
         };
         self.check_owner(&view, &handle)?;
-        let queue = handle.here().ok_or_else(|| self.not_here(&handle))?;
-        let question = self.broker().node().number();
-        let reply = Reply {
-            outbox: self.outbox().clone(),
-            channel,
-            question,
-            no_ack: false,
+        let reply = self.reply(channel, false);
+        let question = reply.question;
+        let request = QueueRequest::Retire {
+            if_unused,
+            if_empty,
+            reply,
         };
-        let (name, vhost) = (name.to_string(), self.vhost().to_string());
-        let ready = match queue.ask(
-            question,
-            QueueRequest::Retire {
-                if_unused,
-                if_empty,
-                reply,
-            },
-        ) {
+        handle.ask(question, request);
+        let known = known.clone();
+        Ok(Deleting::Asked(Retiring { known, question }))
+    }
+
+    /// Goes on with the deletion of a queue that has answered.
+    ///
+    /// # Errors
+    /// The queue is in use or not empty, if that was asked, or cannot be reached.
+    pub fn retired(
+        &self,
+        channel: ChannelId,
+        retiring: Retiring,
+        answer: Option<QueueAnswer>,
+    ) -> Result<QueueDeleted, Refusal> {
+        let known = retiring.known;
+        let (queue, vhost) = (known.name.to_string(), self.vhost().to_string());
+        let ready = match answer {
             Some(QueueAnswer::Retired(count)) => count,
-            Some(QueueAnswer::InUse) => return Err(Refusal::QueueInUse { queue: name, vhost }),
-            Some(QueueAnswer::NotEmpty) => return Err(Refusal::QueueNotEmpty { queue: name, vhost }),
-            _ => 0,
+            Some(QueueAnswer::InUse) => return Err(Refusal::QueueInUse { queue, vhost }),
+            Some(QueueAnswer::NotEmpty) => return Err(Refusal::QueueNotEmpty { queue, vhost }),
+            Some(_) => 0,
+            None => return Err(self.unreachable(&queue)),
         };
-        if has_many_bindings(&view, known) {
+        let id = known.id;
+        if has_many_bindings(&self.broker().view(), &known) {
             return Ok(self.delete_in_parts(channel, id, ready));
         }
         let decision = self

@@ -568,6 +568,13 @@ impl Session {
         Ok(queue.id)
     }
 
+    /// Nobody who has the queue's messages can be reached.
+    pub(crate) fn unreachable(&self, name: &str) -> Refusal {
+        let view = self.broker.view();
+        let known = view.queue(&self.vhost, name);
+        known.map_or_else(|| self.no_queue(name), |known| self.no_owner(&view, known))
+    }
+
     pub(crate) fn no_queue(&self, name: &str) -> Refusal {
         Refusal::NoQueue {
             queue: name.into(),

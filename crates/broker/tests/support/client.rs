@@ -1,6 +1,9 @@
 //! A session's client that waits for events, in place of a connection.
 
-use broker::{Broker, ChannelId, DeclareQueue, Event, Options, Outbox, Pressure, Publisher, Session};
+use broker::{
+    Answer, Broker, ChannelId, DeclareQueue, Deleting, Delivery, Event, Options, Outbox, Pressure, Publisher,
+    Question, QueueDeleted, QueueRef, Session,
+};
 use model::properties::Properties;
 use model::{Message, RouteBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -73,6 +76,32 @@ impl Client {
                 matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(())
             });
         }
+    }
+
+    /// What a queue has answered.
+    pub fn answer(&self, awaited: Question) -> Option<Answer> {
+        self.wait(|event| match event {
+            Event::Answer { question, answer, .. } if question == awaited => Some(answer),
+            _ => None,
+        })
+    }
+
+    /// Gets a message of `q`.
+    pub fn get(&self) -> Option<(Delivery, QueueRef)> {
+        let (queue, question) = self.session.get(CHANNEL, "q", false).unwrap();
+        let got = self.session.got(&queue, self.answer(question)).unwrap();
+        got.map(|(delivery, _)| (delivery, queue))
+    }
+
+    /// Deletes a queue.
+    pub fn delete(&self, queue: &str, if_unused: bool, if_empty: bool) -> QueueDeleted {
+        let asked = self.session.delete_queue(CHANNEL, queue, if_unused, if_empty);
+        let retiring = match asked.unwrap() {
+            Deleting::Done(deleted) => return deleted,
+            Deleting::Asked(retiring) => retiring,
+        };
+        let answer = self.answer(retiring.question());
+        self.session.retired(CHANNEL, retiring, answer).unwrap()
     }
 
     pub fn publish(

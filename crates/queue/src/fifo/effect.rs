@@ -89,6 +89,8 @@ pub enum Answer {
     InExclusiveUse,
     /// The consumer is gone.
     Cancelled,
+    /// No delivery follows until the consumer is resumed.
+    Paused,
     /// One message, and how many ready ones are left.
     Got { delivery: Delivery, remaining: u64 },
     /// Nothing is ready.

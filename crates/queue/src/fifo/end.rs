@@ -56,6 +56,9 @@ impl<E: Ends> Fifo<E> {
             | Request::Cancel {
                 reply: Some(reply), ..
             } => (reply, Answer::Cancelled),
+            Request::Pause {
+                reply: Some(reply), ..
+            } => (reply, Answer::Paused),
             Request::TakeOut { reply, .. } => (reply, Answer::Taken(Ranges::new())),
             Request::Purge { reply } => (reply, Answer::Purged(0)),
             Request::Retire { reply, .. } => (reply, Answer::Retired(0)),

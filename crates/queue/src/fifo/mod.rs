@@ -329,7 +329,11 @@ impl<E: Ends> Machine for Fifo<E> {
             Request::Limit { consumer, prefetch } => {
                 self.change(consumer, outcome, |it| it.settings.prefetch = prefetch);
             }
-            Request::Pause { consumer } => self.change(consumer, outcome, |it| it.paused = true),
+            Request::Pause { consumer, reply } => {
+                self.change(consumer, outcome, |it| it.paused = true);
+                let paused = |reply| Effect::Reply(reply, Answer::Paused);
+                outcome.effects.extend(reply.map(paused));
+            }
             Request::Resume { consumer } => self.change(consumer, outcome, |it| it.paused = false),
             Request::Purge { reply } => self.purge(reply, outcome),
             Request::Retire {

@@ -51,8 +51,12 @@ pub enum Request<E: Ends> {
     Flow { consumer: ConsumerId, bytes: u32 },
     /// From now on this consumer may hold so many unacknowledged messages; 0 is no limit.
     Limit { consumer: ConsumerId, prefetch: u32 },
-    /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up, by itself or by others).
-    Pause { consumer: ConsumerId },
+    /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up, by itself or by others). Answered
+    /// with `Answer::Paused`.
+    Pause {
+        consumer: ConsumerId,
+        reply: Option<E::Reply>,
+    },
     /// Undo `Pause`.
     Resume { consumer: ConsumerId },
     /// Drop everything that is ready. Answered with `Answer::Purged`.

@@ -252,7 +252,10 @@ impl Careful {
             known.paused = paused;
         }
         self.turn(if paused {
-            Request::Pause { consumer }
+            Request::Pause {
+                consumer,
+                reply: None,
+            }
         } else {
             Request::Resume { consumer }
         });

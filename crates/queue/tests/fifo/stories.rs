@@ -215,7 +215,10 @@ impl Story {
                 consumer,
                 prefetch: words[2].parse().unwrap(),
             },
-            "pause" => Request::Pause { consumer },
+            "pause" => Request::Pause {
+                consumer,
+                reply: None,
+            },
             _ => Request::Resume { consumer },
         }
     }
@@ -473,6 +476,7 @@ fn answered(answer: &Answer) -> String {
         Answer::Consuming => "consuming".to_string(),
         Answer::InExclusiveUse => "refused, in exclusive use".to_string(),
         Answer::Cancelled => "cancelled".to_string(),
+        Answer::Paused => "paused".to_string(),
         Answer::Got { delivery, remaining } => format!("message {}, {remaining} left", delivered(delivery)),
         Answer::Empty => "empty".to_string(),
         Answer::Taken(seqs) if seqs.is_empty() => "nothing taken".to_string(),

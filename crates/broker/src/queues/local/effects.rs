@@ -128,8 +128,7 @@ impl Queue {
             Effect::Reply(reply, answer) => {
                 self.count_answer(&reply, &answer);
                 if let Some(answer) = answered(&reply, answer) {
-                    let channel = reply.channel;
-                    let event = Event::Answer { channel, answer };
+                    let event = reply.answered(Some(answer));
                     actions.kept.woken.push(reply.outbox, event);
                 }
             }

@@ -1,17 +1,15 @@
 //! `basic.consume`, `basic.cancel` and `basic.get`.
 
-use super::consumer::{Consumer, WINDOW};
+use super::asked::{Asked, Starting};
+use super::consumer::WINDOW;
 use super::deliver::shown_properties;
 use super::methods::{Answer, Next};
 use super::topology::{count, table};
 use super::{Channel, Context};
 use broker::replies::REPLY_TO;
-use broker::stats::ConsumerDetails;
-use broker::{ConsumerSettings, Delivery, Getting, QueueRef};
-use protocol::amqp::method::{
-    BasicCancel, BasicCancelOk, BasicConsume, BasicConsumeOk, BasicGet, BasicGetEmpty, BasicGetOk,
-};
-use protocol::amqp::{Arguments, DeliverTemplate, Exception, ReplyCode, encode};
+use broker::{ConsumerSettings, Delivery, QueueRef};
+use protocol::amqp::method::{BasicCancel, BasicCancelOk, BasicConsume, BasicGet, BasicGetEmpty, BasicGetOk};
+use protocol::amqp::{Arguments, Exception, ReplyCode, encode};
 use std::hash::{BuildHasher, RandomState};
 
 impl Channel {
@@ -38,7 +36,7 @@ impl Channel {
             window: WINDOW,
             paused: self.prefetch.is_paused(),
         };
-        let mut subscription = cx
+        let subscription = cx
             .ground
             .session
             .consume(self.id, &queue, settings)
@@ -47,40 +45,17 @@ impl Channel {
             "" => generated_tag(),
             tag => tag.to_owned(),
         };
-        let holder = self
-            .holders
-            .consumer(subscription.queue().clone(), subscription.consumer());
-        let timeout_ms = asked.timeout_ms.unwrap_or(subscription.queue().ack_timeout_ms());
-        let timed = timeout_ms > 0 && !it.no_ack;
-        subscription.show(ConsumerDetails {
-            tag: &tag,
-            arguments,
-            prefetch: self.prefetch.each,
-            timeout_ms,
-            channel: &self.shown,
-        });
-        self.time(
-            holder,
-            Some(subscription.consumer()),
-            if timed { timeout_ms } else { 0 },
-        );
-        let template = DeliverTemplate::new(self.number, &tag, cx.ground.tuning.frame_max);
-        let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
-        let id = subscription.consumer();
-        self.tags.insert(tag.clone(), id);
-        let consumer = Consumer {
-            tag,
+        let question = subscription.question();
+        let starting = Starting {
             subscription,
+            tag,
+            arguments,
             no_ack: it.no_ack,
-            own_prefetch: self.prefetch.each,
+            no_wait: it.no_wait,
+            timeout_ms: asked.timeout_ms,
             asked_prefetch: settings.prefetch,
-            holder,
-            timed,
-            template,
-            owed: 0,
         };
-        self.consumers.push(id, consumer);
-        answer
+        Ok(Next::Wait(question, Asked::Consume(Box::new(starting))))
     }
 
     fn has_consumer(&self, tag: &str) -> bool {
@@ -118,36 +93,22 @@ impl Channel {
     }
 
     /// Ends the consumer of this tag in its queue, before [`Channel::basic_cancel`] answers: what was delivered until then
-    /// can be taken from the outbox in between.
-    pub fn cancel_subscription(&self, tag: &str) -> Option<super::Departed> {
-        let consumer = self.consumers.get(*self.tags.get(tag)?)?;
-        consumer.subscription.cancel();
-        Some((consumer.id(), consumer.subscription.queue().clone()))
+    /// can be taken from the outbox in between. `None` if that is done already.
+    pub fn cancel_subscription(&mut self, tag: &str) -> Option<super::Departed> {
+        let consumer = self.consumers.get_mut(*self.tags.get(tag)?)?;
+        if std::mem::replace(&mut consumer.ended, true) {
+            return None;
+        }
+        Some(super::Departed::of(&consumer.subscription))
     }
 
     pub(super) fn basic_get(&mut self, it: &BasicGet<'_>, cx: &mut Context<'_>) -> Answer {
         let name = self.queue_name(it.queue, BasicGet::ID)?;
         Self::refuse_address(&name, BasicGet::ID, cx)?;
-        let getting = cx
-            .ground
-            .session
-            .get(self.id, &name, it.no_ack)
-            .map_err(|refusal| Self::refused::<BasicGet<'_>>(&refusal))?;
-        match getting {
-            Getting::Got {
-                delivery,
-                remaining,
-                queue,
-            } => self.got(&delivery, remaining, &queue, it.no_ack, cx),
-            Getting::Empty => self.got_nothing(cx.out),
-            Getting::Later(queue) => {
-                return Ok(Next::WaitForGet {
-                    queue,
-                    no_ack: it.no_ack,
-                });
-            }
-        }
-        Ok(Next::Go)
+        let asked = cx.ground.session.get(self.id, &name, it.no_ack);
+        let (queue, question) = asked.map_err(|refusal| Self::refused::<BasicGet<'_>>(&refusal))?;
+        let no_ack = it.no_ack;
+        Ok(Next::Wait(question, Asked::Get { queue, no_ack }))
     }
 
     /// Says that a get found nothing.

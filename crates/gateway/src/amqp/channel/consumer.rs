@@ -29,14 +29,11 @@ pub struct Consumer {
     pub template: DeliverTemplate,
     /// Bytes that were written and not yet given back to its window; 0 at first.
     pub owed: u64,
+    /// Its queue was asked to end it.
+    pub ended: bool,
 }
 
 impl Consumer {
-    /// Its id, which deliveries carry.
-    pub fn id(&self) -> ConsumerId {
-        self.subscription.consumer()
-    }
-
     /// So many bytes were written. They go back to the window in large steps: each costs a turn of the queue.
     pub fn written(&mut self, bytes: u64) {
         self.owed += bytes;

@@ -1,8 +1,8 @@
 //! Deliveries, from the outbox to the socket.
 
+use super::Channel;
 use super::consumer::{Consumer, Pending};
 use super::fitting::fitted;
-use super::{Channel, Departed};
 use crate::connection::Millis;
 use broker::Delivery;
 use broker::stats::ChannelHandle;
@@ -159,13 +159,10 @@ impl Channel {
     }
 
     /// The consumer's queue is gone, or the consumer held something for too long. The client is told if it understands that.
-    pub fn consumer_cancelled(
-        &mut self,
-        consumer: ConsumerId,
-        tell: bool,
-        out: &mut Vec<u8>,
-    ) -> Option<Departed> {
-        let gone = self.remove_consumer(consumer, out)?;
+    pub fn consumer_cancelled(&mut self, consumer: ConsumerId, tell: bool, out: &mut Vec<u8>) {
+        let Some(gone) = self.remove_consumer(consumer, out) else {
+            return;
+        };
         if tell {
             self.write(
                 out,
@@ -176,7 +173,6 @@ impl Channel {
             );
         }
         self.prefetch.resume(&self.consumers);
-        Some((consumer, gone.subscription.queue().clone()))
     }
 }
 

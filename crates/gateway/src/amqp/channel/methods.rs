@@ -1,8 +1,9 @@
 //! Which method goes where.
 
+use super::asked::Asked;
 use super::settle::Verdict;
 use super::{Channel, Confirms, Context};
-use broker::{Pressure, QueueRef, Ticket};
+use broker::{Pressure, Question, Ticket};
 use protocol::amqp::method::{
     AccessRequestOk, BasicAck, BasicNack, BasicQos, BasicQosOk, BasicRecover, BasicRecoverAsync,
     BasicRecoverOk, BasicReject, ChannelFlow, ChannelFlowOk, ChannelOpen, ConfirmSelectOk,
@@ -20,13 +21,8 @@ pub enum Next {
     Pause(Pressure),
     /// It was done in part: others have their turn, then the same method is to be taken again.
     Again,
-    /// Waits for the answer to a `basic.get` from this queue before it takes another frame.
-    WaitForGet {
-        /// The queue that was asked.
-        queue: QueueRef,
-        /// The message will count as settled.
-        no_ack: bool,
-    },
+    /// Waits for a queue's answer before it takes another frame; mostly it is there already.
+    Wait(Question, Asked),
 }
 
 /// What became of a method.

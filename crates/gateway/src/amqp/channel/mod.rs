@@ -7,6 +7,7 @@
 //! Everything here is synchronous: a method is answered, or its answer is put where it waits, before the next frame is
 //! looked at.
 
+mod asked;
 mod confirms;
 mod consume;
 mod consumer;
@@ -25,13 +26,14 @@ mod topology;
 mod tx;
 mod unacked;
 
+pub use asked::Asked;
 pub use deadlines::Late;
 pub use methods::Next;
 
 use crate::amqp::refusal;
 use crate::connection::Millis;
 use broker::stats::ChannelHandle;
-use broker::{ChannelId, Pressure, Publisher, QueueRef, Session, Ticket};
+use broker::{ChannelId, Pressure, Publisher, Question, QueueRef, Session, Subscription, Ticket};
 use confirms::Confirms;
 use consumer::Pending;
 use consumers::Consumers;
@@ -146,7 +148,26 @@ pub struct Channel {
 }
 
 /// A consumer that ended, while a delivery to it may still be on its way.
-pub type Departed = (ConsumerId, QueueRef);
+#[derive(Debug)]
+pub struct Departed {
+    /// Which one.
+    pub consumer: ConsumerId,
+    /// Where deliveries to it go back to.
+    pub queue: QueueRef,
+    /// What the queue was asked: after the answer no delivery comes.
+    pub question: Question,
+}
+
+impl Departed {
+    /// Ends the consumer in its queue.
+    pub fn of(subscription: &Subscription) -> Self {
+        Self {
+            consumer: subscription.consumer(),
+            queue: subscription.queue().clone(),
+            question: subscription.cancel(),
+        }
+    }
+}
 
 impl Channel {
     /// The user's rights are others by now: they are asked for again.
@@ -314,13 +335,13 @@ impl Channel {
         }
     }
 
-    /// It is about to be released: what its consumers were sent until now is in the outbox, and nothing follows. Goes a part of the
-    /// way; true if that was the last one.
-    pub fn hold_part(&mut self) -> bool {
+    /// It is about to be released: what its consumers were sent until now is in the outbox once their queues have answered what is
+    /// added to `questions`, and nothing follows. Goes a part of the way; true if that was the last one.
+    pub fn hold_part(&mut self, questions: &mut VecDeque<Question>) -> bool {
         // What is given back from now on makes room for nobody here.
         self.prefetch = Prefetch::default();
         for consumer in self.consumers.part(self.holding, CONSUMERS_PART) {
-            consumer.subscription.hold();
+            questions.push_back(consumer.subscription.hold());
         }
         self.holding += CONSUMERS_PART;
         self.holding >= self.consumers.places()
@@ -356,9 +377,7 @@ impl Channel {
                 self.forget();
                 return true;
             };
-            consumer.subscription.cancel();
-            self.departed
-                .push((consumer.id(), consumer.subscription.queue().clone()));
+            self.departed.push(Departed::of(&consumer.subscription));
         }
         false
     }

@@ -1,13 +1,14 @@
 //! `exchange.*` and `queue.*`.
 
+use super::asked::Asked;
 use super::methods::{Answer, Next};
 use super::{Channel, Context};
-use broker::{Binding, DeclareExchange, DeclareQueue};
+use broker::{Binding, DeclareExchange, DeclareQueue, Deleting, QueueDeleted};
 use model::table::Table;
 use protocol::amqp::method::{
     ExchangeBind, ExchangeBindOk, ExchangeDeclare, ExchangeDeclareOk, ExchangeDelete, ExchangeDeleteOk,
     ExchangeUnbind, ExchangeUnbindOk, QueueBind, QueueBindOk, QueueDeclare, QueueDeclareOk, QueueDelete,
-    QueueDeleteOk, QueuePurge, QueuePurgeOk, QueueUnbind, QueueUnbindOk,
+    QueueDeleteOk, QueuePurge, QueueUnbind, QueueUnbindOk,
 };
 use protocol::amqp::{Arguments, Exception, MethodId, RawTable, ReplyCode};
 
@@ -136,32 +137,38 @@ impl Channel {
         if let Some(answer) = self.purge_replies(&queue, it.no_wait, cx) {
             return answer;
         }
-        let purged = cx
-            .ground
-            .session
-            .purge_queue(self.id, &queue)
-            .map_err(|refusal| Self::refused::<QueuePurge<'_>>(&refusal))?;
-        self.answer(
-            cx,
-            it.no_wait,
-            None,
-            &QueuePurgeOk {
-                message_count: count(purged),
-            },
-        )
+        let asked = cx.ground.session.purge_queue(self.id, &queue);
+        let question = asked.map_err(|refusal| Self::refused::<QueuePurge<'_>>(&refusal))?;
+        let no_wait = it.no_wait;
+        Ok(Next::Wait(question, Asked::Purge { queue, no_wait }))
     }
 
     pub(super) fn queue_delete(&mut self, it: &QueueDelete<'_>, cx: &mut Context<'_>) -> Answer {
         let queue = self.queue_name(&without_line_ends(it.queue), QueueDelete::ID)?;
-        let deleted = cx
+        let asked = cx
             .ground
             .session
             .delete_queue(self.id, &queue, it.if_unused, it.if_empty)
             .map_err(|refusal| Self::refused::<QueueDelete<'_>>(&refusal))?;
-        let reply = QueueDeleteOk {
-            message_count: count(deleted.ready),
-        };
-        let answered = self.answer(cx, it.no_wait, deleted.durable, &reply)?;
+        let no_wait = it.no_wait;
+        match asked {
+            Deleting::Asked(retiring) => {
+                let question = retiring.question();
+                Ok(Next::Wait(question, Asked::Delete { retiring, no_wait }))
+            }
+            Deleting::Done(deleted) => self.queue_deleted(deleted, no_wait, cx),
+        }
+    }
+
+    pub(super) fn queue_deleted(
+        &mut self,
+        deleted: QueueDeleted,
+        no_wait: bool,
+        cx: &mut Context<'_>,
+    ) -> Answer {
+        let message_count = count(deleted.ready);
+        let reply = QueueDeleteOk { message_count };
+        let answered = self.answer(cx, no_wait, deleted.durable, &reply)?;
         Ok(deleted.pause.map_or(answered, Next::Pause))
     }
 

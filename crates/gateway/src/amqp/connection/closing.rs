@@ -4,14 +4,14 @@ use super::departed::Departures;
 use super::open::{Open, Waiting};
 use crate::connection::Millis;
 use crate::output::Output;
-use broker::{Answer, Event, Pressure};
+use broker::{Event, Pressure};
 use protocol::amqp::method::ConnectionCloseOk;
 use protocol::amqp::{Part, encode, next_frame};
 
 /// How long the answer is waited for (RabbitMQ's `CLOSING_TIMEOUT`).
 const PATIENCE: Millis = 30_000;
 
-/// How long the answer of a disk is waited for, to give the message back.
+/// How long answers of queues are waited for, to give back what comes with them or before them.
 const DISK_PATIENCE: Millis = 60_000;
 
 /// `connection.close-ok` as a frame.
@@ -92,8 +92,8 @@ pub struct Remains {
     /// Its exclusive queues are being deleted until then.
     clearing: Option<Pressure>,
     departures: Departures,
-    getting: Option<Box<Waiting>>,
-    answer_until: Millis,
+    waiting: Option<Box<Waiting>>,
+    answers_until: Millis,
 }
 
 impl Remains {
@@ -103,8 +103,8 @@ impl Remains {
             open: Some(open),
             clearing: None,
             departures: Departures::default(),
-            getting: None,
-            answer_until: 0,
+            waiting: None,
+            answers_until: 0,
         }
     }
 
@@ -115,13 +115,13 @@ impl Remains {
         };
         open.set_now(now);
         // Nobody reads what it still has to say.
-        if !open.close_channels(&mut Output::default()) {
+        if !open.close_channels(false, &mut Output::default()) {
             return true;
         }
         self.clearing = open.ground.session.close();
         self.departures = std::mem::take(&mut open.departures);
-        self.getting = open.getting.take();
-        self.answer_until = now + DISK_PATIENCE;
+        self.waiting = open.waiting.take();
+        self.answers_until = now + DISK_PATIENCE;
         self.open = None;
         false
     }
@@ -146,11 +146,11 @@ impl Remains {
                 Event::Deliver {
                     consumer, delivery, ..
                 } => self.departures.give_back(consumer, delivery),
-                Event::Answer { answer, .. } => {
-                    if let (Answer::Got { delivery, .. }, Some(waiting)) = (answer, self.getting.take())
-                        && !waiting.no_ack
-                    {
-                        waiting.queue.give_back(None, delivery.seqs, false);
+                Event::Answer { question, answer, .. } => {
+                    self.departures.answered(question);
+                    let waiting = self.waiting.take_if(|waiting| waiting.question == question);
+                    if let Some(waiting) = waiting {
+                        waiting.asked.abandon(answer);
                     }
                 }
                 _ => {}
@@ -158,15 +158,14 @@ impl Remains {
         }
     }
 
-    /// When nothing can come any more; `None` if that is now.
+    /// When nothing is waited for any longer; `None` if that is now.
     pub fn until(&self) -> Option<Millis> {
-        let answer = self.getting.as_ref().map(|_| self.answer_until);
-        self.departures.until().max(answer)
+        let waits = self.waiting.is_some() || !self.departures.is_empty();
+        waits.then_some(self.answers_until)
     }
 
     /// True if nothing can come any more.
-    pub fn is_over(&mut self, now: Millis) -> bool {
-        self.departures.forget(now);
+    pub fn is_over(&self, now: Millis) -> bool {
         !self.holds() && self.until().is_none_or(|until| now >= until)
     }
 }

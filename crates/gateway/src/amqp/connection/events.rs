@@ -2,13 +2,13 @@
 
 use super::channels;
 use super::open::{Asking, Failure, Open};
-use crate::amqp::channel::State;
+use crate::amqp::channel::{Next, State};
 use crate::amqp::refusal;
 use crate::connection::Millis;
 use crate::connection::Name;
 use crate::output::{Output, PIECE};
 use broker::pressure::Reason;
-use broker::{AlarmReason, Answer, ChannelId, Event, Pressure};
+use broker::{AlarmReason, Answer, ChannelId, Event, Pressure, Question};
 use model::ConsumerId;
 use protocol::amqp::method::{ChannelCloseOk, ConnectionUnblocked};
 use protocol::amqp::{Exception, MethodId, ReplyCode, encode};
@@ -118,7 +118,7 @@ impl Open {
                     }
                 }
                 Event::Durable { channel, ticket } => self.durable(channel, ticket, out),
-                Event::Answer { answer, .. } => self.answered(answer, out),
+                Event::Answer { question, answer, .. } => self.answered(question, answer, out),
                 Event::ConsumerCancelled { channel, consumer } => {
                     self.consumer_cancelled(channel, consumer, out)
                 }
@@ -195,34 +195,40 @@ impl Open {
         }
     }
 
-    fn answered(&mut self, answer: Answer, out: &mut Output) {
-        let Some(waiting) = self.getting.take() else {
+    /// A queue has answered.
+    fn answered(&mut self, question: Question, answer: Option<Answer>, out: &mut Output) {
+        self.departures.answered(question);
+        if let Some(at) = self.fences.iter().position(|fence| *fence == question) {
+            self.fences.remove(at);
+        }
+        let Some(waiting) = self.waiting.take_if(|waiting| waiting.question == question) else {
             return;
         };
         let live = self.live(waiting.channel);
         let channel = live.and_then(|at| self.channels.get_mut(at));
-        match (answer, channel) {
-            (Answer::Got { delivery, remaining }, Some(channel)) => {
-                let mut cx = self.ground.context(out.bytes());
-                channel.got(&delivery, remaining, &waiting.queue, waiting.no_ack, &mut cx);
-                self.late_at = self.late_at.min(channel.next_deadline());
+        let Some(channel) = channel.filter(|channel| channel.state == State::Open) else {
+            return waiting.asked.abandon(answer);
+        };
+        let waited = channel.waiting_replies();
+        let mut cx = self.ground.context(out.bytes());
+        match channel.answered(waiting.asked, answer, &mut cx) {
+            Ok(Next::Pause(pause)) => {
+                self.pressure = Some(pause);
+                self.patient_until = None;
             }
-            (Answer::Got { delivery, .. }, None) => {
-                if !waiting.no_ack {
-                    waiting.queue.give_back(None, delivery.seqs, false);
-                }
-            }
-            (_, Some(channel)) => channel.got_nothing(out.bytes()),
-            (_, None) => {}
+            Ok(_) => {}
+            Err(exception) => self.refused = Some((channel.number(), exception)),
         }
+        self.held_replies += channel.waiting_replies() - waited;
+        self.late_at = self.late_at.min(channel.next_deadline());
     }
 
     fn consumer_cancelled(&mut self, id: ChannelId, consumer: ConsumerId, out: &mut Output) {
         let Some(at) = self.live(id) else { return };
         let tell = self.capabilities.consumer_cancel_notify;
         if let Some(channel) = self.channels.get_mut(at) {
-            let departed = channel.consumer_cancelled(consumer, tell, out.bytes());
-            self.departures.add(self.ground.now, departed);
+            // Whatever was delivered to it came before.
+            channel.consumer_cancelled(consumer, tell, out.bytes());
         }
     }
 
@@ -240,20 +246,20 @@ impl Open {
         }
     }
 
-    /// Ends a consumer in its queue and takes what was delivered to it until then.
-    pub(super) fn cancel_subscription(&mut self, number: u16, tag: &str, out: &mut Output) {
-        let Some(channel) = self.channels.get(number) else {
-            return;
-        };
-        if let Some(departed) = channel.cancel_subscription(tag) {
-            self.departures.add(self.ground.now, Some(departed));
+    /// Ends a consumer in its queue and takes what was delivered to it until then. False if more may come.
+    pub(super) fn cancel_subscription(&mut self, number: u16, tag: &str, out: &mut Output) -> bool {
+        let channel = self.channels.get_mut(number);
+        if let Some(departed) = channel.and_then(|channel| channel.cancel_subscription(tag)) {
+            self.fences.push_back(departed.question);
+            self.departures.add(Some(departed));
             self.absorb(out);
         }
+        self.fences.is_empty()
     }
 
     /// The client closes a channel. False if that is not done yet: the frame is fed again.
     pub(super) fn finish_channel(&mut self, number: u16, out: &mut Output) -> bool {
-        if !self.release_channel(number, State::Finishing, out) {
+        if !self.release_channel(number, State::Finishing, true, out) {
             return false;
         }
         let Some(channel) = self.channels.get_mut(number) else {
@@ -268,17 +274,19 @@ impl Open {
         true
     }
 
-    /// Goes a part of the way to the end of a channel; true if that was the last one.
-    fn release_channel(&mut self, number: u16, state: State, out: &mut Output) -> bool {
+    /// Goes a part of the way to the end of a channel; true if that was the last one. With `wait` nothing is given back before
+    /// everything is there that was delivered.
+    fn release_channel(&mut self, number: u16, state: State, wait: bool, out: &mut Output) -> bool {
         self.flush();
         let Some(channel) = self.channels.get_mut(number) else {
             return true;
         };
-        if !channel.hold_part() {
-            return false;
-        }
+        let held = channel.hold_part(&mut self.fences);
         if channel.consumes() {
             self.absorb(out);
+        }
+        if !held || wait && !self.fences.is_empty() {
+            return false;
         }
         let Some(channel) = self.channels.get_mut(number) else {
             return true;
@@ -291,17 +299,17 @@ impl Open {
             self.unfinished -= unfinished;
         }
         if !departed.is_empty() {
-            self.departures.add(self.ground.now, departed);
+            self.departures.add(departed);
             self.absorb(out);
         }
         done
     }
 
     /// Gives back what the connection holds, a part of it at a time; true if that was the last one. Replies that wait for the log
-    /// still wait.
-    pub fn close_channels(&mut self, out: &mut Output) -> bool {
+    /// still wait. With `wait` nothing is given back before everything is there that was delivered.
+    pub fn close_channels(&mut self, wait: bool, out: &mut Output) -> bool {
         for number in self.channels.numbers() {
-            if !self.release_channel(number, State::Finishing, out) {
+            if !self.release_channel(number, State::Finishing, wait, out) {
                 return false;
             }
             if let Some(channel) = self.channels.get(number)
@@ -357,7 +365,7 @@ impl Open {
     /// Goes a part of the way to the end of channels that are closed by an exception, which is told at that end.
     pub fn close_failing(&mut self, out: &mut Output) {
         while let Some((number, exception)) = self.failing.pop_front() {
-            if !self.release_channel(number, State::Closing, out) {
+            if !self.release_channel(number, State::Closing, false, out) {
                 self.failing.push_front((number, exception));
                 return;
             }

@@ -293,10 +293,18 @@ impl Connection for AmqpConnection {
             }
         });
         self.give_back(now);
+        if self.remains.as_ref().is_some_and(|remains| remains.is_over(now)) {
+            self.remains = None;
+        }
         self.answer_close(waker, now, out);
         let Stage::Open(open) = &mut self.stage else {
             return;
         };
+        if let Some((number, exception)) = open.refused.take()
+            && let Some(failure) = open.fail(number, exception, out, &self.name)
+        {
+            return self.close(&failure, now, out);
+        }
         open.flush();
         open.poll_pressure(waker);
         open.show();
@@ -378,7 +386,6 @@ impl Connection for AmqpConnection {
                 );
             }
             Stage::Open(open) => {
-                open.departures.forget(now);
                 open.lose_patience(now);
                 open.set_now(now);
                 open.take_back_late(out, &self.name);

@@ -6,13 +6,13 @@ use super::channels::Channels;
 use super::departed::Departures;
 use super::heartbeat::Heartbeat;
 use super::hoard::Hoard;
-use crate::amqp::channel::{Ground, State};
+use crate::amqp::channel::{Asked, Ground, State};
 use crate::connection::Millis;
 use crate::connection::Name;
 use crate::incomplete::Part;
 use crate::output::{BACKLOG, Output};
 use broker::stats;
-use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueRef, Reason};
+use broker::{AlarmReason, ChannelId, Outbox, Pressure, Question, Reason};
 use protocol::amqp::handshake::Capabilities;
 use protocol::amqp::method::ConnectionBlocked;
 use protocol::amqp::{Exception, PublishScanner, encode, next_frame};
@@ -54,8 +54,12 @@ pub struct Open {
     /// Channels with deliveries to write, in turn.
     pub(super) ready: VecDeque<u16>,
     pub(super) departures: Departures,
-    /// A `basic.get` that waits for the disk. Nothing else is processed meanwhile: frames keep their order.
-    pub(super) getting: Option<Box<Waiting>>,
+    /// A method that waits for a queue's answer. Nothing else is processed meanwhile: frames keep their order.
+    pub(super) waiting: Option<Box<Waiting>>,
+    /// What queues were asked after whose answers no delivery comes. Nothing is processed before these are there.
+    pub(super) fences: VecDeque<Question>,
+    /// A queue's answer closes this channel, for this reason.
+    pub(super) refused: Option<(u16, Exception)>,
     /// Whether rights are being asked for.
     pub(super) asking: Asking,
     pub(super) alarm: Option<AlarmReason>,
@@ -96,11 +100,11 @@ pub(super) enum Asking {
     Answered,
 }
 
-/// Who waits for the answer to a `basic.get`.
+/// Who waits for a queue's answer.
 pub struct Waiting {
     pub(super) channel: ChannelId,
-    pub(super) queue: QueueRef,
-    pub(super) no_ack: bool,
+    pub(super) question: Question,
+    pub(super) asked: Asked,
 }
 
 /// Why a connection must be closed.
@@ -138,7 +142,9 @@ impl Open {
             news: Vec::new(),
             ready: VecDeque::new(),
             departures: Departures::default(),
-            getting: None,
+            waiting: None,
+            fences: VecDeque::new(),
+            refused: None,
             asking: Asking::Nobody,
             alarm: None,
             blocked: false,
@@ -196,7 +202,9 @@ impl Open {
     pub fn wants_input(&self, unwritten: usize) -> bool {
         !self.blocked
             && self.pressure.is_none()
-            && self.getting.is_none()
+            && self.waiting.is_none()
+            && self.fences.is_empty()
+            && self.refused.is_none()
             && self.asking != Asking::Waiting
             && self.finishing.is_none()
             && self.failing.is_empty()

@@ -43,7 +43,7 @@ impl Open {
         match (id.class, id.method) {
             (10, 50) => {
                 self.flush();
-                if self.close_channels(out) {
+                if self.close_channels(true, out) {
                     self.finishing = Some(self.ground.now);
                 } else {
                     self.feed_again();
@@ -220,8 +220,11 @@ impl Open {
                 self.absorb(out);
             }
         }
-        if let Method::BasicCancel(it) = method {
-            self.cancel_subscription(number, it.consumer_tag, out);
+        if let Method::BasicCancel(it) = method
+            && !self.cancel_subscription(number, it.consumer_tag, out)
+        {
+            self.feed_again();
+            return Ok(());
         }
         let Some(channel) = self.channels.get_mut(number) else {
             return Ok(());
@@ -238,10 +241,7 @@ impl Open {
         let next = channel.method(method, &mut cx)?;
         self.held_replies += channel.waiting_replies() - waiting;
         self.late_at = self.late_at.min(channel.next_deadline());
-        if !channel.departed.is_empty() {
-            self.departures
-                .add(self.ground.now, std::mem::take(&mut channel.departed));
-        }
+        self.departures.add(channel.departed.drain(..));
         let asked_on = channel.id();
         match next {
             Next::Go => {}
@@ -252,12 +252,16 @@ impl Open {
                 self.pressure = Some(pause);
                 self.patient_until = None;
             }
-            Next::WaitForGet { queue, no_ack } => {
-                self.getting = Some(Box::new(Waiting {
+            Next::Wait(question, asked) => {
+                self.waiting = Some(Box::new(Waiting {
                     channel: asked_on,
-                    queue,
-                    no_ack,
+                    question,
+                    asked,
                 }));
+                self.absorb(out);
+                if let Some((_, exception)) = self.refused.take() {
+                    return Err(exception);
+                }
             }
         }
         Ok(())
