@@ -16,6 +16,7 @@
 //! one connection arrive in one read.
 
 mod chaos;
+mod elsewhere;
 mod goodbye;
 mod language;
 mod late;
@@ -27,6 +28,7 @@ pub(super) use language::{encode_line, opening};
 use super::*;
 use crate::amqp::options::Options;
 use broker::{Broker, LateCatalog, Options as BrokerOptions};
+use elsewhere::OtherNode;
 use language::describe;
 use protocol::amqp::method::{BasicQos, ChannelOpen};
 use std::collections::{BTreeMap, VecDeque};
@@ -77,6 +79,8 @@ struct World {
     woken: Arc<WakeCount>,
     /// The node that decides what exists, if it is another one.
     late: Option<Arc<LateCatalog>>,
+    /// Where the queues are, if they are not on this node.
+    elsewhere: Option<Arc<OtherNode>>,
     _data: tempfile::TempDir,
 }
 
@@ -107,6 +111,7 @@ impl World {
             clients: BTreeMap::new(),
             woken: Arc::default(),
             late: None,
+            elsewhere: None,
             _data: data,
         }
     }
@@ -165,6 +170,10 @@ impl World {
         let mut went_on = false;
         let waker = Waker::from(self.woken.clone());
         let now = self.now;
+        if let Some(other) = &self.elsewhere {
+            other.follow(&self.front_end.broker);
+            other.turn();
+        }
         for client in self.clients.values_mut() {
             let Client {
                 core,
@@ -216,7 +225,9 @@ impl World {
             if let Some(line) = self.clients.get_mut(&letter).unwrap().seen.pop_front() {
                 return line;
             }
-            self.woken.wait(Duration::from_millis(100));
+            if !self.elsewhere.as_ref().is_some_and(|other| other.is_asked()) {
+                self.woken.wait(Duration::from_millis(100));
+            }
             if Instant::now() > until {
                 return "nothing".into();
             }
@@ -224,12 +235,14 @@ impl World {
     }
 }
 
-/// Runs one story, here or where another node decides what exists. `Err` is the first line that is not as written.
-fn run(lines: &[(usize, &str)], late: bool) -> Result<(), String> {
+/// Runs one story: here, where another node decides what exists, or where another node has the queues. `Err` is the first line that is
+/// not as written.
+fn run(lines: &[(usize, &str)], late: bool, elsewhere: bool) -> Result<(), String> {
     let mut world = World::new(lines.iter().any(|(_, line)| *line == "> 0 disk alarm"));
     if late {
         world = world.late();
     }
+    world.elsewhere = elsewhere.then(Arc::default);
     let plain = lines.iter().any(|(_, line)| *line == "> 0 connect");
     if !plain {
         world.open('A', true);
@@ -305,15 +318,20 @@ fn run(lines: &[(usize, &str)], late: bool) -> Result<(), String> {
 
 #[test]
 fn all_stories_are_true() {
-    tell_all(false);
+    tell_all(false, false);
 }
 
 #[test]
 fn all_stories_are_true_where_another_node_decides_what_exists() {
-    tell_all(true);
+    tell_all(true, false);
 }
 
-fn tell_all(late: bool) {
+#[test]
+fn all_stories_are_true_of_queues_on_another_node() {
+    tell_all(false, true);
+}
+
+fn tell_all(late: bool, elsewhere: bool) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -330,7 +348,7 @@ fn tell_all(late: bool) {
                 let waits = story.1.iter().any(|(_, line)| *line == "> 0 answers wait");
                 if !(story.1.is_empty() || late && waits) {
                     count += 1;
-                    if let Err(error) = run(&story.1, late) {
+                    if let Err(error) = run(&story.1, late, elsewhere) {
                         wrong.push(format!("{}, {error}", story.0));
                     }
                 }
