@@ -56,7 +56,6 @@ impl QueueRef {
 }
 
 /// A consumer, seen from its front end.
-#[derive(Debug)]
 pub struct Subscription {
     queue: QueueRef,
     consumer: ConsumerId,
@@ -164,6 +163,12 @@ impl Subscription {
     }
 }
 
+impl std::fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "consumer {} of {:?}", self.consumer.0, self.queue)
+    }
+}
+
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some((consumer, channel)) = &self.shown {
@@ -234,16 +239,6 @@ impl Session {
             }),
             Some(_) => Err(self.no_queue(queue)),
             None => Err(self.unreachable(queue)),
-        }
-    }
-
-    /// A question of this session's.
-    pub(crate) fn reply(&self, channel: ChannelId, no_ack: bool) -> Reply {
-        Reply {
-            outbox: self.outbox().clone(),
-            channel,
-            question: Question(self.broker().node().number()),
-            no_ack,
         }
     }
 

@@ -115,6 +115,7 @@ impl Handle {
             | Request::Get { reply, .. }
             | Request::TakeOut { reply, .. }
             | Request::Purge { reply }
+            | Request::Use { reply: Some(reply) }
             | Request::Retire { reply, .. }
             | Request::Cancel {
                 reply: Some(reply), ..

@@ -4,7 +4,8 @@
 use crate::broker::Broker;
 use crate::clients::outbox::{ChannelId, Question, Ticket};
 use crate::clients::pressure::{Pressure, Reason, Release};
-use crate::queues::Handle;
+use crate::node::ends::Reply;
+use crate::queues::{Handle, Status};
 use crate::session::Session;
 use crate::stats::Churn;
 use crate::topology::{Answered, Asker, Decision, Deletion, Done, Doomed, no_answer};
@@ -31,6 +32,8 @@ pub struct QueueDeclared {
     /// Ready messages.
     pub ready: u64,
     pub consumers: u64,
+    /// The queue is on another node, and was asked for these numbers: see [`Session::declared`].
+    pub question: Option<Question>,
 }
 
 /// What became of `queue.delete`.
@@ -213,20 +216,65 @@ impl Session {
             self.check_owner(&self.broker().view(), handle)?;
         }
         let expires = || self.broker().view().settings(queue).expires_ms.is_some();
-        if let Some(handle) = handle.as_ref().filter(|_| expires()) {
-            handle.submit(QueueRequest::Use);
-        }
-        let here = handle.as_ref().and_then(Handle::here);
-        let status = here.map(|queue| queue.status()).unwrap_or_default();
+        let (status, question) = match &handle {
+            Some(Handle::Here(here)) => {
+                if expires() {
+                    here.submit(QueueRequest::Use { reply: None });
+                }
+                (here.status(), None)
+            }
+            Some(Handle::Elsewhere(..)) => {
+                (Status::default(), handle.map(|it| self.ask_numbers(channel, &it)))
+            }
+            Some(Handle::WithoutOwner(_)) | None => (Status::default(), None),
+        };
         let value = QueueDeclared {
             name: queue.name.to_string(),
             ready: status.ready,
             consumers: status.consumers,
+            question,
         };
         Ok(Done {
             value,
             durable: done.durable,
         })
+    }
+
+    fn ask_numbers(&self, channel: ChannelId, handle: &Handle) -> Question {
+        let reply = self.reply(channel, false);
+        let question = reply.question;
+        handle.ask(question, QueueRequest::Use { reply: Some(reply) });
+        question
+    }
+
+    /// A queue of another node that was declared has answered.
+    ///
+    /// # Errors
+    /// The queue cannot be reached.
+    pub fn declared(
+        &self,
+        declared: QueueDeclared,
+        answer: Option<QueueAnswer>,
+    ) -> Result<QueueDeclared, Refusal> {
+        match answer {
+            Some(QueueAnswer::Stands { ready, consumers }) => Ok(QueueDeclared {
+                ready,
+                consumers,
+                ..declared
+            }),
+            Some(_) => Ok(declared),
+            None => Err(self.unreachable(&declared.name)),
+        }
+    }
+
+    /// A question of this session's.
+    pub(crate) fn reply(&self, channel: ChannelId, no_ack: bool) -> Reply {
+        Reply {
+            outbox: self.outbox().clone(),
+            channel,
+            question: Question(self.broker().node().number()),
+            no_ack,
+        }
     }
 
     /// Begins to delete a queue: [`Session::retired`] goes on when the queue has answered.

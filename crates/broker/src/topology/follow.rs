@@ -110,7 +110,7 @@ impl Topology {
             queue.submit(QueueRequest::Store(queue::store::Request::Shrink { memory }));
         }
         match is_new {
-            true if settings.expires_ms.is_some() => queue.submit(QueueRequest::Use),
+            true if settings.expires_ms.is_some() => queue.submit(QueueRequest::Use { reply: None }),
             true => {}
             false => {
                 let settings = Box::new(settings);

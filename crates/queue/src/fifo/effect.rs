@@ -91,6 +91,8 @@ pub enum Answer {
     Cancelled,
     /// No delivery follows until the consumer is resumed.
     Paused,
+    /// So many messages are ready, and so many consumers are there.
+    Stands { ready: u64, consumers: u64 },
     /// One message, and how many ready ones are left.
     Got { delivery: Delivery, remaining: u64 },
     /// Nothing is ready.

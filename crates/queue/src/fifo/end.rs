@@ -59,6 +59,10 @@ impl<E: Ends> Fifo<E> {
             Request::Pause {
                 reply: Some(reply), ..
             } => (reply, Answer::Paused),
+            Request::Use { reply: Some(reply) } => {
+                let (ready, consumers) = (0, 0);
+                (reply, Answer::Stands { ready, consumers })
+            }
             Request::TakeOut { reply, .. } => (reply, Answer::Taken(Ranges::new())),
             Request::Purge { reply } => (reply, Answer::Purged(0)),
             Request::Retire { reply, .. } => (reply, Answer::Retired(0)),

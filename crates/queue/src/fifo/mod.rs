@@ -342,7 +342,15 @@ impl<E: Ends> Machine for Fifo<E> {
                 reply,
             } => self.retire(if_unused, if_empty, reply, outcome),
             Request::Configure { settings } => self.configure(*settings, now, outcome),
-            Request::Use => self.used(now),
+            Request::Use { reply } => {
+                self.used(now);
+                let stands = Answer::Stands {
+                    ready: self.dispatch.ready + self.dispatch.elsewhere,
+                    consumers: self.dispatch.ring.len() as u64,
+                };
+                let answered = reply.map(|reply| Effect::Reply(reply, stands));
+                outcome.effects.extend(answered);
+            }
             Request::Tick => {}
             Request::DeadLettered {
                 ticket,

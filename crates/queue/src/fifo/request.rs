@@ -69,7 +69,8 @@ pub enum Request<E: Ends> {
         reply: E::Reply,
     },
     /// Somebody uses the queue other than by consuming or getting (a repeated declaration): see `QueueSettings::expires_ms`.
-    Use,
+    /// Answered with `Answer::Stands`.
+    Use { reply: Option<E::Reply> },
     /// The time that `Fifo::wakes_at_ms` named has come.
     Tick,
     /// Answer to `Effect::DeadLetter`: all queues that the messages went to have them safely, or they went nowhere. `unread`

@@ -160,7 +160,7 @@ impl Story {
                 no_ack: words.contains(&"no-ack"),
                 reply,
             },
-            "use" => Request::Use,
+            "use" => Request::Use { reply: None },
             "take" => Request::TakeOut {
                 seqs: spans(who),
                 reply,
@@ -477,6 +477,7 @@ fn answered(answer: &Answer) -> String {
         Answer::InExclusiveUse => "refused, in exclusive use".to_string(),
         Answer::Cancelled => "cancelled".to_string(),
         Answer::Paused => "paused".to_string(),
+        Answer::Stands { ready, consumers } => format!("{ready} ready, {consumers} consumers"),
         Answer::Got { delivery, remaining } => format!("message {}, {remaining} left", delivered(delivery)),
         Answer::Empty => "empty".to_string(),
         Answer::Taken(seqs) if seqs.is_empty() => "nothing taken".to_string(),

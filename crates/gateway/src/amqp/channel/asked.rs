@@ -5,10 +5,12 @@ use super::methods::{Answer, Next};
 use super::topology::count;
 use super::{Channel, Context};
 use broker::stats::ConsumerDetails;
-use broker::{QueueRef, Retiring, Subscription};
+use broker::{Done, QueueDeclared, QueueRef, Retiring, Subscription};
 use model::table::Table;
 use protocol::amqp::DeliverTemplate;
-use protocol::amqp::method::{BasicConsume, BasicConsumeOk, BasicGet, QueueDelete, QueuePurge, QueuePurgeOk};
+use protocol::amqp::method::{
+    BasicConsume, BasicConsumeOk, BasicGet, QueueDeclare, QueueDelete, QueuePurge, QueuePurgeOk,
+};
 
 /// What was asked of a queue.
 #[derive(Debug)]
@@ -21,6 +23,11 @@ pub enum Asked {
     },
     /// `basic.consume`.
     Consume(Box<Starting>),
+    /// `queue.declare` of a queue of another node.
+    Declare {
+        done: Done<QueueDeclared>,
+        no_wait: bool,
+    },
     /// `queue.purge`.
     Purge { queue: String, no_wait: bool },
     /// `queue.delete`.
@@ -76,6 +83,12 @@ impl Channel {
                 let consuming = session.consuming(starting.subscription.queue().name(), answer);
                 consuming.map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
                 self.start_consumer(*starting, cx)
+            }
+            Asked::Declare { done, no_wait } => {
+                let declared = session.declared(done.value, answer);
+                let value = declared.map_err(|refusal| Self::refused::<QueueDeclare<'_>>(&refusal))?;
+                let durable = done.durable;
+                self.queue_declared(Done { value, durable }, no_wait, cx)
             }
             Asked::Purge { queue, no_wait } => {
                 let purged = session.purged(&queue, answer);

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::methods::{Answer, Next};
 use super::{Channel, Context};
-use broker::{Binding, DeclareExchange, DeclareQueue, Deleting, QueueDeleted};
+use broker::{Binding, DeclareExchange, DeclareQueue, Deleting, Done, QueueDeclared, QueueDeleted};
 use model::table::Table;
 use protocol::amqp::method::{
     ExchangeBind, ExchangeBindOk, ExchangeDeclare, ExchangeDeclareOk, ExchangeDelete, ExchangeDeleteOk,
@@ -87,13 +87,26 @@ impl Channel {
             .session
             .declare_queue(self.id, declare)
             .map_err(|refusal| Self::refused::<QueueDeclare<'_>>(&refusal))?;
+        let no_wait = it.no_wait;
+        match done.value.question {
+            Some(question) => Ok(Next::Wait(question, Asked::Declare { done, no_wait })),
+            None => self.queue_declared(done, no_wait, cx),
+        }
+    }
+
+    pub(super) fn queue_declared(
+        &mut self,
+        done: Done<QueueDeclared>,
+        no_wait: bool,
+        cx: &mut Context<'_>,
+    ) -> Answer {
         let declared = done.value;
         let reply = QueueDeclareOk {
             queue: &declared.name,
             message_count: count(declared.ready),
             consumer_count: count(declared.consumers),
         };
-        let answer = self.answer(cx, it.no_wait, done.durable, &reply);
+        let answer = self.answer(cx, no_wait, done.durable, &reply);
         self.last_queue = declared.name;
         answer
     }

@@ -28,7 +28,9 @@ impl OtherNode {
             broker.queues().replace(handle);
             queues.insert(queue.id, queue);
         }
-        let gone = queues.values().filter(|queue| broker.queues().get(queue.id).is_none());
+        let gone = queues
+            .values()
+            .filter(|queue| broker.queues().get(queue.id).is_none());
         gone.for_each(|queue| queue.retire());
     }
 
