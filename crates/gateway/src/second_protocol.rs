@@ -228,7 +228,9 @@ impl Connection for LinesConnection {
 impl Drop for LinesConnection {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
-            open.subscriptions.iter().for_each(|it| drop(it.cancel()));
+            for subscription in &open.subscriptions {
+                subscription.cancel();
+            }
             open.session.close();
         }
     }

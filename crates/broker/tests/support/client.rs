@@ -1,5 +1,7 @@
 //! A session's client that waits for events, in place of a connection.
 
+#![allow(dead_code, reason = "each test uses what it needs")]
+
 use broker::{
     Answer, Broker, ChannelId, DeclareQueue, Deleting, Delivery, Event, Options, Outbox, Pressure, Publisher,
     Question, QueueDeleted, QueueRef, Session,

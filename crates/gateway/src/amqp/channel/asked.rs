@@ -56,7 +56,7 @@ impl Asked {
                 queue.give_back(None, delivery.seqs, false);
             }
             (Self::Consume(starting), Some(broker::Answer::Consuming)) => {
-                drop(starting.subscription.cancel())
+                starting.subscription.cancel();
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! All stories once more, with every queue on another node as far as the broker knows: what is asked of a queue arrives there a turn
 //! later, and so does what comes of it.
 
+use super::{World, encode_line};
 use broker::queues::{Handle, Queue, Remote, Request};
 use broker::{Broker, Pressure};
 use model::QueueId;
@@ -48,6 +49,18 @@ impl OtherNode {
         some
     }
 
+    /// The node is gone, with all that was asked and did not arrive.
+    fn end(&self, broker: &Broker) {
+        let view = broker.view();
+        for known in view.vhosts().flat_map(|vhost| vhost.all_queues()) {
+            broker.queues().replace(Handle::WithoutOwner(known.clone()));
+        }
+        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        asked
+            .into_iter()
+            .for_each(|(_, request)| Handle::decline(request));
+    }
+
     /// True if something that was asked has not arrived.
     pub(super) fn is_asked(&self) -> bool {
         !self.asked.lock().unwrap().is_empty()
@@ -62,5 +75,38 @@ impl Remote for OtherNode {
     fn pressure(&self, queue: QueueId) -> Option<Pressure> {
         let queues = self.queues.lock().unwrap();
         queues.get(&queue).and_then(|queue| queue.pressure())
+    }
+}
+
+fn say(world: &mut World, line: &str) {
+    world.send('A', &encode_line(line, true).unwrap());
+}
+
+#[test]
+fn who_waits_for_the_answer_of_a_queue_that_can_be_reached_no_longer_is_told() {
+    for asks in [
+        "basic.get queue=q",
+        "basic.consume queue=q",
+        "queue.purge queue=q",
+        "queue.delete queue=q",
+        "queue.declare queue=q durable",
+    ] {
+        let mut world = World::new(false);
+        let other = Arc::<OtherNode>::default();
+        world.elsewhere = Some(other.clone());
+        world.open('A', true);
+        say(&mut world, "1 channel.open");
+        say(&mut world, "1 queue.declare queue=q durable");
+        assert_eq!(world.next('A'), "1 channel.open-ok");
+        assert!(world.next('A').starts_with("1 queue.declare-ok"));
+        say(&mut world, &format!("1 {asks}"));
+        assert!(other.is_asked() && world.clients[&'A'].seen.is_empty(), "{asks}");
+        other.end(&world.front_end.broker);
+        let told = world.next('A');
+        let text = "home node 'rabbit@localhost' of durable queue 'q' in vhost '/' is down or inaccessible";
+        assert!(
+            told.starts_with("1 channel.close") && told.contains(text),
+            "{asks}: {told}"
+        );
     }
 }

@@ -331,6 +331,10 @@ fn all_stories_are_true_of_queues_on_another_node() {
     tell_all(false, true);
 }
 
+/// Which of two consumers is served next depends on when the queue hears that one waits.
+const ONLY_HERE: &str =
+    "A global prefetch holds for the channel, and what is beyond it stays ready, unmarked";
+
 fn tell_all(late: bool, elsewhere: bool) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stories");
     let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -346,7 +350,8 @@ fn tell_all(late: bool, elsewhere: bool) {
             let line = line.trim();
             if let Some(name) = line.strip_prefix("# ").or((line == "#").then_some("")) {
                 let waits = story.1.iter().any(|(_, line)| *line == "> 0 answers wait");
-                if !(story.1.is_empty() || late && waits) {
+                let left_out = late && waits || elsewhere && story.0.ends_with(ONLY_HERE);
+                if !(story.1.is_empty() || left_out) {
                     count += 1;
                     if let Err(error) = run(&story.1, late, elsewhere) {
                         wrong.push(format!("{}, {error}", story.0));
