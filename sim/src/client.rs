@@ -5,7 +5,7 @@ use crate::ledger::{Copy, Id, Ledger, QueueKey};
 use crate::mutant::Mutant;
 use broker::{
     Answer, Broker, ChannelId, ConsumerSettings, Deleting, Delivery, Disposal, Event, Outbox, Publisher,
-    Question, QueueDeleted, Refusal, Session, Subscription, Ticket, Unconfirmed, User,
+    QueueDeleted, QueueQuestion, Refusal, Session, Subscription, Ticket, Unconfirmed, User,
 };
 use model::properties::Properties;
 use model::{ConsumerId, Message, QueueId, Ranges, RouteBuf, Seq};
@@ -36,7 +36,7 @@ pub struct Client {
     pub consumers: Vec<Consumer>,
     durable: BTreeSet<Ticket>,
     /// What it has asked of a queue, and the answer.
-    asked: Option<Question>,
+    asked: Option<QueueQuestion>,
     answer: Option<Answer>,
 }
 

@@ -80,7 +80,7 @@ pub use broker::replies::ReplyAddress;
 pub use clients::access::{LoginRefusal, Permissions, THE_NODE, User};
 pub use clients::alarms::AlarmReason;
 pub use clients::close_reason::CloseReason;
-pub use clients::outbox::{ChannelId, Event, Outbox, Question, Ticket};
+pub use clients::outbox::{ChannelId, Event, Outbox, Question as QueueQuestion, Ticket};
 pub use clients::pressure::{Pressure, Reason};
 pub use events::watchers::{Occurrence, Watcher};
 pub use messages::browse::{Browsed, Browser, Seen, Start, TakenOut};

@@ -5,7 +5,7 @@ use crate::access::Asker;
 use crate::call::{Call, NO_VHOST};
 use crate::refusal::Refusal;
 use broker::{
-    AlarmReason, Answer, Broker, ChannelId, Event, OpenRefusal, Outbox, Question, Session, Ticket,
+    AlarmReason, Answer, Broker, ChannelId, Event, OpenRefusal, Outbox, QueueQuestion, Session, Ticket,
     Unconfirmed,
 };
 use std::cell::RefCell;
@@ -92,7 +92,7 @@ impl Desk {
     ///
     /// # Errors
     /// It took too long.
-    pub fn answer(&self, awaited: Question) -> Result<Option<Answer>, Refusal> {
+    pub fn answer(&self, awaited: QueueQuestion) -> Result<Option<Answer>, Refusal> {
         self.wait(|event| match event {
             Event::Answer { question, answer, .. } if question == awaited => Some(answer),
             _ => None,

@@ -325,10 +325,10 @@ pub fn told(refusal: &broker::Refusal) -> Refusal {
 }
 
 /// The next message, and how many are ready after it. With `no_ack` it is gone from the queue then.
-pub fn next(desk: &Desk, queue: &str, no_ack: bool) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
-    let asked = desk.session().get(CHANNEL, queue, no_ack);
+pub fn next(asker: &Desk, queue: &str, no_ack: bool) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
+    let asked = asker.session().get(CHANNEL, queue, no_ack);
     let (queue, question) = asked.map_err(|refusal| with_code(&refusal))?;
-    let got = desk.session().got(&queue, desk.answer(question)?);
+    let got = asker.session().got(&queue, asker.answer(question)?);
     let got = got.map_err(|refusal| with_code(&refusal))?;
     Ok(got.map(|(delivery, remaining)| (delivery, remaining, queue)))
 }

@@ -243,7 +243,7 @@ fn owner_details(call: &Call<'_>, alone: NodeConnection) -> Option<Value> {
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     let name = call.part("name");
-    let desk = Desk::open(call)?;
+    let asker = Desk::open(call)?;
     call.refuse_other_node(&body)?;
     let known = call.view.queue(call.part("vhost"), name).is_some();
     let declare = DeclareQueue {
@@ -253,32 +253,32 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         arguments: arguments::table(&body, "arguments", call.api.broker.limits())?,
         ..DeclareQueue::default()
     };
-    let done = desk.session().declare_queue(CHANNEL, declare)?;
-    desk.durable(done.durable)?;
+    let done = asker.session().declare_queue(CHANNEL, declare)?;
+    asker.durable(done.durable)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
-    let desk = Desk::open(call)?;
+    let asker = Desk::open(call)?;
     let (if_unused, if_empty) = (call.query.flag("if-unused"), call.query.flag("if-empty"));
-    let session = desk.session();
+    let session = asker.session();
     let deleted = match session.delete_queue(CHANNEL, name, if_unused, if_empty)? {
         Deleting::Done(deleted) => deleted,
         Deleting::Asked(retiring) => {
-            let answer = desk.answer(retiring.question())?;
+            let answer = asker.answer(retiring.question())?;
             session.retired(CHANNEL, retiring, answer)?
         }
     };
-    desk.durable(deleted.durable)?;
+    asker.durable(deleted.durable)?;
     Ok(Reply::empty(204))
 }
 
 fn purge(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
-    let desk = Desk::open(call)?;
-    let question = desk.session().purge_queue(CHANNEL, name)?;
-    desk.session().purged(name, desk.answer(question)?)?;
+    let asker = Desk::open(call)?;
+    let question = asker.session().purge_queue(CHANNEL, name)?;
+    asker.session().purged(name, asker.answer(question)?)?;
     Ok(Reply::empty(204))
 }
 

@@ -221,7 +221,13 @@ mod tests {
             .step(|| stage.session.unbind_queue(CHANNEL, binding()))
             .unwrap();
         stage.publish("k");
-        let delete = || stage.session.delete_queue(CHANNEL, "q", false, false);
+        let delete = || match stage.session.delete_queue(CHANNEL, "q", false, false)? {
+            crate::Deleting::Done(deleted) => Ok(deleted),
+            crate::Deleting::Asked(retiring) => {
+                let answer = Some(queue::fifo::Answer::Retired(1));
+                stage.session.retired(CHANNEL, retiring, answer)
+            }
+        };
         assert_eq!(stage.step(delete).unwrap().ready, 1);
         assert!(stage.broker.view().queue("/", "q").is_none());
         stage.broker.close();

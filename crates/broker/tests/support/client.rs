@@ -4,7 +4,7 @@
 
 use broker::{
     Answer, Broker, ChannelId, DeclareQueue, Deleting, Delivery, Event, Options, Outbox, Pressure, Publisher,
-    Question, QueueDeleted, QueueRef, Session,
+    QueueDeleted, QueueQuestion, QueueRef, Session,
 };
 use model::properties::Properties;
 use model::{Message, RouteBuf};
@@ -81,7 +81,7 @@ impl Client {
     }
 
     /// What a queue has answered.
-    pub fn answer(&self, awaited: Question) -> Option<Answer> {
+    pub fn answer(&self, awaited: QueueQuestion) -> Option<Answer> {
         self.wait(|event| match event {
             Event::Answer { question, answer, .. } if question == awaited => Some(answer),
             _ => None,

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::settle::Verdict;
 use super::{Channel, Confirms, Context};
-use broker::{Pressure, Question, Ticket};
+use broker::{Pressure, QueueQuestion, Ticket};
 use protocol::amqp::method::{
     AccessRequestOk, BasicAck, BasicNack, BasicQos, BasicQosOk, BasicRecover, BasicRecoverAsync,
     BasicRecoverOk, BasicReject, ChannelFlow, ChannelFlowOk, ChannelOpen, ConfirmSelectOk,
@@ -22,7 +22,7 @@ pub enum Next {
     /// It was done in part: others have their turn, then the same method is to be taken again.
     Again,
     /// Waits for a queue's answer before it takes another frame; mostly it is there already.
-    Wait(Question, Asked),
+    Wait(QueueQuestion, Asked),
 }
 
 /// What became of a method.

@@ -33,7 +33,7 @@ pub use methods::Next;
 use crate::amqp::refusal;
 use crate::connection::Millis;
 use broker::stats::ChannelHandle;
-use broker::{ChannelId, Pressure, Publisher, Question, QueueRef, Session, Subscription, Ticket};
+use broker::{ChannelId, Pressure, Publisher, QueueQuestion, QueueRef, Session, Subscription, Ticket};
 use confirms::Confirms;
 use consumer::Pending;
 use consumers::Consumers;
@@ -155,7 +155,7 @@ pub struct Departed {
     /// Where deliveries to it go back to.
     pub queue: QueueRef,
     /// What the queue was asked: after the answer no delivery comes.
-    pub question: Question,
+    pub question: QueueQuestion,
 }
 
 impl Departed {
@@ -337,7 +337,7 @@ impl Channel {
 
     /// It is about to be released: what its consumers were sent until now is in the outbox once their queues have answered what is
     /// added to `questions`, and nothing follows. Goes a part of the way; true if that was the last one.
-    pub fn hold_part(&mut self, questions: &mut VecDeque<Question>) -> bool {
+    pub fn hold_part(&mut self, questions: &mut VecDeque<QueueQuestion>) -> bool {
         // What is given back from now on makes room for nobody here.
         self.prefetch = Prefetch::default();
         for consumer in self.consumers.part(self.holding, CONSUMERS_PART) {

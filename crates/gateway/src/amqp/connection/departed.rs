@@ -1,7 +1,7 @@
 //! Consumers that ended, while somebody else may still be delivering to them.
 
 use crate::amqp::channel::Departed;
-use broker::{Delivery, Question};
+use broker::{Delivery, QueueQuestion};
 use model::ConsumerId;
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ impl Departures {
     }
 
     /// A queue has answered: if it is one that was asked to end a consumer, nothing more comes to that.
-    pub fn answered(&mut self, question: Question) {
+    pub fn answered(&mut self, question: QueueQuestion) {
         if let Some(at) = self.consumers.iter().position(|it| it.question == question) {
             self.consumers.remove(at);
         }

@@ -8,7 +8,7 @@ use crate::connection::Millis;
 use crate::connection::Name;
 use crate::output::{Output, PIECE};
 use broker::pressure::Reason;
-use broker::{AlarmReason, Answer, ChannelId, Event, Pressure, Question};
+use broker::{AlarmReason, Answer, ChannelId, Event, Pressure, QueueQuestion};
 use model::ConsumerId;
 use protocol::amqp::method::{ChannelCloseOk, ConnectionUnblocked};
 use protocol::amqp::{Exception, MethodId, ReplyCode, encode};
@@ -196,7 +196,7 @@ impl Open {
     }
 
     /// A queue has answered.
-    fn answered(&mut self, question: Question, answer: Option<Answer>, out: &mut Output) {
+    fn answered(&mut self, question: QueueQuestion, answer: Option<Answer>, out: &mut Output) {
         self.departures.answered(question);
         if let Some(at) = self.fences.iter().position(|fence| *fence == question) {
             self.fences.remove(at);

@@ -12,7 +12,7 @@ use crate::connection::Name;
 use crate::incomplete::Part;
 use crate::output::{BACKLOG, Output};
 use broker::stats;
-use broker::{AlarmReason, ChannelId, Outbox, Pressure, Question, Reason};
+use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueQuestion, Reason};
 use protocol::amqp::handshake::Capabilities;
 use protocol::amqp::method::ConnectionBlocked;
 use protocol::amqp::{Exception, PublishScanner, encode, next_frame};
@@ -57,7 +57,7 @@ pub struct Open {
     /// A method that waits for a queue's answer. Nothing else is processed meanwhile: frames keep their order.
     pub(super) waiting: Option<Box<Waiting>>,
     /// What queues were asked after whose answers no delivery comes. Nothing is processed before these are there.
-    pub(super) fences: VecDeque<Question>,
+    pub(super) fences: VecDeque<QueueQuestion>,
     /// A queue's answer closes this channel, for this reason.
     pub(super) refused: Option<(u16, Exception)>,
     /// Whether rights are being asked for.
@@ -103,7 +103,7 @@ pub(super) enum Asking {
 /// Who waits for a queue's answer.
 pub struct Waiting {
     pub(super) channel: ChannelId,
-    pub(super) question: Question,
+    pub(super) question: QueueQuestion,
     pub(super) asked: Asked,
 }
 
