@@ -375,6 +375,25 @@ fn what_was_written_but_not_synced_when_the_process_ended_is_durable_after_the_n
 }
 
 #[test]
+fn a_log_whose_process_ended_while_a_new_file_was_made_opens_again() {
+    for (k, power) in (1..200).flat_map(|k| [(k, false), (k, true)]) {
+        let fs = FaultyFs::new();
+        let mut story = Story::default();
+        let once = LogOptions {
+            retry_ms: 0,
+            ..tiny()
+        };
+        let opened = open(fs.clone(), once).unwrap();
+        fs.fail_at(k, Fault::Io);
+        story.run(&opened);
+        let fs = if power { fs.crash(k) } else { fs.kill() };
+        drop(opened);
+        let again = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, power cut {power}: {e}"));
+        story.restart(&again);
+    }
+}
+
+#[test]
 fn a_power_cut_amid_busy_threads_breaks_no_promise() {
     for seed in 0..60_u64 {
         let random = &mut Random(seed);

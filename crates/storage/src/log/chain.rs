@@ -174,20 +174,17 @@ impl Chain {
         };
         let draft = self.dir.join(DRAFT);
         let path = self.dir.join(file_name(header.sequence));
-        let made = self.make_file(&draft, &path, header);
-        let made = made.and_then(|file| {
-            self.ends.write(Ends {
-                oldest: self.oldest,
-                newest: header.sequence,
-                end: base,
-                clean: false,
-            })?;
-            Ok(file)
-        });
-        let file = made.inspect_err(|_| {
+        let file = self.make_file(&draft, &path, header).inspect_err(|_| {
             // Whatever there is of it holds nothing. What cannot be removed is written over by the next attempt.
             let _ = self.fs.remove(&draft);
             let _ = self.fs.remove(&path);
+        })?;
+        // After an error here the file stays: the list may name it all the same, and one that the list leaves out does no harm.
+        self.ends.write(Ends {
+            oldest: self.oldest,
+            newest: header.sequence,
+            end: base,
+            clean: false,
         })?;
         self.sequence = header.sequence;
         self.offset = FILE_HEADER as u64;
