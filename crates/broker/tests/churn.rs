@@ -5,7 +5,7 @@
 #[path = "support/client.rs"]
 mod client;
 
-use broker::{Binding, Broker, DeclareQueue, Event, Publisher};
+use broker::{Binding, Broker, DeclareQueue, Deleting, Event, Publisher};
 use client::{CHANNEL, Client, options, relief};
 use model::properties::Properties;
 use model::table::Table;
@@ -99,6 +99,31 @@ fn a_queue_with_many_bindings_is_gone_when_its_client_goes_on() {
         let (first, last) = (taken(&mut publisher, "k1"), taken(&mut publisher, "k999"));
         assert_eq!((first, last, ready(&client, "q")), (0, 0, 0));
         client.delete("q", false, false);
+    }
+    broker.close();
+}
+
+#[test]
+fn a_deletion_whose_asker_is_gone_comes_to_its_end_if_the_queue_agreed() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Broker::open(options(&dir)).unwrap();
+    let client = Client::open(&broker);
+    client.declare("used", false);
+    client.declare("q", true);
+    let mut publisher = client.session.publisher(CHANNEL, 1);
+    assert_eq!(client.publish(&mut publisher, "used", TRANSIENT, b"x", None), 1);
+    publisher.flush();
+    for (queue, stays) in [("used", true), ("q", false)] {
+        let asked = client.session.delete_queue(CHANNEL, queue, false, true).unwrap();
+        let Deleting::Asked(retiring) = asked else {
+            panic!("{asked:?}")
+        };
+        let answer = client.answer(retiring.question());
+        retiring.abandon(answer);
+        if !stays {
+            client.wait(|event| matches!(event, Event::Durable { .. }).then_some(()));
+        }
+        assert_eq!(broker.view().queue("/", queue).is_some(), stays);
     }
     broker.close();
 }

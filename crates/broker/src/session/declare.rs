@@ -58,16 +58,40 @@ pub enum Deleting {
 }
 
 /// A queue that was asked whether it may be deleted.
-#[derive(Debug)]
 pub struct Retiring {
     known: Arc<catalog::Queue>,
     question: Question,
+    broker: Arc<Broker>,
+    asker: Asker,
+}
+
+impl std::fmt::Debug for Retiring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "deletion of {} ({:?})", self.known.name, self.question)
+    }
 }
 
 impl Retiring {
     /// What it was asked.
     pub fn question(&self) -> Question {
         self.question
+    }
+
+    /// Who asked is gone. A queue that has given up its messages goes all the same: it would confirm what is published to it and
+    /// keep nothing.
+    pub fn abandon(self, answer: Option<QueueAnswer>) {
+        if let Some(QueueAnswer::Retired(_)) = answer {
+            let (id, ticket) = (self.known.id, Ticket(self.broker.node().number()));
+            let (asker, is_bare) = (self.asker, false);
+            let doomed = Doomed::Queue {
+                id,
+                asker,
+                ticket,
+                is_bare,
+            };
+            self.broker
+                .delete_part_by_part(Deletion::new(doomed, Arc::default()));
+        }
     }
 }
 
@@ -315,7 +339,12 @@ impl Session {
         };
         handle.ask(question, request);
         let known = known.clone();
-        Ok(Deleting::Asked(Retiring { known, question }))
+        Ok(Deleting::Asked(Retiring {
+            known,
+            question,
+            broker: self.broker().clone(),
+            asker: self.asker(channel),
+        }))
     }
 
     /// Goes on with the deletion of a queue that has answered.

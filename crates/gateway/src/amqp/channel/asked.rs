@@ -49,7 +49,7 @@ pub struct Starting {
 }
 
 impl Asked {
-    /// The channel is gone: what the answer brings goes back.
+    /// The channel is gone: what the answer brings goes back, and what has begun comes to its end.
     pub fn abandon(self, answer: Option<broker::Answer>) {
         match (self, answer) {
             (Self::Get { queue, no_ack: false }, Some(broker::Answer::Got { delivery, .. })) => {
@@ -58,6 +58,7 @@ impl Asked {
             (Self::Consume(starting), Some(broker::Answer::Consuming)) => {
                 starting.subscription.cancel();
             }
+            (Self::Delete { retiring, .. }, answer) => retiring.abandon(answer),
             _ => {}
         }
     }
