@@ -28,9 +28,9 @@
 //!
 //! # The path of a published message
 //!
-//! Down, in nine files of this crate:
-//! 1. `gateway/amqp/connection` reads bytes; `protocol/amqp` finds a publish in them.
-//! 2. `gateway/amqp/channel` takes the confirm number.
+//! Down, in eleven files of this crate:
+//! 1. `gateway/serve` reads bytes; `gateway/amqp/connection` and `protocol/amqp` find publishes in them.
+//! 2. `gateway/amqp/channel` takes the confirm number, and `messages/unconfirmed` notes what has to be confirmed.
 //! 3. `messages/publish`: permission (`session`) and route (`messages/publish/routes`), both remembered per channel while the catalog's
 //!    view stands (`messages/publish/last`: mostly it is the last one again); one block for all messages of the read that go to the same
 //!    queues.

@@ -101,7 +101,7 @@ fn put(call: &Call<'_>, of: QuotaOf) -> Result<Reply, Refusal> {
 /// The value of a limit.
 ///
 /// # Errors
-/// It is no whole number, in RabbitMQ's words.
+/// The value is not a whole number; the text is RabbitMQ's.
 pub fn number(of: &QuotaOf, limit: &str, value: &Value) -> Result<i64, Refusal> {
     value.as_i64().ok_or_else(|| {
         let shown = term(&crate::arguments::field(value));

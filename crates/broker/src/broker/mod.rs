@@ -42,8 +42,8 @@ pub struct Recovered {
 
 /// One node.
 pub struct Broker {
-    /// In front: the catalog's trees are deep types, and the compiler, which looks through all of this wherever a thread is given
-    /// a part of it, reaches them soonest from here.
+    /// The first field: the compiler looks through the types of all fields wherever a thread is given a broker, and the catalog's
+    /// trees are types so deep that it comes to its limit from any later place.
     topology: Topology,
     options: Options,
     node: Arc<Node>,

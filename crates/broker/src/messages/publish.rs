@@ -54,7 +54,7 @@ pub struct Publisher {
     open: SmallVec<[usize; 4]>,
     /// Something of what is on its way must not overtake acknowledgements.
     orderly: bool,
-    /// The route that was looked for last depends on what has passed before, which is not asked yet.
+    /// The route that was found last leads through a deduplication exchange, which has not been asked yet whether it has seen the message.
     passes: bool,
     /// Messages and bytes that count against limits on rates and are not charged yet.
     charged: (u64, u64),

@@ -131,8 +131,8 @@ impl Inner {
         }
     }
 
-    /// Takes those from both ends of the line who do not wait any more, so that it gets no longer than there are publishers
-    /// even if nobody is let in for long: who gives up stands in front, who would not wait at the end.
+    /// Removes turns from both ends of the line whose publishers wait no more: those that gave up are in front, those that would not
+    /// wait at the end. So the line gets no longer than there are publishers, even if nobody is let in for long.
     fn pass_over_the_gone(&mut self) {
         while self.turns.front().is_some_and(|turn| !is_awaited(turn)) {
             self.turns.pop_front();

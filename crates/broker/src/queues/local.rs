@@ -54,7 +54,7 @@ pub struct Queue {
     /// The sum of that.
     lost: AtomicU64,
     probe: Probe,
-    /// Nobody who watches queues has to be told of the next turn.
+    /// Those who watch queues know that this one has changed: the next turn need not tell them again.
     touched: AtomicBool,
     /// When somebody who watches looked at it last, in milliseconds since the Unix epoch; 0 if nobody did.
     looked_at: AtomicU64,

@@ -80,7 +80,7 @@ impl<'a> Envelope<'a> {
         self
     }
 
-    /// Whom deduplication exchanges ask. This is the message's real way, not a look at it: it has passed them then.
+    /// Who knows what deduplication exchanges have seen. Only for a message that is really routed: asking makes them remember it.
     #[must_use]
     pub fn with_witness(mut self, witness: &'a dyn Witness) -> Self {
         self.witness = Some(witness);

@@ -222,7 +222,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// What an answer means that is none.
+/// What a search means that ended without a result.
 fn unknown(found: &Found) -> Truth {
     let said = match found.end {
         // No such object: it does not matter who asks.

@@ -234,8 +234,8 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// Records that all messages of an earlier life may have been delivered in it; else the next start, after a stop in good
-    /// order, would not know. What is settled is a number that no message has yet.
+    /// Records that all messages of an earlier life may have been delivered in it; otherwise the next start, after a clean stop,
+    /// would not know. The record settles a number that no message has yet, so it changes nothing else.
     fn record_suspicion(&mut self, outcome: &mut FifoOutcome<E>) {
         if std::mem::take(&mut self.unsaid) {
             let seqs = Ranges::one(self.dispatch.suspect_below);

@@ -224,7 +224,7 @@ impl Channel {
     /// Hands on what was published and settled since the last flush. Some: read nothing more until there is relief.
     pub fn flush(&mut self) -> Option<Pressure> {
         if self.is_orderly() {
-            // What was settled after the publishes has sent them on their way already.
+            // Acknowledgements go first. One that came after the publishes has flushed them when it came, so none of those waits here.
             self.flush_settled();
         }
         let pressure = self.publisher.as_mut().and_then(|publisher| publisher.flush());

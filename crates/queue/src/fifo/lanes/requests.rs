@@ -329,7 +329,7 @@ impl<E: Ends> Lanes<E> {
     fn open(&mut self, id: LaneId, outcome: &mut FifoOutcome<E>) {
         let lanes = self.lanes.len();
         let memory = self.share(lanes + 1);
-        // Before it is there: the hand lets go of empty lanes when it passes.
+        // Before the lane exists: sharing visits all lanes and drops empty ones on its way.
         if memory < self.share(lanes) && !self.lanes.contains_key(&id) {
             self.share_out(memory, outcome);
         }
