@@ -130,7 +130,11 @@ fuzz_target!(|input: &[u8]| {
                 channel,
                 mandatory: method.mandatory,
                 immediate: method.immediate,
-                message: Message::new(route.as_route(), Properties::amqp091(content.properties), content.body),
+                message: Message::new(
+                    route.as_route(),
+                    Properties::amqp091(content.properties),
+                    content.body,
+                ),
             };
             assert_eq!((publish, used), (expected, general_used));
         }
