@@ -22,6 +22,8 @@ impl<E: Ends> Fifo<E> {
             outcome.effects.push(Effect::Reply(reply, Answer::NotEmpty));
             return;
         }
+        // Before consumers hear of it: a client that deletes a queue from which it consumes sees delete-ok first, as in RabbitMQ.
+        outcome.effects.push(Effect::Reply(reply, Answer::Retired(ready)));
         for get in self.dispatch.gets.drain(..) {
             outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
         }
@@ -31,7 +33,6 @@ impl<E: Ends> Fifo<E> {
                 consumer: consumer.id,
             });
         }
-        outcome.effects.push(Effect::Reply(reply, Answer::Retired(ready)));
         self.retired = true;
         // No records and no releases: the journal and the segments go as a whole.
         self.contents.clear();
