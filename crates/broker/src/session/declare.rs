@@ -81,17 +81,23 @@ impl Retiring {
     /// keep nothing.
     pub fn abandon(self, answer: Option<QueueAnswer>) {
         if let Some(QueueAnswer::Retired(_)) = answer {
-            let (id, ticket) = (self.known.id, Ticket(self.broker.node().number()));
-            let (asker, is_bare) = (self.asker, false);
-            let doomed = Doomed::Queue {
-                id,
-                asker,
-                ticket,
-                is_bare,
-            };
-            self.broker
-                .delete_part_by_part(Deletion::new(doomed, Arc::default()));
+            self.delete_in_parts();
         }
+    }
+
+    /// Has the pager delete the queue, some of it at a time, since that takes longer than a connection's thread should be busy with
+    /// it. Whoever must not go on before it is gone waits for the pressure's end.
+    fn delete_in_parts(self) -> (Ticket, Pressure) {
+        let (ticket, gone) = (Ticket(self.broker.node().number()), Arc::<Release>::default());
+        let doomed = Doomed::Queue {
+            id: self.known.id,
+            asker: self.asker,
+            ticket,
+            is_bare: false,
+        };
+        self.broker
+            .delete_part_by_part(Deletion::new(doomed, gone.clone()));
+        (ticket, Pressure::until_release(Reason::Catalog, gone))
     }
 }
 
@@ -357,7 +363,7 @@ impl Session {
         retiring: Retiring,
         answer: Option<QueueAnswer>,
     ) -> Result<QueueDeleted, Refusal> {
-        let known = retiring.known;
+        let known = &retiring.known;
         let (queue, vhost) = (known.name.to_string(), self.vhost().to_string());
         let ready = match answer {
             Some(QueueAnswer::Retired(count)) => count,
@@ -366,43 +372,22 @@ impl Session {
             Some(_) => 0,
             None => return Err(self.unreachable(&queue)),
         };
-        let id = known.id;
-        if has_many_bindings(&self.broker().view(), &known) {
-            return Ok(self.delete_in_parts(channel, id, ready));
+        if has_many_bindings(&self.broker().view(), known) {
+            let (ticket, pause) = retiring.delete_in_parts();
+            return Ok(QueueDeleted {
+                ready,
+                durable: Some(ticket),
+                pause: Some(pause),
+            });
         }
-        let decision = self
-            .broker()
-            .topology()
-            .decide(Some(self.asker(channel)), Request::DeleteQueue { id });
+        let request = Request::DeleteQueue { id: known.id };
+        let topology = self.broker().topology();
+        let decision = topology.decide(Some(retiring.asker), request);
         self.answer_to(channel, ready, decision).map(|done| QueueDeleted {
             ready,
             durable: done.durable,
             pause: None,
         })
-    }
-
-    /// Has the pager delete a queue, since that takes longer than a connection's thread should be busy with it.
-    fn delete_in_parts(&self, channel: ChannelId, id: QueueId, ready: u64) -> QueueDeleted {
-        let ticket = Ticket(self.broker().node().number());
-        let asker = self.asker(channel);
-        QueueDeleted {
-            ready,
-            durable: Some(ticket),
-            pause: Some(self.delete_later(Doomed::Queue {
-                id,
-                asker,
-                ticket,
-                is_bare: false,
-            })),
-        }
-    }
-
-    /// Has the pager delete this, some of it at a time. Whoever must not go on before it is gone waits for the pressure's end.
-    fn delete_later(&self, of: Doomed) -> Pressure {
-        let gone = Arc::<Release>::default();
-        let deletion = Deletion::new(of, gone.clone());
-        self.broker().delete_part_by_part(deletion);
-        Pressure::until_release(Reason::Catalog, gone)
     }
 
     fn asker(&self, channel: ChannelId) -> Asker {
