@@ -44,7 +44,8 @@ struct Last {
     /// From the method frame to the head of the one body frame; empty if there is nothing to compare.
     frames: Vec<u8>,
     channel: u16,
-    bits: u8,
+    mandatory: bool,
+    immediate: bool,
     route: Range<usize>,
     properties: Range<usize>,
     /// The body's length in bytes, above 0.
@@ -69,14 +70,17 @@ impl Last {
             Properties::amqp091(frames.get(self.properties.clone())?),
             body,
         );
-        Some((
-            publish(self.channel, self.bits, message),
-            frames.len() + body.len() + 1,
-        ))
+        let publish = Publish {
+            channel: self.channel,
+            mandatory: self.mandatory,
+            immediate: self.immediate,
+            message,
+        };
+        Some((publish, frames.len() + body.len() + 1))
     }
 
-    /// Keeps what `bytes` began with: a flawless publish with these bits that took `length` of them.
-    fn remember(&mut self, bytes: &[u8], length: usize, bits: u8, publish: &Publish<'_>) {
+    /// Keeps what `bytes` began with: a flawless publish that took `length` of them.
+    fn remember(&mut self, bytes: &[u8], length: usize, publish: &Publish<'_>) {
         self.frames.clear();
         let message = &publish.message;
         let (route, properties, body) = (
@@ -93,16 +97,8 @@ impl Last {
         // The head, the method's number and two reserved bytes come before the route; the properties end before their frame's end mark.
         self.route = ROUTE..ROUTE + route;
         self.properties = before - OVERHEAD - properties..before - OVERHEAD;
-        (self.channel, self.bits, self.body) = (publish.channel, bits, body);
-    }
-}
-
-fn publish(channel: u16, bits: u8, message: Message<'_>) -> Publish<'_> {
-    Publish {
-        channel,
-        mandatory: bits & 1 != 0,
-        immediate: bits & 2 != 0,
-        message,
+        (self.channel, self.body) = (publish.channel, body);
+        (self.mandatory, self.immediate) = (publish.mandatory, publish.immediate);
     }
 }
 
@@ -123,13 +119,13 @@ impl PublishScanner {
         if let Some(found) = self.last.repeated(bytes) {
             return Some(found);
         }
-        let (publish, bits, length) = self.read(bytes)?;
-        self.last.remember(bytes, length, bits, &publish);
-        Some((publish, length))
+        let found = self.read(bytes)?;
+        self.last.remember(bytes, found.1, &found.0);
+        Some(found)
     }
 
-    /// The same of a publish that is not like the one before, and its bits.
-    fn read<'a>(&self, bytes: &'a [u8]) -> Option<(Publish<'a>, u8, usize)> {
+    /// The same of a publish that is not like the one before.
+    fn read<'a>(&self, bytes: &'a [u8]) -> Option<(Publish<'a>, usize)> {
         let (&[METHOD, c0, c1, s0, s1, s2, s3, 0, 60, 0, 40, _, _], _) = bytes.split_first_chunk::<13>()?
         else {
             return None;
@@ -175,12 +171,13 @@ impl PublishScanner {
         let (body, rest) = self.body(rest_after_header, channel, body_size)?;
         BasicProperties::check(properties, &self.limits).ok()?;
         let properties = Properties::amqp091(properties);
-        let publish = publish(
-            u16::from_be_bytes(channel),
-            bits,
-            Message::new(route, properties, body),
-        );
-        Some((publish, bits, bytes.len() - rest.len()))
+        let publish = Publish {
+            channel: u16::from_be_bytes(channel),
+            mandatory: bits & 1 != 0,
+            immediate: bits & 2 != 0,
+            message: Message::new(route, properties, body),
+        };
+        Some((publish, bytes.len() - rest.len()))
     }
 
     /// The one body frame, or none for an empty body.
