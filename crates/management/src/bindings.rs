@@ -1,9 +1,9 @@
 //! `/api/bindings`, and the bindings of one queue or exchange.
 
 use crate::access::Right;
+use crate::api_session::{ApiSession, CHANNEL};
 use crate::arguments::{self, text as text_of};
 use crate::call::{Call, queues_of};
-use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::{self, real_name};
 use crate::json::{destination_type, table, text};
 use crate::listing::{List, object};
@@ -226,7 +226,7 @@ fn change(call: &Call<'_>, routing_key: &[u8], arguments: Table, bind: bool) -> 
     if routing_key.len() > 255 {
         return Err(Refusal::bad_request("routing_key is longer than 255 bytes"));
     }
-    let desk = Desk::open(call)?;
+    let session = ApiSession::open(call)?;
     let destination = destination(call);
     let binding = Binding {
         source: real_name(call.part("source")),
@@ -234,14 +234,14 @@ fn change(call: &Call<'_>, routing_key: &[u8], arguments: Table, bind: bool) -> 
         routing_key,
         arguments,
     };
-    let session = desk.session();
+    let broker_session = session.inner();
     let done = match (&destination, bind) {
-        (Destination::Queue(_), true) => session.bind_queue(CHANNEL, binding),
-        (Destination::Queue(_), false) => session.unbind_queue(CHANNEL, binding),
-        (Destination::Exchange(_), true) => session.bind_exchange(CHANNEL, binding),
-        (Destination::Exchange(_), false) => session.unbind_exchange(CHANNEL, binding),
+        (Destination::Queue(_), true) => broker_session.bind_queue(CHANNEL, binding),
+        (Destination::Queue(_), false) => broker_session.unbind_queue(CHANNEL, binding),
+        (Destination::Exchange(_), true) => broker_session.bind_exchange(CHANNEL, binding),
+        (Destination::Exchange(_), false) => broker_session.unbind_exchange(CHANNEL, binding),
     }?;
-    desk.durable(done.durable)
+    session.durable(done.durable)
 }
 
 /// The virtual host of the path, if there is one.

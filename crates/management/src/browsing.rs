@@ -4,8 +4,8 @@
 //! show how far they are and are never waited for.
 
 use crate::access::Right;
+use crate::api_session::ApiSession;
 use crate::call::Call;
-use crate::desk::Desk;
 use crate::filter::{Filter, state};
 use crate::messages::{described, told};
 use crate::moment;
@@ -77,9 +77,9 @@ impl Scan {
 }
 
 /// A browser for the queue of the path, in the asker's name.
-pub fn open(call: &Call<'_>, desk: &Desk) -> Result<Browser, Refusal> {
+pub fn open(call: &Call<'_>, session: &ApiSession) -> Result<Browser, Refusal> {
     let queue = call.part("name");
-    desk.session().browse(queue).map_err(|refusal| told(&refusal))
+    session.inner().browse(queue).map_err(|refusal| told(&refusal))
 }
 
 /// A message's number in an address or a body. It is text in JSON, whose numbers are not exact.
@@ -122,8 +122,8 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     let count = number(call, "count")?.unwrap_or(SHOWN.0).clamp(1, SHOWN.1);
     let truncate = number(call, "truncate")?.map_or(TRUNCATE.0, |bytes| bytes as usize);
     let truncate = truncate.min(TRUNCATE.1);
-    let desk = Desk::open(call)?;
-    let now_ms = desk.session().now_ms();
+    let session = ApiSession::open(call)?;
+    let now_ms = session.inner().now_ms();
     let start = start(call, count, now_ms)?;
     let mut filter = Filter::of(call.query.pairs(), now_ms, false)?;
     if let Start::Time(time) = start {
@@ -131,7 +131,7 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         filter.since(time);
     }
     let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED), PATIENCE);
-    let browser = open(call, &desk)?;
+    let browser = open(call, &session)?;
     let limits = &Limits::STORED;
     let end = match start {
         Start::Before(before, _) => before,
@@ -188,8 +188,8 @@ fn boundary(body: &[u8], at: usize) -> usize {
 fn body(call: &Call<'_>) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let wanted = position(call.part("position"))?;
-    let desk = Desk::open(call)?;
-    let browser = open(call, &desk)?;
+    let session = ApiSession::open(call)?;
+    let browser = open(call, &session)?;
     if call
         .query
         .get("edition")

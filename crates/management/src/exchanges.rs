@@ -1,9 +1,9 @@
 //! `/api/exchanges`.
 
 use crate::access::Right;
+use crate::api_session::{ApiSession, CHANNEL};
 use crate::arguments::{self, boolean, text};
 use crate::call::{BAD_RANGE, Call};
-use crate::desk::{CHANNEL, Desk};
 use crate::json::{destination_type, table};
 use crate::listing::{List, object};
 use crate::message_stats::message_stats;
@@ -83,7 +83,7 @@ fn ring(call: &Call<'_>) -> Result<Reply, Refusal> {
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     let name = real_name(call.part("exchange"));
-    let desk = Desk::open(call)?;
+    let session = ApiSession::open(call)?;
     call.refuse_other_node(&body)?;
     let known = call.view.exchange(call.part("vhost"), name).is_some();
     let declare = DeclareExchange {
@@ -95,17 +95,17 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         internal: boolean(&body, "internal")?,
         arguments: arguments::table(&body, "arguments", call.api.broker.limits())?,
     };
-    let done = desk.session().declare_exchange(CHANNEL, declare)?;
-    desk.durable(done.durable)?;
+    let done = session.inner().declare_exchange(CHANNEL, declare)?;
+    session.durable(done.durable)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
-    let desk = Desk::open(call)?;
+    let session = ApiSession::open(call)?;
     let if_unused = call.query.flag("if-unused");
-    let done = desk.session().delete_exchange(CHANNEL, name, if_unused)?;
-    desk.durable(done.durable)?;
+    let done = session.inner().delete_exchange(CHANNEL, name, if_unused)?;
+    session.durable(done.durable)?;
     Ok(Reply::empty(204))
 }
 

@@ -18,7 +18,7 @@
 //! - The objects: `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`,
 //!   `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with
 //!   [`filter`]), `moving` (with [`selection`]), `definitions` (a `document`; with `import`, `import_report`, `existing` and
-//!   `unsupported`), `health`, `configuration`, `logs` (with `log_tail`), `network`, `alarms`. `desk` is a session for what changes
+//!   `unsupported`), `health`, `configuration`, `logs` (with `log_tail`), `network`, `alarms`. `api_session` is a session for what changes
 //!   objects; [`listing`] pages, sorts and filters lists; [`json`] writes AMQP's tables.
 //! - Numbers: [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `timing` and
 //!   `times` keep how long messages took; `why` and `holds` say what holds them up; `usage` is what the
@@ -30,6 +30,7 @@ mod access;
 pub mod admin_socket;
 mod alarms;
 mod api_index;
+mod api_session;
 mod application;
 mod arguments;
 mod audit;
@@ -41,7 +42,6 @@ mod configuration;
 mod connections;
 mod consumers;
 mod definitions;
-mod desk;
 mod document;
 mod errand;
 mod events;

@@ -1,9 +1,9 @@
 //! Publishing and getting messages, for tries and repairs: nothing that an application should live on.
 
 use crate::access::Right;
+use crate::api_session::{ApiSession, CHANNEL};
 use crate::arguments::{table, text};
 use crate::call::Call;
-use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::{self, real_name};
 use crate::json;
 use crate::queues;
@@ -69,8 +69,8 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
             limits.message_bytes
         )));
     }
-    let desk = Desk::open(call)?;
-    let mut publisher = desk.session().publisher(CHANNEL, 1);
+    let session = ApiSession::open(call)?;
+    let mut publisher = session.inner().publisher(CHANNEL, 1);
     let route = RouteBuf::new(
         real_name(call.part("exchange")).as_bytes(),
         routing_key.as_bytes(),
@@ -88,7 +88,7 @@ fn publish(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut awaited = Unconfirmed::default();
     awaited.published(taken.queues);
     let mut refused = false;
-    desk.await_confirms(&mut awaited, |_, safe| refused |= !safe)?;
+    session.await_confirms(&mut awaited, |_, safe| refused |= !safe)?;
     if let Some(vhost) = call.view.vhost(call.part("vhost")) {
         let stats = call.api.broker.stats();
         stats.published(&vhost.name, payload.len(), taken.is_lost(), refused);
@@ -235,7 +235,7 @@ fn whole(value: &Value) -> Option<i64> {
 fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let asked = Asked::of(&call.json()?)?;
-    let desk = Desk::open(call)?;
+    let session = ApiSession::open(call)?;
     // As in RabbitMQ, these are gone from the queue as they come; whoever has them rejected gets them first.
     let no_ack = asked.mode == Mode::Take(Disposal::Accepted);
     let vhost = call.vhost()?.name.clone();
@@ -244,7 +244,7 @@ fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     let mut shown = Vec::new();
     let mut bytes = 0;
     while (shown.len() as u64) < asked.count && bytes < BODIES {
-        let found = next(&desk, call.part("name"), no_ack)?;
+        let found = next(&session, call.part("name"), no_ack)?;
         stats.got(
             &vhost,
             no_ack,
@@ -325,10 +325,14 @@ pub fn told(refusal: &broker::Refusal) -> Refusal {
 }
 
 /// The next message, and how many are ready after it. With `no_ack` it is gone from the queue then.
-pub fn next(asker: &Desk, queue: &str, no_ack: bool) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
-    let asked = asker.session().get(CHANNEL, queue, no_ack);
+pub fn next(
+    session: &ApiSession,
+    queue: &str,
+    no_ack: bool,
+) -> Result<Option<(Delivery, u64, QueueRef)>, Refusal> {
+    let asked = session.inner().get(CHANNEL, queue, no_ack);
     let (queue, question) = asked.map_err(|refusal| with_code(&refusal))?;
-    let got = asker.session().got(&queue, asker.answer(question)?);
+    let got = session.inner().got(&queue, session.answer(question)?);
     let got = got.map_err(|refusal| with_code(&refusal))?;
     Ok(got.map(|(delivery, remaining)| (delivery, remaining, queue)))
 }

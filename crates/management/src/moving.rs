@@ -3,10 +3,10 @@
 //! in between it is in both.
 
 use crate::access::Right;
+use crate::api_session::{ApiSession, CHANNEL};
 use crate::arguments::text;
 use crate::browsing::{self, Scan, row};
 use crate::call::Call;
-use crate::desk::{CHANNEL, Desk};
 use crate::exchanges::real_name;
 use crate::json;
 use crate::messages::told;
@@ -186,15 +186,15 @@ fn move_first(call: &Call<'_>) -> Result<Reply, Refusal> {
 
 fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
-    let desk = Desk::open(call)?;
-    let now_ms = desk.session().now_ms();
+    let session = ApiSession::open(call)?;
+    let now_ms = session.inner().now_ms();
     let mut asked = Asked::of(body, action, now_ms)?;
-    let browser = browsing::open(call, &desk)?;
+    let browser = browsing::open(call, &session)?;
     asked.selection.check(&browser)?;
     asked.end = asked.selection.end(&browser, now_ms);
     let work = Work {
         asked: &asked,
-        desk: &desk,
+        session: &session,
         browser: &browser,
         limits: &Limits::STORED,
     };
@@ -222,7 +222,7 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
 /// A request under way.
 struct Work<'a> {
     asked: &'a Asked,
-    desk: &'a Desk,
+    session: &'a ApiSession,
     browser: &'a Browser,
     limits: &'a Limits,
 }
@@ -313,7 +313,7 @@ impl Work<'_> {
     /// Publishes messages and waits for their confirms. Returns which have arrived; also if one was refused for a reason that
     /// holds for all.
     fn publish(&self, messages: &[&Picked], outcome: &mut Outcome) -> Result<Ranges, (Ranges, Refusal)> {
-        let mut publisher = self.desk.session().publisher(CHANNEL, 1);
+        let mut publisher = self.session.inner().publisher(CHANNEL, 1);
         let mut awaited = Unconfirmed::default();
         // By confirm number less one.
         let mut arrived: Vec<bool> = Vec::new();
@@ -350,7 +350,7 @@ impl Work<'_> {
             }
         }
         publisher.flush();
-        let waited = self.desk.await_confirms(&mut awaited, |number, safe| {
+        let waited = self.session.await_confirms(&mut awaited, |number, safe| {
             if let Some(arrived) = arrived.get_mut(number as usize - 1) {
                 *arrived = safe;
             }

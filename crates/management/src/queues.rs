@@ -1,9 +1,9 @@
 //! `/api/queues`. What a queue holds is what it published after its last turn: nobody waits for it.
 
 use crate::access::Right;
+use crate::api_session::{ApiSession, CHANNEL};
 use crate::arguments::{self, boolean};
 use crate::call::{BAD_RANGE, Call, queues_of};
-use crate::desk::{CHANNEL, Desk};
 use crate::json::table;
 use crate::listing::{List, object};
 use crate::message_stats::{add_losses, loss_places, message_stats};
@@ -243,7 +243,7 @@ fn owner_details(call: &Call<'_>, alone: NodeConnection) -> Option<Value> {
 fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
     let body = call.json()?;
     let name = call.part("name");
-    let asker = Desk::open(call)?;
+    let session = ApiSession::open(call)?;
     call.refuse_other_node(&body)?;
     let known = call.view.queue(call.part("vhost"), name).is_some();
     let declare = DeclareQueue {
@@ -253,32 +253,31 @@ fn put(call: &Call<'_>) -> Result<Reply, Refusal> {
         arguments: arguments::table(&body, "arguments", call.api.broker.limits())?,
         ..DeclareQueue::default()
     };
-    let done = asker.session().declare_queue(CHANNEL, declare)?;
-    asker.durable(done.durable)?;
+    let done = session.inner().declare_queue(CHANNEL, declare)?;
+    session.durable(done.durable)?;
     Ok(Reply::empty(if known { 204 } else { 201 }))
 }
 
 fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
-    let asker = Desk::open(call)?;
+    let session = ApiSession::open(call)?;
     let (if_unused, if_empty) = (call.query.flag("if-unused"), call.query.flag("if-empty"));
-    let session = asker.session();
-    let deleted = match session.delete_queue(CHANNEL, name, if_unused, if_empty)? {
+    let deleted = match session.inner().delete_queue(CHANNEL, name, if_unused, if_empty)? {
         Deleting::Done(deleted) => deleted,
         Deleting::Asked(retiring) => {
-            let answer = asker.answer(retiring.question())?;
-            session.retired(CHANNEL, retiring, answer)?
+            let answer = session.answer(retiring.question())?;
+            session.inner().retired(CHANNEL, retiring, answer)?
         }
     };
-    asker.durable(deleted.durable)?;
+    session.durable(deleted.durable)?;
     Ok(Reply::empty(204))
 }
 
 fn purge(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
-    let asker = Desk::open(call)?;
-    let question = asker.session().purge_queue(CHANNEL, name)?;
-    asker.session().purged(name, asker.answer(question)?)?;
+    let session = ApiSession::open(call)?;
+    let question = session.inner().purge_queue(CHANNEL, name)?;
+    session.inner().purged(name, session.answer(question)?)?;
     Ok(Reply::empty(204))
 }
 

@@ -3,7 +3,7 @@
 //! The queue is exclusive to a session that ends with the answer, and bounded: when more passes than is looked at, the oldest copies go.
 
 use crate::access::Asker;
-use crate::desk::{CHANNEL, Desk};
+use crate::api_session::{ApiSession, CHANNEL};
 use crate::messages::{described, next};
 use crate::refusal::Refusal;
 use crate::telling::Wanted;
@@ -24,7 +24,7 @@ const TOLD: (usize, usize) = (200, 1024 * 1024);
 
 /// A queue at the firehose.
 pub struct Tap {
-    desk: Desk,
+    session: ApiSession,
     queue: String,
     broker: Arc<Broker>,
     wanted: Wanted,
@@ -37,10 +37,10 @@ impl Tap {
     /// The virtual host is gone, or the queue can't be made.
     pub fn open(broker: &Arc<Broker>, user: User, wanted: Wanted) -> Result<Self, Refusal> {
         let operator = Asker { user, operator: true };
-        let desk = Desk::seat(broker, operator, &wanted.vhost)?;
+        let session = ApiSession::open_as(broker, operator, &wanted.vhost)?;
         let (messages, bytes) = WAITING;
-        let declared = desk
-            .session()
+        let declared = session
+            .inner()
             .declare_queue(
                 CHANNEL,
                 DeclareQueue {
@@ -52,10 +52,10 @@ impl Tap {
                 },
             )
             .map_err(|refusal| Refusal::of_broker(&refusal))?;
-        desk.durable(declared.durable)?;
+        session.durable(declared.durable)?;
         let queue = declared.value.name;
-        let bound = desk
-            .session()
+        let bound = session
+            .inner()
             .bind_queue(
                 CHANNEL,
                 Binding {
@@ -66,9 +66,9 @@ impl Tap {
                 },
             )
             .map_err(|refusal| Refusal::of_broker(&refusal))?;
-        desk.durable(bound.durable)?;
+        session.durable(bound.durable)?;
         Ok(Self {
-            desk,
+            session,
             queue,
             broker: broker.clone(),
             wanted,
@@ -83,7 +83,7 @@ impl Tap {
         let mut told = Told::default();
         let (mut passed, mut is_full) = (0, false);
         while passed < WAITING.0 {
-            let Some((delivery, remaining, _)) = next(&self.desk, &self.queue, true)? else {
+            let Some((delivery, remaining, _)) = next(&self.session, &self.queue, true)? else {
                 break;
             };
             is_full |= remaining + 1 >= WAITING.0 as u64;
@@ -100,7 +100,7 @@ impl Tap {
             let line = format!("{},\"messages\":[{messages}]}}", head.trim_end_matches('}'));
             events.push_str(&event("trace", &line));
         }
-        let now_ms = self.desk.session().now_ms();
+        let now_ms = self.session.inner().now_ms();
         events.push_str(&event(
             "turn",
             &json!({"at": now_ms, "tracing": is_on}).to_string(),

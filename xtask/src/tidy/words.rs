@@ -22,7 +22,7 @@ const fn retired(forms: &'static [&'static str], instead: &'static str, left: us
 const RETIRED: &[Retired] = &[
     retired(&["bell", "bells"], "waker", 0),
     retired(&["buried"], "closed", 0),
-    retired(&["desk", "desks"], "administration", 76),
+    retired(&["desk", "desks"], "administration", 0),
     retired(&["door", "doors"], "listener, front end, API", 12),
     retired(&["hall", "halls"], "broker", 0),
     retired(&["oracle", "oracles", "dice"], "random source", 0),

@@ -1,5 +1,5 @@
-//! A session of the broker for the time of one request, or of an answer that goes on: what changes objects does it as a client would, with the asker's
-//! permissions.
+//! A session of the broker for the time of one request, or of an answer that goes on: what changes objects does it as a
+//! client would, with the asker's permissions.
 
 use crate::access::Asker;
 use crate::call::{Call, NO_VHOST};
@@ -22,14 +22,14 @@ pub const CHANNEL: ChannelId = ChannelId(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A session and what comes back from it.
-pub struct Desk {
-    session: Arc<Session>,
+pub struct ApiSession {
+    inner: Arc<Session>,
     outbox: Arc<Outbox>,
     /// What came back and has not been looked at: several events may come at a time.
     backlog: RefCell<VecDeque<Event>>,
 }
 
-impl Desk {
+impl ApiSession {
     /// Opens the virtual host of the path.
     ///
     /// # Errors
@@ -39,14 +39,14 @@ impl Desk {
             user: call.user.clone(),
             operator: call.operator,
         };
-        Self::seat(&call.api.broker, asker, call.part("vhost"))
+        Self::open_as(&call.api.broker, asker, call.part("vhost"))
     }
 
     /// Opens a virtual host for somebody. An operator is asked for no permission.
     ///
     /// # Errors
-    /// As [`Desk::open`].
-    pub fn seat(broker: &Arc<Broker>, asker: Asker, vhost: &str) -> Result<Self, Refusal> {
+    /// As [`ApiSession::open`].
+    pub fn open_as(broker: &Arc<Broker>, asker: Asker, vhost: &str) -> Result<Self, Refusal> {
         let outbox = Arc::new(Outbox::new());
         let connected = match asker.operator {
             true => broker.connect_operator(asker.user, vhost, outbox.clone()),
@@ -60,15 +60,15 @@ impl Desk {
             OpenRefusal::NoAccess { .. } => Refusal::not_authorised("Access refused."),
         })?;
         Ok(Self {
-            session,
+            inner: session,
             outbox,
             backlog: RefCell::default(),
         })
     }
 
-    /// The session.
-    pub fn session(&self) -> &Arc<Session> {
-        &self.session
+    /// The session of the broker.
+    pub fn inner(&self) -> &Arc<Session> {
+        &self.inner
     }
 
     /// Waits until what was promised is durable.
@@ -128,7 +128,7 @@ impl Desk {
     /// It took too long.
     pub fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> Result<T, Refusal> {
         let until = Instant::now() + PATIENCE;
-        // A desk that is kept is used from one thread after another.
+        // A session that is kept is used from one thread after another.
         let waker: Waker = Arc::new(Unpark(std::thread::current())).into();
         let mut events = Vec::new();
         loop {
@@ -153,9 +153,9 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for ApiSession {
     fn drop(&mut self) {
-        self.session.close();
+        self.inner.close();
     }
 }
 
