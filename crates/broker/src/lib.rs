@@ -107,4 +107,5 @@ pub use catalog::{
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};
-pub use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Standing};
+pub use queue::fifo::Standing;
+pub use queue::{Answer, ConsumerSettings, Delivery, Disposal};

@@ -2,13 +2,23 @@
 //! lets nothing pass twice. Beside them [`store`], which knows where the bytes of messages are.
 //!
 //! This crate has no I/O, no clock, no randomness, no thread, no async. It never sees a frame, a socket, a file or
-//! a client: what the host ties to requests ([`fifo::Ends`]) is carried through and never looked into.
+//! a client: what the host ties to requests ([`Ends`]) is carried through and never looked into.
 //!
-//! Reading order: [`fifo::request`], [`fifo::record`], [`fifo::effect`] (the grammar), then `contents` (what is known of
-//! messages; journaled) and `dispatch` (who gets them; never journaled), and `fifo` itself; then [`store::grammar`] and `store`.
+//! Reading order: [`request`] and [`effect`], what is asked of a queue of whatever kind and what it orders; [`fifo::record`], then
+//! `contents` (what is known of messages; journaled) and `dispatch` (who gets them; never journaled), and `fifo` itself; then
+//! [`store::grammar`] and `store`.
 
+pub mod effect;
 mod encoding;
 pub mod fifo;
+mod losses;
+pub mod request;
 pub mod seen;
 mod seq_set;
+mod status;
 pub mod store;
+
+pub use effect::{Answer, Delivery, Effect};
+pub use losses::{DropReason, LOSSES, Loss, Losses};
+pub use request::{ConsumerSettings, Disposal, Ends, Request};
+pub use status::Status;

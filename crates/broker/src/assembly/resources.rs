@@ -3,7 +3,7 @@
 use crate::broker::Broker;
 use crate::clients::alarms::resident_memory;
 use crate::events::Happening;
-use queue::fifo::Request;
+use queue::Request;
 use queue::store;
 
 /// How much memory a queue may hold for bodies when there is plenty, and when there is none, in bytes.

@@ -224,7 +224,7 @@ mod tests {
         let delete = || match stage.session.delete_queue(CHANNEL, "q", false, false)? {
             crate::Deleting::Done(deleted) => Ok(deleted),
             crate::Deleting::Asked(retiring) => {
-                let answer = Some(queue::fifo::Answer::Retired(1));
+                let answer = Some(queue::Answer::Retired(1));
                 stage.session.retired(CHANNEL, retiring, answer)
             }
         };

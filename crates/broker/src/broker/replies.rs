@@ -6,7 +6,7 @@
 
 use crate::clients::outbox::{ChannelId, Event, Outbox};
 use model::{BlockBuilder, ConsumerId, Message, Ranges};
-use queue::fifo::Delivery;
+use queue::Delivery;
 use std::collections::HashMap;
 use std::sync::{
     Arc, PoisonError, RwLock,

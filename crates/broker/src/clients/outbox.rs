@@ -5,7 +5,7 @@ use crate::clients::access::{LoginRefusal, User};
 use crate::clients::alarms::AlarmReason;
 use crate::clients::close_reason::CloseReason;
 use model::{ConsumerId, QueueId, Ranges};
-use queue::fifo::{Answer, Delivery};
+use queue::{Answer, Delivery};
 use smallvec::SmallVec;
 use std::sync::{
     Arc, Mutex, PoisonError,

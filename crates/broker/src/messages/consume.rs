@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::stats::{self, Consumer, ConsumerDetails};
 use catalog::Refusal;
 use model::{ConsumerId, Ranges};
-use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, Request};
+use queue::{Answer, ConsumerSettings, Delivery, Disposal, Request};
 use std::sync::Arc;
 
 /// A queue as a consumer's front end knows it. Cheap to clone.

@@ -19,8 +19,8 @@ use model::{
     BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Limits, Message, QueueId, Ranges, RouteBuf, Seq, Timestamp,
     X_DELAY,
 };
-use queue::fifo::{DropReason, Request};
 use queue::store::{Bytes, Part, Piece};
+use queue::{DropReason, Request};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};

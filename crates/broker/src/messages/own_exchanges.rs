@@ -10,7 +10,7 @@ use catalog::{DeclareExchange, Envelope};
 use model::properties::{PropertiesBuf, PropertiesBuilder};
 use model::table::Table;
 use model::{BlockBuilder, Message, RouteBuf, Timestamp};
-use queue::fifo::Request;
+use queue::Request;
 use smallvec::SmallVec;
 use std::sync::Arc;
 

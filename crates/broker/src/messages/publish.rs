@@ -20,7 +20,7 @@ use catalog::{QueueKind, Refusal, View};
 use last::Last;
 use model::properties::{Properties, PropertiesBuf};
 use model::{BlockBuilder, Message, QueueId, Ranges};
-use queue::fifo::Request;
+use queue::Request;
 use routes::Found;
 use smallvec::SmallVec;
 use std::collections::HashMap;

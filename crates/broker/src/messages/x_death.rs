@@ -3,7 +3,7 @@
 use model::properties::{Properties, PropertiesBuf};
 use model::table::{Table, Value};
 use model::{DEAD_LETTERED, Limits, Message, Timestamp};
-use queue::fifo::DropReason;
+use queue::DropReason;
 
 /// The headers that name the first and the last death.
 const FIRST: [&str; 3] = [

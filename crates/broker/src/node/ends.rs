@@ -3,14 +3,14 @@
 use crate::clients::outbox::{ChannelId, Event, Outbox, Question};
 use crate::stats::Latencies;
 use model::{QueueId, Ranges};
-use queue::fifo::Answer;
+use queue::Answer;
 use std::sync::Arc;
 
 /// The broker's types for the queue machine.
 #[derive(Debug)]
 pub enum Ends {}
 
-impl queue::fifo::Ends for Ends {
+impl queue::Ends for Ends {
     type Receipt = Receipt;
     type Reply = Reply;
     type Outlet = Outlet;
@@ -119,7 +119,7 @@ pub struct Outlet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use queue::fifo::Ends as _;
+    use queue::Ends as _;
 
     #[test]
     fn a_receipt_splits_by_the_places_of_messages_in_their_batch() {

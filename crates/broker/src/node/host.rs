@@ -86,7 +86,8 @@ mod tests {
     use crate::node::ends::{Ends, Outlet, Receipt, Reply};
     use model::properties::Properties;
     use model::{BlockBuilder, ConsumerId, Message, Ranges, RouteBuf};
-    use queue::fifo::{Classic, ConsumerSettings, Effect, QueueSettings, Record, Request};
+    use queue::fifo::{Classic, QueueSettings, Record};
+    use queue::{ConsumerSettings, Effect, Request};
     use std::sync::Arc;
 
     const CHANNEL: ChannelId = ChannelId(1);

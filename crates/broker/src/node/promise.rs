@@ -5,7 +5,7 @@ use crate::clients::outbox::{ChannelId, Event, Outbox, Ticket, Woken};
 use crate::clients::pressure::Release;
 use crate::node::ends::Receipt;
 use model::QueueId;
-use queue::fifo::Effect;
+use queue::Effect;
 use queue::store::{self, Place};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,9 @@
 //! What queues tell those above them.
 
 use super::Queue;
+use model::DeadLetterTo;
 use model::QueueId;
-use queue::fifo::{DeadLetterTo, DropReason};
+use queue::DropReason;
 use queue::store::Piece;
 use std::sync::Arc;
 

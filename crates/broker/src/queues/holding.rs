@@ -2,7 +2,7 @@
 
 use super::throttle::{Counts, Micros, Ruling, Throttle};
 use crate::clients::pressure::{Pressure, Reason, Release};
-use queue::fifo::Status;
+use queue::Status;
 use std::collections::VecDeque;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,

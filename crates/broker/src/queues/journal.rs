@@ -4,7 +4,8 @@ use crate::node::ends::Ends;
 use crate::node::journal::{Journal, Journaled, LocalJournal};
 use crate::node::promise::Promise;
 use model::QueueId;
-use queue::fifo::{Classic, Effect, LocalRecord, Record};
+use queue::Effect;
+use queue::fifo::{Classic, LocalRecord, Record};
 use queue::store::{self, LogPlace};
 use storage::Position;
 

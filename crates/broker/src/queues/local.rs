@@ -18,8 +18,9 @@ use crate::node::timers::Due;
 use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use catalog::QueueKind;
 use model::{ConsumerId, QueueId, Timestamp};
-use queue::fifo::{Answer, Classic, Disposal, Request};
+use queue::fifo::Classic;
 use queue::store::{self, LogPlace};
+use queue::{Answer, Disposal, Request};
 use std::collections::BTreeMap;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError,

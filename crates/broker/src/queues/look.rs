@@ -4,8 +4,9 @@ use super::Queue;
 use super::local::{Actions, QueueHost};
 use crate::node::ends::Ends;
 use model::{Ranges, Seq};
-use queue::fifo::{Answer, Glimpse, Request, Standing};
+use queue::fifo::{Glimpse, Standing};
 use queue::store::Bytes;
+use queue::{Answer, Request};
 use std::sync::Arc;
 
 /// One span of a look.

@@ -3,7 +3,7 @@
 use super::Queue;
 use crate::node::pager::{Found, Pager, StoreFiles, Unread};
 use model::{QueueId, Ranges, Seq};
-use queue::fifo::Request;
+use queue::Request;
 use queue::store::{self, Bytes, EntryBuilder, Piece, Place, Read, Source, Stored};
 use std::sync::Arc;
 use storage::Position;

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// What is asked of a queue, with the outboxes that hear of it.
-pub type Request = queue::fifo::Request<Ends>;
+pub type Request = queue::Request<Ends>;
 
 /// The way to the queues of another node.
 pub trait Remote: Debug + Send + Sync {

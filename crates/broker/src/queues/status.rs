@@ -1,7 +1,6 @@
 //! A queue's numbers as everybody may read them: what its machine said after the last turn, without the machine's lock.
 
 use model::ConsumerId;
-use queue::fifo;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A queue's numbers after its last turn.
@@ -92,7 +91,7 @@ pub(super) struct Published {
 
 impl Published {
     /// After a turn. Returns how many bytes of memory it held before.
-    pub(super) fn store(&self, status: &fifo::Status) -> usize {
+    pub(super) fn store(&self, status: &queue::Status) -> usize {
         let set = |number: &AtomicU64, now| number.store(now, Ordering::Relaxed);
         set(&self.ready, status.ready);
         set(&self.ready_bytes, status.ready_bytes);

@@ -158,7 +158,7 @@ mod tests {
         let id = broker.view().queue("/", "gone").unwrap().id;
         let asked = session.delete_queue(channel, "gone", false, false).unwrap();
         if let crate::Deleting::Asked(retiring) = asked {
-            let answer = Some(queue::fifo::Answer::Retired(0));
+            let answer = Some(queue::Answer::Retired(0));
             session.retired(channel, retiring, answer).unwrap();
         }
         session.close();

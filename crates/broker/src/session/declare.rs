@@ -15,7 +15,7 @@ use catalog::{
 };
 use model::QueueId;
 use model::table::{Table, Value};
-use queue::fifo::{Answer as QueueAnswer, Request as QueueRequest};
+use queue::{Answer as QueueAnswer, Request as QueueRequest};
 use std::sync::Arc;
 use std::task::Waker;
 

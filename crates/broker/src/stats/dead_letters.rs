@@ -1,6 +1,6 @@
 //! How many messages were dead-lettered, and why.
 
-use queue::fifo::DropReason;
+use queue::DropReason;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Dead letters since the start of the node, whether or not any queue took them.

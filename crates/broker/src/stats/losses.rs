@@ -1,6 +1,6 @@
 //! How many messages queues lost, and how: for operators, who else see a queue that takes 800 messages a second and gives 100.
 
-use queue::fifo::LOSSES;
+use queue::LOSSES;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts since the start, of a queue or of all queues of the node. Those of exchanges' own queues are left out.
@@ -49,7 +49,7 @@ impl LossCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use queue::fifo::{DropReason, Loss};
+    use queue::{DropReason, Loss};
 
     #[test]
     fn names_stand_where_the_queues_numbers_stand() {

@@ -10,7 +10,8 @@ use crate::stats::Churn;
 use crate::topology::caches::{self, CacheJournal};
 use catalog::{Effect, Name, QueueKind, View};
 use model::QueueSettings;
-use queue::fifo::{Classic, Request as QueueRequest};
+use queue::Request as QueueRequest;
+use queue::fifo::Classic;
 use queue::seen::Seen;
 use std::collections::BTreeSet;
 use std::sync::{

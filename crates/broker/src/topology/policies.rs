@@ -2,7 +2,7 @@
 
 use super::Topology;
 use catalog::{Name, Policies, PolicyKind, Vhost, View};
-use queue::fifo::Request as QueueRequest;
+use queue::Request as QueueRequest;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 

@@ -12,7 +12,8 @@
 //!             count and each retry as an expiry; count and each key: distance of its message from the one before, u128 little-endian
 //! ```
 
-use super::record::{DropReason, Expiry, Record, Snapshot};
+use super::record::{Expiry, Record, Snapshot};
+use crate::DropReason;
 use crate::encoding::{Input, put, put_set};
 use model::{Block, DeduplicationKey, Seq, Timestamp};
 use std::sync::Arc;

@@ -1,73 +1,6 @@
-//! How many messages a queue has lost, so to say: those that left other than to a consumer, and those that never came in.
+//! What a queue counts of the messages that it lost.
 
-use super::{Classic, DropReason, Ends, Fifo};
-
-/// What became of messages that no consumer had, or that one rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// They are gone.
-    Dropped(DropReason),
-    /// They were handed to the dead-letter exchange.
-    DeadLettered(DropReason),
-    /// They were not taken, because the queue was full (`x-overflow`).
-    Refused,
-    /// They were not taken, because the queue had them already.
-    Duplicate,
-}
-
-/// How many ways there are.
-pub const LOSSES: usize = 12;
-
-impl Loss {
-    /// All of them, in the order of [`Losses::numbers`].
-    pub const ALL: [Self; LOSSES] = [
-        Self::Dropped(DropReason::MaxLength),
-        Self::Dropped(DropReason::Expired),
-        Self::Dropped(DropReason::Rejected),
-        Self::Dropped(DropReason::DeliveryLimit),
-        Self::Dropped(DropReason::Purged),
-        Self::Dropped(DropReason::Unreadable),
-        Self::DeadLettered(DropReason::MaxLength),
-        Self::DeadLettered(DropReason::Expired),
-        Self::DeadLettered(DropReason::Rejected),
-        Self::DeadLettered(DropReason::DeliveryLimit),
-        Self::Refused,
-        Self::Duplicate,
-    ];
-}
-
-/// Counts since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    numbers: [u64; LOSSES],
-    sum: u64,
-}
-
-impl Losses {
-    pub(super) fn add(&mut self, loss: Loss, count: u64) {
-        if let Some(at) = Loss::ALL.iter().position(|known| *known == loss) {
-            self.numbers[at] += count;
-            self.sum += count;
-        }
-    }
-
-    /// Adds another's.
-    pub(super) fn add_all(&mut self, other: &Self) {
-        let pairs = self.numbers.iter_mut().zip(other.numbers);
-        pairs.for_each(|(sum, more)| *sum += more);
-        self.sum += other.sum;
-    }
-
-    /// The numbers, in the order of [`Loss::ALL`].
-    pub fn numbers(&self) -> [u64; LOSSES] {
-        self.numbers
-    }
-
-    /// All together.
-    pub fn sum(&self) -> u64 {
-        self.sum
-    }
-}
+use super::{Classic, Ends, Fifo, Loss, Losses};
 
 impl<E: Ends> Fifo<E> {
     /// So many messages left, or did not come in.
@@ -91,7 +24,7 @@ impl<E: Ends> Classic<E> {
     #[inline]
     pub fn lost(&self) -> u64 {
         match self {
-            Self::Plain(fifo) => fifo.losses.sum,
+            Self::Plain(fifo) => fifo.losses.sum(),
             Self::Sorted(lanes) => lanes.lost(),
         }
     }

@@ -15,7 +15,6 @@ mod contents;
 mod deliver;
 mod discard;
 mod dispatch;
-pub mod effect;
 mod end;
 mod enqueue;
 mod expire;
@@ -25,74 +24,26 @@ mod losses;
 mod once;
 mod overflow;
 pub mod record;
-pub mod request;
 mod retry;
 mod settle;
 mod storing;
 mod take;
 
+pub use crate::effect::{Answer, Delivery, Effect};
+pub use crate::losses::{DropReason, LOSSES, Loss, Losses};
+pub use crate::request::{ConsumerSettings, Disposal, Ends, Request};
+pub use crate::status::Status;
 pub use checkpoint::{Checkpoint, LocalRecord};
-pub use effect::{Answer, Delivery, Effect};
 pub use lanes::{Classic, Lanes};
 pub use look::{Glance, Glimpse, Standing};
-pub use losses::{LOSSES, Loss, Losses};
 pub use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};
-pub use record::{DropReason, Expiry, Record, Snapshot};
-pub use request::{ConsumerSettings, Disposal, Request};
+pub use record::{Expiry, Record, Snapshot};
 
 use crate::store::{LogPlace, Place, Store, Table};
 use contents::Contents;
 use discard::Leaving;
 use dispatch::Dispatch;
-use model::{ConsumerId, Index, Machine, Outcome, Ranges, Seq, Timestamp};
-
-/// What the host ties to requests and finds again in effects. The machine carries these and never looks into
-/// them; tests use plain numbers.
-pub trait Ends {
-    /// Handed in with published messages, handed back when the queue has taken responsibility for them.
-    type Receipt;
-    /// Handed in with a question, handed back with its answer.
-    type Reply;
-    /// Where a consumer's deliveries go. Cloned once per delivered batch.
-    type Outlet: Clone;
-
-    /// Splits a receipt for `count` messages: takes out the part for those at `positions` (from 0).
-    fn split(receipt: &mut Self::Receipt, positions: &Ranges, count: usize) -> Self::Receipt;
-}
-
-/// A queue's numbers. All are kept as they change; asking costs nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// Messages that may be delivered.
-    pub ready: u64,
-    /// Messages delivered and not settled. What is on its way to a dead-letter exchange is neither ready nor unacked.
-    pub unacked: u64,
-    /// Consumers.
-    pub consumers: usize,
-    /// The sum of the lengths of ready bodies, in bytes. After a restart from a snapshot it is right for the queue as a
-    /// whole and estimated for parts of it, until they are read back.
-    pub ready_bytes: u64,
-    /// The same of unacked messages.
-    pub unacked_bytes: u64,
-    /// Messages that the journal knows, wherever they stand: RabbitMQ calls those persistent, and in a transient queue none is.
-    pub persistent: u64,
-    /// Their bodies, in bytes.
-    pub persistent_bytes: u64,
-    /// How many messages went to consumers since the start, less those that came back.
-    pub handed: u64,
-    /// Memory held by message blocks, in bytes.
-    pub memory: usize,
-    /// Messages whose bytes are not in memory.
-    pub paged: u64,
-    /// Their bodies, in bytes.
-    pub paged_bytes: u64,
-    /// The number of the next message; of a queue that sorts its messages, one more than how many came since the start.
-    pub next_seq: Seq,
-    /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
-    pub oldest_ms: u64,
-    /// The only consumer that is served, where one at a time is.
-    pub active: Option<ConsumerId>,
-}
+use model::{Index, Machine, Outcome, Ranges, Seq, Timestamp};
 
 /// The outcome of the classic queue.
 pub type FifoOutcome<E> = Outcome<Record, Effect<E>>;

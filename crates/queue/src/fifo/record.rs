@@ -1,6 +1,7 @@
 //! What is now so. Past tense; journaled, replayed, versioned. Records are outcomes: they say what became of messages, never where
 //! bytes are, so every node that holds the queue can apply them.
 
+use crate::DropReason;
 use model::{Block, DeduplicationKey, Ranges, Seq};
 use std::sync::Arc;
 
@@ -50,23 +51,6 @@ impl Record {
         };
         first.unwrap_or(0)
     }
-}
-
-/// Why messages were dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropReason {
-    /// `x-max-length` or `x-max-length-bytes`.
-    MaxLength,
-    /// Rejected by a consumer without requeue.
-    Rejected,
-    /// `x-message-ttl` or the message's own `expiration`.
-    Expired,
-    /// Returned more often than `x-delivery-limit` permits.
-    DeliveryLimit,
-    /// `queue.purge`, or an operator removed or moved them.
-    Purged,
-    /// Nobody can read them: the stored bytes are damaged.
-    Unreadable,
 }
 
 /// A queue's contents after one of its records, as far as the journal knows of them; of a queue that sorts its messages those of one

@@ -9,8 +9,8 @@ use crate::queues::DeadLetters;
 use crate::stats::Count;
 use model::Ranges;
 use model::words::counted_are;
-use queue::fifo::{Answer, Delivery, Effect, Request};
 use queue::store;
+use queue::{Answer, Delivery, Effect, Request};
 use std::sync::{Arc, Weak, atomic::Ordering};
 
 /// What a turn leaves to be done without the host's lock.

@@ -1,6 +1,6 @@
 //! One consumer: where its deliveries go and how many more it may get.
 
-use crate::fifo::effect::delivery_bytes;
+use crate::effect::delivery_bytes;
 use crate::fifo::{ConsumerSettings, Ends};
 use model::{Block, ConsumerId, Ranges};
 

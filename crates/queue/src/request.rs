@@ -1,9 +1,22 @@
-//! What may be asked of a queue. Imperative.
+//! What may be asked of a queue, of whatever kind. Imperative.
 
-use super::Ends;
 use crate::store;
 use model::{Block, ConsumerId, QueueSettings, Ranges};
 use std::sync::Arc;
+
+/// What the host ties to requests and finds again in effects. The machine carries these and never looks into
+/// them; tests use plain numbers.
+pub trait Ends {
+    /// Handed in with published messages, handed back when the queue has taken responsibility for them.
+    type Receipt;
+    /// Handed in with a question, handed back with its answer.
+    type Reply;
+    /// Where a consumer's deliveries go. Cloned once per delivered batch.
+    type Outlet: Clone;
+
+    /// Splits a receipt for `count` messages: takes out the part for those at `positions` (from 0).
+    fn split(receipt: &mut Self::Receipt, positions: &Ranges, count: usize) -> Self::Receipt;
+}
 
 /// A request to the queue.
 #[derive(Debug)]
@@ -46,7 +59,7 @@ pub enum Request<E: Ends> {
     PutBack { seqs: Ranges },
     /// These, which the operator has, are to be gone.
     Remove { seqs: Ranges },
-    /// The consumer's front end has written so many bytes to its socket (counted as [`super::Delivery::bytes`] does): as many
+    /// The consumer's front end has written so many bytes to its socket (counted as [`crate::Delivery::bytes`] does): as many
     /// more may be delivered to it.
     Flow { consumer: ConsumerId, bytes: u32 },
     /// From now on this consumer may hold so many unacknowledged messages; 0 is no limit.

@@ -1,8 +1,8 @@
-//! What the machine orders its host to do. Imperative.
+//! What a queue's machine, of whatever kind, orders its host to do. Imperative.
 
-use super::{DeadLetterTo, DropReason, Ends};
 use crate::store::{self, Piece};
-use model::{Block, ConsumerId, Ranges, Seq};
+use crate::{DropReason, Ends};
+use model::{Block, ConsumerId, DeadLetterTo, Ranges, Seq};
 use std::sync::Arc;
 
 /// An order to the host.
