@@ -112,17 +112,26 @@ impl EndsFile {
         Ok(Some((file, ends)))
     }
 
+    /// Makes durable what [`open`](Self::open) has read. The process before this one may have ended by a sync that failed: the system
+    /// shows what it wrote, and the disk does not have it. The other slot must not be written before the disk does: were that torn, what
+    /// counted would be older than what was true once.
+    pub(crate) fn write_again(&self, ends: Ends) -> Result<(), StorageError> {
+        self.write_slot(self.generation, ends)
+    }
+
     /// Says from now on, durably, that the ends are these. It may be called again after an error: everything is written anew then.
     pub(crate) fn write(&mut self, ends: Ends) -> Result<(), StorageError> {
-        let generation = self.generation + 1;
+        self.write_slot(self.generation + 1, ends)?;
+        self.generation += 1;
+        Ok(())
+    }
+
+    fn write_slot(&self, generation: u64, ends: Ends) -> Result<(), StorageError> {
         let offset = SLOT as u64 * (generation % 2);
         write_all_at(self.file.as_ref(), &encode(generation, ends), offset)
             .map_err(|e| StorageError::from_io("write", &self.path, e))?;
-        self.file
-            .sync_data()
-            .map_err(|e| StorageError::from_io("sync", &self.path, e))?;
-        self.generation = generation;
-        Ok(())
+        let synced = self.file.sync_data();
+        synced.map_err(|e| StorageError::from_io("sync", &self.path, e))
     }
 }
 
@@ -215,6 +224,29 @@ mod tests {
             file.write(ends(3)).unwrap();
             let after = fs.crash(call);
             assert_eq!(EndsFile::open(&after, &dir).unwrap().unwrap().1, ends(3));
+        }
+    }
+
+    #[test]
+    fn what_a_failed_sync_left_behind_is_made_durable_before_the_other_slot_is_written() {
+        for call in 1..=6 {
+            for seed in 0..20 {
+                let (fs, dir) = disk();
+                let mut file = EndsFile::create(&fs, &dir, ends(1)).unwrap();
+                file.write(ends(2)).unwrap();
+                fs.fail_at(2, Fault::Io);
+                assert!(file.write(ends(3)).is_err());
+                let fs = fs.kill();
+                let (mut file, found) = EndsFile::open(&fs, &dir).unwrap().unwrap();
+                assert_eq!(found, ends(3), "a killed process leaves what it wrote");
+                fs.fail_at(call, Fault::PowerCut);
+                let known = match file.write_again(found) {
+                    Ok(()) => 3 + u64::from(file.write(ends(4)).is_ok()),
+                    Err(_) => 2,
+                };
+                let (_, found) = EndsFile::open(&fs.crash(seed), &dir).unwrap().unwrap();
+                assert!(found == ends(known) || found == ends(known + 1), "{found:?}");
+            }
         }
     }
 

@@ -113,6 +113,9 @@ impl Log {
             report,
         } = recovered;
         accept(&report)?;
+        if let Some((file, ends)) = &ends {
+            file.write_again(*ends)?;
+        }
         for path in &leftovers {
             fs.remove(path)
                 .map_err(|e| StorageError::from_io("remove", path, e))?;
