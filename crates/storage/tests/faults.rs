@@ -375,6 +375,57 @@ fn what_was_written_but_not_synced_when_the_process_ended_is_durable_after_the_n
 }
 
 #[test]
+fn what_a_killed_process_had_half_done_to_the_files_is_no_loss_after_a_power_cut() {
+    let once = LogOptions {
+        retry_ms: 0,
+        ..tiny()
+    };
+    let faults = [Fault::Io, Fault::Full, Fault::ShortThenFull];
+    for (k, fault) in (1..200).flat_map(|k| faults.map(|fault| (k, fault))) {
+        for seed in 0..2 {
+            let fs = FaultyFs::new();
+            let mut story = Story::default();
+            let opened = open(fs.clone(), once.clone()).unwrap();
+            fs.fail_at(k, fault);
+            story.run(&opened);
+            let fs = fs.kill();
+            drop(opened);
+            fs.fail_at(1 + Random(seed + k * 16).below(250), Fault::PowerCut);
+            if let Ok(again) = open(fs.clone(), once.clone()) {
+                story.restart(&again);
+                story.run(&again);
+            }
+            let fs = fs.crash(seed);
+            let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, {fault:?}, seed {seed}: {e}"));
+            story.restart(&last);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_the_list_may_name_is_not_removed_when_the_next_attempt_to_make_it_fails() {
+    let patient = LogOptions {
+        retry_ms: 60_000,
+        ..tiny()
+    };
+    for (first, second) in (1..12).flat_map(|first| (1..12).map(move |second| (first, second))) {
+        let fs = FaultyFs::new();
+        let opened = open(fs.clone(), patient.clone()).unwrap();
+        assert!(opened.keep(1, b"good", 1));
+        fs.fail_at(first, Fault::Io);
+        opened.log.append(|batch| {
+            batch.record(journal_id(1), |out| out.resize(out.len() + 9000, 7));
+            wait(&opened.waiting, batch, 2);
+        });
+        opened.told.recv().unwrap();
+        fs.fail_at(second, Fault::Io);
+        let _ = opened.log.close();
+        let again = open(fs.kill(), tiny()).unwrap_or_else(|e| panic!("calls {first} and {second}: {e}"));
+        assert_eq!(again.payloads(1)[0], b"good");
+    }
+}
+
+#[test]
 fn a_log_whose_process_ended_while_a_new_file_was_made_opens_again() {
     for (k, power) in (1..200).flat_map(|k| [(k, false), (k, true)]) {
         let fs = FaultyFs::new();

@@ -62,6 +62,8 @@ pub(crate) struct Chain {
     ends: EndsFile,
     /// What it says of the oldest one.
     oldest: u64,
+    /// It may name the next file: it was to, and that failed.
+    names_next: bool,
     sequence: u64,
     /// Offset in the last file where the next block goes.
     offset: u64,
@@ -133,6 +135,7 @@ impl Chain {
             refused: false,
             ends: ends.0,
             oldest: ends.1.oldest,
+            names_next: false,
             sequence: found.sequence,
             offset: 0,
         }
@@ -177,15 +180,19 @@ impl Chain {
         let file = self.make_file(&draft, &path, header).inspect_err(|_| {
             // Whatever there is of it holds nothing. What cannot be removed is written over by the next attempt.
             let _ = self.fs.remove(&draft);
-            let _ = self.fs.remove(&path);
+            if !self.names_next {
+                let _ = self.fs.remove(&path);
+            }
         })?;
         // After an error here the file stays: the list may name it all the same, and one that the list leaves out does no harm.
+        self.names_next = true;
         self.ends.write(Ends {
             oldest: self.oldest,
             newest: header.sequence,
             end: base,
             clean: false,
         })?;
+        self.names_next = false;
         self.sequence = header.sequence;
         self.offset = FILE_HEADER as u64;
         self.write_files().push_back(LogFile {

@@ -151,8 +151,11 @@ pub(crate) fn recover(
     }
     let mut ledger = Ledger::default();
     let mut report = Recovery::default();
+    let belonging = chain.belonging(&first_pass);
     for at in 0..chain.files.len() {
-        ledger.add_file(Position(chain.files[at].header.base));
+        if at < belonging {
+            ledger.add_file(Position(chain.files[at].header.base));
+        }
         chain.replay(at, &first_pass.released, &mut ledger, &mut report, replay)?;
     }
     let end = chain.finish(&first_pass, &mut report);
@@ -162,6 +165,10 @@ pub(crate) fn recover(
     };
     report.damage = first_pass.damage;
     report.end = Position(end);
+    for unnamed in chain.files.split_off(belonging) {
+        listing.sequence = listing.sequence.min(unnamed.header.sequence - 1);
+        listing.leftovers.push(unnamed.path);
+    }
     Ok(Recovered {
         found: FoundFiles {
             files: chain.files,
@@ -483,6 +490,19 @@ impl FilesRead {
             replay(journal, position, payload);
         });
         Ok(())
+    }
+
+    /// How many files belong to the log. The ones behind them were being made when the process ended: the list does not name them, and
+    /// nothing was written to them. Their names may never become durable, whatever is synced: a sync of the directory may have failed.
+    fn belonging(&self, first_pass: &FirstPass) -> usize {
+        let Some(ends) = self.ends else {
+            return self.files.len();
+        };
+        let read = self.files.iter().zip(&first_pass.ends).rev();
+        let unnamed = read.take_while(|(file, end)| {
+            file.header.sequence > ends.newest && end.offset == FILE_HEADER && !end.torn
+        });
+        self.files.len() - unnamed.count()
     }
 
     /// Learns where the log ends.
