@@ -42,7 +42,7 @@ fn fill(client: &Client, queue: &str) {
         if number % 20 == 0
             && let Some(pressure) = publisher.flush()
         {
-            client::relief(&pressure);
+            client::await_release(&pressure);
         }
     }
     publisher.flush();

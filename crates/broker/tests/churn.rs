@@ -6,7 +6,7 @@
 mod client;
 
 use broker::{Binding, Broker, DeclareQueue, Deleting, Event, Publisher};
-use client::{CHANNEL, Client, options, relief};
+use client::{CHANNEL, Client, await_release, options};
 use model::properties::Properties;
 use model::table::Table;
 use model::{Message, RouteBuf};
@@ -90,7 +90,7 @@ fn a_queue_with_many_bindings_is_gone_when_its_client_goes_on() {
         publisher.flush();
         let deleted = client.delete("q", false, false);
         assert_eq!(deleted.ready, 1);
-        relief(&deleted.pause.unwrap());
+        await_release(&deleted.pause.unwrap());
         let expected = deleted.durable.unwrap();
         client
             .wait(|event| matches!(event, Event::Durable { ticket, .. } if ticket == expected).then_some(()));

@@ -89,7 +89,7 @@ fn a_long_backlog_is_paged_out_and_comes_back_in_order() {
             if number % 20 == 0
                 && let Some(pressure) = publisher.flush()
             {
-                client::relief(&pressure);
+                client::await_release(&pressure);
             }
         }
         publisher.flush();
@@ -137,7 +137,7 @@ fn a_stuck_message_does_not_keep_the_space_of_its_neighbours() {
     for _ in 0..100 {
         client.publish(&mut publisher, "transient", TRANSIENT, &vec![b'x'; 1 << 20], None);
         if let Some(pressure) = publisher.flush() {
-            client::relief(&pressure);
+            client::await_release(&pressure);
         }
     }
     let segments = segment_files(&dir);

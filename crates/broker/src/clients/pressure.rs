@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relief_comes_once_and_stays() {
+    fn pressure_is_released_once_and_for_good() {
         let release = Arc::new(Release::default());
         let pressure = Pressure::until_release(Reason::Memory, release.clone());
         assert!(!pressure.poll(Waker::noop()));

@@ -128,8 +128,8 @@ pub fn options(dir: &tempfile::TempDir) -> Options {
     }
 }
 
-/// Waits for relief.
-pub fn relief(pressure: &Pressure) {
+/// Waits until the back-pressure is released.
+pub fn await_release(pressure: &Pressure) {
     let waking: Arc<Waking> = Arc::default();
     let waker = Waker::from(waking.clone());
     while !pressure.poll(&waker) {

@@ -70,7 +70,7 @@ impl Channel {
     /// # Errors
     /// What the client is told by closing the channel.
     pub fn answered(&mut self, asked: Asked, answer: Option<broker::Answer>, cx: &mut Context<'_>) -> Answer {
-        let session = &cx.ground.session;
+        let session = &cx.shared.session;
         match asked {
             Asked::Get { queue, no_ack } => {
                 let got = session.got(&queue, answer);
@@ -129,7 +129,7 @@ impl Channel {
         });
         let id = subscription.consumer();
         self.time(holder, Some(id), if timed { timeout_ms } else { 0 });
-        let template = DeliverTemplate::new(self.number, &tag, cx.ground.tuning.frame_max);
+        let template = DeliverTemplate::new(self.number, &tag, cx.shared.tuning.frame_max);
         let answer = self.answer(cx, no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
         self.tags.insert(tag.clone(), id);
         let consumer = Consumer {

@@ -19,13 +19,13 @@ impl Channel {
             let text = format!("attempt to reuse consumer tag '{}'", it.consumer_tag);
             return Err(Exception::new(ReplyCode::NotAllowed, text, BasicConsume::ID));
         }
-        let permitted = cx.ground.session.permit_consumer(self.consumers.count());
+        let permitted = cx.shared.session.permit_consumer(self.consumers.count());
         permitted.map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
         if it.queue == REPLY_TO {
             return self.consume_replies(it, cx);
         }
         let queue = self.queue_name(it.queue, BasicConsume::ID)?;
-        let asked = cx.ground.session.consumer_arguments(&queue, &arguments);
+        let asked = cx.shared.session.consumer_arguments(&queue, &arguments);
         let asked = asked.map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
         Self::refuse_address(&queue, BasicConsume::ID, cx)?;
         let settings = ConsumerSettings {
@@ -37,7 +37,7 @@ impl Channel {
             paused: self.prefetch.is_paused(),
         };
         let subscription = cx
-            .ground
+            .shared
             .session
             .consume(self.id, &queue, settings)
             .map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
@@ -105,7 +105,7 @@ impl Channel {
     pub(super) fn basic_get(&mut self, it: &BasicGet<'_>, cx: &mut Context<'_>) -> Answer {
         let name = self.queue_name(it.queue, BasicGet::ID)?;
         Self::refuse_address(&name, BasicGet::ID, cx)?;
-        let asked = cx.ground.session.get(self.id, &name, it.no_ack);
+        let asked = cx.shared.session.get(self.id, &name, it.no_ack);
         let (queue, question) = asked.map_err(|refusal| Self::refused::<BasicGet<'_>>(&refusal))?;
         let no_ack = it.no_ack;
         Ok(Next::Wait(question, Asked::Get { queue, no_ack }))
@@ -152,7 +152,7 @@ impl Channel {
                 .connection()
                 .trace(number, queue.name(), redelivered, message);
         }
-        let frame_max = cx.ground.tuning.frame_max;
+        let frame_max = cx.shared.tuning.frame_max;
         let shown = shown_properties(delivery, &message, encode::largest_properties(frame_max));
         let method = BasicGetOk {
             delivery_tag,

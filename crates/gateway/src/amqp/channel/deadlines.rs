@@ -132,7 +132,7 @@ impl Channel {
     pub(super) fn time_get(&mut self, holder: HolderId, queue: &QueueRef, tag: u64, cx: &Context<'_>) {
         self.time(holder, None, queue.ack_timeout_ms());
         if let Some(deadlines) = &mut self.deadlines {
-            deadlines.delivered(holder, tag, cx.ground.now);
+            deadlines.delivered(holder, tag, cx.shared.now);
         }
     }
 

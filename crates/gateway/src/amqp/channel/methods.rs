@@ -17,7 +17,7 @@ pub enum Next {
     Go,
     /// Closes the channel, as its client asked.
     Close,
-    /// Takes another frame when there is relief.
+    /// Takes another frame when the back-pressure is released.
     Pause(Pressure),
     /// It was done in part: others have their turn, then the same method is to be taken again.
     Again,
@@ -124,7 +124,7 @@ impl Channel {
             let text = format!("prefetch_size!=0 ({})", it.prefetch_size);
             return Err(Exception::new(ReplyCode::NotImplemented, text, BasicQos::ID));
         }
-        self.renew_deadlines(cx.ground.now);
+        self.renew_deadlines(cx.shared.now);
         if !it.global {
             self.prefetch.each = it.prefetch_count;
             self.shown.prefetch.set(it.prefetch_count.into());

@@ -56,8 +56,8 @@ const CONSUMERS_PART: usize = 128;
 /// How many messages go back in one turn of the connection: they take some milliseconds, and others are waiting.
 const MESSAGES_PART: u64 = 4_096;
 
-/// What all channels of a connection stand on.
-pub struct Ground {
+/// What all channels of a connection share.
+pub struct Shared {
     /// The connection in the broker.
     pub session: Arc<Session>,
     /// Bounds for what is decoded.
@@ -68,18 +68,18 @@ pub struct Ground {
     pub now: Millis,
 }
 
-impl Ground {
+impl Shared {
     /// For a channel that writes there.
     #[inline]
     pub fn context<'a>(&'a self, out: &'a mut Vec<u8>) -> Context<'a> {
-        Context { ground: self, out }
+        Context { shared: self, out }
     }
 }
 
 /// What a channel needs of its connection.
 pub struct Context<'a> {
-    /// What it stands on.
-    pub ground: &'a Ground,
+    /// What it shares with the other channels.
+    pub shared: &'a Shared,
     /// Where frames are written.
     pub out: &'a mut Vec<u8>,
 }
@@ -221,10 +221,12 @@ impl Channel {
         self.number
     }
 
-    /// Hands on what was published and settled since the last flush. Some: read nothing more until there is relief.
+    /// Hands what was published and settled since the last flush to the queues. With back-pressure, nothing more is to be read until it
+    /// is released.
     pub fn flush(&mut self) -> Option<Pressure> {
         if self.is_orderly() {
-            // Acknowledgements go first. One that came after the publishes has flushed them when it came, so none of those waits here.
+            // Acknowledgements go first: an acknowledgement that came after a publish flushed that publish when it came, so what is
+            // published and waits here came after all acknowledgements.
             self.flush_settled();
         }
         let pressure = self.publisher.as_mut().and_then(|publisher| publisher.flush());

@@ -42,10 +42,10 @@ impl Channel {
             _ => None,
         };
         let rewritten = rewritten.map(PropertiesBuf::amqp091);
-        let rewritten = match cx.ground.session.intercepts() {
+        let rewritten = match cx.shared.session.intercepts() {
             true => {
                 let properties = properties.replaced_by(rewritten.as_ref());
-                Some(cx.ground.session.intercepted(properties))
+                Some(cx.shared.session.intercepted(properties))
             }
             false => rewritten,
         };
@@ -81,7 +81,7 @@ impl Channel {
     #[inline]
     pub(super) fn publisher(&mut self, cx: &Context<'_>) -> &mut Publisher {
         self.publisher
-            .get_or_insert_with(|| Box::new(cx.ground.session.publisher(self.id, self.number)))
+            .get_or_insert_with(|| Box::new(cx.shared.session.publisher(self.id, self.number)))
     }
 
     /// True if routing its messages has taken so much that the other connections are next.
@@ -123,7 +123,7 @@ impl Channel {
             routing_key: publish.message.route.routing_key(),
         };
         let shown = self.publisher(cx).as_shown(publish.message.properties);
-        let (number, frame_max) = (self.number, cx.ground.tuning.frame_max);
+        let (number, frame_max) = (self.number, cx.shared.tuning.frame_max);
         encode::content(
             self.target(cx.out),
             number,

@@ -34,7 +34,7 @@ impl Channel {
             return refuse("reply consumer cannot acknowledge");
         }
         let address = cx
-            .ground
+            .shared
             .session
             .reply_address(self.id)
             .map_err(|refusal| Self::refused::<BasicConsume<'_>>(&refusal))?;
@@ -42,7 +42,7 @@ impl Channel {
             "" => generated_tag(),
             tag => tag.to_owned(),
         };
-        let template = DeliverTemplate::new(self.number, &tag, cx.ground.tuning.frame_max);
+        let template = DeliverTemplate::new(self.number, &tag, cx.shared.tuning.frame_max);
         let answer = self.answer(cx, it.no_wait, None, &BasicConsumeOk { consumer_tag: &tag });
         self.replies = Some(Box::new(ReplyConsumer {
             tag,
@@ -115,7 +115,7 @@ impl Channel {
         if !is_address(name, cx) {
             return Ok(());
         }
-        let vhost = cx.ground.session.vhost();
+        let vhost = cx.shared.session.vhost();
         Err(if method == BasicConsume::ID {
             let text = format!("only creator channel may consume from queue '{name}' in vhost '{vhost}'");
             Exception::new(ReplyCode::PreconditionFailed, text, method)
@@ -146,5 +146,5 @@ impl Channel {
 
 /// Most names are told apart by their first letters.
 fn is_address(name: &str, cx: &Context<'_>) -> bool {
-    name.starts_with(REPLY_TO) && cx.ground.session.is_reply_address(name)
+    name.starts_with(REPLY_TO) && cx.shared.session.is_reply_address(name)
 }

@@ -24,7 +24,7 @@ impl Channel {
             arguments: table(it.arguments, cx, ExchangeDeclare::ID)?,
         };
         let done = cx
-            .ground
+            .shared
             .session
             .declare_exchange(self.id, declare)
             .map_err(|refusal| Self::refused::<ExchangeDeclare<'_>>(&refusal))?;
@@ -33,7 +33,7 @@ impl Channel {
 
     pub(super) fn exchange_delete(&mut self, it: &ExchangeDelete<'_>, cx: &mut Context<'_>) -> Answer {
         let done = cx
-            .ground
+            .shared
             .session
             .delete_exchange(self.id, &without_line_ends(it.exchange), it.if_unused)
             .map_err(|refusal| Self::refused::<ExchangeDelete<'_>>(&refusal))?;
@@ -48,7 +48,7 @@ impl Channel {
             arguments: table(it.arguments, cx, ExchangeBind::ID)?,
         };
         let done = cx
-            .ground
+            .shared
             .session
             .bind_exchange(self.id, binding)
             .map_err(|refusal| Self::refused::<ExchangeBind<'_>>(&refusal))?;
@@ -63,7 +63,7 @@ impl Channel {
             arguments: table(it.arguments, cx, ExchangeUnbind::ID)?,
         };
         let done = cx
-            .ground
+            .shared
             .session
             .unbind_exchange(self.id, binding)
             .map_err(|refusal| Self::refused::<ExchangeUnbind<'_>>(&refusal))?;
@@ -83,7 +83,7 @@ impl Channel {
             arguments: table(it.arguments, cx, QueueDeclare::ID)?,
         };
         let done = cx
-            .ground
+            .shared
             .session
             .declare_queue(self.id, declare)
             .map_err(|refusal| Self::refused::<QueueDeclare<'_>>(&refusal))?;
@@ -121,7 +121,7 @@ impl Channel {
             arguments: table(it.arguments, cx, QueueBind::ID)?,
         };
         let done = cx
-            .ground
+            .shared
             .session
             .bind_queue(self.id, binding)
             .map_err(|refusal| Self::refused::<QueueBind<'_>>(&refusal))?;
@@ -138,7 +138,7 @@ impl Channel {
             arguments: table(it.arguments, cx, QueueUnbind::ID)?,
         };
         let done = cx
-            .ground
+            .shared
             .session
             .unbind_queue(self.id, binding)
             .map_err(|refusal| Self::refused::<QueueUnbind<'_>>(&refusal))?;
@@ -150,7 +150,7 @@ impl Channel {
         if let Some(answer) = self.purge_replies(&queue, it.no_wait, cx) {
             return answer;
         }
-        let asked = cx.ground.session.purge_queue(self.id, &queue);
+        let asked = cx.shared.session.purge_queue(self.id, &queue);
         let question = asked.map_err(|refusal| Self::refused::<QueuePurge<'_>>(&refusal))?;
         let no_wait = it.no_wait;
         Ok(Next::Wait(question, Asked::Purge { queue, no_wait }))
@@ -159,7 +159,7 @@ impl Channel {
     pub(super) fn queue_delete(&mut self, it: &QueueDelete<'_>, cx: &mut Context<'_>) -> Answer {
         let queue = self.queue_name(&without_line_ends(it.queue), QueueDelete::ID)?;
         let asked = cx
-            .ground
+            .shared
             .session
             .delete_queue(self.id, &queue, it.if_unused, it.if_empty)
             .map_err(|refusal| Self::refused::<QueueDelete<'_>>(&refusal))?;
@@ -229,6 +229,6 @@ pub(super) fn count(count: u64) -> u32 {
 /// # Errors
 /// 502, which closes the connection, if they are malformed or beyond the limits.
 pub(super) fn table(raw: RawTable<'_>, cx: &Context<'_>, method: MethodId) -> Result<Table, Exception> {
-    raw.decode(&cx.ground.limits)
+    raw.decode(&cx.shared.limits)
         .map_err(|error| Exception::new(ReplyCode::SyntaxError, error.to_string(), method))
 }

@@ -213,7 +213,7 @@ impl Channel {
         match &mut self.tx {
             Some(tx) if tx.waiting.lowest() < end => {
                 // What the channel writes from now on comes after the answer.
-                let ticket = cx.ground.session.ticket();
+                let ticket = cx.shared.session.ticket();
                 self.held.get_or_insert_default().wait_for(ticket);
                 tx.commits.push_back(Commit {
                     end,
@@ -258,7 +258,7 @@ impl Channel {
         tx.bytes = 0;
         self.unacked.put_back(tx.take_settled());
         tx.show(&self.shown);
-        self.restart_deadlines(cx.ground.now);
+        self.restart_deadlines(cx.shared.now);
         self.answer(cx, false, None, &TxRollbackOk {})
     }
 }

@@ -9,10 +9,10 @@ use protocol::amqp::method::ConnectionCloseOk;
 use protocol::amqp::{Part, encode, next_frame};
 
 /// How long the answer is waited for (RabbitMQ's `CLOSING_TIMEOUT`).
-const PATIENCE: Millis = 30_000;
+const CLOSING_TIMEOUT: Millis = 30_000;
 
 /// How long answers of queues are waited for, to give back what comes with them or before them.
-const DISK_PATIENCE: Millis = 60_000;
+const DISK_TIMEOUT: Millis = 60_000;
 
 /// `connection.close-ok` as a frame.
 const CLOSE_OK: [u8; 12] = [1, 0, 0, 0, 0, 0, 4, 0, 10, 0, 51, 0xce];
@@ -28,7 +28,7 @@ impl Closing {
     /// From now on. If the two sides have `lost_step`, frames cannot be told apart any more.
     pub fn new(now: Millis, frame_max: u32, lost_step: bool) -> Self {
         Self {
-            until: now + PATIENCE,
+            until: now + CLOSING_TIMEOUT,
             frame_max,
             lost_step,
         }
@@ -79,8 +79,8 @@ impl Closing {
 pub fn hang_up_by(now: Millis, heartbeat_s: u16) -> Millis {
     let heartbeat = Millis::from(heartbeat_s) * 1000;
     now + match heartbeat {
-        0 => PATIENCE,
-        _ => heartbeat.min(PATIENCE),
+        0 => CLOSING_TIMEOUT,
+        _ => heartbeat.min(CLOSING_TIMEOUT),
     }
 }
 
@@ -118,10 +118,10 @@ impl Remains {
         if !open.close_channels(false, &mut Output::default()) {
             return true;
         }
-        self.clearing = open.ground.session.close();
+        self.clearing = open.shared.session.close();
         self.departures = std::mem::take(&mut open.departures);
         self.waiting = open.waiting.take();
-        self.answers_until = now + DISK_PATIENCE;
+        self.answers_until = now + DISK_TIMEOUT;
         self.open = None;
         false
     }

@@ -13,14 +13,14 @@ impl Open {
     /// The client shows new credentials. RabbitMQ takes a new password of its own users without a look; so does this.
     pub(super) fn update_secret(&mut self, update: &ConnectionUpdateSecret<'_>, out: &mut Output) {
         let peer = self.shown.peer.ip();
-        if !self.ground.session.show_again(update.new_secret.0, peer) {
+        if !self.shared.session.show_again(update.new_secret.0, peer) {
             encode::method(out.bytes(), 0, &ConnectionUpdateSecretOk {});
         }
     }
 
     /// The authority has looked at the new credentials.
     pub(super) fn shown_again(&mut self, found: Result<User, LoginRefusal>, out: &mut Output) {
-        let session = self.ground.session.clone();
+        let session = self.shared.session.clone();
         let name = &session.user().name;
         let refused = match found {
             Ok(user) if user.name == *name => {
@@ -50,12 +50,12 @@ impl Open {
 
     /// Notes when the credentials end.
     pub(super) fn watch_credentials(&mut self, remaining: Option<Duration>) {
-        self.ends_at = remaining.map_or(Millis::MAX, |left| self.ground.now + left.as_millis() as Millis);
+        self.ends_at = remaining.map_or(Millis::MAX, |left| self.shared.now + left.as_millis() as Millis);
     }
 
     /// Ends the connection if its credentials have ended.
     pub(super) fn end_with_credentials(&mut self) {
-        if self.ground.now >= self.ends_at && self.close_request.is_none() {
+        if self.shared.now >= self.ends_at && self.close_request.is_none() {
             self.ends_at = Millis::MAX;
             self.close_request = Some(refusal::of_close(&CloseReason::CredentialsExpired));
         }

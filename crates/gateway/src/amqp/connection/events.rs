@@ -50,7 +50,7 @@ impl Open {
             None => self.pressure = Some(pressure),
             Some(_) if self.consumes() && pressure.reason() != Reason::RateLimit => {}
             Some(timeout) => {
-                self.patient_until = Some(self.ground.now + timeout.as_millis() as Millis);
+                self.held_until = Some(self.shared.now + timeout.as_millis() as Millis);
                 self.pressure = Some(pressure);
             }
         }
@@ -61,9 +61,9 @@ impl Open {
     }
 
     /// The time is `now`: a publisher that was held to its consumers' pace has waited for long enough.
-    pub fn lose_patience(&mut self, now: Millis) {
-        if self.patient_until.is_some_and(|until| now >= until) {
-            self.patient_until = None;
+    pub fn time_out_pressure(&mut self, now: Millis) {
+        if self.held_until.is_some_and(|until| now >= until) {
+            self.held_until = None;
             self.pressure = None;
         }
     }
@@ -76,7 +76,7 @@ impl Open {
             .is_some_and(|pressure| pressure.poll(waker))
         {
             self.pressure = None;
-            self.patient_until = None;
+            self.held_until = None;
         }
     }
 
@@ -210,11 +210,11 @@ impl Open {
             return waiting.asked.abandon(answer);
         };
         let waited = channel.waiting_replies();
-        let mut cx = self.ground.context(out.bytes());
+        let mut cx = self.shared.context(out.bytes());
         match channel.answered(waiting.asked, answer, &mut cx) {
             Ok(Next::Pause(pause)) => {
                 self.pressure = Some(pause);
-                self.patient_until = None;
+                self.held_until = None;
             }
             Ok(_) => {}
             Err(exception) => self.refused = Some((channel.number(), exception)),
@@ -352,8 +352,8 @@ impl Open {
         tracing::error!(
             area = "channel",
             "channel error on connection {name} (vhost: '{}', user: '{}'), channel {number}: operation {} caused: {}",
-            self.ground.session.vhost(),
-            self.ground.session.user().name,
+            self.shared.session.vhost(),
+            self.shared.session.user().name,
             exception.method,
             exception.reply_text(),
         );
@@ -403,7 +403,7 @@ impl Open {
             let Some(channel) = self.channels.get_mut(number) else {
                 continue;
             };
-            let more = channel.write_deliveries(out.bytes(), limit, self.ground.now);
+            let more = channel.write_deliveries(out.bytes(), limit, self.shared.now);
             self.late_at = self.late_at.min(channel.next_deadline());
             if more {
                 self.ready.push_back(number);
@@ -415,6 +415,6 @@ impl Open {
 
     /// The time, for what is noted with it.
     pub fn set_now(&mut self, now: Millis) {
-        self.ground.now = now;
+        self.shared.now = now;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::foreign;
 use super::open::Open;
-use crate::amqp::channel::Ground;
+use crate::amqp::channel::Shared;
 use crate::amqp::front_end::{Amqp, SHOWN};
 use crate::amqp::options::Options;
 use crate::amqp::refusal;
@@ -372,14 +372,14 @@ impl Greeting {
         });
         self.traffic.show(&shown);
         let remaining = session.remaining();
-        let ground = Ground {
+        let shared = Shared {
             session,
             limits: self.limits.clone(),
             tuning,
             now,
         };
         let part = Part::new(front_end.incomplete.clone());
-        let mut open = Open::new(ground, shown, outbox.clone(), client.capabilities, part);
+        let mut open = Open::new(shared, shown, outbox.clone(), client.capabilities, part);
         open.watch_credentials(remaining);
         Some(open)
     }

@@ -11,7 +11,7 @@ impl Open {
     /// Takes back what is late by now. As in RabbitMQ 4.3 a client that understands it is told that its consumer is cancelled, and
     /// goes on; of any other the channel is closed.
     pub(super) fn take_back_late(&mut self, out: &mut Output, name: &Name) {
-        if self.ground.now < self.late_at {
+        if self.shared.now < self.late_at {
             return;
         }
         self.late_at = Millis::MAX;
@@ -22,7 +22,7 @@ impl Open {
             if channel.state != State::Open {
                 continue;
             }
-            for late in channel.late(self.ground.now) {
+            for late in channel.late(self.shared.now) {
                 self.end_late(at, &late, out, name);
             }
             if let Some(channel) = self.channels.get(at) {
@@ -47,8 +47,8 @@ impl Open {
             area = "channel",
             "connection {name} (vhost: '{}', user: '{}'), channel {number}: {label} has left deliveries unacknowledged for more than \
              {timeout_ms} ms; they go back to their queue",
-            self.ground.session.vhost(),
-            self.ground.session.user().name,
+            self.shared.session.vhost(),
+            self.shared.session.user().name,
         );
         if let Some((id, tag)) = consumer {
             if !self.capabilities.consumer_cancel_notify {

@@ -13,7 +13,7 @@ mod events;
 mod foreign;
 mod greeting;
 mod heartbeat;
-mod hoard;
+mod incomplete;
 #[cfg(test)]
 mod instructions;
 mod late;
@@ -129,7 +129,7 @@ impl AmqpConnection {
     /// Closes the connection because of an error, or because the broker wants it.
     fn close(&mut self, failure: &Failure, now: Millis, out: &mut Output) {
         let label = match &self.stage {
-            Stage::Open(open) => label(&open.ground.session),
+            Stage::Open(open) => label(&open.shared.session),
             _ => String::new(),
         };
         let text = failure.exception.reply_text();
@@ -150,7 +150,7 @@ impl AmqpConnection {
             );
         }
         let frame_max = match &self.stage {
-            Stage::Open(open) => open.ground.tuning.frame_max,
+            Stage::Open(open) => open.shared.tuning.frame_max,
             _ => 0,
         };
         self.leave(
@@ -282,7 +282,7 @@ impl Connection for AmqpConnection {
         if let Stage::Open(open) = &mut self.stage {
             open.set_now(now);
             open.flush();
-            open.hoard.count(open.unfinished);
+            open.incomplete.count(open.unfinished);
             open.effort = 0;
         }
         EVENTS.with_borrow_mut(|events| {
@@ -326,9 +326,9 @@ impl Connection for AmqpConnection {
                 area = "connection",
                 "closing AMQP connection {} ({})",
                 self.name,
-                label(&open.ground.session)
+                label(&open.shared.session)
             );
-            let heartbeat_s = open.ground.tuning.heartbeat_s;
+            let heartbeat_s = open.shared.tuning.heartbeat_s;
             let clearing = self.leave(now, Stage::Finished);
             self.stage = Stage::Leaving(clearing, heartbeat_s);
             self.answer_close(waker, now, out);
@@ -349,9 +349,9 @@ impl Connection for AmqpConnection {
                 .next()
                 .into_iter()
                 .chain(open.finish_by())
-                .chain(open.patient_until)
+                .chain(open.held_until)
                 .chain((open.late_at < Millis::MAX).then_some(open.late_at))
-                .chain(open.hoard.look_at())
+                .chain(open.incomplete.look_at())
                 .chain((open.ends_at < Millis::MAX).then_some(open.ends_at))
                 .min(),
             Stage::Closing(closing) => Some(closing.until()),
@@ -386,11 +386,11 @@ impl Connection for AmqpConnection {
                 );
             }
             Stage::Open(open) => {
-                open.lose_patience(now);
+                open.time_out_pressure(now);
                 open.set_now(now);
                 open.take_back_late(out, &self.name);
                 open.end_with_credentials();
-                open.end_hoard();
+                open.end_incomplete();
                 let deaf = !open.wants_input(out.len());
                 match open.heartbeat.due(now, deaf) {
                     Due::Nothing => {}
@@ -398,7 +398,7 @@ impl Connection for AmqpConnection {
                     Due::Send if out.is_empty() => out.bytes().extend_from_slice(&HEARTBEAT_FRAME),
                     Due::Send => {}
                     Due::Dead => {
-                        let interval = open.ground.tuning.heartbeat_s;
+                        let interval = open.shared.tuning.heartbeat_s;
                         self.hung_up(
                             &format!("missed heartbeats from client, timeout: {interval}s"),
                             now,
@@ -420,7 +420,7 @@ impl Connection for AmqpConnection {
                     area = "connection",
                     "closing AMQP connection {} ({}): {why}",
                     self.name,
-                    label(&open.ground.session)
+                    label(&open.shared.session)
                 );
                 self.leave(now, Stage::Finished);
             }

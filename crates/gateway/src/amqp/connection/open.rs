@@ -5,8 +5,8 @@ mod frames;
 use super::channels::Channels;
 use super::departed::Departures;
 use super::heartbeat::Heartbeat;
-use super::hoard::Hoard;
-use crate::amqp::channel::{Asked, Ground, State};
+use super::incomplete::IncompleteMessages;
+use crate::amqp::channel::{Asked, Shared, State};
 use crate::connection::Millis;
 use crate::connection::Name;
 use crate::incomplete::Part;
@@ -28,7 +28,7 @@ pub const EFFORT: u32 = 32;
 /// A connection that finished its handshake.
 pub struct Open {
     /// What its channels stand on.
-    pub(super) ground: Ground,
+    pub(super) shared: Shared,
     /// What operators see of it.
     pub(super) shown: Arc<stats::Connection>,
     /// What operators were shown last.
@@ -45,7 +45,7 @@ pub struct Open {
     /// How much of them it may hold.
     unfinished_most: usize,
     /// Its part in what all connections hold of them.
-    pub(super) hoard: Hoard,
+    pub(super) incomplete: IncompleteMessages,
     lives: u32,
     /// Channels with something to flush.
     pub(super) dirty: Vec<u16>,
@@ -66,8 +66,8 @@ pub struct Open {
     /// It published during an alarm: nothing is read until the alarm is over.
     pub(super) blocked: bool,
     pub(super) pressure: Option<Pressure>,
-    /// When it goes on without relief.
-    pub(super) patient_until: Option<Millis>,
+    /// When it goes on although the back-pressure is not released.
+    pub(super) held_until: Option<Millis>,
     /// When a delivery may first have stayed unacknowledged for too long; never too late.
     pub(super) late_at: Millis,
     /// How many replies wait for the log.
@@ -120,7 +120,7 @@ pub struct Failure {
 impl Open {
     /// What was agreed.
     pub fn new(
-        ground: Ground,
+        shared: Shared,
         shown: Arc<stats::Connection>,
         outbox: Arc<Outbox>,
         capabilities: Capabilities,
@@ -130,13 +130,13 @@ impl Open {
             shown,
             held_up: (stats::State::Running, None),
             outbox,
-            scanner: PublishScanner::new(ground.tuning.frame_max, ground.limits.clone()),
+            scanner: PublishScanner::new(shared.tuning.frame_max, shared.limits.clone()),
             capabilities,
-            heartbeat: Heartbeat::new(ground.tuning.heartbeat_s, ground.now),
+            heartbeat: Heartbeat::new(shared.tuning.heartbeat_s, shared.now),
             channels: Channels::default(),
             unfinished: 0,
-            unfinished_most: usize::try_from(ground.limits.unfinished_most()).unwrap_or(usize::MAX),
-            hoard: Hoard::new(part),
+            unfinished_most: usize::try_from(shared.limits.unfinished_most()).unwrap_or(usize::MAX),
+            incomplete: IncompleteMessages::new(part),
             lives: 0,
             dirty: Vec::new(),
             news: Vec::new(),
@@ -149,7 +149,7 @@ impl Open {
             alarm: None,
             blocked: false,
             pressure: None,
-            patient_until: None,
+            held_until: None,
             late_at: Millis::MAX,
             held_replies: 0,
             effort: 0,
@@ -160,7 +160,7 @@ impl Open {
             ends_at: Millis::MAX,
             published: false,
             sizes: stats::SizeRun::default(),
-            ground,
+            shared,
         }
     }
 
@@ -194,7 +194,7 @@ impl Open {
         if (state, reason) != self.held_up {
             self.held_up = (state, reason);
             self.shown.set_state(state);
-            self.shown.held().change(reason, self.ground.session.now_ms());
+            self.shown.held().change(reason, self.shared.session.now_ms());
         }
     }
 
@@ -242,7 +242,7 @@ impl Open {
                     continue;
                 }
             }
-            match next_frame(&bytes[at..], self.ground.tuning.frame_max) {
+            match next_frame(&bytes[at..], self.shared.tuning.frame_max) {
                 Ok(None) => break,
                 Ok(Some((frame, length))) => {
                     let failed = self.frame(&frame, out).err();
@@ -276,7 +276,7 @@ impl Open {
     #[cold]
     fn must_ask(&mut self) -> bool {
         if self.asking != Asking::Waiting {
-            self.asking = match self.ground.session.must_ask() {
+            self.asking = match self.shared.session.must_ask() {
                 true => Asking::Waiting,
                 false => Asking::Nobody,
             };
@@ -289,7 +289,7 @@ impl Open {
     fn went_on(&mut self) {
         if self.asking == Asking::Answered {
             self.asking = Asking::Nobody;
-            self.ground.session.settle();
+            self.shared.session.settle();
         }
     }
 
@@ -316,7 +316,7 @@ impl Open {
             channel.dirty = true;
             self.dirty.push(number);
         }
-        let mut cx = self.ground.context(out.bytes());
+        let mut cx = self.shared.context(out.bytes());
         let (mut taken, mut count) = (0, 0);
         loop {
             taken += length;
@@ -364,7 +364,7 @@ impl Open {
         if let Some(channel) = self.channels.remove(number) {
             // A client that confirms a close which it has not been sent yet waits for nothing any more.
             self.held_replies -= channel.waiting_replies();
-            self.ground.session.close_channel();
+            self.shared.session.close_channel();
         }
     }
 }

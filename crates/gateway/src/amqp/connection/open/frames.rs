@@ -44,7 +44,7 @@ impl Open {
             (10, 50) => {
                 self.flush();
                 if self.close_channels(true, out) {
-                    self.finishing = Some(self.ground.now);
+                    self.finishing = Some(self.shared.now);
                 } else {
                     self.feed_again();
                 }
@@ -70,7 +70,7 @@ impl Open {
             ));
         }
         ChannelOpen::decode(fields).map_err(|error| error.exception())?;
-        let limit = match self.ground.tuning.channel_max {
+        let limit = match self.shared.tuning.channel_max {
             0 => u16::MAX,
             limit => limit,
         };
@@ -83,13 +83,13 @@ impl Open {
             return Err(Exception::new(ReplyCode::NotAllowed, text, MethodId::NONE));
         }
         let refused = |refusal| refusal::exception(&refusal, MethodId::NONE);
-        self.ground.session.open_channel().map_err(refused)?;
+        self.shared.session.open_channel().map_err(refused)?;
         self.lives = self.lives.wrapping_add(1);
         let number = frame.channel;
         let channel = Channel::new(
             number,
             channels::id(number, self.lives),
-            self.ground.session.intercepts(),
+            self.shared.session.intercepts(),
             self.shown.open_channel(number),
         );
         self.channels.insert(number, Box::new(channel));
@@ -118,7 +118,7 @@ impl Open {
         let mut assembler = std::mem::take(&mut channel.assembler);
         let before = assembler.unfinished();
         let mut whole = false;
-        let result = match assembler.feed(frame, &self.ground.limits) {
+        let result = match assembler.feed(frame, &self.shared.limits) {
             Ok(Step::More) => self.collected(assembler.unfinished() - before, out),
             Ok(Step::Method(method)) => self.channel_method(number, &method, out),
             Ok(Step::Content(content)) => match content.method {
@@ -170,7 +170,7 @@ impl Open {
             return Err(Exception::new(ReplyCode::ResourceError, text, BasicPublish::ID));
         }
         if bytes > 0 {
-            self.hoard()?;
+            self.grow_incomplete()?;
         }
         if let Some(reason) = self.alarm {
             self.block(reason, out);
@@ -187,7 +187,7 @@ impl Open {
             channel.dirty = true;
             self.dirty.push(publish.channel);
         }
-        let mut cx = self.ground.context(out.bytes());
+        let mut cx = self.shared.context(out.bytes());
         channel.publish(publish, &mut cx)?;
         channel.count_published(1);
         self.effort = self.effort.saturating_add(channel.take_effort());
@@ -233,7 +233,7 @@ impl Open {
             channel.dirty = true;
             self.dirty.push(number);
         }
-        let mut cx = self.ground.context(out.bytes());
+        let mut cx = self.shared.context(out.bytes());
         let waiting = channel.waiting_replies();
         if !Channel::is_settling(method) {
             self.effort += 1;
@@ -250,7 +250,7 @@ impl Open {
             Next::Close => self.feed_again(),
             Next::Pause(pause) => {
                 self.pressure = Some(pause);
-                self.patient_until = None;
+                self.held_until = None;
             }
             Next::Wait(question, asked) => {
                 self.waiting = Some(Box::new(Waiting {

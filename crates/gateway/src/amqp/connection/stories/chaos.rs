@@ -170,7 +170,7 @@ fn audit(world: &mut World) {
         let channels = || open.channels.iter();
         let unfinished: usize = channels().map(|channel| channel.assembler.unfinished()).sum();
         assert_eq!(open.unfinished, unfinished);
-        let most = open.ground.limits.unfinished_most() as usize;
+        let most = open.shared.limits.unfinished_most() as usize;
         assert!(unfinished <= most);
         let held: usize = channels().map(|channel| channel.waiting_replies()).sum();
         assert_eq!(open.held_replies, held);

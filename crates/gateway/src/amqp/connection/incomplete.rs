@@ -1,5 +1,5 @@
-//! Messages that are begun and not finished: what all connections may hold of them together, and the end of who sits on them while
-//! memory is short.
+//! Messages that are begun and not finished: what all connections may hold of them together, and the end of connections
+//! that stall in the middle of one while memory is short.
 
 use super::open::Open;
 use crate::connection::Millis;
@@ -9,18 +9,18 @@ use model::Limits;
 use protocol::amqp::method::BasicPublish;
 use protocol::amqp::{Arguments, Exception, ReplyCode};
 
-/// Nothing came of what a connection has begun for so long: it sits on it.
-const SITTING: Millis = 30_000;
+/// A connection that sends nothing more of a message for so long has stalled.
+const STALLED_MS: Millis = 30_000;
 
 /// A connection's incomplete messages.
-pub struct Hoard {
+pub struct IncompleteMessages {
     part: Part,
     grew_at: Millis,
-    /// When to look whether it sits on them; never too late.
+    /// When to look whether it has stalled; never too late.
     look_at: Millis,
 }
 
-impl Hoard {
+impl IncompleteMessages {
     /// Nothing yet.
     pub fn new(part: Part) -> Self {
         Self {
@@ -47,17 +47,17 @@ impl Open {
     ///
     /// # Errors
     /// 506 if all connections together hold too much, and this one more than a little.
-    pub(super) fn hoard(&mut self) -> Result<(), Exception> {
-        let hoard = &mut self.hoard;
-        hoard.part.count(self.unfinished);
-        if !hoard.part.is_large() {
-            hoard.look_at = Millis::MAX;
+    pub(super) fn grow_incomplete(&mut self) -> Result<(), Exception> {
+        let incomplete = &mut self.incomplete;
+        incomplete.part.count(self.unfinished);
+        if !incomplete.part.is_large() {
+            incomplete.look_at = Millis::MAX;
             return Ok(());
         }
-        hoard.grew_at = self.ground.now;
-        hoard.look_at = hoard.look_at.min(self.ground.now + SITTING);
-        let most = self.hoards_most();
-        match self.hoard.part.of_all() > most {
+        incomplete.grew_at = self.shared.now;
+        incomplete.look_at = incomplete.look_at.min(self.shared.now + STALLED_MS);
+        let most = self.incomplete_most();
+        match self.incomplete.part.of_all() > most {
             true => Err(refusal(&format!(
                 "messages that are still incomplete on this node take more than {most} bytes"
             ))),
@@ -67,28 +67,28 @@ impl Open {
 
     /// What all connections may hold together, in bytes: half of what the process may hold before the memory alarm, and always
     /// some of the largest messages.
-    fn hoards_most(&self) -> u64 {
-        let largest = self.ground.limits.message_bytes;
+    fn incomplete_most(&self) -> u64 {
+        let largest = self.shared.limits.message_bytes;
         let floor = largest.saturating_mul(Limits::UNFINISHED_LARGEST);
-        (self.ground.session.memory_high_watermark() / 2).max(floor)
+        (self.shared.session.memory_high_watermark() / 2).max(floor)
     }
 
-    /// Ends a connection that sits on a part of a message while others need the memory: with the alarm on nobody publishes, so an alarm
-    /// that comes of such parts would never end.
-    pub(super) fn end_hoard(&mut self) {
-        let now = self.ground.now;
-        if self.hoard.look_at().is_none_or(|at| now < at) {
+    /// Ends a connection that has stalled in the middle of a message while others need the memory: with the alarm on
+    /// nobody publishes, so an alarm that comes of such parts would never end.
+    pub(super) fn end_incomplete(&mut self) {
+        let now = self.shared.now;
+        if self.incomplete.look_at().is_none_or(|at| now < at) {
             return;
         }
-        let sits = now >= self.hoard.grew_at + SITTING;
-        self.hoard.look_at = match sits {
-            true => now + SITTING / 10,
-            false => self.hoard.grew_at + SITTING,
+        let stalled = now >= self.incomplete.grew_at + STALLED_MS;
+        self.incomplete.look_at = match stalled {
+            true => now + STALLED_MS / 10,
+            false => self.incomplete.grew_at + STALLED_MS,
         };
-        let (all, most) = (self.hoard.part.of_all(), self.hoards_most());
+        let (all, most) = (self.incomplete.part.of_all(), self.incomplete_most());
         let alarm = matches!(self.alarm, Some(AlarmReason::Memory | AlarmReason::MemoryAndDisk));
         let short = all >= most / 4 * 3 || (alarm && all >= most / 4);
-        if sits && short && self.close_request.is_none() {
+        if stalled && short && self.close_request.is_none() {
             let text = "a message stayed incomplete for too long while memory was short";
             self.close_request = Some(refusal(text));
         }
