@@ -11,7 +11,7 @@
 //!   request's answer is `Effect::Reply`, among the promises if a durable record was made and among the effects if
 //!   not. The host journals all records. What has to be started, stopped or set follows from records, not from requests.
 //! - [`View`] is what exists at one moment: immutable, cheap to clone ([`Catalog::view`]), safe to share. Publishing
-//!   routes on it ([`View::exchange`], [`View::route`]), every door asks it ([`View::authenticate`],
+//!   routes on it ([`View::exchange`], [`View::route`]), front ends and the HTTP API ask it ([`View::authenticate`],
 //!   [`View::vhost_access`], [`View::may`]), management lists it. [`View::generation`] changes with every record.
 //!
 //! All containers are persistent (they share what did not change) and ordered, so nothing here depends on hash
@@ -62,7 +62,7 @@ pub use quota::{Quota, QuotaOf};
 pub use record::Record;
 pub use refusal::{ObjectKind, Refusal, RefusalKind, Verb};
 pub use request::{Asked, DeclareExchange, DeclareQueue, PutPolicy, Request, WantedBinding, strip};
-pub use routing::{Envelope, Looked, Witness};
+pub use routing::{DeduplicationFilter, Envelope, Looked};
 pub use topic_permission::TopicPermission;
 pub use user::{AuthRefusal, Permission, User};
 pub use vhost::Vhost;

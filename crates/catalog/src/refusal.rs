@@ -86,7 +86,7 @@ pub enum Refusal {
     },
     /// No exchange of this name.
     NoExchange { exchange: String, vhost: String },
-    /// No virtual host of this name (asked for by a request; at login the doors have their own words).
+    /// No virtual host of this name (asked for by a request; at login each front end has its own text).
     NoVhost { vhost: String },
     /// No user of this name.
     NoUser { user: String },

@@ -168,7 +168,7 @@ impl View {
         }
     }
 
-    /// May the user do this to an object of this name? The one access decision of the house.
+    /// May the user do this to an object of this name? The one access decision of the broker.
     ///
     /// RabbitMQ's rules: no permission entry in the virtual host means no; patterns match anywhere in the name; the
     /// default exchange (the empty name) is asked for as `amq.default`.

@@ -274,7 +274,7 @@ impl Publishing {
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, dead.properties.as_properties())
             .with_chance(chance)
-            .with_witness(&**broker.caches());
+            .with_filter(&**broker.caches());
         view.route(exchange, &mut envelope, &mut queues);
         if letters.reason != DropReason::Rejected {
             self.drop_cycles(broker, &dead, &letters.queue, &mut queues);
@@ -324,7 +324,7 @@ impl Publishing {
         let chance = broker.node().number().wrapping_mul(SPREAD);
         let mut envelope = Envelope::with_keys(&among, properties)
             .with_chance(chance)
-            .with_witness(&**round.broker.caches())
+            .with_filter(&**round.broker.caches())
             .that_waited();
         let mut queues = SmallVec::new();
         round.view.route(from, &mut envelope, &mut queues);

@@ -97,7 +97,7 @@ pub(crate) fn publish_notice(broker: &Broker, notice: &Notice) {
     };
     let mut queues = SmallVec::new();
     let properties = notice.properties.as_properties();
-    let mut envelope = Envelope::new(&notice.routing_key, properties).with_witness(&**broker.caches());
+    let mut envelope = Envelope::new(&notice.routing_key, properties).with_filter(&**broker.caches());
     view.route(exchange, &mut envelope, &mut queues);
     if queues.is_empty() {
         return;

@@ -7,7 +7,7 @@
 use crate::node::Node;
 use crate::node::host::Host;
 use crate::node::journal::{Journal, Journaled, LocalJournal};
-use catalog::Witness;
+use catalog::DeduplicationFilter;
 use model::{DeduplicationKey, QueueId};
 use queue::seen::{Effect, Record, Request, Seen, SeenSettings};
 use std::collections::HashMap;
@@ -150,7 +150,7 @@ impl Journaled for Record {
     }
 }
 
-impl Witness for Caches {
+impl DeduplicationFilter for Caches {
     fn has_passed(&self, seen: QueueId, key: DeduplicationKey, lifetime_ms: Option<u64>) -> bool {
         let request = Request::See { key, lifetime_ms };
         let new = self.with(seen, |host| turn(host, &self.node, request));

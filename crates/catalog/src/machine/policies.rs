@@ -47,12 +47,12 @@ impl<R> Catalog<R> {
         {
             return Ok(Answer::Done);
         }
-        self.check_patience(&policy)?;
+        self.check_pattern(&policy)?;
         self.fact(Record::PolicyPut(Arc::new(policy)), turn)
     }
 
     /// A policy is refused whose pattern takes too many steps with a name that there is: it would be tried on all of them.
-    fn check_patience(&self, policy: &Policy) -> Result<(), Refusal> {
+    fn check_pattern(&self, policy: &Policy) -> Result<(), Refusal> {
         let vhost = self.vhost(&policy.vhost)?;
         let queues = vhost.queues().map(|queue| &*queue.name);
         let exchanges = vhost.exchanges().map(|exchange| &*exchange.name);

@@ -20,12 +20,12 @@ pub struct Envelope<'a> {
     looked: Looked,
     /// How many steps its routing took.
     steps: usize,
-    /// Whoever knows what has passed; without it nothing counts as passed.
-    witness: Option<&'a dyn Witness>,
+    /// Knows what has passed; without it nothing counts as passed.
+    filter: Option<&'a dyn DeduplicationFilter>,
 }
 
 /// Knows which messages have passed deduplication exchanges.
-pub trait Witness: fmt::Debug {
+pub trait DeduplicationFilter: fmt::Debug {
     /// Notes that a message with this key passes, and wants that to be known for so long, in milliseconds. True if one like it has
     /// passed before. `seen` is the id by which the exchange keeps its keys.
     fn has_passed(&self, seen: QueueId, key: DeduplicationKey, lifetime_ms: Option<u64>) -> bool;
@@ -40,7 +40,7 @@ pub enum Looked {
     AtProperties,
     /// Chance: the next message like this one may go elsewhere.
     AtChance,
-    /// What has passed before: if there was no [`Witness`] to ask, another look with one is needed.
+    /// What has passed before: if there was no [`DeduplicationFilter`] to ask, another look with one is needed.
     AtThePast,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Envelope<'a> {
             waited: false,
             looked: Looked::AtKey,
             steps: 0,
-            witness: None,
+            filter: None,
         }
     }
 
@@ -80,10 +80,11 @@ impl<'a> Envelope<'a> {
         self
     }
 
-    /// Who knows what deduplication exchanges have seen. Only for a message that is really routed: asking makes them remember it.
+    /// The filter that deduplication exchanges ask. Only for a message that is really routed, and not only looked at: a filter
+    /// remembers what it is asked about.
     #[must_use]
-    pub fn with_witness(mut self, witness: &'a dyn Witness) -> Self {
-        self.witness = Some(witness);
+    pub fn with_filter(mut self, filter: &'a dyn DeduplicationFilter) -> Self {
+        self.filter = Some(filter);
         self
     }
 
@@ -135,12 +136,12 @@ impl<'a> Envelope<'a> {
             return false;
         }
         self.looked = Looked::AtThePast;
-        // The digest costs the most, and only a witness needs it.
-        let Some(witness) = self.witness else {
+        // The digest costs the most, and only a filter needs it.
+        let Some(filter) = self.filter else {
             return false;
         };
         DeduplicationKey::of(properties)
-            .is_some_and(|key| witness.has_passed(seen, key, cache_ttl_ms(properties)))
+            .is_some_and(|key| filter.has_passed(seen, key, cache_ttl_ms(properties)))
     }
 
     /// A number by chance, for each exchange on the way another one.

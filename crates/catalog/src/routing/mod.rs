@@ -13,7 +13,7 @@ pub(crate) mod spread;
 pub(crate) mod targets;
 pub(crate) mod topic;
 
-pub use envelope::{Envelope, Looked, Witness};
+pub use envelope::{DeduplicationFilter, Envelope, Looked};
 pub(crate) use hash_on::HashOn;
 pub(crate) use headers::{HeaderIndex, HeaderMatch};
 pub(crate) use key::{Key, Sought};

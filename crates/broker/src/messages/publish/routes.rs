@@ -131,7 +131,7 @@ impl Publisher {
         let mut ids = SmallVec::new();
         let mut envelope = Envelope::with_keys(keys, message.properties)
             .with_chance(chance)
-            .with_witness(&*caches);
+            .with_filter(&*caches);
         self.view.route(exchange, &mut envelope, &mut ids);
         self.steps += envelope.steps();
         Ok(self.target(ids))
