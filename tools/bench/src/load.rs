@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(10);
 /// A thousand connections have a thousand lines; what went wrong stands at the end.
 const LINES_KEPT: usize = 30;
-/// A load may take so many times its own time beside its patience: a slow broker fills a queue slowly.
+/// A load may take so many times its own time beside its timeout: a slow broker fills a queue slowly.
 const ALLOWANCE: u32 = 6;
 
 /// The load generator.
@@ -46,7 +46,7 @@ pub struct Load {
     /// What it is expected to take.
     pub expected: Duration,
     /// What connecting, filling and deleting may take beside.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// What a run brought.
@@ -75,7 +75,7 @@ impl Load {
             id: format!("bench-{visit}"),
             words: words(scenario, visit),
             expected: Duration::from_secs_f64(scenario.load_seconds()),
-            patience: Duration::from_secs_f64(scenario.patience),
+            timeout: Duration::from_secs_f64(scenario.timeout),
         }
     }
 }
@@ -206,7 +206,7 @@ fn wait(
         .name("load".to_owned())
         .spawn(waiter)
         .map_err(|e| LoadFailure::Failed(format!("no thread to wait for the load generator: {e}")))?;
-    let limit = load.expected * (1 + ALLOWANCE) + load.patience;
+    let limit = load.expected * (1 + ALLOWANCE) + load.timeout;
     let deadline = Instant::now() + limit;
     loop {
         match ended.recv_timeout(TICK) {

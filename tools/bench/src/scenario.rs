@@ -32,7 +32,7 @@ pub struct Scenario {
     pub seconds: f64,
     pub warmup: f64,
     /// Seconds that connecting, filling and deleting may take beside the load itself before the visit has failed.
-    pub patience: f64,
+    pub timeout: f64,
     /// Visits to each target where five rounds are asked for.
     pub rounds: u32,
     pub level: Level,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Where the file says nothing, in seconds.
 const SECONDS: f64 = 4.0;
 const WARMUP: f64 = 1.0;
-const PATIENCE: f64 = 90.0;
+const TIMEOUT: f64 = 90.0;
 
 /// The scenarios that come with the program.
 pub const EMBEDDED: &str = include_str!("../scenarios.toml");
@@ -32,7 +32,7 @@ struct ScenarioEntry {
     flags: String,
     seconds: Option<f64>,
     warmup: Option<f64>,
-    patience: Option<f64>,
+    timeout: Option<f64>,
     rounds: Option<u32>,
     #[serde(default = "full")]
     level: Level,
@@ -150,8 +150,8 @@ impl ScenarioEntry {
     fn check(&self) -> Result<(), String> {
         let positive = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v > 0.0);
         let natural = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v >= 0.0);
-        if !positive(self.seconds) || !natural(self.warmup) || !natural(self.patience) {
-            return Err("seconds must be above 0, warmup and patience 0 or more".to_owned());
+        if !positive(self.seconds) || !natural(self.warmup) || !natural(self.timeout) {
+            return Err("seconds must be above 0, warmup and timeout 0 or more".to_owned());
         }
         if self.rounds == Some(0) {
             return Err("rounds must be 1 or more".to_owned());
@@ -221,7 +221,7 @@ impl ScenarioEntry {
             flags,
             seconds: self.seconds.unwrap_or(SECONDS),
             warmup: self.warmup.unwrap_or(WARMUP),
-            patience: self.patience.unwrap_or(PATIENCE),
+            timeout: self.timeout.unwrap_or(TIMEOUT),
             rounds: self.rounds.unwrap_or(1),
             level,
             plot: self.plot,
