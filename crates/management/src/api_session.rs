@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub const CHANNEL: ChannelId = ChannelId(1);
 
 /// How long the broker may take to make something durable, or to read a message back.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A session and what comes back from it.
 pub struct ApiSession {
@@ -127,7 +127,7 @@ impl ApiSession {
     /// # Errors
     /// It took too long.
     pub fn wait<T>(&self, mut wanted: impl FnMut(Event) -> Option<T>) -> Result<T, Refusal> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         // A session that is kept is used from one thread after another.
         let waker: Waker = Arc::new(Unpark(std::thread::current())).into();
         let mut events = Vec::new();

@@ -35,7 +35,7 @@ const SCANNED: u64 = 100_000;
 /// How many bytes of them, and one message more.
 const SCANNED_BYTES: u64 = 64 * 1024 * 1024;
 /// How long it looks.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SCAN_TIME: Duration = Duration::from_millis(500);
 
 /// How far a search may go before it answers, and how far it has come.
 #[derive(Debug)]
@@ -49,12 +49,12 @@ pub struct Scan {
 
 impl Scan {
     /// At most so many messages, and at most so long.
-    pub fn of(most: u64, patience: Duration) -> Self {
+    pub fn of(most: u64, time: Duration) -> Self {
         Self {
             messages: 0,
             bytes: 0,
             most: most.min(SCANNED),
-            until: Instant::now() + patience,
+            until: Instant::now() + time,
         }
     }
 
@@ -130,7 +130,7 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         // A queue that sorts its messages begins at the head.
         filter.since(time);
     }
-    let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED), PATIENCE);
+    let mut scan = Scan::of(number(call, "scan")?.unwrap_or(SCANNED), SCAN_TIME);
     let browser = open(call, &session)?;
     let limits = &Limits::STORED;
     let end = match start {

@@ -28,9 +28,9 @@ pub struct Api {
     pub options: Options,
     /// What was and how fast it changes.
     pub sampler: Sampler,
-    /// A seat for each listener of events.
+    /// A permit for each listener of events.
     pub listeners: Arc<Semaphore>,
-    /// A seat for each who looks at a firehose.
+    /// A permit for each client that follows a firehose.
     pub tracers: Arc<Semaphore>,
     /// Who has been wrong too often.
     pub guesses: Guesses,

@@ -8,7 +8,7 @@
 use crate::access::Right;
 use crate::call::Call;
 use crate::log_tail;
-use crate::overheard::{Following, Happenings};
+use crate::observed::{Following, Happenings};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;

@@ -13,7 +13,7 @@
 //!   often passwords are tried; [`origins`]: pages of other sites.
 //! - [`routes`]: the one table of paths, verbs and rights, with a [`route`] for each path; `openapi` and `api_index` describe it.
 //! - [`reply`] and `unread`: answers, and those that wait to be read. `pieces`, `snapshot` and `long_answer`: long ones are made in
-//!   pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `overheard`, `tap`; `listening` gives them their
+//!   pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed`, `tap`; `listening` gives them their
 //!   turns).
 //! - The objects: `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`,
 //!   `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with
@@ -77,10 +77,10 @@ mod moving;
 mod multipart;
 mod network;
 mod nodes;
+mod observed;
 mod openapi;
 mod options;
 mod origins;
-mod overheard;
 mod overview;
 mod parameters;
 mod permissions;

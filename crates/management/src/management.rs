@@ -6,7 +6,7 @@ use crate::events;
 use crate::guesses::Guesses;
 use crate::options::Options;
 use crate::sampler::Sampler;
-use crate::serve::{Doors, serve};
+use crate::serve::{Listeners, serve};
 use crate::served::{self, Served};
 use crate::{trace, web_ui};
 use broker::Broker;
@@ -21,7 +21,7 @@ const REQUESTS: usize = 4;
 const CONTENT_SECURITY_POLICY: &str = "content-security-policy";
 
 /// How long requests may go on after the stop.
-const PATIENCE: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The HTTP API and the pages of the web UI.
 pub struct Management {
@@ -63,8 +63,8 @@ impl Management {
             guesses: Guesses::default(),
             unread: Arc::default(),
         });
-        let served = Served::start("http", runtime, PATIENCE, |stopped| {
-            serve(Doors { http, admin }, api, stopped)
+        let served = Served::start("http", runtime, STOP_TIMEOUT, |stopped| {
+            serve(Listeners { http, admin }, api, stopped)
         })?;
         Ok(Self { endpoints, served })
     }

@@ -40,7 +40,7 @@ const BATCH: usize = 100;
 /// How many bytes of them do, and one message more.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// How long a request looks for messages.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SCAN_TIME: Duration = Duration::from_secs(2);
 /// How many messages a dry run shows, and how many bytes of their bodies.
 const SAMPLE: (usize, usize) = (10, 1000);
 
@@ -202,7 +202,7 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
         return Ok(work.rehearse());
     }
     let mut outcome = Outcome::default();
-    let mut scan = Scan::of(u64::MAX, PATIENCE);
+    let mut scan = Scan::of(u64::MAX, SCAN_TIME);
     let ended = work.run(&mut outcome, &mut scan);
     tracing::info!(
         area = "management",
@@ -402,7 +402,7 @@ impl Work<'_> {
     /// What would be done: how many messages, and some of them.
     fn rehearse(&self) -> Reply {
         let (mut selected, mut without_origin, mut sample) = (0, 0, Vec::new());
-        let mut scan = Scan::of(u64::MAX, PATIENCE);
+        let mut scan = Scan::of(u64::MAX, SCAN_TIME);
         let selection = &self.asked.selection;
         let next = selection.each(
             self.browser,

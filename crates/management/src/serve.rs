@@ -13,9 +13,9 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::routes;
 use crate::telling::Telling;
-use crate::unread::{Answer, Room, Watched, Whole};
+use crate::unread::{Answer, Reservation, Watched, Whole};
 use crate::visit::Visit;
-use crate::web_socket::{self, Ends};
+use crate::web_socket::{self, Addresses};
 use crate::{WebClients, sign_on, web_ui};
 use http_body_util::channel::Channel;
 use http_body_util::{BodyExt, Either, LengthLimitError, Limited};
@@ -32,122 +32,129 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long a client may take to send the head of a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may take to send a body.
-const BODY_PATIENCE: Duration = Duration::from_secs(60);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a listener of events may take to read those of one turn.
-const EVENT_PATIENCE: Duration = Duration::from_secs(30);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long there is between two looks at a firehose, at what happens or at the log.
-const TRACE_PACE: Duration = Duration::from_secs(1);
+const TRACE_INTERVAL: Duration = Duration::from_secs(1);
 /// A form with a token is not larger, in bytes.
 const TOKEN_FORM_LARGEST: usize = 128 * 1024;
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 1024;
-/// How long a login waits for its refusal when too many others stand in line.
-const LATE: Duration = Duration::from_secs(1);
+/// How long a login waits for its refusal when too many others wait for their turn.
+const REFUSAL_DELAY: Duration = Duration::from_secs(1);
 
 /// Tells that the API stops.
 type Stop = watch::Receiver<bool>;
 
-/// The doors of one node; all have the same seats.
+/// What the API listens on.
 #[derive(Debug)]
-pub struct Doors {
+pub struct Listeners {
     /// The ports for HTTP.
     pub http: Vec<Listener>,
     /// The admin socket.
     pub admin: Option<Listener>,
 }
 
-/// Who comes in by a door.
+/// By which kind of listener a client comes.
 #[derive(Clone, Copy)]
-enum Entry {
-    /// Somebody on the network.
-    Http,
-    /// The node's operator.
-    Admin,
+enum Via {
+    /// A port for HTTP: somebody on the network.
+    Network,
+    /// The admin socket: the node's operator.
+    AdminSocket,
 }
 
-/// Who came in.
-struct Visitor {
+/// Who is at the other end of a connection.
+struct Client {
     peer: Peer,
     /// `None` at the admin socket.
-    ends: Option<Ends>,
+    addresses: Option<Addresses>,
 }
 
-/// What all doors share.
+/// What all connections share.
 #[derive(Clone)]
-struct House {
-    seats: Arc<Semaphore>,
+struct Shared {
+    /// One for each connection that may be open.
+    permits: Arc<Semaphore>,
     api: Arc<Api>,
     stop: watch::Receiver<bool>,
 }
 
 /// Serves until told to stop; connections end with the request they are at.
-pub async fn serve(doors: Doors, api: Arc<Api>, mut stop: watch::Receiver<bool>) {
-    let house = House {
-        seats: Arc::new(Semaphore::new(CONNECTIONS)),
+pub async fn serve(listeners: Listeners, api: Arc<Api>, mut stop: watch::Receiver<bool>) {
+    let shared = Shared {
+        permits: Arc::new(Semaphore::new(CONNECTIONS)),
         api,
         stop: stop.clone(),
     };
-    let http = doors.http.into_iter().map(|listener| (listener, Entry::Http));
-    let admin = doors.admin.into_iter().map(|listener| (listener, Entry::Admin));
-    for (listener, entry) in http.chain(admin) {
-        tokio::spawn(admit(listener, entry, house.clone()));
+    let http = listeners
+        .http
+        .into_iter()
+        .map(|listener| (listener, Via::Network));
+    let admin = listeners
+        .admin
+        .into_iter()
+        .map(|listener| (listener, Via::AdminSocket));
+    for (listener, via) in http.chain(admin) {
+        tokio::spawn(accept(listener, via, shared.clone()));
     }
     // The sender is gone if the API is.
     let _ = stop.changed().await;
 }
 
-async fn admit(listener: Listener, entry: Entry, mut house: House) {
-    while let Ok(seat) = house.seats.clone().acquire_owned().await {
+async fn accept(listener: Listener, via: Via, mut shared: Shared) {
+    while let Ok(permit) = shared.permits.clone().acquire_owned().await {
         tokio::select! {
-            arrival = listener.next() => { tokio::spawn(welcome(arrival, entry, house.clone(), seat)); }
-            _ = house.stop.changed() => return,
+            arrival = listener.next() => { tokio::spawn(begin(arrival, via, shared.clone(), permit)); }
+            _ = shared.stop.changed() => return,
         }
     }
 }
 
-async fn welcome(arrival: Arrival, entry: Entry, house: House, seat: OwnedSemaphorePermit) {
+async fn begin(arrival: Arrival, via: Via, shared: Shared, permit: OwnedSemaphorePermit) {
     let peer = arrival.peer();
-    let client = match arrival.enter().await {
-        Ok(client) => client,
+    let connected = match arrival.enter().await {
+        Ok(connected) => connected,
         Err(error) => {
             tracing::debug!(area = "management", %peer, "an HTTP connection did not begin: {error}");
             return;
         }
     };
-    let who = match entry {
-        Entry::Http => Visitor {
-            peer: Peer::Network(client.peer),
-            ends: Some(Ends {
-                peer: client.peer,
-                local: client.local,
-                security: client.security,
+    let client = match via {
+        Via::Network => Client {
+            peer: Peer::Network(connected.peer),
+            addresses: Some(Addresses {
+                peer: connected.peer,
+                local: connected.local,
+                security: connected.security,
             }),
         },
-        Entry::Admin => Visitor {
+        Via::AdminSocket => Client {
             peer: Peer::Operator,
-            ends: None,
+            addresses: None,
         },
     };
-    connection(client.socket, who, house.api, house.stop, seat).await;
+    connection(connected.socket, client, shared.api, shared.stop, permit).await;
 }
 
 async fn connection(
     socket: Socket,
-    who: Visitor,
+    client: Client,
     api: Arc<Api>,
     mut stop: watch::Receiver<bool>,
-    _seat: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 ) {
-    let peer = who.peer;
+    let peer = client.peer;
     let told = stop.clone();
     let service = service_fn(move |request| {
-        let (api, stop, ends) = (api.clone(), told.clone(), who.ends.clone());
+        let (api, stop, addresses) = (api.clone(), told.clone(), client.addresses.clone());
         async move {
-            Ok::<_, Infallible>(match (ends, &api.options.web_clients) {
-                (Some(ends), Some(clients)) if request.uri().path() == web_socket::PATH => {
-                    let_through(request, ends, clients.clone(), &api)
+            Ok::<_, Infallible>(match (addresses, &api.options.web_clients) {
+                (Some(addresses), Some(clients)) if request.uri().path() == web_socket::PATH => {
+                    open_web_socket(request, addresses, clients.clone(), &api)
                 }
                 (Some(_), _) => below_prefix(request, peer, api, stop).await,
                 (None, _) => answer(request, peer, api, stop).await,
@@ -156,7 +163,7 @@ async fn connection(
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
+        .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(Watched::new(socket)), service)
         .with_upgrades();
     let mut served = std::pin::pin!(served);
@@ -172,10 +179,11 @@ async fn connection(
     }
 }
 
-/// Opens a WebSocket for somebody who comes for messages, and hands them on once they have the answer.
-fn let_through(
+/// Opens a WebSocket for a client that speaks a messaging protocol on it, and hands the socket to the front end once the client has the
+/// answer.
+fn open_web_socket(
     mut request: Request<Incoming>,
-    ends: Ends,
+    addresses: Addresses,
     clients: WebClients,
     api: &Api,
 ) -> Response<Answer> {
@@ -191,7 +199,7 @@ fn let_through(
     };
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
-        let client = web_socket::client(upgrade, ends, clients.protocol).await;
+        let client = web_socket::client(upgrade, addresses, clients.protocol).await;
         if let Some(Ok(client)) = client.map(ClientConnection::into_std) {
             (clients.accept)(client);
         }
@@ -293,8 +301,8 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
         Ok(counted) => counted,
         Err(refusal) => return response(refusal.into(), &allow),
     };
-    let room = match room(&api, peer, right).await {
-        Ok(room) => room,
+    let reserved = match reserve(&api, peer, right).await {
+        Ok(reserved) => reserved,
         Err(refusal) => return response(refusal.into(), &allow),
     };
     let inside = api.clone();
@@ -304,7 +312,7 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
         (Refusal::Internal("internal error".into()).into(), None)
     });
     if let Some(rest) = rest {
-        return in_pieces(reply, rest, room, &allow);
+        return in_pieces(reply, rest, reserved, &allow);
     }
     match &reply.events {
         Some(telling) => events(
@@ -318,7 +326,7 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
             stop,
             &allow,
         ),
-        None => response_in(reply, &allow, room),
+        None => reserved_response(reply, &allow, reserved),
     }
 }
 
@@ -326,16 +334,16 @@ async fn work(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Stop)
 fn in_pieces(
     mut reply: Reply,
     mut rest: LongAnswer,
-    mut room: Option<Room>,
+    mut reserved: Option<Reservation>,
     allow: &str,
 ) -> Response<Answer> {
-    if let Some(room) = &mut room {
-        room.resize(rest.bytes());
+    if let Some(reserved) = &mut reserved {
+        reserved.resize(rest.bytes());
     }
     let (mut sender, body) = Channel::new(1);
     let mut piece = reply.body.replace(Vec::new()).unwrap_or_default();
     tokio::spawn(async move {
-        let _room = room;
+        let _reserved = reserved;
         let mut is_last = false;
         loop {
             if !piece.is_empty() && sender.send_data(piece.into()).await.is_err() || is_last {
@@ -365,18 +373,18 @@ async fn admit_login(api: &Api, login: Option<Login>) -> Result<bool, Refusal> {
         }
         Some(Turn::Never) => {
             // Whoever asks again at once is no quicker for it.
-            tokio::time::sleep(LATE).await;
+            tokio::time::sleep(REFUSAL_DELAY).await;
             Err(Refusal::Guesses)
         }
     }
 }
 
-/// Room for an answer. What anyone may ask for is small, and probes ask for it.
-async fn room(api: &Api, peer: Peer, right: Right) -> Result<Option<Room>, Refusal> {
+/// Memory for an answer. What anyone may ask for is small, and probes ask for it: it needs no reservation.
+async fn reserve(api: &Api, peer: Peer, right: Right) -> Result<Option<Reservation>, Refusal> {
     match peer {
         Peer::Network(address) if right != Right::Anyone => {
-            let room = api.unread.room(address.ip()).await;
-            room.map(Some).ok_or(Refusal::Unread)
+            let reserved = api.unread.reserve(address.ip()).await;
+            reserved.map(Some).ok_or(Refusal::Unread)
         }
         _ => Ok(None),
     }
@@ -388,7 +396,7 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
     if body.size_hint().lower() > limit as u64 {
         return Err(Refusal::TooLarge);
     }
-    match tokio::time::timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await {
+    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, limit).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge),
         Ok(Err(_)) | Err(_) => Err(Refusal::bad_request("body not read")),
@@ -397,11 +405,11 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refusal> {
 
 /// Begins an answer that goes on until the listener goes, is too slow, may no longer listen, or the API stops.
 fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Answer> {
-    let seats = match &listening.telling {
+    let permits = match &listening.telling {
         Telling::Changes(_) => &listening.api.listeners,
         _ => &listening.api.tracers,
     };
-    let Ok(seat) = seats.clone().try_acquire_owned() else {
+    let Ok(permit) = permits.clone().try_acquire_owned() else {
         let words = "as many pages as may be are told what changes; ask for it";
         let body = serde_json::json!({"error": "service_unavailable", "reason": words});
         return response(Reply::with_status(503, &body), allow);
@@ -410,10 +418,10 @@ fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Answer>
     let (mut sender, body) = Channel::new(1);
     let (every, later) = match &listening.telling {
         Telling::Changes(subscription) => (subscription.every, subscription.later),
-        _ => (TRACE_PACE, false),
+        _ => (TRACE_INTERVAL, false),
     };
     tokio::spawn(async move {
-        let _seat = seat;
+        let _permit = permit;
         let mut listening = listening;
         let mut wait = if later { every } else { Duration::ZERO };
         loop {
@@ -431,7 +439,7 @@ fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Answer>
                 Ok(text) => (text, false),
                 Err(text) => (text, true),
             };
-            let sent = tokio::time::timeout(EVENT_PATIENCE, sender.send_data(text.into()));
+            let sent = tokio::time::timeout(EVENT_TIMEOUT, sender.send_data(text.into()));
             if !matches!(sent.await, Ok(Ok(()))) || last {
                 return;
             }
@@ -446,13 +454,13 @@ fn events(listening: Listening, mut stop: Stop, allow: &str) -> Response<Answer>
 }
 
 fn response(reply: Reply, allow: &str) -> Response<Answer> {
-    response_in(reply, allow, None)
+    reserved_response(reply, allow, None)
 }
 
-/// The same, in the room that it takes until it is read.
-fn response_in(reply: Reply, allow: &str, room: Option<Room>) -> Response<Answer> {
+/// The same, holding its reservation until it is read.
+fn reserved_response(reply: Reply, allow: &str, reserved: Option<Reservation>) -> Response<Answer> {
     let content_type = reply.body.as_ref().map(|_| reply.content_type);
-    let body = Whole::new(reply.body.unwrap_or_default(), room);
+    let body = Whole::new(reply.body.unwrap_or_default(), reserved);
     let mut response = Response::new(Either::Left(body));
     *response.status_mut() = hyper::StatusCode::from_u16(reply.status).unwrap_or_default();
     let headers = response.headers_mut();

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// How long a client may take to send a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest body: a flag.
 const BODY: usize = 1024;
 /// How long an answer may take after the end.
@@ -73,10 +73,10 @@ async fn serve(listener: Listener, node: String, carry: Carry, mut stop: watch::
                     });
                     let served = hyper::server::conn::http1::Builder::new()
                         .timer(TokioTimer::new())
-                        .header_read_timeout(PATIENCE)
+                        .header_read_timeout(TIMEOUT)
                         .serve_connection(TokioIo::new(guest.socket), service);
                     // One operator at a time is enough here, and a silent one is sent away.
-                    let _ = tokio::time::timeout(PATIENCE, served).await;
+                    let _ = tokio::time::timeout(TIMEOUT, served).await;
                 }
             }
             _ = stop.changed() => return,

@@ -1,6 +1,6 @@
 //! What an answer tells that goes on.
 
-use crate::overheard::{Following, Happenings};
+use crate::observed::{Following, Happenings};
 use crate::subscription::Subscription;
 use serde_json::{Map, Value};
 

@@ -26,9 +26,9 @@ const OF_ALL: usize = 256 * 1024 * 1024;
 /// An answer that is still to be made counts as so many bytes.
 const EXPECTED: usize = 4 * 1024 * 1024;
 /// How long a request waits until its asker has read enough of what was asked before.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Somebody who reads takes at least so many bytes in such a time.
-const PACE: (u64, Duration) = (64 * 1024, Duration::from_secs(30));
+const SLOWEST: (u64, Duration) = (64 * 1024, Duration::from_secs(30));
 
 /// A body that is whole, or one that grows.
 pub type Answer = Either<Whole, Channel<Bytes, io::Error>>;
@@ -47,9 +47,9 @@ struct Waiting {
 }
 
 impl Unread {
-    /// Room for an answer to this address, once there is some. `None` if there is none in time.
-    pub async fn room(self: &Arc<Self>, address: IpAddr) -> Option<Room> {
-        let over = sleep(PATIENCE);
+    /// Memory for an answer to this address, once there is some. `None` if there is none in time.
+    pub async fn reserve(self: &Arc<Self>, address: IpAddr) -> Option<Reservation> {
+        let over = sleep(RESERVE_TIMEOUT);
         let mut over = std::pin::pin!(over);
         loop {
             let less = self.less.notified();
@@ -57,7 +57,7 @@ impl Unread {
             // From here on nothing that becomes free is missed.
             less.as_mut().enable();
             if self.take(address) {
-                return Some(Room {
+                return Some(Reservation {
                     unread: self.clone(),
                     address,
                     bytes: EXPECTED,
@@ -95,15 +95,15 @@ impl Waiting {
     }
 }
 
-/// The room that an answer takes, until it is dropped.
+/// The memory that an answer takes, until it is dropped.
 #[derive(Debug)]
-pub struct Room {
+pub struct Reservation {
     unread: Arc<Unread>,
     address: IpAddr,
     bytes: usize,
 }
 
-impl Room {
+impl Reservation {
     /// The answer is of this size.
     pub fn resize(&mut self, bytes: usize) {
         let old = std::mem::replace(&mut self.bytes, bytes);
@@ -116,7 +116,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.resize(0);
     }
@@ -126,18 +126,18 @@ impl Drop for Room {
 #[derive(Debug, Default)]
 pub struct Whole {
     rest: Bytes,
-    room: Option<Room>,
+    reserved: Option<Reservation>,
 }
 
 impl Whole {
-    /// The body, and the room that it takes, if it was asked for.
-    pub fn new(bytes: impl Into<Bytes>, room: Option<Room>) -> Self {
+    /// The body, and the memory that was reserved for it, if it was.
+    pub fn new(bytes: impl Into<Bytes>, reserved: Option<Reservation>) -> Self {
         let rest = bytes.into();
-        let mut room = room;
-        if let Some(room) = &mut room {
-            room.resize(rest.len());
+        let mut reserved = reserved;
+        if let Some(reserved) = &mut reserved {
+            reserved.resize(rest.len());
         }
-        Self { rest, room }
+        Self { rest, reserved }
     }
 }
 
@@ -149,13 +149,13 @@ impl Body for Whole {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Self { rest, room } = self.get_mut();
+        let Self { rest, reserved } = self.get_mut();
         if rest.is_empty() {
             return Poll::Ready(None);
         }
         let slice = rest.split_to(SLICE.min(rest.len()));
         if rest.is_empty() {
-            *room = None;
+            *reserved = None;
         }
         Poll::Ready(Some(Ok(Frame::data(slice))))
     }
@@ -185,7 +185,7 @@ impl<S> Watched<S> {
     pub fn new(socket: S) -> Self {
         Self {
             socket,
-            until: Box::pin(sleep(PACE.1)),
+            until: Box::pin(sleep(SLOWEST.1)),
             is_held_up: false,
             taken: 0,
         }
@@ -206,17 +206,17 @@ impl<S> Watched<S> {
             }
             Poll::Pending if !self.is_held_up => {
                 (self.is_held_up, self.taken) = (true, 0);
-                self.until.as_mut().reset(Instant::now() + PACE.1);
+                self.until.as_mut().reset(Instant::now() + SLOWEST.1);
             }
             Poll::Pending => {}
         }
         while self.until.as_mut().poll(cx).is_ready() {
-            if self.taken < PACE.0 {
+            if self.taken < SLOWEST.0 {
                 let text = "what was sent is not read";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             self.taken = 0;
-            self.until.set(sleep_until(Instant::now() + PACE.1));
+            self.until.set(sleep_until(Instant::now() + SLOWEST.1));
         }
         Ok(())
     }
@@ -284,14 +284,14 @@ mod tests {
             let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
             let mut held = Vec::new();
             for _ in 0..OF_AN_ADDRESS / EXPECTED {
-                let room = unread.room(one).await.unwrap();
-                held.push(Whole::new(vec![0; EXPECTED], Some(room)));
+                let reserved = unread.reserve(one).await.unwrap();
+                held.push(Whole::new(vec![0; EXPECTED], Some(reserved)));
             }
-            assert!(unread.room(one).await.is_none());
-            assert!(unread.room(other).await.is_some());
+            assert!(unread.reserve(one).await.is_none());
+            assert!(unread.reserve(other).await.is_some());
             let waits = tokio::spawn({
                 let unread = unread.clone();
-                async move { unread.room(one).await.is_some() }
+                async move { unread.reserve(one).await.is_some() }
             });
             let body = held.pop().unwrap();
             assert_eq!(body.collect().await.unwrap().to_bytes().len(), EXPECTED);

@@ -18,9 +18,9 @@ use std::net::SocketAddr;
 /// Where it is.
 pub const PATH: &str = "/ws/amqp";
 
-/// Both ends of a connection, and how it is secured.
+/// The addresses of a connection's two ends, and how it is secured.
 #[derive(Clone, Debug)]
-pub struct Ends {
+pub struct Addresses {
     /// The client.
     pub peer: SocketAddr,
     /// The address that it connected to.
@@ -77,14 +77,18 @@ pub fn open(request: &Request<Incoming>, protocol: Protocol) -> Result<Response<
 }
 
 /// The client, once the answer has gone out. `None` if it has disconnected.
-pub async fn client(upgrade: OnUpgrade, ends: Ends, protocol: Protocol) -> Option<ClientConnection> {
+pub async fn client(
+    upgrade: OnUpgrade,
+    addresses: Addresses,
+    protocol: Protocol,
+) -> Option<ClientConnection> {
     let Parts { io, read_buf, .. } = upgrade.await.ok()?.downcast::<TokioIo<Watched<Socket>>>().ok()?;
     Some(ClientConnection {
         protocol,
         socket: Socket::Web(Box::new(Web::new(io.into_inner().into_inner(), &read_buf))),
-        peer: ends.peer,
-        local: ends.local,
-        security: ends.security,
+        peer: addresses.peer,
+        local: addresses.local,
+        security: addresses.security,
     })
 }
 

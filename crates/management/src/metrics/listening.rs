@@ -5,7 +5,7 @@ use super::pages::{self, Wanted};
 use crate::gzip;
 use crate::query::Query;
 use crate::served::{self, Served};
-use crate::unread::{Room, Unread, Watched, Whole};
+use crate::unread::{Reservation, Unread, Watched, Whole};
 use broker::Broker;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
@@ -24,7 +24,7 @@ const PAGES: usize = 2;
 /// How many connections are open at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 64;
 /// How long a client may take to send the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long pages may go on after the stop.
 const GRACE: Duration = Duration::from_millis(250);
 
@@ -146,7 +146,7 @@ async fn connection(arrival: Arrival, shared: Arc<Shared>) {
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(Watched::new(socket)), service);
     if let Err(error) = served.await {
         tracing::debug!(area = "metrics", "a connection ended: {error}");
@@ -162,7 +162,7 @@ async fn answer(request: &Request<Incoming>, peer: IpAddr, shared: Arc<Shared>) 
     if !matches!(request.method().as_str(), "GET" | "HEAD") {
         return empty(StatusCode::METHOD_NOT_ALLOWED);
     }
-    let Some(room) = shared.unread.room(peer).await else {
+    let Some(reserved) = shared.unread.reserve(peer).await else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     let asked = request.headers().clone();
@@ -172,12 +172,12 @@ async fn answer(request: &Request<Incoming>, peer: IpAddr, shared: Arc<Shared>) 
     };
     match tokio::task::spawn_blocking(write).await {
         Ok((Some(squeezed), _)) => {
-            let mut response = plain(StatusCode::OK, squeezed, Some(room));
+            let mut response = plain(StatusCode::OK, squeezed, Some(reserved));
             let headers = response.headers_mut();
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             response
         }
-        Ok((None, page)) => plain(StatusCode::OK, page, Some(room)),
+        Ok((None, page)) => plain(StatusCode::OK, page, Some(reserved)),
         Err(error) => {
             tracing::error!(area = "metrics", "a page was not written: {error}");
             empty(StatusCode::INTERNAL_SERVER_ERROR)
@@ -189,8 +189,8 @@ fn empty(status: StatusCode) -> Response<Whole> {
     plain(status, Vec::new(), None)
 }
 
-fn plain(status: StatusCode, body: Vec<u8>, room: Option<Room>) -> Response<Whole> {
-    let mut response = Response::new(Whole::new(body, room));
+fn plain(status: StatusCode, body: Vec<u8>, reserved: Option<Reservation>) -> Response<Whole> {
+    let mut response = Response::new(Whole::new(body, reserved));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
