@@ -1,6 +1,6 @@
-//! Every chore of the house: `cargo xtask CHORE`. Nothing of the product imports this room.
+//! Every development task: `cargo xtask TASK`. Nothing of the product imports this crate.
 //!
-//! Reading order: [`gate`] (what CI runs), [`layers`] (the walls between the rooms), [`tidy`] (sizes, names, dead
+//! Reading order: [`gate`] (what CI runs), [`layers`] (what may import what), [`tidy`] (sizes, names, dead
 //! links), [`licences`], [`instructions`] (what a message costs), [`numbers`], [`fuzz`].
 
 mod child;
@@ -17,7 +17,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "cargo xtask CHORE
+const USAGE: &str = "cargo xtask TASK
 
   ci        the one gate: format, lints, walls, tidiness, licences, all tests
   fix       format, and let clippy repair what it can

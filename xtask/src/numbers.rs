@@ -1,4 +1,4 @@
-//! The size of the house, room by room.
+//! The size of the sources, crate by crate.
 
 use crate::sources::{self, Source};
 use crate::tidy::functions;

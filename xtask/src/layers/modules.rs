@@ -294,7 +294,7 @@ mod tests {
     fn imports_and_paths_are_arrows_from_one_top_level_module_to_another() {
         let found = read(&[
             ("lib.rs", "mod till; mod stock; mod price; pub struct Shop;"),
-            ("till.rs", "mod drawer; use crate::{stock::{Shelf, Box}, price};"),
+            ("till.rs", "mod drawer; use crate::{stock::{Rack, Box}, price};"),
             (
                 "till/drawer.rs",
                 "use super::super::stock; use super::Till; fn f() -> crate::Shop { g() }",
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_name_that_the_root_hands_on_counts_for_the_module_that_it_comes_from() {
         let found = read(&[
-            ("lib.rs", "mod till; mod stock; pub use stock::Shelf as Board;"),
+            ("lib.rs", "mod till; mod stock; pub use stock::Rack as Board;"),
             ("till.rs", "fn f(_: crate::Board) {}"),
             ("stock.rs", ""),
         ]);
@@ -334,7 +334,7 @@ mod tests {
             ("lib.rs", "mod till; mod stock; #[cfg(test)] mod trial;"),
             (
                 "till.rs",
-                "#[cfg(test)] use crate::stock; #[cfg(test)] mod tests { use crate::stock::Shelf; }",
+                "#[cfg(test)] use crate::stock; #[cfg(test)] mod tests { use crate::stock::Rack; }",
             ),
             ("stock.rs", "pub(super) fn f() {}"),
         ]);
@@ -347,7 +347,7 @@ mod tests {
             ("lib.rs", "mod till; mod stock;"),
             (
                 "till.rs",
-                "macro_rules! m { ($a:ident) => { f::<$a>(crate::stock::Shelf) } }",
+                "macro_rules! m { ($a:ident) => { f::<$a>(crate::stock::Rack) } }",
             ),
             (
                 "stock.rs",
