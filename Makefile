@@ -58,7 +58,11 @@ PLACED := sed -i -e 's,/usr/\(bin\|share/doc\)/leveret,$(PREFIX)/\1/leveret,g' -
 	-e 's,/etc/\(default/\)\?leveret,$(SYSCONFDIR)/\1leveret,g'
 
 # Settings that are there stay as they are.
-keep = test -e $(3) || { install -D -m $(2) $(1) $(3) && $(PLACED) $(3); }
+keep = test -e $(3) || { install -D -m $(2) $(1) $(3) && $(PLACED) $(3)$(4); }
+
+# Settings may hold passwords, so besides root only the service reads them. Whoever packs what lies below DESTDIR does this himself.
+SYSUSERS = ! command -v systemd-sysusers >/dev/null || systemd-sysusers $(PREFIX)/lib/sysusers.d/leveret.conf
+GIVE = $(if $(DESTDIR),, && { chgrp leveret $(1) || echo 'only root can read $(1): create the group leveret, then chgrp leveret $(1)' >&2; })
 
 build: $(SHIPPED) $(MANUALS) ## build target/release/leveret, and what make install puts beside it
 
@@ -71,7 +75,8 @@ install: $(if $(SUDO_USER),,build) ## install leveret, RabbitMQ's tools as links
 	install -D -m 644 packaging/systemd/leveret.service $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service
 	install -D -m 644 packaging/leveret.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/leveret.conf
 	$(PLACED) $(DESTDIR)$(PREFIX)/lib/systemd/system/leveret.service $(DESTDIR)$(PREFIX)/share/man/man[18]/leveret*
-	$(call keep,packaging/leveret.conf,644,$(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf)
+	$(if $(DESTDIR),,test "$$(id -u)" != 0 || { $(SYSUSERS); })
+	$(call keep,packaging/leveret.conf,640,$(DESTDIR)$(SYSCONFDIR)/leveret/leveret.conf,$(call GIVE,$(SYSCONFDIR)/leveret/leveret.conf))
 	$(call keep,packaging/leveret.default,640,$(DESTDIR)$(SYSCONFDIR)/default/leveret)
 
 # What is in a package besides the program, as it lies on the machine that it is installed on. RabbitMQ's tools stand aside: a machine may

@@ -15,9 +15,9 @@ TOOLS = (ROOT / "packaging" / "tools").read_text().split()
 pytestmark = pytest.mark.skipif(not BINARY, reason="there is no binary to install")
 
 
-def install(destination, manuals, *variables):
+def install(destination, manuals, *variables, programs="/usr/sbin"):
     # No cargo, as root mostly has none.
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SUDO_USER": "somebody"}
+    environment = {"PATH": f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin", "SUDO_USER": "somebody"}
     words = ["make", "-C", ROOT, "install", f"DESTDIR={destination}", f"SHIPPED={Path(BINARY).resolve()}", f"MANUALS={manuals}", *variables]
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
 
@@ -59,3 +59,24 @@ def test_settings_that_are_there_are_kept(tmp_path, manuals):
         assert install(tmp_path, manuals).returncode == 0
     assert settings.read_text() == "heartbeat = 41\n"
     assert (tmp_path / "etc/default/leveret").stat().st_mode & 0o777 == 0o640
+
+
+def test_settings_can_be_read_by_root_and_the_service_only(tmp_path, manuals):
+    assert install(tmp_path / "packed", manuals).returncode == 0
+    for place in ("etc/leveret/leveret.conf", "etc/default/leveret"):
+        assert (tmp_path / "packed" / place).stat().st_mode & 0o777 == 0o640, place
+    # On the machine itself the service's group gets them. Programs that note how they are called stand for the real ones.
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("systemd-sysusers", "chgrp"):
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{tmp_path}/calls\n')
+        (programs / name).chmod(0o755)
+    (programs / "id").write_text("#!/bin/sh\necho 0\n")
+    (programs / "id").chmod(0o755)
+    prefix, etc = tmp_path / "usr", tmp_path / "etc"
+    for _ in range(2):
+        assert install("", manuals, f"PREFIX={prefix}", f"SYSCONFDIR={etc}", programs=programs).returncode == 0
+    create = f"systemd-sysusers {prefix}/lib/sysusers.d/leveret.conf"
+    given = f"chgrp leveret {etc}/leveret/leveret.conf"
+    assert (tmp_path / "calls").read_text().splitlines() == [create, given, create]
+    assert (etc / "leveret/leveret.conf").stat().st_mode & 0o777 == 0o640
