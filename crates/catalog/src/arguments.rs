@@ -13,7 +13,8 @@ mod rule;
 pub mod settings;
 pub(crate) mod table;
 
-use crate::exchange::{Exchange, ExchangeKind};
+use crate::exchange::Exchange;
+use crate::exchange_kinds::ExchangeKind;
 use crate::kinds::QueueKind;
 use crate::queue::Queue;
 use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};

@@ -1,7 +1,6 @@
 //! A binding: from an exchange to a queue or to another exchange.
 
 use crate::Name;
-use crate::routing::HeaderMatch;
 use model::QueueId;
 use model::table::Table;
 use std::cmp::Ordering;
@@ -75,8 +74,6 @@ pub struct Binding {
     /// The arguments' encoded form: comparable.
     arguments_key: Box<[u8]>,
     pub(crate) target: Target,
-    /// What a headers exchange asks for; `None` if the source is of another kind.
-    pub(crate) headers: Option<HeaderMatch>,
 }
 
 impl Binding {
@@ -87,7 +84,6 @@ impl Binding {
         routing_key: &[u8],
         arguments: &Table,
         durable: bool,
-        headers: Option<HeaderMatch>,
     ) -> Self {
         let arguments = if arguments.len() > 1 {
             arguments.clone().sorted()
@@ -104,7 +100,6 @@ impl Binding {
             durable,
             arguments_key: key.into(),
             target,
-            headers,
         }
     }
 
@@ -146,7 +141,7 @@ impl ByDestination {
     /// Not above any binding from `source` to `destination`, and above all that stand before those.
     pub(crate) fn least(source: Name, destination: Destination) -> Self {
         let target = Target::Queue(QueueId(0));
-        let least = Binding::new(source, destination, target, b"", &Table::new(), false, None);
+        let least = Binding::new(source, destination, target, b"", &Table::new(), false);
         Self(Arc::new(least))
     }
 }

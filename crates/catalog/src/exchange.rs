@@ -1,81 +1,14 @@
 //! An exchange and the bindings that lead away from it.
 
-use crate::Destination;
 use crate::Name;
-use crate::binding::Binding;
+use crate::binding::{Binding, Destination};
+use crate::exchange_kinds::ExchangeKind;
 use crate::node::Lifetime;
 use crate::routing::Routes;
 use imbl::OrdMap;
 use model::QueueId;
 use model::table::{Table, Value};
-use std::fmt;
 use std::sync::Arc;
-
-/// How an exchange chooses destinations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ExchangeKind {
-    /// By equal routing key.
-    Direct,
-    /// All.
-    Fanout,
-    /// By pattern of words.
-    Topic,
-    /// By headers.
-    Headers,
-    /// One by a consistent hash: RabbitMQ's plugin `rabbitmq_consistent_hash_exchange`.
-    ConsistentHash,
-    /// One by the routing key's hash modulo the number of destinations.
-    ModulusHash,
-    /// One by chance: RabbitMQ's plugin `rabbitmq_random_exchange`.
-    Random,
-    /// One queue of this node by chance.
-    LocalRandom,
-    /// As another kind does, once a message's delay is over: RabbitMQ's plugin `rabbitmq_delayed_message_exchange`.
-    Delayed,
-    /// All, of what has not passed before: RabbitMQ's plugin `rabbitmq_message_deduplication`.
-    Deduplication,
-}
-
-impl ExchangeKind {
-    /// The kind of this name; `None` if there is none.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "direct" => Self::Direct,
-            "fanout" => Self::Fanout,
-            "topic" => Self::Topic,
-            "headers" => Self::Headers,
-            "x-consistent-hash" => Self::ConsistentHash,
-            "x-modulus-hash" => Self::ModulusHash,
-            "x-random" => Self::Random,
-            "x-local-random" => Self::LocalRandom,
-            "x-delayed-message" => Self::Delayed,
-            "x-message-deduplication" => Self::Deduplication,
-            _ => return None,
-        })
-    }
-
-    /// The name that clients use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Fanout => "fanout",
-            Self::Topic => "topic",
-            Self::Headers => "headers",
-            Self::ConsistentHash => "x-consistent-hash",
-            Self::ModulusHash => "x-modulus-hash",
-            Self::Random => "x-random",
-            Self::LocalRandom => "x-local-random",
-            Self::Delayed => "x-delayed-message",
-            Self::Deduplication => "x-message-deduplication",
-        }
-    }
-}
-
-impl fmt::Display for ExchangeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// An exchange as it was declared.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,7 +95,7 @@ impl Exchange {
             auto_delete,
             internal,
             own: None,
-            routes: Routes::new(kind, &arguments),
+            routes: kind.routes(&arguments),
             alternate: alternate.map(Name::from),
             arguments,
             destinations: OrdMap::new(),
@@ -198,10 +131,7 @@ impl Exchange {
 
     /// How it chooses, once there is nothing to wait for: a delayed exchange has another kind's bindings.
     pub fn choice(&self) -> ExchangeKind {
-        match self.kind {
-            ExchangeKind::Delayed => delayed_kind(&self.arguments).unwrap_or(ExchangeKind::Direct),
-            kind => kind,
-        }
+        self.kind.choice(&self.arguments).unwrap_or_default()
     }
 
     /// How many bindings lead away from it.
@@ -242,13 +172,6 @@ impl Exchange {
     pub fn is_default(&self) -> bool {
         self.name.is_empty()
     }
-}
-
-/// The kind that a delayed exchange's arguments name; none that keeps something itself.
-pub(crate) fn delayed_kind(arguments: &Table) -> Option<ExchangeKind> {
-    let named = arguments.get("x-delayed-type")?.as_str()?;
-    let keeps = |kind: &ExchangeKind| matches!(kind, ExchangeKind::Delayed | ExchangeKind::Deduplication);
-    ExchangeKind::from_name(named).filter(|kind| !keeps(kind))
 }
 
 /// True for names that only the server may give: RabbitMQ reserves the prefix `amq.`.

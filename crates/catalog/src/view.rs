@@ -4,8 +4,7 @@ use crate::arguments::queue_settings;
 use crate::node::{Incarnation, Node, NodeId};
 use crate::routing::Envelope;
 use crate::{
-    AuthRefusal, Binding, Exchange, ExchangeKind, Name, Permission, Queue, Quota, TopicPermission, User,
-    Verb, Vhost,
+    AuthRefusal, Binding, Exchange, Name, Permission, Queue, Quota, TopicPermission, User, Verb, Vhost,
 };
 use imbl::{OrdMap, OrdSet};
 use model::table::Value;
@@ -146,7 +145,7 @@ impl View {
     /// May the user publish with this routing key to a topic exchange (`Write`), or bind it (`Read`)? Who has no topic
     /// permission there may. Asked beside [`View::may`].
     pub fn may_topic(&self, user: &str, exchange: &Exchange, verb: Verb, key: &[u8]) -> bool {
-        if self.topic_permissions.is_empty() || exchange.kind != ExchangeKind::Topic {
+        if self.topic_permissions.is_empty() || !exchange.kind.has_topic_permissions() {
             return true;
         }
         let key = String::from_utf8_lossy(key);

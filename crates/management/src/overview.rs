@@ -39,45 +39,10 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-const KINDS: [(ExchangeKind, &str); 10] = [
-    (
-        ExchangeKind::Direct,
-        "AMQP direct exchange, as per the AMQP specification",
-    ),
-    (
-        ExchangeKind::Fanout,
-        "AMQP fanout exchange, as per the AMQP specification",
-    ),
-    (
-        ExchangeKind::Headers,
-        "AMQP headers exchange, as per the AMQP specification",
-    ),
-    (
-        ExchangeKind::Topic,
-        "AMQP topic exchange, as per the AMQP specification",
-    ),
-    (
-        ExchangeKind::ConsistentHash,
-        "one destination by a consistent hash",
-    ),
-    (
-        ExchangeKind::Delayed,
-        "another type's bindings, once a message's delay is over",
-    ),
-    (
-        ExchangeKind::Deduplication,
-        "all destinations, of what has not passed before",
-    ),
-    (ExchangeKind::LocalRandom, "one queue of this node by chance"),
-    (ExchangeKind::ModulusHash, "one destination by a hash"),
-    (ExchangeKind::Random, "one destination by chance"),
-];
-
 /// The exchange types that there are.
 pub fn exchange_types() -> Value {
-    KINDS
-        .iter()
-        .map(|(kind, description)| json!({"name": kind.name(), "description": description, "enabled": true}))
+    ExchangeKind::all()
+        .map(|kind| json!({"name": kind.name(), "description": kind.description(), "enabled": true}))
         .collect()
 }
 

@@ -2,9 +2,19 @@
 
 use crate::call::Api;
 use crate::options::PROMETHEUS;
+use broker::ExchangeKind;
+use std::sync::LazyLock;
 
-/// Their names, and what they are here. All are there from the start; two depend on the configuration.
-pub const BUILT_IN: [(&str, &str); 12] = [
+/// Their names, in order, and what they are here. All are there from the start; two depend on the configuration.
+pub static BUILT_IN: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let exchanges = ExchangeKind::all().filter_map(ExchangeKind::plugin);
+    let mut all: Vec<(&str, &str)> = OTHERS.into_iter().chain(exchanges).collect();
+    all.sort_unstable();
+    all
+});
+
+/// Those that bring no exchange type.
+const OTHERS: [(&str, &str); 8] = [
     (
         "rabbitmq_auth_backend_cache",
         "A cache of what authorities answered",
@@ -25,22 +35,9 @@ pub const BUILT_IN: [(&str, &str); 12] = [
         "rabbitmq_auth_mechanism_ssl",
         "Logins by a client's certificate (EXTERNAL)",
     ),
-    (
-        "rabbitmq_consistent_hash_exchange",
-        "The exchange type x-consistent-hash",
-    ),
-    (
-        "rabbitmq_delayed_message_exchange",
-        "The exchange type x-delayed-message",
-    ),
     (EVENTS, "The exchange amq.rabbitmq.event"),
     ("rabbitmq_management", "The HTTP API and the web UI"),
-    (
-        "rabbitmq_message_deduplication",
-        "Queues and exchanges that take a message once",
-    ),
     (METRICS, "Metrics for Prometheus"),
-    ("rabbitmq_random_exchange", "The exchange type x-random"),
 ];
 
 const EVENTS: &str = "rabbitmq_event_exchange";

@@ -15,7 +15,7 @@ use crate::options::node_limits::NodeLimits;
 use crate::queues::{Handle, Queue};
 use crate::session::undecided::Undecided;
 use crate::stats::{Connection, ConnectionDetails, Opened};
-use catalog::{ConsumerArguments, Exchange, ExchangeKind, NodeConnection, ObjectKind, Refusal, Verb, View};
+use catalog::{ConsumerArguments, Exchange, NodeConnection, ObjectKind, Refusal, Verb, View};
 use model::properties::{Properties, PropertiesBuf};
 use model::table::Table;
 use model::{ConnectionId, QueueId};
@@ -445,7 +445,7 @@ impl Session {
     /// May this session's user publish with this key to a topic exchange (`Write`), or bind it (`Read`)? Its authority decides, or
     /// else its topic permissions.
     pub(crate) fn check_key(&self, verb: Verb, exchange: &Exchange, key: &[u8]) -> Result<(), Refusal> {
-        if self.operator || exchange.kind != ExchangeKind::Topic {
+        if self.operator || !exchange.kind.has_topic_permissions() {
             return Ok(());
         }
         let permitted = match self.rights() {

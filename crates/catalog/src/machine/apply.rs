@@ -3,10 +3,9 @@
 use super::Catalog;
 use crate::binding::{Binding, Target};
 use crate::node::{Incarnation, Node};
-use crate::routing::HeaderMatch;
 use crate::{
-    DeclaredExchange, Destination, Effect, Exchange, ExchangeKind, Name, NamedBinding, Permission, Queue,
-    Quota, QuotaOf, Record, TopicPermission, User, Vhost,
+    DeclaredExchange, Destination, Effect, Exchange, Name, NamedBinding, Permission, Queue, Quota, QuotaOf,
+    Record, TopicPermission, User, Vhost,
 };
 use model::QueueId;
 use std::sync::Arc;
@@ -250,13 +249,6 @@ impl<R> Catalog<R> {
                 )
             }
         };
-        let headers = match source.choice() {
-            // Arguments were checked when they were bound.
-            ExchangeKind::Headers => {
-                Some(HeaderMatch::new(&named.arguments).unwrap_or(HeaderMatch::nothing()))
-            }
-            _ => None,
-        };
         Some(Arc::new(Binding::new(
             source.name.clone(),
             destination,
@@ -264,7 +256,6 @@ impl<R> Catalog<R> {
             &named.routing_key,
             &named.arguments,
             named.durable,
-            headers,
         )))
     }
 }

@@ -3,15 +3,9 @@
 use super::{Catalog, Turn};
 use crate::binding::Binding;
 use crate::request::strip;
-use crate::routing::{HeaderMatch, spread, topic};
-use crate::{
-    Answer, Destination, Exchange, ExchangeKind, Name, NamedBinding, Record, Refusal, WantedBinding,
-};
+use crate::{Answer, Destination, Name, NamedBinding, Record, Refusal, WantedBinding};
 use model::QueueId;
 use std::sync::Arc;
-
-/// How many `#` a topic pattern may have: RabbitMQ 4.3.5's limit.
-const HASHES: usize = 2;
 
 impl<R> Catalog<R> {
     /// Checks in RabbitMQ's order: default exchange, source, destination, the binding itself, exclusive queue.
@@ -45,7 +39,8 @@ impl<R> Catalog<R> {
                 None,
             ),
         };
-        check(&wanted, exchange)?;
+        let checked = exchange.choice().check_binding(&wanted);
+        checked.map_err(|text| Refusal::InvalidBinding { text })?;
         queue.map_or(Ok(()), |queue| queue.check_exclusive(connection))?;
         wanted.durable = durable && exchange.is_durable();
         let Some(binding) = self.binding(&wanted) else {
@@ -138,45 +133,4 @@ impl WantedBinding {
             durable: false,
         })
     }
-}
-
-/// What the exchange's kind asks of a binding; the texts are RabbitMQ's.
-fn check(wanted: &NamedBinding, exchange: &Exchange) -> Result<(), Refusal> {
-    match exchange.choice() {
-        ExchangeKind::Headers => {
-            HeaderMatch::new(&wanted.arguments).map_err(|text| Refusal::InvalidBinding { text })?;
-        }
-        ExchangeKind::Topic => {
-            let hashes = topic::hashes(&wanted.routing_key);
-            if hashes > HASHES {
-                let key = String::from_utf8_lossy(&wanted.routing_key);
-                return Err(Refusal::InvalidBinding {
-                    text: format!(
-                        "Topic binding key '{key}' uses {hashes} '#' wildcards, at most {HASHES} are allowed"
-                    ),
-                });
-            }
-        }
-        ExchangeKind::ConsistentHash => {
-            spread::weight(&wanted.routing_key).map_err(|text| Refusal::InvalidBinding { text })?;
-        }
-        ExchangeKind::LocalRandom => {
-            let text = match &wanted.destination {
-                _ if !wanted.routing_key.is_empty() => {
-                    let key = String::from_utf8_lossy(&wanted.routing_key);
-                    format!("Non empty binding '{key}' key not permitted")
-                }
-                Destination::Exchange(_) => "Destination not found".into(),
-                Destination::Queue(_) => return Ok(()),
-            };
-            return Err(Refusal::InvalidBinding { text });
-        }
-        ExchangeKind::Direct
-        | ExchangeKind::Fanout
-        | ExchangeKind::ModulusHash
-        | ExchangeKind::Random
-        | ExchangeKind::Delayed
-        | ExchangeKind::Deduplication => {}
-    }
-    Ok(())
 }

@@ -1,43 +1,14 @@
 //! Declaring and deleting exchanges.
 
 use super::{Catalog, Turn, check_length};
-use crate::exchange::{delayed_kind, is_of_node, is_reserved};
+use crate::exchange::{is_of_node, is_reserved};
 use crate::node::{Incarnation, Lifetime};
 use crate::request::strip;
-use crate::routing::HashOn;
 use crate::{
-    Answer, Cache, DeclareExchange, DeclaredExchange, Destination, ExchangeKind, Name, ObjectKind, QueueKind,
-    Record, Refusal, arguments,
+    Answer, DeclareExchange, DeclaredExchange, Destination, ExchangeKind, Name, ObjectKind, Record, Refusal,
+    arguments,
 };
-use model::table::Table;
 use std::sync::Arc;
-
-/// Refuses a kind that its arguments do not complete.
-fn check_choice(kind: ExchangeKind, arguments: &Table) -> Result<(), Refusal> {
-    let invalid = |text| Refusal::InvalidExchange { text };
-    let choice = match kind {
-        ExchangeKind::Delayed => delayed_kind(arguments).ok_or_else(|| {
-            invalid("Invalid argument, 'x-delayed-type' must be an existing exchange type".into())
-        })?,
-        kind => kind,
-    };
-    if choice == ExchangeKind::ConsistentHash {
-        HashOn::new(arguments).map_err(invalid)?;
-    }
-    Ok(())
-}
-
-/// What an exchange of this kind keeps for itself.
-fn own_kind(kind: ExchangeKind, arguments: &Table) -> Result<Option<QueueKind>, Refusal> {
-    Ok(match kind {
-        ExchangeKind::Delayed => Some(QueueKind::Delayed),
-        ExchangeKind::Deduplication => {
-            Cache::new(arguments).map_err(|text| Refusal::InvalidExchange { text })?;
-            Some(QueueKind::Deduplication)
-        }
-        _ => None,
-    })
-}
 
 impl<R> Catalog<R> {
     /// Checks in RabbitMQ's order: what exists, reserved prefix, arguments. The rest is in [`crate::Request::check`].
@@ -81,8 +52,8 @@ impl<R> Catalog<R> {
         }
         check_length(&name)?;
         arguments::check_exchange(&arguments, &name, vhost)?;
-        check_choice(kind, &arguments)?;
-        let own = own_kind(kind, &arguments)?;
+        kind.check_arguments(&arguments)
+            .map_err(|text| Refusal::InvalidExchange { text })?;
         let declared = DeclaredExchange {
             vhost: vhost.clone(),
             name: name.into(),
@@ -93,7 +64,7 @@ impl<R> Catalog<R> {
             arguments: Arc::new(arguments),
         };
         self.record(Record::ExchangeDeclared(declared.clone()), turn);
-        if let Some(kind) = own {
+        if let Some(kind) = kind.keeps() {
             self.create_own(&declared, kind, by.node, turn);
         }
         Ok(Answer::Done)

@@ -12,6 +12,7 @@ pub(crate) use condition::comparable;
 pub(crate) use index::HeaderIndex;
 
 use super::Key;
+use crate::binding::{Binding, NamedBinding};
 use model::table::{Table, Value};
 use std::fmt::Write;
 
@@ -25,12 +26,13 @@ pub(crate) struct HeaderMatch {
 }
 
 impl HeaderMatch {
-    /// Accepts no message.
-    pub(crate) fn nothing() -> Self {
-        Self {
+    /// What this binding asks for. Its arguments were checked when it was bound; others would accept no message.
+    pub(crate) fn of(binding: &Binding) -> Self {
+        let nothing = Self {
             any: true,
             conditions: Vec::new(),
-        }
+        };
+        Self::new(&binding.arguments).unwrap_or(nothing)
     }
 
     /// Understands a binding's arguments: `x-match` is `all` (default), `any`, `all-with-x` or `any-with-x`; all
@@ -66,6 +68,12 @@ impl HeaderMatch {
         conditions.dedup();
         Ok(Self { any, conditions })
     }
+}
+
+/// # Errors
+/// See [`HeaderMatch::new`].
+pub(crate) fn check_binding(binding: &NamedBinding) -> Result<(), String> {
+    HeaderMatch::new(&binding.arguments).map(drop)
 }
 
 fn invalid_mode(mode: &[u8]) -> String {

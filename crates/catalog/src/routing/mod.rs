@@ -15,18 +15,16 @@ pub(crate) mod topic;
 
 pub use envelope::{DeduplicationFilter, Envelope, Looked};
 pub(crate) use hash_on::HashOn;
-pub(crate) use headers::{HeaderIndex, HeaderMatch};
+use headers::{HeaderIndex, HeaderMatch};
 pub(crate) use key::{Key, Sought};
 pub(crate) use spread::Spread;
 pub(crate) use targets::Targets;
 pub(crate) use topic::Trie;
 
+use crate::Name;
 use crate::binding::Binding;
-use crate::exchange::delayed_kind;
-use crate::{ExchangeKind, Name};
 use imbl::OrdMap;
 use model::QueueId;
-use model::table::Table;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -41,21 +39,20 @@ pub(crate) enum Routes {
 }
 
 impl Routes {
-    pub(crate) fn new(kind: ExchangeKind, arguments: &Table) -> Self {
-        match kind {
-            ExchangeKind::Direct => Self::Direct(OrdMap::new()),
-            ExchangeKind::Fanout | ExchangeKind::Deduplication => Self::Fanout(Targets::default()),
-            ExchangeKind::Topic => Self::Topic(Trie::default()),
-            ExchangeKind::Headers => Self::Headers(HeaderIndex::default()),
-            ExchangeKind::ConsistentHash
-            | ExchangeKind::ModulusHash
-            | ExchangeKind::Random
-            | ExchangeKind::LocalRandom => Self::Spread(Spread::new(kind, arguments)),
-            // One kind below another: the inner one is never delayed itself.
-            ExchangeKind::Delayed => {
-                Self::new(delayed_kind(arguments).unwrap_or(ExchangeKind::Direct), arguments)
-            }
-        }
+    pub(crate) fn direct() -> Self {
+        Self::Direct(OrdMap::new())
+    }
+
+    pub(crate) fn fanout() -> Self {
+        Self::Fanout(Targets::default())
+    }
+
+    pub(crate) fn topic() -> Self {
+        Self::Topic(Trie::default())
+    }
+
+    pub(crate) fn headers() -> Self {
+        Self::Headers(HeaderIndex::default())
     }
 
     /// Adds a binding that was not there.
@@ -71,11 +68,7 @@ impl Routes {
             },
             Self::Fanout(targets) => targets.add(&binding.target),
             Self::Topic(trie) => trie.add(&binding.routing_key, &binding.target),
-            Self::Headers(index) => {
-                if let Some(wanted) = &binding.headers {
-                    index.add(wanted, &binding.target);
-                }
-            }
+            Self::Headers(index) => index.add(&HeaderMatch::of(binding), &binding.target),
             Self::Spread(spread) => spread.add(&binding.routing_key, &binding.target),
         }
     }
@@ -95,11 +88,7 @@ impl Routes {
             }
             Self::Fanout(targets) => targets.remove(&binding.target),
             Self::Topic(trie) => trie.remove(&binding.routing_key, &binding.target),
-            Self::Headers(index) => {
-                if let Some(wanted) = &binding.headers {
-                    index.remove(wanted, &binding.target);
-                }
-            }
+            Self::Headers(index) => index.remove(&HeaderMatch::of(binding), &binding.target),
             Self::Spread(spread) => spread.remove(&binding.routing_key, &binding.target),
         }
     }

@@ -6,8 +6,7 @@
 use super::Found;
 use super::envelope::Envelope;
 use super::hash_on::{HashOn, hash};
-use crate::ExchangeKind;
-use crate::binding::Target;
+use crate::binding::{Destination, NamedBinding, Target};
 use imbl::OrdMap;
 use model::table::Table;
 use std::sync::{Arc, OnceLock};
@@ -37,15 +36,24 @@ pub(crate) struct Spread {
 pub(crate) type Ring = Vec<(u64, Target)>;
 
 impl Spread {
-    /// For an exchange of this kind; `arguments` were checked when it was declared.
-    pub(crate) fn new(kind: ExchangeKind, arguments: &Table) -> Self {
-        let choice = match kind {
-            ExchangeKind::ConsistentHash => {
-                Choice::Consistent(HashOn::new(arguments).unwrap_or(HashOn::RoutingKey))
-            }
-            ExchangeKind::ModulusHash => Choice::Modulus,
-            _ => Choice::Chance,
-        };
+    /// By a consistent hash of what the exchange's arguments name, which were checked when it was declared.
+    pub(crate) fn consistent(arguments: &Table) -> Self {
+        Self::new(Choice::Consistent(
+            HashOn::new(arguments).unwrap_or(HashOn::RoutingKey),
+        ))
+    }
+
+    /// By the routing key's hash modulo the number of destinations.
+    pub(crate) fn modulus() -> Self {
+        Self::new(Choice::Modulus)
+    }
+
+    /// By chance.
+    pub(crate) fn by_chance() -> Self {
+        Self::new(Choice::Chance)
+    }
+
+    fn new(choice: Choice) -> Self {
         Self {
             choice,
             weights: OrdMap::new(),
@@ -118,7 +126,7 @@ impl Spread {
 ///
 /// # Errors
 /// RabbitMQ's text if it is none, or out of range.
-pub(crate) fn weight(routing_key: &[u8]) -> Result<u32, String> {
+fn weight(routing_key: &[u8]) -> Result<u32, String> {
     const HEAVIEST: i128 = 10_000;
     let shown = String::from_utf8_lossy(routing_key);
     let digits = shown.strip_prefix(['+', '-']).unwrap_or(&shown);
@@ -130,6 +138,27 @@ pub(crate) fn weight(routing_key: &[u8]) -> Result<u32, String> {
         Ok(weight) if weight < 1 => Err("The binding key must be greater than 0".into()),
         _ if shown.starts_with('-') => Err("The binding key must be greater than 0".into()),
         _ => Err(format!("The binding key must not be greater than {HEAVIEST}")),
+    }
+}
+
+/// # Errors
+/// See [`weight`].
+pub(crate) fn check_weight(binding: &NamedBinding) -> Result<(), String> {
+    weight(&binding.routing_key).map(drop)
+}
+
+/// What may be bound to an `x-local-random` exchange: queues, without a key.
+///
+/// # Errors
+/// RabbitMQ's text if it is something else.
+pub(crate) fn check_local(binding: &NamedBinding) -> Result<(), String> {
+    if !binding.routing_key.is_empty() {
+        let key = String::from_utf8_lossy(&binding.routing_key);
+        return Err(format!("Non empty binding '{key}' key not permitted"));
+    }
+    match &binding.destination {
+        Destination::Exchange(_) => Err("Destination not found".into()),
+        Destination::Queue(_) => Ok(()),
     }
 }
 

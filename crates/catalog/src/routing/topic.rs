@@ -7,7 +7,7 @@
 
 use super::branches::Branches;
 use super::{Found, Key, Sought, Targets};
-use crate::binding::Target;
+use crate::binding::{NamedBinding, Target};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -34,9 +34,21 @@ fn words(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     key.split(|byte| *byte == b'.').skip(usize::from(key.is_empty()))
 }
 
-/// How many `#` a pattern has; RabbitMQ 4.3.5 allows two.
-pub(crate) fn hashes(pattern: &[u8]) -> usize {
-    words(pattern).filter(|word| *word == b"#").count()
+/// How many `#` a pattern may have: RabbitMQ 4.3.5's limit.
+const HASHES: usize = 2;
+
+/// # Errors
+/// RabbitMQ's text if the pattern has too many `#`.
+pub(crate) fn check_binding(binding: &NamedBinding) -> Result<(), String> {
+    let pattern = &binding.routing_key;
+    let hashes = words(pattern).filter(|word| *word == b"#").count();
+    if hashes <= HASHES {
+        return Ok(());
+    }
+    let key = String::from_utf8_lossy(pattern);
+    Err(format!(
+        "Topic binding key '{key}' uses {hashes} '#' wildcards, at most {HASHES} are allowed"
+    ))
 }
 
 impl Trie {

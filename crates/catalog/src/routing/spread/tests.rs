@@ -7,8 +7,7 @@ fn target(id: u64) -> Target {
     Target::Queue(QueueId(id))
 }
 
-fn spread(kind: ExchangeKind, arguments: &Table, queues: &[(u64, &str)]) -> Spread {
-    let mut spread = Spread::new(kind, arguments);
+fn bound(mut spread: Spread, queues: &[(u64, &str)]) -> Spread {
     for (id, key) in queues {
         spread.add(key.as_bytes(), &target(*id));
     }
@@ -16,7 +15,7 @@ fn spread(kind: ExchangeKind, arguments: &Table, queues: &[(u64, &str)]) -> Spre
 }
 
 fn consistent(queues: &[(u64, &str)]) -> Spread {
-    spread(ExchangeKind::ConsistentHash, &Table::new(), queues)
+    bound(Spread::consistent(&Table::new()), queues)
 }
 
 fn find(spread: &Spread, envelope: &mut Envelope<'_>) -> u64 {
@@ -53,7 +52,7 @@ fn a_ring_shows_which_buckets_lead_where() {
     let found = consistent(&[(2, "2"), (1, "1"), (3, "7")]).buckets();
     let shares = [(1, target(1)), (3, target(2)), (10, target(3))];
     assert_eq!(found.as_deref(), Some(&Vec::from(shares)));
-    let other = spread(ExchangeKind::ModulusHash, &Table::new(), &[(1, "k")]);
+    let other = bound(Spread::modulus(), &[(1, "k")]);
     assert_eq!(other.buckets(), None);
 }
 
@@ -115,14 +114,12 @@ fn an_exchange_without_bindings_leads_nowhere() {
 fn the_header_or_property_is_hashed_and_not_the_key() {
     let queues: Vec<(u64, String)> = (0..16).map(|id| (id, "1".to_owned())).collect();
     let queues: Vec<(u64, &str)> = queues.iter().map(|(id, key)| (*id, key.as_str())).collect();
-    let by_header = spread(
-        ExchangeKind::ConsistentHash,
-        &Table::new().with("hash-header", "user"),
+    let by_header = bound(
+        Spread::consistent(&Table::new().with("hash-header", "user")),
         &queues,
     );
-    let by_message = spread(
-        ExchangeKind::ConsistentHash,
-        &Table::new().with("hash-property", "message_id"),
+    let by_message = bound(
+        Spread::consistent(&Table::new().with("hash-property", "message_id")),
         &queues,
     );
     let go = |spread: &Spread, key: &str, user: i32, message: &str| {
@@ -143,11 +140,7 @@ fn the_header_or_property_is_hashed_and_not_the_key() {
 
 #[test]
 fn the_modulus_of_the_key_is_always_the_same_queue() {
-    let modulus = spread(
-        ExchangeKind::ModulusHash,
-        &Table::new(),
-        &[(1, "a"), (2, ""), (3, "c")],
-    );
+    let modulus = bound(Spread::modulus(), &[(1, "a"), (2, ""), (3, "c")]);
     let found = all(&modulus);
     assert_eq!(found, all(&modulus));
     for id in 1..=3 {
@@ -157,11 +150,7 @@ fn the_modulus_of_the_key_is_always_the_same_queue() {
 
 #[test]
 fn chance_comes_with_the_envelope_and_decides() {
-    let random = spread(
-        ExchangeKind::Random,
-        &Table::new(),
-        &[(1, "a"), (2, ""), (2, "b"), (3, "c")],
-    );
+    let random = bound(Spread::by_chance(), &[(1, "a"), (2, ""), (2, "b"), (3, "c")]);
     let found: Vec<u64> = (0..10_000)
         .map(|at| {
             find(
