@@ -7,15 +7,16 @@ mod area;
 mod clock;
 mod line;
 mod log_file;
+mod options;
 mod published;
 mod recent;
 mod rotation;
 mod syslog;
 
+pub use options::{ConsoleStream, Level, LogFormat, LogOptions, SyslogOptions};
 pub use rotation::{Moment, Rotation};
 pub use syslog::{Facility, Protocol, Transport};
 
-use crate::config::{ConsoleStream, Level, LogOptions};
 use broker::{Broker, OpenError};
 use management::LogTail;
 use std::io;

@@ -1,6 +1,7 @@
 //! What a person who has started a node wants to know: that it serves, and where to connect.
 
-use crate::config::{Config, ConsoleStream, LogFormat};
+use crate::config::Config;
+use crate::logs::{ConsoleStream, LogFormat};
 use gateway::amqp;
 use listener::{Address, Endpoint};
 use management::{HTTP, PROMETHEUS};

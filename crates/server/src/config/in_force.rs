@@ -6,10 +6,8 @@ mod logins;
 
 use super::encrypted;
 use super::keys::{self, Rule};
-use super::{
-    Config, ConsoleStream, Definitions, HttpListener, Level, Listener, LogFormat, Setting, VhostDefaults,
-    Watermark,
-};
+use super::{Config, Definitions, HttpListener, Listener, Setting, VhostDefaults, Watermark};
+use crate::logs::{ConsoleStream, Level, LogFormat};
 use listener::{LoginFrom, RevocationCheck, SanType, TlsOptions, Version};
 use logins::{identity, sign_on, trust};
 use management::SettingInForce;

@@ -3,8 +3,8 @@
 //! An error is the list of what is allowed, as a person would say it.
 
 use super::units::{byte_size, information_units, share, whole};
-use super::{Config, ConsoleStream, Level, Listener, LogFormat, Setting, Watermark};
-use crate::logs::Moment;
+use super::{Config, Listener, Setting, Watermark};
+use crate::logs::{ConsoleStream, Level, LogFormat, Moment};
 use broker::PasswordHashing;
 use gateway::amqp::Mechanism;
 

@@ -1,61 +1,8 @@
 //! `log.syslog.*`: the log as messages for a collector.
 
 use super::rules::{Checked, boolean, formatter, level, number};
-use super::{Config, Level, LogFormat, Setting};
-use crate::logs::{Facility, Protocol, Transport};
-use identity::Trust;
-
-/// Where messages go, and how they look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyslogOptions {
-    /// `log.syslog`.
-    pub enabled: bool,
-    /// `log.syslog.level`.
-    pub level: Level,
-    /// `log.syslog.formatter`.
-    pub format: LogFormat,
-    /// `log.syslog.identity`: what the program is called.
-    pub identity: String,
-    /// `log.syslog.facility`.
-    pub facility: Facility,
-    /// `log.syslog.host` and `log.syslog.ip`; a path is a socket of this machine.
-    pub host: String,
-    /// `log.syslog.port`.
-    pub port: u16,
-    /// `log.syslog.transport`.
-    pub transport: Transport,
-    /// `log.syslog.protocol`; what isn't said follows from the transport.
-    pub protocol: Option<Protocol>,
-    /// `log.syslog.ssl_options.*`.
-    pub trust: Trust,
-}
-
-impl SyslogOptions {
-    /// RabbitMQ: RFC 5424 with TLS, else RFC 3164.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol.unwrap_or(match self.transport {
-            Transport::Tls => Protocol::Rfc5424,
-            Transport::Udp | Transport::Tcp => Protocol::Rfc3164,
-        })
-    }
-}
-
-impl Default for SyslogOptions {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            level: Level::Info,
-            format: LogFormat::Text,
-            identity: "rabbitmq".to_owned(),
-            facility: Facility::DAEMON,
-            host: "localhost".to_owned(),
-            port: 514,
-            transport: Transport::Udp,
-            protocol: None,
-            trust: Trust::default(),
-        }
-    }
-}
+use super::{Config, Setting};
+use crate::logs::{Facility, Protocol, SyslogOptions, Transport};
 
 fn options(config: &mut Config) -> &mut SyslogOptions {
     &mut config.log.syslog

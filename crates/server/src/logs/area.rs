@@ -4,7 +4,7 @@
 //! names of RabbitMQ's log categories where there is one: connection, channel, queue, user.
 
 use super::level_filter;
-use crate::config::{Level, LogOptions};
+use crate::logs::{Level, LogOptions};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -139,7 +139,6 @@ impl Visit for AreaField {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use std::sync::{Arc, Mutex};
     use tracing::Subscriber;
     use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn categories_have_levels_of_their_own() {
-        let mut options = Config::default().log;
+        let mut options = LogOptions::default();
         options.categories.insert("connection".to_owned(), Level::Error);
         options.categories.insert("queue".to_owned(), Level::Debug);
         let seen = Seen::default();
@@ -182,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_default_category_is_everything_else() {
-        let mut options = Config::default().log;
+        let mut options = LogOptions::default();
         options.categories.insert("default".to_owned(), Level::Warning);
         let levels = AreaLevels::new(&options, Level::Debug);
         assert!(levels.passes("log", tracing::Level::WARN) && !levels.passes("log", tracing::Level::INFO));

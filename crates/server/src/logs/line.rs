@@ -3,7 +3,7 @@
 
 use super::area;
 use super::clock::WallTime;
-use crate::config::LogFormat;
+use crate::logs::LogFormat;
 use std::fmt::{self, Write};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};

@@ -1,7 +1,7 @@
 //! The log as messages of the broker, from the moment when there is one.
 
 use super::line::level_name;
-use crate::config::LogFormat;
+use crate::logs::LogFormat;
 use broker::Broker;
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};

@@ -59,13 +59,13 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Level};
+    use crate::logs::{Level, LogOptions};
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
     fn what_outputs_write_is_kept_and_the_audit_trail_in_any_case() {
         let tail = Arc::new(LogTail::default());
-        let levels = RecentLevels(AreaLevels::new(&Config::default().log, Level::Warning));
+        let levels = RecentLevels(AreaLevels::new(&LogOptions::default(), Level::Warning));
         let layer = Recent(Arc::clone(&tail)).with_filter(levels);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             tracing::info!(target: "gateway::amqp", area = "connection", "accepted");

@@ -8,7 +8,7 @@ pub use form::{Facility, Protocol};
 pub use wire::Transport;
 
 use super::{area, line};
-use crate::config::{LogFormat, SyslogOptions};
+use crate::logs::{LogFormat, SyslogOptions};
 use form::Form;
 use std::io;
 use std::sync::Arc;

@@ -223,7 +223,7 @@ fn a_cluster_and_a_node_have_tags() {
 fn the_journal_gets_the_standard_output_and_no_collector_means_no_statistics() {
     let found = config("log.console = false\nlog.journald = true\nlog.journald.level = debug");
     assert!(found.log.console);
-    assert_eq!(found.log.console_level, crate::config::Level::Debug);
+    assert_eq!(found.log.console_level, crate::logs::Level::Debug);
     assert!(!config("log.console = false\nlog.journald = false").log.console);
     assert!(
         config("management_agent.disable_metrics_collector = true")

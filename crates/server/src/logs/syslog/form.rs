@@ -1,6 +1,6 @@
 //! The two forms of a message: RFC 3164, which collectors of old take, and RFC 5424.
 
-use crate::config::SyslogOptions;
+use crate::logs::SyslogOptions;
 use jiff::Timestamp;
 use jiff::tz::Offset;
 use std::time::SystemTime;

@@ -1,6 +1,6 @@
 //! The way to a collector: datagrams, a connection in clear text or with TLS, or a socket of this machine.
 
-use crate::config::SyslogOptions;
+use crate::logs::SyslogOptions;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::fmt;
