@@ -6,10 +6,6 @@ use crate::sources::Source;
 use crate::workspace::{self, Package};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The crates that are not clean yet, with how many of their modules import each other in circles. A number may only
-/// become smaller.
-const CIRCLES: &[(&str, usize)] = &[("catalog", 3), ("server", 2)];
-
 /// Looks at every crate.
 pub fn check(packages: &[Package], sources: &[Source]) -> Findings {
     let mut findings = Findings::default();
@@ -17,34 +13,23 @@ pub fn check(packages: &[Package], sources: &[Source]) -> Findings {
     for package in packages {
         let folder = package.dir.strip_prefix(&root).unwrap_or(&package.dir);
         match modules::arrows(&folder.to_string_lossy(), sources) {
-            Ok(arrows) => judge(&package.room, &arrows, CIRCLES, &mut findings),
+            Ok(arrows) => judge(&package.room, &arrows, &mut findings),
             Err(error) => findings.error(error),
         }
     }
     findings
 }
 
-fn judge(name: &str, arrows: &Arrows, allowed: &[(&str, usize)], findings: &mut Findings) {
-    let known = allowed.iter().find(|(listed, _)| *listed == name);
-    let allowed = known.map_or(0, |(_, count)| *count);
-    let members: Vec<&str> = arrows
-        .keys()
-        .map(String::as_str)
-        .filter(|module| circle(arrows, module).is_some())
-        .collect();
-    let count = members.len();
-    let list = "the list CIRCLES in xtask/src/layers/circles.rs";
-    if count > allowed {
-        let shortest = members.iter().filter_map(|module| circle(arrows, module));
-        let shortest = shortest.min_by_key(Vec::len).unwrap_or_default();
+fn judge(name: &str, arrows: &Arrows, findings: &mut Findings) {
+    let members = arrows.keys();
+    let circles = members.filter_map(|module| Some((module.as_str(), circle(arrows, module)?)));
+    let (members, circles): (Vec<&str>, Vec<Vec<String>>) = circles.unzip();
+    if let Some(shortest) = circles.into_iter().min_by_key(Vec::len) {
         findings.error(format!(
-            "{name}: {count} modules import each other in circles, {allowed} may: {}. A shortest circle: {}",
+            "{name}: {} modules import each other in circles: {}. A shortest circle: {}",
+            members.len(),
             members.join(", "),
             shortest.join(", ")
-        ));
-    } else if count < allowed {
-        findings.remark(format!(
-            "{name}: {count} modules import each other in circles now: write that for {allowed} into {list}"
         ));
     }
 }
@@ -100,37 +85,27 @@ mod tests {
         arrows
     }
 
-    fn errors(list: &[(&str, &str)], allowed: &[(&str, usize)]) -> Vec<String> {
+    fn errors(list: &[(&str, &str)]) -> Vec<String> {
         let mut findings = Findings::default();
-        judge("shop", &arrows(list), allowed, &mut findings);
+        judge("shop", &arrows(list), &mut findings);
         findings.errors
     }
 
     #[test]
     fn a_crate_in_one_direction_is_clean() {
         let list = [("till", "stock"), ("till", "price"), ("stock", "price")];
-        assert_eq!(errors(&list, &[]), Vec::<String>::new());
+        assert_eq!(errors(&list), Vec::<String>::new());
     }
 
     #[test]
     fn a_circle_is_named_with_its_places() {
         let list = [("till", "stock"), ("stock", "price"), ("price", "stock")];
         assert_eq!(
-            errors(&list, &[]),
+            errors(&list),
             [
-                "shop: 2 modules import each other in circles, 0 may: price, stock. A shortest circle: \
+                "shop: 2 modules import each other in circles: price, stock. A shortest circle: \
               price imports stock (price.rs:1), stock imports price (stock.rs:1)"
             ]
         );
-    }
-
-    #[test]
-    fn a_number_in_the_list_only_becomes_smaller() {
-        let list = [("till", "stock"), ("stock", "till")];
-        assert_eq!(errors(&list, &[("shop", 2)]), Vec::<String>::new());
-        assert!(errors(&list, &[("shop", 1)])[0].contains("2 modules import each other in circles, 1 may"));
-        let mut findings = Findings::default();
-        judge("shop", &arrows(&list), &[("shop", 3)], &mut findings);
-        assert!(findings.errors.is_empty() && findings.remarks[0].contains("shop: 2 modules"));
     }
 }
