@@ -3,9 +3,9 @@
 //! Texts and order are RabbitMQ 4.3's. What it knows and this broker does not do yet is refused, never ignored;
 //! arguments that RabbitMQ does not know either are kept and mean nothing, as there.
 //!
-//! [`table`] says which arguments there are, for which kinds, and what they must be (`rule`; `policy_key` for policies);
-//! [`settings`] what they mean. A new argument of queues is a line in the table, a field of the settings, and the place in the
-//! queue that acts on it.
+//! [`table`] says which arguments there are, for which kinds, what they must be (`rule`; `policy_key` for policies), and what they
+//! set; [`settings`] puts a queue's settings together. A new argument of queues is a line in the table, a field of
+//! `model::QueueSettings`, and the place in the queue that acts on it.
 
 pub(crate) mod policy_key;
 pub mod retry_delay;
@@ -20,7 +20,7 @@ use crate::queue::Queue;
 use crate::refusal::{ArgumentFault, InvalidArgument, ObjectKind, Refusal};
 use model::table::{Table, Value, inequivalent_arg, inequivalent_field};
 use rule::{Rule, integer, number};
-use table::{ARGUMENTS, CONSUMER_ARGUMENTS};
+use table::{ARGUMENTS, Beside, CONSUMER_ARGUMENTS, DEAD_LETTER_EXCHANGE};
 
 pub use settings::queue_settings;
 
@@ -57,11 +57,10 @@ fn invalid(argument: &str, kind: ObjectKind, name: &str, vhost: &str, fault: Arg
 
 fn check_each(kind: QueueKind, arguments: &Table) -> Result<(), (&'static str, ArgumentFault)> {
     // RabbitMQ looks at this one first of all, for the permission to write there, and in other words.
-    let exchange = "x-dead-letter-exchange";
-    if let Some(value) = arguments.get(exchange)
+    if let Some(value) = arguments.get(DEAD_LETTER_EXCHANGE)
         && value.as_bytes().is_none()
     {
-        return Err((exchange, ArgumentFault::Type(value.type_name())));
+        return Err((DEAD_LETTER_EXCHANGE, ArgumentFault::Type(value.type_name())));
     }
     if let Some(value) = arguments.get(QUEUE_TYPE).filter(|_| !kind.is_here()) {
         let complaint = Rule::Kind.check(value);
@@ -75,16 +74,11 @@ fn check_each(kind: QueueKind, arguments: &Table) -> Result<(), (&'static str, A
         if !argument.kinds.contains(&kind) {
             return Err((name, ArgumentFault::Foreign(kind)));
         }
-        let alone = name == "x-dead-letter-routing-key" && !arguments.contains(exchange);
-        let lonely = || alone.then(|| "routing_key_but_no_dlx_defined".to_string());
-        let checked = argument.rule.check(value);
-        let checked = checked.and_then(|()| lonely().map_or(Ok(()), Err));
+        let beside = argument.beside.as_ref();
+        let fails = |it: &&Beside| arguments.contains(it.other) != it.is_needed;
+        let beside = beside.filter(fails).map_or(Ok(()), |it| Err(it.complaint.into()));
+        let checked = argument.rule.check(value).and(beside);
         checked.map_err(|reason| (name, ArgumentFault::Value(reason)))?;
-    }
-    // Priorities and groups are two answers to one question.
-    if arguments.contains("x-fair-key") && arguments.contains("x-max-priority") {
-        let reason = "fair_key_and_max_priority_defined".into();
-        return Err(("x-fair-key", ArgumentFault::Value(reason)));
     }
     Ok(())
 }

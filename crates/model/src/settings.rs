@@ -1,6 +1,7 @@
 //! A queue's settings in force: what its arguments and policies mean together.
 //!
-//! The catalog makes them (`catalog::arguments::settings`), the machine that holds the messages acts on them.
+//! The catalog makes them (`catalog::arguments::table` says which argument sets which), the machine that holds the messages acts
+//! on them.
 
 use crate::RetryDelay;
 use std::sync::Arc;

@@ -9,8 +9,8 @@ pub(crate) enum KeyRule {
     Text,
     /// A whole number from this one on.
     From(i64),
-    /// A whole number.
-    Whole,
+    /// A whole number; a negative one is no limit.
+    Limit,
     /// One of these words.
     Word(&'static [&'static str]),
     /// 1 or 2.
@@ -54,7 +54,7 @@ impl KeyRule {
         match self {
             Self::Text => value.as_str().is_some(),
             Self::From(least) => value.as_integer().is_some_and(|it| it >= *least),
-            Self::Whole => value.as_integer().is_some(),
+            Self::Limit => value.as_integer().is_some(),
             Self::Word(words) => value.as_str().is_some_and(|it| words.contains(&it)),
             Self::Version => matches!(value.as_integer(), Some(1 | 2)),
             Self::Retry => retry_delay(value).is_ok(),

@@ -1,13 +1,15 @@
 //! What arguments and policies mean together: the one place where a queue's settings in force come from.
+//!
+//! Each line of the table says what its argument sets; here is how it reads what was said.
 
-use super::retry_delay::retry_delay;
+use super::table::{ARGUMENTS, Argument};
 use crate::kinds::QueueKind;
 use crate::queue::Queue;
 use model::table::{Table, Value};
-use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};
+use model::{DeadLetterTo, QueueSettings};
 use std::sync::Arc;
 
-/// The lower of two delivery limits, of which a negative one is none.
+/// The lower of two limits, of which a negative one is none.
 pub(crate) fn lower_limit(a: i64, b: i64) -> i64 {
     if a < 0 || b < 0 { a.max(b) } else { a.min(b) }
 }
@@ -15,103 +17,137 @@ pub(crate) fn lower_limit(a: i64, b: i64) -> i64 {
 /// The settings of a queue with checked arguments and a checked policy. Of numbers the lower counts, of the rest the argument
 /// (RabbitMQ's rule for classic queues).
 pub fn queue_settings(queue: &Queue, policy: Option<&Table>) -> QueueSettings {
-    if queue.kind == QueueKind::Delayed {
-        return waiting(queue);
-    }
-    let said = Said {
-        arguments: &queue.arguments,
-        policy,
+    let mut settings = QueueSettings {
+        durable: queue.is_durable(),
+        ..QueueSettings::default()
     };
-    QueueSettings {
-        durable: queue.is_durable(),
-        auto_delete: queue.auto_delete,
-        single_active: said.is("x-single-active-consumer"),
-        sorting: said.sorting(),
-        max_length: said.least("x-max-length", u64::MAX),
-        max_length_bytes: said.least("x-max-length-bytes", u64::MAX),
-        overflow: match said.first("x-overflow").and_then(Value::as_str) {
-            Some("reject-publish") => Overflow::Reject,
-            Some("reject-publish-dlx") => Overflow::RejectAndDeadLetter,
-            _ => Overflow::DropHead,
-        },
-        delivery_limit: said.delivery_limit(),
-        retry_delay: said.first("x-retry-delay").and_then(|it| retry_delay(it).ok()),
-        delays: false,
-        deduplicates: said.is("x-message-deduplication"),
-        consumer_timeout_ms: said.least("x-consumer-timeout", model::LONGEST_MS),
-        // RabbitMQ lets policies ask for longer times than arguments.
-        message_ttl_ms: said.least("x-message-ttl", model::LONGEST_MS),
-        expires_ms: said.least("x-expires", model::LONGEST_MS),
-        dead_letter: said.dead_letter(),
-    }
-}
-
-/// The settings of what waits for a delayed exchange, and then goes there again.
-fn waiting(queue: &Queue) -> QueueSettings {
-    QueueSettings {
-        durable: queue.is_durable(),
-        delays: true,
-        dead_letter: Some(Arc::new(DeadLetterTo {
+    if queue.kind == QueueKind::Delayed {
+        // What waits for a delayed exchange goes there again, and nothing else may be said of it.
+        settings.delays = true;
+        settings.dead_letter = Some(Arc::new(DeadLetterTo {
             exchange: queue.name.to_string(),
             routing_key: None,
-        })),
-        ..QueueSettings::default()
+        }));
+        return settings;
     }
+    settings.auto_delete = queue.auto_delete;
+    for argument in ARGUMENTS {
+        let said = Said {
+            of: argument,
+            arguments: &queue.arguments,
+            policy,
+        };
+        if let (Some(set), Some(_)) = (argument.sets, said.first()) {
+            set(&mut settings, &said);
+        }
+    }
+    settings
 }
 
-/// What is said of a queue in both places.
-struct Said<'a> {
+/// What is said under one argument, in both places.
+pub(super) struct Said<'a> {
+    of: &'static Argument,
     arguments: &'a Table,
     policy: Option<&'a Table>,
 }
 
 impl<'a> Said<'a> {
     /// What the argument and the policy say, in this order.
-    fn both(&self, name: &str) -> impl Iterator<Item = &'a Value> {
-        let argument = self.arguments.get(name);
-        let policy = || self.policy?.get(name.strip_prefix("x-")?);
+    fn both(&self) -> impl Iterator<Item = &'a Value> {
+        let argument = self.arguments.get(self.of.name);
+        let policy = || self.policy?.get(self.of.policy.as_ref()?.name);
         argument.into_iter().chain(policy())
     }
 
-    fn first(&self, name: &str) -> Option<&'a Value> {
-        self.both(name).next()
+    pub(super) fn first(&self) -> Option<&'a Value> {
+        self.both().next()
     }
 
-    fn least(&self, name: &str, most: u64) -> Option<u64> {
+    /// The lower number, and at most `most`.
+    pub(super) fn least(&self, most: u64) -> Option<u64> {
         let number = |value: &Value| u64::try_from(value.as_integer()?).ok();
-        let least = self.both(name).filter_map(number).min();
+        let least = self.both().filter_map(number).min();
         least.map(|it| it.min(most))
     }
 
-    /// A flag, of which policies say nothing.
-    fn is(&self, name: &str) -> bool {
-        self.arguments.get(name) == Some(&Value::Bool(true))
+    /// The lower limit; a negative one is none.
+    pub(super) fn limit(&self) -> Option<i64> {
+        self.both().filter_map(Value::as_integer).reduce(lower_limit)
     }
 
-    /// A priority queue with one priority is none, as in RabbitMQ.
-    fn sorting(&self) -> Sorting {
-        let fair_key = self.arguments.get("x-fair-key").and_then(Value::as_str);
-        match (fair_key, self.least("x-max-priority", 255).unwrap_or(0)) {
-            (Some(key), _) => Sorting::FairKey(key.into()),
-            (None, 0) => Sorting::Arrival,
-            (None, highest) => Sorting::Priority(highest as u8),
-        }
+    pub(super) fn is_true(&self) -> bool {
+        self.first() == Some(&Value::Bool(true))
     }
 
-    fn delivery_limit(&self) -> Option<DeliveryLimit> {
-        let limits = self.both("x-delivery-limit").filter_map(Value::as_integer);
-        limits.reduce(lower_limit).map(|limit| match limit {
-            ..0 => DeliveryLimit::Unlimited,
-            limit => DeliveryLimit::Returns(u32::try_from(limit).unwrap_or(u32::MAX)),
-        })
+    pub(super) fn text(&self) -> Option<&'a str> {
+        self.first().and_then(Value::as_str)
     }
 
-    fn dead_letter(&self) -> Option<Arc<DeadLetterTo>> {
-        let bytes = |name: &str| self.first(name).and_then(Value::as_bytes);
-        let exchange = bytes("x-dead-letter-exchange")?;
-        Some(Arc::new(DeadLetterTo {
-            exchange: String::from_utf8_lossy(exchange).into_owned(),
-            routing_key: bytes("x-dead-letter-routing-key").map(<[u8]>::to_vec),
-        }))
+    pub(super) fn bytes(&self) -> Option<&'a [u8]> {
+        self.first().and_then(Value::as_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Lifetime, NodeId};
+    use model::{DeliveryLimit, Overflow, QueueId, Sorting};
+
+    fn settings(arguments: Table, policy: Table) -> QueueSettings {
+        let queue = Queue {
+            id: QueueId(1),
+            kind: QueueKind::Classic,
+            vhost: "/".into(),
+            name: "q".into(),
+            lifetime: Lifetime::Durable,
+            home: NodeId::FIRST,
+            members: Arc::default(),
+            auto_delete: false,
+            arguments: Arc::new(arguments),
+        };
+        queue_settings(&queue, Some(&policy))
+    }
+
+    #[test]
+    fn of_numbers_the_lower_counts_and_of_the_rest_the_argument() {
+        let said = Table::new()
+            .with("x-max-length", 7)
+            .with("x-delivery-limit", -1)
+            .with("x-overflow", "reject-publish")
+            .with("x-dead-letter-exchange", "mine");
+        let policy = Table::new()
+            .with("max-length", 9)
+            .with("max-length-bytes", 5)
+            .with("delivery-limit", 3)
+            .with("overflow", "drop-head")
+            .with("dead-letter-exchange", "theirs")
+            .with("dead-letter-routing-key", "key");
+        let found = settings(said, policy);
+        assert_eq!((found.max_length, found.max_length_bytes), (Some(7), Some(5)));
+        assert_eq!(found.delivery_limit, Some(DeliveryLimit::Returns(3)));
+        assert_eq!(found.overflow, Overflow::Reject);
+        let to = found.dead_letter.unwrap();
+        assert_eq!(to.exchange, "mine");
+        assert_eq!(to.routing_key.as_deref(), Some(&b"key"[..]));
+    }
+
+    #[test]
+    fn policies_say_nothing_under_names_that_are_for_arguments_alone() {
+        let policy = Table::new()
+            .with("max-priority", 5)
+            .with("single-active-consumer", true)
+            .with("dead-letter-routing-key", "no exchange");
+        let plain = QueueSettings {
+            durable: true,
+            ..QueueSettings::default()
+        };
+        assert_eq!(settings(Table::new(), policy), plain);
+        let sorting = |arguments| settings(arguments, Table::new()).sorting;
+        assert_eq!(sorting(Table::new().with("x-max-priority", 0)), Sorting::Arrival);
+        assert_eq!(
+            sorting(Table::new().with("x-max-priority", 3)),
+            Sorting::Priority(3)
+        );
     }
 }

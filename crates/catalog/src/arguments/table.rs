@@ -1,8 +1,12 @@
-//! The one table of what declarations, policies and consumers may say of a queue, and for which kinds it is.
+//! The one table of what declarations, policies and consumers may say of a queue, for which kinds it is, and what it sets.
 
 use super::policy_key::{KeyRule, PolicyKey, bound, key};
+use super::retry_delay::retry_delay;
 use super::rule::{Complaint, Rule};
+use super::settings::Said;
 use crate::kinds::QueueKind;
+use model::{DeadLetterTo, DeliveryLimit, LONGEST_MS, Overflow, QueueSettings, Sorting};
+use std::sync::Arc;
 
 /// A line of the table.
 pub(crate) struct Argument {
@@ -14,12 +18,46 @@ pub(crate) struct Argument {
     pub(super) is_compared: bool,
     /// The key under which policies say it.
     pub(crate) policy: Option<PolicyKey>,
+    /// Another argument that must be there, or must not, and the complaint.
+    pub(super) beside: Option<Beside>,
+    /// What it changes in a queue's settings, if it is said.
+    pub(super) sets: Option<Sets>,
+}
+
+/// Sets what an argument means. Arguments of the lines above have done so.
+type Sets = fn(&mut QueueSettings, &Said<'_>);
+
+/// What an argument asks of another one.
+pub(super) struct Beside {
+    pub(super) other: &'static str,
+    /// True if the other one must be there.
+    pub(super) is_needed: bool,
+    pub(super) complaint: &'static str,
 }
 
 impl Argument {
     const fn policy(self, policy: PolicyKey) -> Self {
         Self {
             policy: Some(policy),
+            ..self
+        }
+    }
+
+    const fn sets(self, sets: Sets) -> Self {
+        Self {
+            sets: Some(sets),
+            ..self
+        }
+    }
+
+    const fn beside(self, other: &'static str, is_needed: bool, complaint: &'static str) -> Self {
+        let beside = Beside {
+            other,
+            is_needed,
+            complaint,
+        };
+        Self {
+            beside: Some(beside),
             ..self
         }
     }
@@ -46,6 +84,8 @@ const fn free(name: &'static str, rule: Rule, kinds: &'static [QueueKind]) -> Ar
         kinds,
         is_compared: false,
         policy: None,
+        beside: None,
+        sets: None,
     }
 }
 
@@ -66,6 +106,9 @@ const STREAM: &[QueueKind] = &[Stream];
 const REPLICATED: &[QueueKind] = &[Quorum, Stream];
 const ALL: &[QueueKind] = &[Classic, Mirrored, Quorum, Stream];
 
+/// Named twice: for permission to write there, a declaration is asked for it first.
+pub(super) const DEAD_LETTER_EXCHANGE: &str = "x-dead-letter-exchange";
+
 const OVERFLOWS: &[&str] = &["drop-head", "reject-publish", "reject-publish-dlx"];
 const MODES: &[&str] = &["default", "lazy"];
 const LOCATORS: &[&str] = &[
@@ -80,33 +123,50 @@ const POLICY_LOCATORS: &[&str] = &["client-local", "balanced", "random", "least-
 
 /// In the order in which RabbitMQ checks and compares them.
 pub(crate) const ARGUMENTS: &[Argument] = &[
-    argument("x-expires", Rule::Time(1), QUEUES).policy(bound("expires", KeyRule::From(1), "queue expiry")),
-    argument("x-message-ttl", Rule::Time(0), QUEUES).policy(bound(
-        "message-ttl",
-        KeyRule::From(0),
-        "message TTL",
-    )),
-    argument("x-dead-letter-exchange", Rule::Text, QUEUES).policy(key(
-        "dead-letter-exchange",
-        KeyRule::Text,
-        "dead letter exchange name",
-    )),
-    argument("x-dead-letter-routing-key", Rule::Text, QUEUES).policy(key(
-        "dead-letter-routing-key",
-        KeyRule::Text,
-        "dead letter routing key",
-    )),
+    // RabbitMQ lets policies ask for longer times than arguments.
+    argument("x-expires", Rule::Time(1), QUEUES)
+        .policy(bound("expires", KeyRule::From(1), "queue expiry"))
+        .sets(|settings, said| settings.expires_ms = said.least(LONGEST_MS)),
+    argument("x-message-ttl", Rule::Time(0), QUEUES)
+        .policy(bound("message-ttl", KeyRule::From(0), "message TTL"))
+        .sets(|settings, said| settings.message_ttl_ms = said.least(LONGEST_MS)),
+    argument(DEAD_LETTER_EXCHANGE, Rule::Text, QUEUES)
+        .policy(key(
+            "dead-letter-exchange",
+            KeyRule::Text,
+            "dead letter exchange name",
+        ))
+        .sets(|settings, said| {
+            settings.dead_letter = said.bytes().map(|exchange| {
+                Arc::new(DeadLetterTo {
+                    exchange: String::from_utf8_lossy(exchange).into_owned(),
+                    routing_key: None,
+                })
+            });
+        }),
+    argument("x-dead-letter-routing-key", Rule::Text, QUEUES)
+        .policy(key(
+            "dead-letter-routing-key",
+            KeyRule::Text,
+            "dead letter routing key",
+        ))
+        .beside(DEAD_LETTER_EXCHANGE, true, "routing_key_but_no_dlx_defined")
+        .sets(|settings, said| {
+            if let Some(to) = &mut settings.dead_letter {
+                Arc::make_mut(to).routing_key = said.bytes().map(<[u8]>::to_vec);
+            }
+        }),
     later("x-dead-letter-strategy", QUORUM, Some("dead-letter-strategy")),
-    argument("x-max-length", Rule::Number(0), QUEUES).policy(bound(
-        "max-length",
-        KeyRule::From(0),
-        "maximum length",
-    )),
-    argument("x-max-length-bytes", Rule::Number(0), ALL).policy(bound(
-        "max-length-bytes",
-        KeyRule::From(0),
-        "maximum length in bytes",
-    )),
+    argument("x-max-length", Rule::Number(0), QUEUES)
+        .policy(bound("max-length", KeyRule::From(0), "maximum length"))
+        .sets(|settings, said| settings.max_length = said.least(u64::MAX)),
+    argument("x-max-length-bytes", Rule::Number(0), ALL)
+        .policy(bound(
+            "max-length-bytes",
+            KeyRule::From(0),
+            "maximum length in bytes",
+        ))
+        .sets(|settings, said| settings.max_length_bytes = said.least(u64::MAX)),
     // Quorum queues' in RabbitMQ 3.10, without effect there too; clients that set them on all queues are let in.
     free("x-max-in-memory-length", Rule::Number(0), QUEUES).policy(bound(
         "max-in-memory-length",
@@ -118,13 +178,26 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         KeyRule::From(0),
         "maximum memory in bytes",
     )),
-    argument("x-max-priority", Rule::AtMost(255), CLASSIC),
+    argument("x-max-priority", Rule::AtMost(255), CLASSIC).sets(|settings, said| {
+        settings.sorting = match said.least(255) {
+            // One priority is none, as in RabbitMQ.
+            None | Some(0) => Sorting::Arrival,
+            Some(highest) => Sorting::Priority(highest as u8),
+        };
+    }),
     argument(
         "x-overflow",
         Rule::Word(OVERFLOWS, Complaint::Term("invalid_overflow")),
         QUEUES,
     )
-    .policy(bound("overflow", KeyRule::Word(OVERFLOWS), "overflow value")),
+    .policy(bound("overflow", KeyRule::Word(OVERFLOWS), "overflow value"))
+    .sets(|settings, said| {
+        settings.overflow = match said.text() {
+            Some("reject-publish") => Overflow::Reject,
+            Some("reject-publish-dlx") => Overflow::RejectAndDeadLetter,
+            _ => Overflow::DropHead,
+        };
+    }),
     // All our queues page by themselves: accepted without effect. RabbitMQ 3.10's check; 4.3 has none.
     argument(
         "x-queue-mode",
@@ -137,25 +210,36 @@ pub(crate) const ARGUMENTS: &[Argument] = &[
         KeyRule::Version,
         "queue-version value",
     )),
-    argument("x-single-active-consumer", Rule::Bool, QUEUES),
-    // Ours; RabbitMQ would keep it without a meaning.
-    argument("x-fair-key", Rule::Name, CLASSIC),
+    argument("x-single-active-consumer", Rule::Bool, QUEUES)
+        .sets(|settings, said| settings.single_active = said.is_true()),
+    // Ours; RabbitMQ would keep it without a meaning. Priorities and groups are two answers to one question.
+    argument("x-fair-key", Rule::Name, CLASSIC)
+        .beside("x-max-priority", false, "fair_key_and_max_priority_defined")
+        .sets(|settings, said| {
+            if let Some(header) = said.text() {
+                settings.sorting = Sorting::FairKey(header.into());
+            }
+        }),
     // Of RabbitMQ's plugin of that name.
-    argument("x-message-deduplication", Rule::Bool, CLASSIC),
+    argument("x-message-deduplication", Rule::Bool, CLASSIC)
+        .sets(|settings, said| settings.deduplicates = said.is_true()),
     // Quorum queues' in RabbitMQ, which takes anything there.
-    argument("x-delivery-limit", Rule::Limit, QUEUES).policy(bound(
-        "delivery-limit",
-        KeyRule::Whole,
-        "delivery limit",
-    )),
+    argument("x-delivery-limit", Rule::Limit, QUEUES)
+        .policy(bound("delivery-limit", KeyRule::Limit, "delivery limit"))
+        .sets(|settings, said| {
+            settings.delivery_limit = said.limit().map(|limit| match limit {
+                ..0 => DeliveryLimit::Unlimited,
+                limit => DeliveryLimit::Returns(u32::try_from(limit).unwrap_or(u32::MAX)),
+            });
+        }),
     // Ours.
-    argument("x-retry-delay", Rule::Retry, QUEUES).policy(key("retry-delay", KeyRule::Retry, "retry delay")),
+    argument("x-retry-delay", Rule::Retry, QUEUES)
+        .policy(key("retry-delay", KeyRule::Retry, "retry delay"))
+        .sets(|settings, said| settings.retry_delay = said.first().and_then(|it| retry_delay(it).ok())),
     // Quorum queues' in RabbitMQ 4.3.
-    argument("x-consumer-timeout", Rule::Number(0), QUEUES).policy(key(
-        "consumer-timeout",
-        KeyRule::From(0),
-        "consumer timeout",
-    )),
+    argument("x-consumer-timeout", Rule::Number(0), QUEUES)
+        .policy(key("consumer-timeout", KeyRule::From(0), "consumer timeout"))
+        .sets(|settings, said| settings.consumer_timeout_ms = said.least(LONGEST_MS)),
     argument("x-queue-type", Rule::Kind, ALL),
     later("x-quorum-initial-group-size", QUORUM, None),
     later("x-quorum-target-group-size", QUORUM, Some("target-group-size")),

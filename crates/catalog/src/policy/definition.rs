@@ -101,11 +101,14 @@ pub fn merge(user: Option<&Table>, operator: Option<&Table>) -> Option<Table> {
 }
 
 fn lower(name: &[u8], value: &Value, bound: &Value) -> Value {
-    let whole = |value: &Value| value.as_integer();
-    match (name, whole(value), whole(bound)) {
-        (b"queue-version", ..) | (_, None, _) | (_, _, None) => bound.clone(),
-        (b"delivery-limit", Some(a), Some(b)) => lower_limit(a, b).into(),
-        (_, Some(a), Some(b)) => a.min(b).into(),
+    let (Some(a), Some(b)) = (value.as_integer(), bound.as_integer()) else {
+        return bound.clone();
+    };
+    let mut keys = keys_of_arguments(true);
+    match keys.find(|key| key.name.as_bytes() == name).map(|key| &key.rule) {
+        Some(KeyRule::Version) => bound.clone(),
+        Some(KeyRule::Limit) => lower_limit(a, b).into(),
+        _ => a.min(b).into(),
     }
 }
 
