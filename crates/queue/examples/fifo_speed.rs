@@ -1,7 +1,9 @@
 //! What the fifo machine alone costs per message: `cargo run --release -p leveret-queue --example fifo_speed`.
 
 use model::{Block, BlockBuilder, ConsumerId, Machine, Outcome, Ranges, Seq, Timestamp};
-use queue::fifo::{ConsumerSettings, Delivery, Disposal, Effect, Ends, Fifo, QueueSettings, Record, Request};
+use queue::fifo::{
+    Classic, ConsumerSettings, Delivery, Disposal, Effect, Ends, QueueSettings, Record, Request,
+};
 use queue::store::{self, LogPlace, Place, Read, Source, Stored};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +38,7 @@ fn clear(out: &mut Out) {
 }
 
 /// What a log would say of the records; nobody looks where it is.
-fn append(fifo: &mut Fifo<Plain>, out: &Out) {
+fn append(fifo: &mut Classic<Plain>, out: &Out) {
     for record in &out.records {
         if let Record::Enqueued { first, .. } = record {
             fifo.appended(*first, LogPlace(*first));
@@ -44,7 +46,7 @@ fn append(fifo: &mut Fifo<Plain>, out: &Out) {
     }
 }
 
-fn consumer(fifo: &mut Fifo<Plain>, id: u64, no_ack: bool, prefetch: u32, out: &mut Out) {
+fn consumer(fifo: &mut Classic<Plain>, id: u64, no_ack: bool, prefetch: u32, out: &mut Out) {
     let settings = ConsumerSettings {
         paused: false,
         no_ack,
@@ -100,7 +102,7 @@ fn through(name: &str, traffic: &Traffic) {
         acks,
         durable,
     } = *traffic;
-    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+    let mut fifo: Classic<Plain> = Classic::new(QueueSettings {
         durable,
         ..QueueSettings::default()
     });
@@ -138,7 +140,7 @@ fn through(name: &str, traffic: &Traffic) {
 }
 
 /// Acknowledges what one delivery brought, some at a time.
-fn settle(fifo: &mut Fifo<Plain>, consumer: ConsumerId, seqs: &Ranges, traffic: &Traffic, out: &mut Out) {
+fn settle(fifo: &mut Classic<Plain>, consumer: ConsumerId, seqs: &Ranges, traffic: &Traffic, out: &mut Out) {
     let acks = traffic.acks;
     let mut settle = |seqs| {
         let request = Request::Settle {
@@ -161,7 +163,7 @@ fn settle(fifo: &mut Fifo<Plain>, consumer: ConsumerId, seqs: &Ranges, traffic: 
 }
 
 fn drop_head() {
-    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+    let mut fifo: Classic<Plain> = Classic::new(QueueSettings {
         max_length: Some(100),
         ..QueueSettings::default()
     });
@@ -193,7 +195,7 @@ struct Disk {
 
 impl Disk {
     /// Stores what is to be stored and notes what is to be read; returns what went to the consumer.
-    fn answer(&mut self, fifo: &mut Fifo<Plain>, out: &mut Out) -> Vec<Delivery> {
+    fn answer(&mut self, fifo: &mut Classic<Plain>, out: &mut Out) -> Vec<Delivery> {
         let mut delivered = Vec::new();
         let mut stores = Vec::new();
         for effect in out.effects.drain(..) {
@@ -231,7 +233,7 @@ impl Disk {
     }
 
     /// Reads what was asked for first. False if nothing was.
-    fn load_one(&mut self, fifo: &mut Fifo<Plain>, out: &mut Out) -> bool {
+    fn load_one(&mut self, fifo: &mut Classic<Plain>, out: &mut Out) -> bool {
         let Some((first, source)) = self.loads.pop_front() else {
             return false;
         };
@@ -255,7 +257,7 @@ fn backlog(per_block: usize, durable: bool) {
         "backlog 10 M x 100 B, blocks of {per_block}, {}",
         if durable { "durable" } else { "transient" }
     );
-    let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings {
+    let mut fifo: Classic<Plain> = Classic::new(QueueSettings {
         durable,
         ..QueueSettings::default()
     });
@@ -285,7 +287,7 @@ fn backlog(per_block: usize, durable: bool) {
 }
 
 /// Consumes and acknowledges all that is there; returns how many messages that were.
-fn drain(fifo: &mut Fifo<Plain>, disk: &mut Disk, out: &mut Out) -> u64 {
+fn drain(fifo: &mut Classic<Plain>, disk: &mut Disk, out: &mut Out) -> u64 {
     consumer_with_backlog(fifo, out);
     let mut total = 0;
     loop {
@@ -309,7 +311,7 @@ fn drain(fifo: &mut Fifo<Plain>, disk: &mut Disk, out: &mut Out) -> u64 {
     }
 }
 
-fn consumer_with_backlog(fifo: &mut Fifo<Plain>, out: &mut Out) {
+fn consumer_with_backlog(fifo: &mut Classic<Plain>, out: &mut Out) {
     let settings = ConsumerSettings {
         paused: false,
         no_ack: false,

@@ -367,7 +367,7 @@ impl Queue {
             Request::Enqueue { block, receipt } => {
                 self.counts.publish.add(block.len() as u64);
                 // The lanes of a sorted queue number their messages each for itself.
-                if matches!(host.machine, Classic::Sorted(_)) {
+                if host.machine.is_sorted() {
                     self.probe.published_sorted();
                 } else {
                     let next = self.status.next_seq();

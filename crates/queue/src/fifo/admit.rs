@@ -1,10 +1,10 @@
 //! What is published comes into the queue, unless the queue is full and refuses (`x-overflow: reject-publish`).
 
-use super::{Effect, Ends, Fifo, FifoOutcome, Loss, Overflow};
+use super::{Classic, Effect, Ends, FifoOutcome, Loss, Overflow};
 use model::{Block, Ranges, Timestamp};
 use std::sync::Arc;
 
-impl<E: Ends> Fifo<E> {
+impl<E: Ends> Classic<E> {
     pub(super) fn publish(
         &mut self,
         block: Arc<Block>,
@@ -12,8 +12,7 @@ impl<E: Ends> Fifo<E> {
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
-        // Of several lanes none knows alone what is there: that was asked before.
-        if self.settings.deduplicates && !self.dispatch.is_closed() {
+        if self.settings.deduplicates {
             self.publish_once(&block, receipt, now, outcome);
         } else {
             self.publish_new(block, receipt, now, outcome);
@@ -27,17 +26,13 @@ impl<E: Ends> Fifo<E> {
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
-        // Of several lanes none knows alone whether the queue is full: that was asked before.
-        if self.settings.overflow == Overflow::DropHead
-            || self.dispatch.is_closed()
-            || self.fits(&block, 0, block.len()) == block.len()
-        {
+        if self.settings.overflow == Overflow::DropHead || self.fits(&block, 0, block.len()) == block.len() {
             let durably = self.enqueue(block, now, outcome);
             confirm(receipt, durably, outcome);
         } else {
             self.admit(&block, receipt, now, outcome);
         }
-        if self.wakes_at_ms() <= now.0 && !self.dispatch.is_closed() {
+        if self.wakes_at_ms() <= now.0 {
             // A time to live of zero: what nobody took at once is gone.
             self.due(now, outcome);
         }
@@ -49,12 +44,12 @@ impl<E: Ends> Fifo<E> {
         let count = self
             .settings
             .max_length
-            .map_or(u64::MAX, |limit| limit.saturating_sub(self.dispatch.ready));
+            .map_or(u64::MAX, |limit| limit.saturating_sub(self.lanes.ready()));
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(end - from);
         let Some(limit) = self.settings.max_length_bytes else {
             return count;
         };
-        let mut room = limit.saturating_sub(self.dispatch.ready_bytes);
+        let mut room = limit.saturating_sub(self.lanes.ready_bytes());
         for at in from..from + count {
             match room.checked_sub(block.message(at).body.len() as u64) {
                 Some(left) => room = left,
@@ -82,7 +77,7 @@ impl<E: Ends> Fifo<E> {
                 let full = self
                     .settings
                     .max_length
-                    .is_some_and(|limit| self.dispatch.ready >= limit);
+                    .is_some_and(|limit| self.lanes.ready() >= limit);
                 let last = if full { block.len() - 1 } else { at };
                 refused.push_span(at as u64, last as u64);
                 at = last + 1;
@@ -94,9 +89,9 @@ impl<E: Ends> Fifo<E> {
             }
             at += count;
         }
-        self.lost(Loss::Refused, refused.count());
+        self.lanes.lost(Loss::Refused, refused.count());
         if self.settings.overflow == Overflow::RejectAndDeadLetter {
-            self.dead_letter_refused(block, &refused, outcome);
+            self.lanes.dead_letter_refused(block, &refused, outcome);
         }
         let Some(mut receipt) = receipt else { return };
         outcome

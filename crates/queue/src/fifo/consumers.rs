@@ -1,54 +1,163 @@
-//! Consumers come, go, and get more or less credit.
+//! Who wants messages: consumers, who come, go, and get more or less credit, and gets that wait for an answer.
 
-use super::dispatch::Consumer;
-use super::{Answer, ConsumerSettings, Effect, Ends, Fifo, FifoOutcome};
-use model::ConsumerId;
+use super::dispatch::{Consumer, Ring, Span};
+use super::{Answer, Classic, ConsumerSettings, Delivery, Effect, Ends, FifoOutcome};
+use model::{ConsumerId, Ranges, Timestamp};
+use std::collections::VecDeque;
 
-impl<E: Ends> Fifo<E> {
+/// Who wants messages.
+pub(super) struct Consumers<E: Ends> {
+    pub ring: Ring<E>,
+    /// Gets that wait for a load, in order. They come first.
+    pub gets: VecDeque<PendingGet<E>>,
+}
+
+/// A `basic.get` that is not answered yet.
+pub(super) struct PendingGet<E: Ends> {
+    pub no_ack: bool,
+    pub reply: E::Reply,
+}
+
+impl<E: Ends> PendingGet<E> {
+    /// Its answer is the first message of the span; so many are ready after it.
+    pub(super) fn answer(self, span: Span<'_>, remaining: u64) -> Effect<E> {
+        let delivery = Delivery {
+            seqs: Ranges::one(span.first),
+            block: span.block.clone(),
+            base: span.base,
+            redelivered: span.redelivered,
+            returns: span.returns,
+        };
+        Effect::Reply(self.reply, Answer::Got { delivery, remaining })
+    }
+}
+
+impl<E: Ends> Consumers<E> {
+    /// Nobody; `single_active` says whether one consumer at a time is served.
+    pub(super) fn new(single_active: bool) -> Self {
+        let mut ring = Ring::default();
+        ring.set_single(single_active);
+        let gets = VecDeque::new();
+        Self { ring, gets }
+    }
+
+    /// True if somebody would take a message.
+    #[inline]
+    pub(super) fn want(&mut self) -> bool {
+        !self.gets.is_empty() || self.ring.is_hungry()
+    }
+
+    /// The consumer holds `count` messages fewer.
+    pub(super) fn hold_fewer(&mut self, consumer: Option<ConsumerId>, count: u64) {
+        if let Some(id) = consumer
+            && count > 0
+        {
+            self.ring
+                .change(id, |it| it.in_flight = it.in_flight.saturating_sub(count));
+        }
+    }
+}
+
+impl<E: Ends> Classic<E> {
+    /// Adds a consumer.
     pub(super) fn consume(
         &mut self,
         id: ConsumerId,
         outlet: E::Outlet,
         settings: ConsumerSettings,
         reply: E::Reply,
+        now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
-        let ring = &mut self.dispatch.ring;
+        let ring = &mut self.consumers.ring;
         // RabbitMQ has the same words for an exclusive consumer of a queue with a single active one.
         if ring.is_exclusive() || (settings.exclusive && (ring.len() > 0 || ring.is_single())) {
             outcome.effects.push(Effect::Reply(reply, Answer::InExclusiveUse));
-            return;
+            return self.used(now);
         }
         // Ids are never used twice; a host that does so gets one consumer, not two.
         ring.remove(id);
         ring.add(id, outlet, settings);
         outcome.effects.push(Effect::Reply(reply, Answer::Consuming));
         self.deliver(outcome);
+        self.used(now);
     }
 
-    pub(super) fn cancel(&mut self, id: ConsumerId, reply: Option<E::Reply>, outcome: &mut FifoOutcome<E>) {
-        let removed = self.dispatch.ring.remove(id).is_some();
+    /// Removes a consumer.
+    pub(super) fn cancel(
+        &mut self,
+        id: ConsumerId,
+        reply: Option<E::Reply>,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        let removed = self.consumers.ring.remove(id).is_some();
         if let Some(reply) = reply {
             outcome.effects.push(Effect::Reply(reply, Answer::Cancelled));
         }
         // Another one may be active now.
-        if removed && self.dispatch.ring.is_single() && self.dispatch.ready > 0 {
+        if removed && self.consumers.ring.is_single() && self.lanes.ready() > 0 {
             self.deliver(outcome);
         }
         // Like RabbitMQ, a queue that never had a consumer is not deleted.
-        if removed && self.dispatch.ring.len() == 0 && self.settings.auto_delete {
+        if removed && self.consumers.ring.len() == 0 && self.settings.auto_delete {
             outcome.effects.push(Effect::Unused);
         }
+        self.used(now);
     }
 
+    /// A `basic.get`.
+    pub(super) fn get(
+        &mut self,
+        no_ack: bool,
+        reply: E::Reply,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        self.consumers.gets.push_back(PendingGet { no_ack, reply });
+        self.deliver(outcome);
+        self.used(now);
+    }
+
+    /// Delivers nothing to a consumer for a while.
+    pub(super) fn pause(&mut self, id: ConsumerId, reply: Option<E::Reply>, outcome: &mut FifoOutcome<E>) {
+        self.change(id, outcome, |it| it.paused = true);
+        let paused = |reply| Effect::Reply(reply, Answer::Paused);
+        outcome.effects.extend(reply.map(paused));
+    }
+
+    /// Somebody declares the queue again.
+    pub(super) fn declared(&mut self, reply: Option<E::Reply>, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        self.used(now);
+        let stands = Answer::Stands {
+            ready: self.lanes.ready(),
+            consumers: self.consumers.ring.len() as u64,
+        };
+        let answered = reply.map(|reply| Effect::Reply(reply, stands));
+        outcome.effects.extend(answered);
+    }
+
+    /// Changes a consumer, who may get messages now.
     pub(super) fn change(
         &mut self,
         id: ConsumerId,
         outcome: &mut FifoOutcome<E>,
         change: impl FnOnce(&mut Consumer<E>),
     ) {
-        if self.dispatch.ring.change(id, change) && self.dispatch.ready > 0 {
+        if self.consumers.ring.change(id, change) && self.lanes.ready() > 0 {
             self.deliver(outcome);
+        }
+    }
+
+    /// Somebody uses the queue: the time after which it ends unused (`x-expires`) begins again. It stands still while there are
+    /// consumers.
+    #[inline]
+    pub(super) fn used(&mut self, now: Timestamp) {
+        if let Some(ms) = self.settings.expires_ms {
+            self.unused_at_ms = match self.consumers.ring.len() {
+                0 => now.0.saturating_add(ms),
+                _ => u64::MAX,
+            };
         }
     }
 }

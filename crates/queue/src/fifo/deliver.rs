@@ -1,9 +1,14 @@
 //! Handing out what is ready: to waiting gets first, then to consumers in turn.
 
-use super::dispatch::{PendingGet, Span};
+use super::consumers::Consumers;
+use super::dispatch::Span;
+use super::lanes::Lanes;
 use super::overflow::enough;
-use super::{Answer, Delivery, Effect, Ends, Fifo, FifoOutcome};
+use super::{Answer, Classic, Effect, Ends, FifoOutcome, Lane};
 use model::{Ranges, Seq};
+
+/// An allowance that never ends.
+const NO_END: u64 = u64::MAX;
 
 /// What a message costs of its lane's allowance beyond its body, in bytes: empty ones are not free.
 pub(super) const OVERHEAD: u64 = 64;
@@ -20,21 +25,41 @@ pub(super) struct Ready {
     pub returns: u32,
 }
 
-impl<E: Ends> Fifo<E> {
-    pub(super) fn get(&mut self, no_ack: bool, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
-        self.dispatch.gets.push_back(PendingGet { no_ack, reply });
-        self.deliver(outcome);
-    }
-
+impl<E: Ends> Classic<E> {
     /// Hands out all that can be handed out now; has read back what is wanted and not in memory.
     pub(super) fn deliver(&mut self, outcome: &mut FifoOutcome<E>) {
+        match &mut self.lanes {
+            Lanes::One(lane) => lane.deliver(&mut self.consumers, NO_END, 0, outcome),
+            Lanes::Sorted(lanes) => lanes.deliver(&mut self.consumers, outcome),
+        }
+        self.end_waiting(outcome);
+    }
+
+    /// Nothing is ready: whoever waits for a load of what is gone now has its answer.
+    #[inline]
+    pub(super) fn end_waiting(&mut self, outcome: &mut FifoOutcome<E>) {
+        if self.consumers.gets.is_empty() || self.lanes.ready() > 0 {
+            return;
+        }
+        for get in self.consumers.gets.drain(..) {
+            outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
+        }
+    }
+}
+
+impl Lane {
+    /// Hands out at most so many bytes (see [`OVERHEAD`]) of what is ready. So many messages are ready in other lanes.
+    pub(super) fn deliver<E: Ends>(
+        &mut self,
+        consumers: &mut Consumers<E>,
+        mut allowance: u64,
+        elsewhere: u64,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         let mut settled = Ranges::new();
         let mut journaled = Ranges::new();
         let mut moved = false;
-        while self.dispatch.ready > 0
-            && self.dispatch.allowance > 0
-            && (!self.dispatch.gets.is_empty() || self.dispatch.ring.is_hungry())
-        {
+        while self.dispatch.ready > 0 && allowance > 0 && consumers.want() {
             let Some(mut ready) = self.next_ready() else { break };
             let Some(run) = self.store.run(ready.slot) else {
                 break;
@@ -44,9 +69,9 @@ impl<E: Ends> Fifo<E> {
                 moved = true;
                 break;
             };
-            if self.dispatch.allowance < u64::MAX {
+            if allowance < NO_END {
                 let size = |seq| run.body_bytes(seq, seq) + OVERHEAD;
-                ready.last = enough(ready.first, ready.last, self.dispatch.allowance, size).0;
+                ready.last = enough(ready.first, ready.last, allowance, size).0;
             }
             let span = Span {
                 first: ready.first,
@@ -56,19 +81,25 @@ impl<E: Ends> Fifo<E> {
                 redelivered: ready.redelivered,
                 returns: ready.returns,
             };
-            let count = match self.dispatch.gets.pop_front() {
-                Some(get) => {
-                    self.hand_out(ready, 1);
-                    self.answer_get(get, span, &mut settled, outcome)
-                }
-                None => {
-                    let count = self.dispatch.ring.deal(span, &mut settled, &mut outcome.effects);
-                    self.hand_out(ready, count);
-                    count
-                }
+            let get = consumers.gets.pop_front();
+            let count = match &get {
+                Some(_) => 1,
+                None => consumers.ring.deal(span, &mut settled, &mut outcome.effects),
             };
             if count == 0 {
                 break;
+            }
+            let used = self.hand_out(ready, count);
+            if allowance < NO_END {
+                allowance = allowance.saturating_sub(used);
+            }
+            if let Some(get) = get {
+                if get.no_ack {
+                    settled.push(span.first);
+                }
+                outcome
+                    .effects
+                    .push(get.answer(span, self.dispatch.ready + elsewhere));
             }
             moved = true;
             for (first, last) in settled.spans() {
@@ -77,19 +108,9 @@ impl<E: Ends> Fifo<E> {
             settled.clear();
         }
         self.record_settled(journaled, outcome);
-        self.end_waiting(outcome);
         if moved && self.store.paged() > 0 {
             self.store.relieve(self.dispatch.demand());
             self.store.read_ahead(self.dispatch.cursor);
-        }
-    }
-
-    /// Nothing is ready: whoever waits for a load of what is gone now has its answer.
-    pub(super) fn end_waiting(&mut self, outcome: &mut FifoOutcome<E>) {
-        if self.dispatch.ready + self.dispatch.elsewhere == 0 {
-            for get in self.dispatch.gets.drain(..) {
-                outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
-            }
         }
     }
 
@@ -162,50 +183,17 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    fn answer_get(
-        &mut self,
-        get: PendingGet<E>,
-        span: Span<'_>,
-        settled: &mut Ranges,
-        outcome: &mut FifoOutcome<E>,
-    ) -> u64 {
-        let seq = span.first;
-        if get.no_ack {
-            settled.push(seq);
-        }
-        let delivery = Delivery {
-            seqs: Ranges::one(seq),
-            block: span.block.clone(),
-            base: span.base,
-            redelivered: span.redelivered,
-            returns: span.returns,
-        };
-        let answer = Answer::Got {
-            delivery,
-            remaining: self.dispatch.ready + self.dispatch.elsewhere,
-        };
-        outcome.effects.push(Effect::Reply(get.reply, answer));
-        1
-    }
-
-    /// The first `count` of these are with their consumers now.
-    fn hand_out(&mut self, ready: Ready, count: u64) {
-        let Some(last) = (ready.first + count)
-            .checked_sub(1)
-            .filter(|last| *last >= ready.first)
-        else {
-            return;
-        };
+    /// The first `count` of these are with their consumers now. Returns what they cost of the allowance.
+    fn hand_out(&mut self, ready: Ready, count: u64) -> u64 {
+        let last = ready.first + count - 1;
         let bytes = self
             .store
             .run(ready.slot)
             .map_or(0, |run| run.body_bytes(ready.first, last));
-        if self.dispatch.allowance < u64::MAX {
-            self.dispatch.allowance = self.dispatch.allowance.saturating_sub(bytes + count * OVERHEAD);
-        }
         self.store.passed(ready.slot, last, self.dispatch.cursor);
         self.dispatch.handed += count;
         self.dispatch.take(ready.first, last, bytes);
         self.store.passed_again(ready.slot, last, self.dispatch.demand());
+        bytes + count * OVERHEAD
     }
 }

@@ -4,7 +4,8 @@
 //! the queues it was routed to have it safely. So a crash brings it back rather than losing it, and paging, checkpoints and
 //! snapshots treat it like any other.
 
-use super::{DeadLetterTo, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss};
+use super::lanes::lane_of;
+use super::{Classic, DeadLetterTo, DropReason, Effect, Ends, FifoOutcome, Lane, Loss};
 use crate::store::{Bytes, Part, Piece, Pieces, retry_delay_ms};
 use model::{Block, Ranges, Seq, Timestamp};
 use smallvec::smallvec;
@@ -96,7 +97,23 @@ impl Ticket {
     }
 }
 
-impl<E: Ends> Fifo<E> {
+impl<E: Ends> Classic<E> {
+    /// The host has done what it could for these dead letters. It could not read `unread`, and just now not `failed`.
+    pub(super) fn dead_lettered(
+        &mut self,
+        ticket: u64,
+        unread: &Ranges,
+        failed: &Ranges,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        self.lanes.at(lane_of(ticket), outcome, |lane, outcome| {
+            lane.dead_lettered(ticket, unread, failed, now, outcome);
+        });
+    }
+}
+
+impl Lane {
     /// Where messages go that leave for this reason, if not nowhere.
     pub(super) fn dead_letters_to(&self, reason: DropReason) -> Option<Arc<DeadLetterTo>> {
         match reason {
@@ -109,7 +126,12 @@ impl<E: Ends> Fifo<E> {
     }
 
     /// These live and ready messages leave.
-    pub(super) fn discard(&mut self, spans: &[(Seq, Seq)], reason: DropReason, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn discard<E: Ends>(
+        &mut self,
+        spans: &[(Seq, Seq)],
+        reason: DropReason,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         for (first, last) in spans {
             self.take_out(*first, *last);
         }
@@ -117,7 +139,7 @@ impl<E: Ends> Fifo<E> {
     }
 
     /// These live messages, neither ready nor held by anybody any more, leave.
-    pub(super) fn let_leave(
+    pub(super) fn let_leave<E: Ends>(
         &mut self,
         spans: Vec<(Seq, Seq)>,
         reason: DropReason,
@@ -155,8 +177,7 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// The host has done what it could for these dead letters. It could not read `unread`, and just now not `failed`.
-    pub(super) fn dead_lettered(
+    fn dead_lettered<E: Ends>(
         &mut self,
         ticket: u64,
         unread: &Ranges,
@@ -206,7 +227,7 @@ impl<E: Ends> Fifo<E> {
 
     /// Hands over again what could not be read before, if its time has come.
     #[cold]
-    pub(super) fn hand_over_again(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn hand_over_again<E: Ends>(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         let failed = self.leaving.failed.iter();
         let due: Vec<u64> = failed
             .filter(|(_, (at_ms, _))| *at_ms <= now.0)
@@ -221,7 +242,7 @@ impl<E: Ends> Fifo<E> {
     }
 
     /// Hands over again what is on its way, as the settings in force say.
-    fn hand_on(&mut self, ticket: Ticket, outcome: &mut FifoOutcome<E>) {
+    fn hand_on<E: Ends>(&mut self, ticket: Ticket, outcome: &mut FifoOutcome<E>) {
         match self.dead_letters_to(ticket.reason) {
             Some(to) => self.hand_over(ticket, to, outcome),
             None => {
@@ -239,7 +260,7 @@ impl<E: Ends> Fifo<E> {
     }
 
     /// Messages of the block that the queue refused go to the dead-letter exchange (`reject-publish-dlx`).
-    pub(super) fn dead_letter_refused(
+    pub(super) fn dead_letter_refused<E: Ends>(
         &mut self,
         block: &Arc<Block>,
         refused: &Ranges,
@@ -277,7 +298,12 @@ impl<E: Ends> Fifo<E> {
         });
     }
 
-    fn hand_over(&mut self, mut ticket: Ticket, to: Arc<DeadLetterTo>, outcome: &mut FifoOutcome<E>) {
+    fn hand_over<E: Ends>(
+        &mut self,
+        mut ticket: Ticket,
+        to: Arc<DeadLetterTo>,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         let mut pieces = Pieces::default();
         let (mut readable, mut unreadable) = (Vec::new(), Ranges::new());
         for (first, last) in &ticket.spans {

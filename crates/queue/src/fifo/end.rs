@@ -1,10 +1,9 @@
 //! The end of a queue.
 
-use super::discard::Leaving;
-use super::{Answer, Effect, Ends, Fifo, FifoOutcome, Request};
+use super::{Answer, Classic, Effect, Ends, FifoOutcome, Request};
 use model::Ranges;
 
-impl<E: Ends> Fifo<E> {
+impl<E: Ends> Classic<E> {
     pub(super) fn retire(
         &mut self,
         if_unused: bool,
@@ -12,22 +11,22 @@ impl<E: Ends> Fifo<E> {
         reply: E::Reply,
         outcome: &mut FifoOutcome<E>,
     ) {
-        if if_unused && self.dispatch.ring.len() > 0 {
+        if if_unused && self.consumers.ring.len() > 0 {
             outcome.effects.push(Effect::Reply(reply, Answer::InUse));
             return;
         }
         // Empty means that nothing is ready; RabbitMQ does not look at what consumers hold.
-        let ready = self.dispatch.ready + self.dispatch.elsewhere;
+        let ready = self.lanes.ready();
         if if_empty && ready > 0 {
             outcome.effects.push(Effect::Reply(reply, Answer::NotEmpty));
             return;
         }
         // Before consumers hear of it: a client that deletes a queue from which it consumes sees delete-ok first, as in RabbitMQ.
         outcome.effects.push(Effect::Reply(reply, Answer::Retired(ready)));
-        for get in self.dispatch.gets.drain(..) {
+        for get in self.consumers.gets.drain(..) {
             outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
         }
-        for consumer in self.dispatch.ring.clear() {
+        for consumer in self.consumers.ring.clear() {
             outcome.effects.push(Effect::CancelConsumer {
                 outlet: consumer.outlet,
                 consumer: consumer.id,
@@ -35,10 +34,7 @@ impl<E: Ends> Fifo<E> {
         }
         self.retired = true;
         // No records and no releases: the journal and the segments go as a whole.
-        self.contents.clear();
-        self.store.clear();
-        self.dispatch.clear();
-        self.leaving = Leaving::default();
+        self.lanes.clear();
         self.unused_at_ms = u64::MAX;
     }
 

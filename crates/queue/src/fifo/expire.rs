@@ -4,38 +4,26 @@
 //! that is asked of the queue finds what is due gone as well.
 
 use super::record::Expiry;
-use super::{DropReason, Effect, Ends, Fifo, FifoOutcome};
+use super::{Classic, DropReason, Effect, Ends, FifoOutcome, Lane};
 use model::{Block, LONGEST_MS, Seq, Timestamp, delay_ms};
 
-impl<E: Ends> Fifo<E> {
-    /// When the queue wants to be turned although nobody asks anything of it, in milliseconds since the Unix epoch; `u64::MAX`
-    /// for never.
-    #[inline]
-    pub fn wakes_at_ms(&self) -> u64 {
-        self.contents
-            .expiries
-            .next_ms()
-            .min(self.contents.retries.next_ms())
-            .min(self.store.retry_ms())
-            .min(self.leaving.retry_ms())
-            .min(self.unused_at_ms)
-    }
+/// What time has done to a lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Due {
+    /// Messages expired.
+    pub gone: bool,
+    /// Messages that waited for their next try are ready.
+    pub again: bool,
+}
 
+impl<E: Ends> Classic<E> {
     /// Carries out what is due.
     #[cold]
     pub(super) fn due(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
-        let mut going = Vec::new();
-        let again = self.retries_due(now);
-        self.read_again(now, outcome);
-        while let Some((first, last)) = self.contents.expiries.pop_due(now.0) {
-            self.expire(first, last, &mut going);
-        }
-        if !going.is_empty() {
-            self.discard(&going, DropReason::Expired, outcome);
-            self.end_waiting(outcome);
-        }
+        let Due { gone, again } = self.lanes.due(now, outcome);
         // What stands behind the gone, too: a consumer may have waited for one of them to be read back.
-        if again || !going.is_empty() {
+        if again || gone {
+            self.end_waiting(outcome);
             self.deliver(outcome);
         }
         if again {
@@ -46,9 +34,37 @@ impl<E: Ends> Fifo<E> {
             outcome.effects.push(Effect::Unused);
         }
     }
+}
+
+impl Lane {
+    /// When something is due here, in milliseconds since the Unix epoch; `u64::MAX` for never.
+    #[inline]
+    pub(super) fn wakes_at_ms(&self) -> u64 {
+        self.contents
+            .expiries
+            .next_ms()
+            .min(self.contents.retries.next_ms())
+            .min(self.store.retry_ms())
+            .min(self.leaving.retry_ms())
+    }
+
+    /// Carries out what is due.
+    pub(super) fn due<E: Ends>(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) -> Due {
+        let mut going = Vec::new();
+        let again = self.retries_due(now);
+        self.read_again(now, outcome);
+        while let Some((first, last)) = self.contents.expiries.pop_due(now.0) {
+            self.expire(first, last, &mut going);
+        }
+        let gone = !going.is_empty();
+        if gone {
+            self.discard(&going, DropReason::Expired, outcome);
+        }
+        Due { gone, again }
+    }
 
     /// Tries again what could not be read.
-    fn read_again(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+    fn read_again<E: Ends>(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         if self.store.retry_ms() <= now.0 {
             self.store.retry_loads(now);
         }
@@ -121,17 +137,5 @@ impl<E: Ends> Fifo<E> {
             }
         }
         expiries
-    }
-
-    /// Somebody uses the queue: the time after which it ends unused (`x-expires`) begins again. It stands still while there are
-    /// consumers.
-    #[inline]
-    pub(super) fn used(&mut self, now: Timestamp) {
-        if let Some(ms) = self.settings.expires_ms {
-            self.unused_at_ms = match self.dispatch.ring.len() {
-                0 => now.0.saturating_add(ms),
-                _ => u64::MAX,
-            };
-        }
     }
 }

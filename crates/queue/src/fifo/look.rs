@@ -4,7 +4,7 @@
 //! A look is a bounded piece of work, however long the queue is: whoever wants more goes on from where it ended. Places are
 //! told by messages' numbers, so a look goes on rightly although messages came and went meanwhile.
 
-use super::{Ends, Fifo};
+use super::Lane;
 use crate::store::Bytes;
 use model::Seq;
 
@@ -80,7 +80,7 @@ impl LookLimits {
     }
 }
 
-impl<E: Ends> Fifo<E> {
+impl Lane {
     /// Looks at the messages from `from` on. False if the look ended before the queue did; then `glance.next` says where.
     pub(super) fn look(&self, from: Seq, limits: &mut LookLimits, glance: &mut Glance) -> bool {
         let mut slot = self.store.find(from);

@@ -4,17 +4,17 @@
 //! the dead-letter exchange it is not, or it could not come back to its queue. Whoever publishes a duplicate is told that the
 //! queue has it, once the message that is there is as safe as the duplicate would have been.
 
-use super::{Effect, Ends, Fifo, FifoOutcome, Loss, Record};
+use super::{Classic, Effect, Ends, FifoOutcome, Lane, Loss, Record};
 use model::{Block, DeduplicationKey, Ranges, Seq, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Messages of a block that follow each other: all of them new, or all of them duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
-    pub from: usize,
-    pub count: usize,
-    pub new: bool,
+struct Stretch {
+    from: usize,
+    count: usize,
+    new: bool,
 }
 
 /// The key of message number `at`.
@@ -24,7 +24,7 @@ pub(super) fn key_of(block: &Block, at: usize) -> Option<DeduplicationKey> {
 
 /// The stretch of the block that begins at `from`, if `is_there` says what the queue has. It ends before a message whose duplicate
 /// is in the stretch itself: whether that is there by then is seen when it has been taken.
-pub(super) fn stretch(block: &Block, from: usize, is_there: impl Fn(DeduplicationKey) -> bool) -> Stretch {
+fn stretch(block: &Block, from: usize, is_there: impl Fn(DeduplicationKey) -> bool) -> Stretch {
     let mut seen = BTreeSet::new();
     let mut is_new = |at: usize| match key_of(block, at) {
         None => Some(true),
@@ -40,7 +40,7 @@ pub(super) fn stretch(block: &Block, from: usize, is_there: impl Fn(Deduplicatio
 }
 
 /// The stretch's messages, and the part of the receipt for them. The receipt was for everything from the stretch on.
-pub(super) fn cut<E: Ends>(
+fn cut<E: Ends>(
     block: &Arc<Block>,
     stretch: Stretch,
     receipt: &mut Option<E::Receipt>,
@@ -62,7 +62,7 @@ pub(super) fn cut<E: Ends>(
     (piece, part)
 }
 
-impl<E: Ends> Fifo<E> {
+impl<E: Ends> Classic<E> {
     /// Takes those of the block's messages that are not there yet, in order.
     #[cold]
     pub(super) fn publish_once(
@@ -74,12 +74,12 @@ impl<E: Ends> Fifo<E> {
     ) {
         let mut at = 0;
         while at < block.len() {
-            let stretch = stretch(block, at, |key| self.has(key));
+            let stretch = stretch(block, at, |key| self.lanes.has(key));
             let (piece, part) = cut::<E>(block, stretch, &mut receipt);
             match piece {
                 Some(piece) => self.publish_new(piece, part, now, outcome),
                 None => {
-                    self.lost(Loss::Duplicate, stretch.count as u64);
+                    self.lanes.lost(Loss::Duplicate, stretch.count as u64);
                     self.confirm_duplicates(block, part, outcome);
                 }
             }
@@ -89,7 +89,7 @@ impl<E: Ends> Fifo<E> {
 
     /// A duplicate is as safe as the message that is there: once the journal has synced all that came before. Promises wait for
     /// records, so an empty one is written.
-    pub(super) fn confirm_duplicates(
+    fn confirm_duplicates(
         &mut self,
         block: &Block,
         receipt: Option<E::Receipt>,
@@ -106,7 +106,9 @@ impl<E: Ends> Fifo<E> {
             outcome.effects.push(Effect::Confirm(receipt));
         }
     }
+}
 
+impl Lane {
     /// True if a message with this key is there.
     pub(super) fn has(&self, key: DeduplicationKey) -> bool {
         self.contents.keys.get(key).is_some_and(|seq| self.counts(seq))

@@ -1,40 +1,50 @@
 //! Dropping what is ready: too much of it, or purged.
 
-use super::{Answer, DropReason, Effect, Ends, Fifo, FifoOutcome, Loss, Overflow, QueueSettings};
+use super::{Answer, Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss, Overflow, QueueSettings};
 use model::{Ranges, Seq, Timestamp};
+use std::sync::Arc;
 
-impl<E: Ends> Fifo<E> {
-    /// Drops the oldest ready messages until the limits are kept. Only ready messages count, as in RabbitMQ. A consumer may have
+impl<E: Ends> Classic<E> {
+    /// Drops ready messages from the head until the limits are kept. Only ready messages count, as in RabbitMQ. A consumer may have
     /// waited for one of them to be read back, with the next one in memory: that goes out.
     pub(super) fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
-        // Which of several lanes has to give is not for one of them to say.
-        if self.settings.overflow != Overflow::DropHead || self.dispatch.is_closed() {
+        // A queue that refuses new messages keeps what it took, also if it came back or the limit is a new one.
+        if self.settings.overflow != Overflow::DropHead {
             return;
         }
-        let excess = self
-            .settings
-            .max_length
-            .map_or(0, |limit| self.dispatch.ready.saturating_sub(limit));
-        let mut dropped = 0;
-        if excess > 0 {
-            dropped += self.drop_ready(excess, u64::MAX, DropReason::MaxLength, outcome);
+        let mut some = false;
+        while let Some((count, bytes)) = self.excess() {
+            if self.lanes.drop_head(count, bytes, outcome) == 0 {
+                break;
+            }
+            some = true;
         }
-        let limit = self.settings.max_length_bytes.unwrap_or(u64::MAX);
-        if self.dispatch.ready_bytes > limit {
-            let bytes = self.dispatch.ready_bytes - limit;
-            dropped += self.drop_ready(u64::MAX, bytes, DropReason::MaxLength, outcome);
-        }
-        if dropped > 0 {
+        if some {
             self.deliver(outcome);
         }
     }
 
+    /// How much has to go: so many messages, or so many bytes of bodies. `None` if the limits are kept.
+    #[inline]
+    fn excess(&self) -> Option<(u64, u64)> {
+        if let Some(limit) = self.settings.max_length
+            && self.lanes.ready() > limit
+        {
+            return Some((self.lanes.ready() - limit, u64::MAX));
+        }
+        let bytes = self.lanes.ready_bytes();
+        let limit = self.settings.max_length_bytes?;
+        (bytes > limit).then(|| (u64::MAX, bytes - limit))
+    }
+
     pub(super) fn purge(&mut self, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
-        self.wait_no_more(0, Seq::MAX);
-        let dropped = self.drop_ready(u64::MAX, u64::MAX, DropReason::Purged, outcome);
-        outcome
-            .effects
-            .push(Effect::Reply(reply, Answer::Purged(dropped)));
+        let mut purged = 0;
+        self.lanes.each(outcome, |lane, outcome| {
+            lane.wait_no_more(0, Seq::MAX);
+            purged += lane.drop_ready(u64::MAX, u64::MAX, DropReason::Purged, outcome);
+        });
+        self.end_waiting(outcome);
+        outcome.effects.push(Effect::Reply(reply, Answer::Purged(purged)));
     }
 
     pub(super) fn configure(
@@ -44,26 +54,36 @@ impl<E: Ends> Fifo<E> {
         outcome: &mut FifoOutcome<E>,
     ) {
         // Durability is what a queue was declared with; its journal would not know of a change.
-        self.settings = QueueSettings {
+        let settings = Arc::new(QueueSettings {
             durable: self.settings.durable,
             ..settings
-        };
-        self.dispatch.ring.set_single(self.settings.single_active);
-        self.record_suspicion(outcome);
+        });
+        self.settings = settings.clone();
+        self.consumers.ring.set_single(settings.single_active);
+        self.lanes.configure(&settings, outcome);
         self.unused_at_ms = u64::MAX;
         self.used(now);
-        self.drop_spent(outcome);
         // What is due leaves by the new settings: a queue that comes from the log has no others, and would know of no
         // dead-letter exchange for what expired meanwhile.
         if self.wakes_at_ms() <= now.0 {
             self.due(now, outcome);
         }
         self.overflow(outcome);
+        self.end_waiting(outcome);
+    }
+}
+
+impl Lane {
+    /// New settings are in force.
+    pub(super) fn configure<E: Ends>(&mut self, settings: Arc<QueueSettings>, outcome: &mut FifoOutcome<E>) {
+        self.settings = settings;
+        self.record_suspicion(outcome);
+        self.drop_spent(outcome);
     }
 
     /// Drops the oldest ready messages: at most `count`, and no more than it takes to get rid of `bytes` of bodies. Returns
     /// how many.
-    pub(super) fn drop_ready(
+    pub(super) fn drop_ready<E: Ends>(
         &mut self,
         count: u64,
         bytes: u64,
@@ -101,7 +121,6 @@ impl<E: Ends> Fifo<E> {
             true => self.let_leave(going, reason, outcome),
             false => self.lost(Loss::Dropped(reason), dropped),
         }
-        self.end_waiting(outcome);
         dropped
     }
 }

@@ -5,7 +5,7 @@
 //! where it stood, before everything that is younger. Counts and times are recorded, so a restart forgets neither.
 
 use super::contents::push_time;
-use super::{DeliveryLimit, DropReason, Ends, Expiry, Fifo, FifoOutcome, Record};
+use super::{DeliveryLimit, DropReason, Ends, Expiry, FifoOutcome, Lane, Record};
 use model::{Ranges, Seq, Timestamp};
 
 /// What becomes of messages that came back.
@@ -17,7 +17,7 @@ struct Verdicts {
     waiting: Vec<Expiry>,
 }
 
-impl<E: Ends> Fifo<E> {
+impl Lane {
     /// True if it matters here how often a message came back.
     #[inline]
     pub(super) fn counts_returns(&self) -> bool {
@@ -27,7 +27,7 @@ impl<E: Ends> Fifo<E> {
     /// These live messages stand where they stood, and are counted. Those that have been tried too often leave, the others wait
     /// if they are to. `overdue`, some of them, leave because they expired meanwhile.
     #[cold]
-    pub(super) fn failed(
+    pub(super) fn failed<E: Ends>(
         &mut self,
         back: &[(Seq, Seq)],
         overdue: &[(Seq, Seq)],
@@ -85,7 +85,12 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    fn record_failed(&mut self, mut journaled: Ranges, waiting: &[Expiry], outcome: &mut FifoOutcome<E>) {
+    fn record_failed<E: Ends>(
+        &mut self,
+        mut journaled: Ranges,
+        waiting: &[Expiry],
+        outcome: &mut FifoOutcome<E>,
+    ) {
         let (mut known, mut waits) = (Vec::new(), Ranges::new());
         for expiry in waiting {
             for seq in (expiry.first..=expiry.last).filter(|seq| journaled.contains(*seq)) {
@@ -149,7 +154,7 @@ impl<E: Ends> Fifo<E> {
 
     /// A limit is in force: what was tried too often before (or was on its way to the dead-letter exchange when the process ended)
     /// leaves.
-    pub(super) fn drop_spent(&mut self, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn drop_spent<E: Ends>(&mut self, outcome: &mut FifoOutcome<E>) {
         if self.settings.delivery_limit.is_none() {
             return;
         }

@@ -1,9 +1,9 @@
 //! What comes back from consumers: settled messages, and messages to deliver again.
 
-use super::{Disposal, DropReason, Ends, Fifo, FifoOutcome, Loss, Record};
+use super::{Classic, Disposal, DropReason, Ends, FifoOutcome, Lane, Loss, Record};
 use model::{ConsumerId, Ranges, Seq, Timestamp};
 
-impl<E: Ends> Fifo<E> {
+impl<E: Ends> Classic<E> {
     /// Messages that are not with a consumer are passed over: they were settled before, or never delivered.
     pub(super) fn settle(
         &mut self,
@@ -12,8 +12,43 @@ impl<E: Ends> Fifo<E> {
         disposal: Disposal,
         outcome: &mut FifoOutcome<E>,
     ) {
+        let mut count = 0;
+        self.lanes.each_part(seqs, outcome, |lane, seqs, outcome| {
+            count += lane.settle(seqs, disposal, outcome);
+        });
+        self.consumers.hold_fewer(consumer, count);
+        if count > 0 && self.lanes.ready() > 0 {
+            self.deliver(outcome);
+        }
+    }
+
+    /// Delivered messages stand again where they stood.
+    pub(super) fn take_back(
+        &mut self,
+        consumer: Option<ConsumerId>,
+        seqs: &Ranges,
+        failed: bool,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        let mut count = 0;
+        self.lanes.each_part(seqs, outcome, |lane, seqs, outcome| {
+            count += lane.take_back(seqs, failed, now, outcome);
+        });
+        self.consumers.hold_fewer(consumer, count);
+        // As in RabbitMQ what came back is dropped again if it is too much, even if somebody waits for it.
+        self.overflow(outcome);
+        if count > 0 && self.lanes.ready() > 0 {
+            self.deliver(outcome);
+        }
+    }
+}
+
+impl Lane {
+    /// Returns how many there were.
+    fn settle<E: Ends>(&mut self, seqs: &Ranges, disposal: Disposal, outcome: &mut FifoOutcome<E>) -> u64 {
         if disposal == Disposal::Rejected && self.settings.dead_letter.is_some() {
-            return self.reject(consumer, seqs, outcome);
+            return self.reject(seqs, outcome);
         }
         let mut journaled = Ranges::new();
         let mut count = 0;
@@ -38,11 +73,11 @@ impl<E: Ends> Fifo<E> {
                 self.record_dropped(journaled, DropReason::Rejected, outcome);
             }
         }
-        self.let_go(consumer, count, outcome);
+        count
     }
 
     /// Rejected messages go to the dead-letter exchange.
-    fn reject(&mut self, consumer: Option<ConsumerId>, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+    fn reject<E: Ends>(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) -> u64 {
         let mut spans = Vec::new();
         for (first, last) in seqs.spans() {
             self.store.live_spans(first, last, |_, from, to| {
@@ -52,7 +87,7 @@ impl<E: Ends> Fifo<E> {
         }
         let count = spans.iter().map(|(first, last)| last + 1 - first).sum();
         self.let_leave(spans, DropReason::Rejected, outcome);
-        self.let_go(consumer, count, outcome);
+        count
     }
 
     fn overdue_are_settled(&mut self, seqs: &Ranges) {
@@ -62,15 +97,14 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// Delivered messages stand again where they stood.
-    pub(super) fn take_back(
+    /// Returns how many came back.
+    fn take_back<E: Ends>(
         &mut self,
-        consumer: Option<ConsumerId>,
         seqs: &Ranges,
         failed: bool,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
-    ) {
+    ) -> u64 {
         let mut back: Vec<(Seq, Seq)> = Vec::new();
         let (mut count, mut bytes) = (0, 0);
         for (first, last) in seqs.spans() {
@@ -104,29 +138,6 @@ impl<E: Ends> Fifo<E> {
         if !overdue.is_empty() {
             self.discard(&overdue, DropReason::Expired, outcome);
         }
-        self.holds_fewer(consumer, count);
-        // As in RabbitMQ what came back is dropped again if it is too much, even if somebody waits for it.
-        self.overflow(outcome);
-        if count > 0 && self.dispatch.ready > 0 {
-            self.deliver(outcome);
-        }
-    }
-
-    /// The consumer holds `count` messages fewer, and may get others.
-    fn let_go(&mut self, consumer: Option<ConsumerId>, count: u64, outcome: &mut FifoOutcome<E>) {
-        self.holds_fewer(consumer, count);
-        if count > 0 && self.dispatch.ready > 0 {
-            self.deliver(outcome);
-        }
-    }
-
-    fn holds_fewer(&mut self, consumer: Option<ConsumerId>, count: u64) {
-        if let Some(id) = consumer
-            && count > 0
-        {
-            self.dispatch
-                .ring
-                .change(id, |it| it.in_flight = it.in_flight.saturating_sub(count));
-        }
+        count
     }
 }

@@ -1,23 +1,49 @@
 //! What the message store is asked and answered, and what becomes of messages that nobody can read.
 
-use super::{DropReason, Ends, Fifo, FifoOutcome, Loss};
+use super::lanes::{Lanes, lane_of};
+use super::{Classic, DropReason, Ends, FifoOutcome, Lane, Loss};
 use crate::store::{Read, Request};
 use model::{Ranges, Seq, Timestamp};
 
-impl<E: Ends> Fifo<E> {
+impl<E: Ends> Classic<E> {
+    /// Passes on what is asked of the store, which is each lane's own.
     pub(super) fn handle_store(&mut self, request: Request, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         match request {
-            Request::Shrink { memory } => self.store.shrink(memory, self.dispatch.demand()),
-            Request::Loaded { first, read } => self.loaded(first, read, now, outcome),
-            Request::Stored { pieces, unreadable } => self.store.stored(&pieces, &unreadable),
-            Request::Checkpoint { before } if self.settings.durable => self.store.checkpoint(before),
+            Request::Shrink { memory } => self.lanes.shrink(memory, outcome),
+            Request::Loaded { first, read } => {
+                let id = lane_of(first);
+                self.lanes
+                    .at(id, outcome, |lane, _| lane.loaded(first, read, now));
+                self.deliver(outcome);
+                self.lanes.at(id, outcome, |lane, _| lane.relieve());
+            }
+            Request::Stored { pieces, unreadable } => {
+                self.lanes
+                    .stored(outcome, |lane| lane.store.stored(&pieces, &unreadable));
+            }
+            Request::Checkpoint { before } if self.settings.durable => {
+                if let Lanes::Sorted(lanes) = &mut self.lanes {
+                    lanes.begin_checkpoint();
+                }
+                self.lanes.each(outcome, |lane, _| lane.store.checkpoint(before));
+            }
             Request::Checkpoint { .. } => {}
-            Request::Compact { segment } => self.store.compact(segment),
+            Request::Compact { segment } => self.lanes.each(outcome, |lane, _| lane.store.compact(segment)),
         }
     }
 
+    /// Drops those of the messages that are ready, wherever they stand, or on their way to a dead-letter exchange, or wait for their
+    /// next try. What consumers or an operator hold stays until they are done with it.
+    pub(super) fn give_up(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+        self.lanes
+            .each_part(seqs, outcome, |lane, seqs, outcome| lane.give_up(seqs, outcome));
+        self.deliver(outcome);
+    }
+}
+
+impl Lane {
     /// A block was read back, which says how large its messages are if that was only estimated.
-    fn loaded(&mut self, first: Seq, read: Read, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+    fn loaded(&mut self, first: Seq, read: Read, now: Timestamp) {
         let estimated = self.store.estimated(first);
         let before = estimated.map(|(from, last)| self.bytes_by_standing(from, last));
         self.store.loaded(first, read, now);
@@ -33,8 +59,6 @@ impl<E: Ends> Fifo<E> {
                 *sum = (*sum + after).saturating_sub(before);
             }
         }
-        self.deliver(outcome);
-        self.store.relieve(self.dispatch.demand());
     }
 
     /// The bytes of bodies in `first..=last`: of what is ready, of what leaves, and of what of that an operator has.
@@ -53,9 +77,7 @@ impl<E: Ends> Fifo<E> {
         [ready, leaving, taken]
     }
 
-    /// Drops those of the messages that are ready, wherever they stand, or on their way to a dead-letter exchange, or wait for their
-    /// next try. What consumers or an operator hold stays until they are done with it.
-    pub(super) fn give_up(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+    fn give_up<E: Ends>(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
         let (mut ready, mut leaving) = (Vec::new(), Vec::new());
         for (first, last) in seqs.spans() {
             let dispatch = &self.dispatch;
@@ -78,7 +100,5 @@ impl<E: Ends> Fifo<E> {
             self.lost(Loss::Dropped(DropReason::Unreadable), count);
         }
         self.record_dropped(journaled, DropReason::Unreadable, outcome);
-        self.deliver(outcome);
-        self.end_waiting(outcome);
     }
 }

@@ -4,12 +4,42 @@
 //! the operator says that it is to be removed, so a crash brings it back rather than losing it; put back, it stands where it stood,
 //! and nothing tells that it was away.
 
-use super::{DropReason, Ends, Fifo, FifoOutcome, Loss};
+use super::{Answer, Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss};
 use model::{Ranges, Seq};
 
-impl<E: Ends> Fifo<E> {
-    /// Takes those of the messages that are ready, and adds them to `taken`.
-    pub(super) fn take_away(&mut self, seqs: &Ranges, taken: &mut Ranges) {
+impl<E: Ends> Classic<E> {
+    /// Takes those of the messages that are ready.
+    pub(super) fn take_away(&mut self, seqs: &Ranges, reply: E::Reply, outcome: &mut FifoOutcome<E>) {
+        let mut taken = Ranges::new();
+        self.lanes
+            .each_part(seqs, outcome, |lane, seqs, _| lane.take_away(seqs, &mut taken));
+        outcome.effects.push(Effect::Reply(reply, Answer::Taken(taken)));
+        self.deliver(outcome);
+    }
+
+    /// Those of the messages that were taken stand again where they stood. What has expired meanwhile leaves.
+    pub(super) fn put_back(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+        let mut some = false;
+        self.lanes.each_part(seqs, outcome, |lane, seqs, outcome| {
+            some |= lane.put_back(seqs, outcome);
+        });
+        if some {
+            self.deliver(outcome);
+            self.overflow(outcome);
+        }
+    }
+
+    /// Those of the messages that were taken are gone.
+    pub(super) fn remove_taken(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+        self.lanes.each_part(seqs, outcome, |lane, seqs, outcome| {
+            lane.remove_taken(seqs, outcome)
+        });
+    }
+}
+
+impl Lane {
+    /// Adds what it takes to `taken`.
+    fn take_away(&mut self, seqs: &Ranges, taken: &mut Ranges) {
         let mut spans = Vec::new();
         for (first, last) in seqs.spans() {
             let dispatch = &self.dispatch;
@@ -27,8 +57,8 @@ impl<E: Ends> Fifo<E> {
         }
     }
 
-    /// Those of the messages that were taken stand again where they stood. What has expired meanwhile leaves.
-    pub(super) fn put_back(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+    /// True if there were some.
+    fn put_back<E: Ends>(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) -> bool {
         let back = self.untake(seqs);
         for (first, last) in &back {
             self.ready_again(*first, *last);
@@ -37,14 +67,10 @@ impl<E: Ends> Fifo<E> {
         if !overdue.is_empty() {
             self.discard(&overdue, DropReason::Expired, outcome);
         }
-        if !back.is_empty() {
-            self.deliver(outcome);
-            self.overflow(outcome);
-        }
+        !back.is_empty()
     }
 
-    /// Those of the messages that were taken are gone.
-    pub(super) fn remove_taken(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
+    fn remove_taken<E: Ends>(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
         let mut journaled = Ranges::new();
         for (first, last) in self.untake(seqs) {
             self.left(first, last);

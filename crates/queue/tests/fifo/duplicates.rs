@@ -1,7 +1,7 @@
 //! Duplicates within one block.
 
 use crate::mixed::properties;
-use crate::world::{Event, World, body, number};
+use crate::world::{Event, World, body, keyed_block, number};
 use model::{BlockBuilder, ConsumerId, Timestamp};
 use proptest::prelude::*;
 use queue::fifo::{ConsumerSettings, QueueSettings, Request, Sorting};
@@ -49,5 +49,25 @@ proptest! {
             came
         };
         prop_assert_eq!(run(split), run(1));
+    }
+}
+
+#[test]
+fn a_key_is_known_however_many_have_come_and_gone() {
+    for sorting in [Sorting::Arrival, Sorting::Priority(9)] {
+        let mut world = World::new(QueueSettings {
+            deduplicates: true,
+            sorting,
+            ..QueueSettings::default()
+        });
+        for at in 1..=200 {
+            let key = format!("key {at}");
+            for number in [at, 1000 + at] {
+                let block = keyed_block(number, &[10], false, &[&key]);
+                let receipt = None;
+                world.handle(Request::Enqueue { block, receipt });
+            }
+            assert_eq!(world.drain_numbers(), [at]);
+        }
     }
 }

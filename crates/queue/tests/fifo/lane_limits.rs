@@ -248,3 +248,42 @@ fn a_lower_priority_goes_out_when_the_higher_message_that_waited_for_the_disk_ha
     assert_eq!(delivered.sum::<u64>(), 2);
     assert_eq!(world.fifo.status().ready, 0);
 }
+
+#[test]
+fn what_a_waiting_consumer_takes_makes_room_in_a_queue_that_refuses_however_it_sorts() {
+    for sorting in [Sorting::Arrival, Sorting::Priority(9)] {
+        let mut world = World::new(QueueSettings {
+            max_length: Some(1),
+            overflow: Overflow::Reject,
+            sorting,
+            ..sorted()
+        });
+        world.handle(consume(2));
+        let events = publish(&mut world, 1, &[0, 0, 0, 0]);
+        let refused = events.iter().any(|event| matches!(event, Event::Rejected(_)));
+        let status = world.fifo.status();
+        assert_eq!((status.unacked, status.ready, refused), (2, 1, true));
+    }
+}
+
+#[test]
+fn a_checkpoint_does_not_wait_for_a_lane_that_is_empty() {
+    let mut world = World::new(sorted());
+    publish(&mut world, 1, &[0, 9]);
+    let (seq, number) = get(&mut world).unwrap();
+    assert_eq!(number, 2);
+    world.handle(Request::Settle {
+        consumer: None,
+        seqs: Ranges::one(seq),
+        disposal: Disposal::Accepted,
+    });
+    let request = world.checkpoint(0);
+    let mut events = world.handle(request);
+    while let Some(more) = world.store_one(|_| false) {
+        events.extend(more);
+    }
+    let is_checkpoint = |event: &Event| matches!(event, Event::Checkpoint(..));
+    assert!(events.iter().any(is_checkpoint), "{events:?}");
+    let mut again = World::restarted(sorted(), world.disk);
+    assert_eq!(again.drain_numbers(), [1]);
+}

@@ -5,7 +5,7 @@ use crate::careful::Careful;
 use crate::world::{Event, Plain, block, compact, shrink};
 use model::{ConsumerId, Machine, Outcome, Seq, Timestamp};
 use proptest::prelude::*;
-use queue::fifo::{ConsumerSettings, Effect, Fifo, QueueSettings, Record, Request};
+use queue::fifo::{Classic, ConsumerSettings, Effect, QueueSettings, Record, Request};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Clone, Debug)]
@@ -230,7 +230,7 @@ proptest! {
         blocks in prop::collection::vec(1usize..30, 1..12),
         then in prop::collection::vec((1u64..6, 1usize..4, prop::bool::weighted(0.2)), 0..12),
     ) {
-        let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { single_active, ..QueueSettings::default() });
+        let mut fifo: Classic<Plain> = Classic::new(QueueSettings { single_active, ..QueueSettings::default() });
         let mut line = Line { single: single_active, next: 1, ..Line::default() };
         for (id, (no_ack, prefetch, priority)) in (1..).zip(consumers) {
             let settings = ConsumerSettings { paused: false, no_ack, exclusive: false, prefetch, priority, window: 1 << 30 };
@@ -268,7 +268,7 @@ proptest! {
             let mut again = Vec::new();
             record.encode(&mut again);
             prop_assert_eq!(Record::decode(&again), Some(record.clone()));
-            let mut fifo: Fifo<Plain> = Fifo::new(QueueSettings { durable: true, ..QueueSettings::default() });
+            let mut fifo: Classic<Plain> = Classic::new(QueueSettings { durable: true, ..QueueSettings::default() });
             let mut outcome = Outcome::default();
             let enqueued = Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false };
             fifo.apply(1, enqueued, &mut outcome);
@@ -281,7 +281,7 @@ proptest! {
 }
 
 /// What went to whom, by message.
-fn run(fifo: &mut Fifo<Plain>, request: Request<Plain>) -> BTreeMap<Seq, u64> {
+fn run(fifo: &mut Classic<Plain>, request: Request<Plain>) -> BTreeMap<Seq, u64> {
     let mut outcome = Outcome::default();
     fifo.handle(Timestamp(0), request, &mut outcome);
     let mut went = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Dispatch: what is ready, and who gets it. The owner's alone, never journaled.
+//! Dispatch: what is ready in a lane, and the consumers who get it. The owner's alone, never journaled.
 //!
 //! Every live message at or after the cursor is ready; of those before it only the returned ones are. Whatever else is
 //! alive is with a consumer, or on its way to a dead-letter exchange wherever it stands.
@@ -11,14 +11,12 @@ pub(crate) use consumer::Consumer;
 pub(crate) use lines::Lines;
 pub(crate) use ring::{Ring, Span};
 
-use super::Ends;
 use crate::seq_set::SeqSet;
 use crate::store::Demand;
 use model::Seq;
-use std::collections::VecDeque;
 
-/// What is ready, and who wants it.
-pub(crate) struct Dispatch<E: Ends> {
+/// What is ready.
+pub(crate) struct Dispatch {
     /// No message from here on was ever handed out.
     pub cursor: Seq,
     /// Ready messages before the cursor.
@@ -39,28 +37,11 @@ pub(crate) struct Dispatch<E: Ends> {
     pub handed: u64,
     /// Messages below may have been delivered in an earlier life of the process.
     pub suspect_below: Seq,
-    /// What may still be handed out, in bytes. One lane of several is given some when it has its turn, and nothing
-    /// otherwise; a queue without lanes is never asked to stop.
-    pub allowance: u64,
-    /// Ready messages of the queue's other lanes.
-    pub elsewhere: u64,
-    /// Gets that wait for a load, in order.
-    pub gets: VecDeque<PendingGet<E>>,
-    /// The consumers.
-    pub ring: Ring<E>,
 }
 
-/// A `basic.get` that is not answered yet.
-pub(crate) struct PendingGet<E: Ends> {
-    pub no_ack: bool,
-    pub reply: E::Reply,
-}
-
-impl<E: Ends> Dispatch<E> {
-    /// Of an empty queue; `single_active` says whether one consumer at a time is served.
-    pub(crate) fn new(single_active: bool) -> Self {
-        let mut ring = Ring::default();
-        ring.set_single(single_active);
+impl Default for Dispatch {
+    /// Of an empty queue.
+    fn default() -> Self {
         Self {
             cursor: 1,
             returned: SeqSet::default(),
@@ -72,13 +53,11 @@ impl<E: Ends> Dispatch<E> {
             ready_bytes: 0,
             handed: 0,
             suspect_below: 0,
-            allowance: u64::MAX,
-            elsewhere: 0,
-            gets: VecDeque::new(),
-            ring,
         }
     }
+}
 
+impl Dispatch {
     /// What will be wanted next.
     #[inline]
     pub(crate) fn demand(&self) -> Demand<'_> {
@@ -86,11 +65,6 @@ impl<E: Ends> Dispatch<E> {
             cursor: self.cursor,
             returned: &self.returned,
         }
-    }
-
-    /// True if others decide when something is handed out.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.allowance == 0
     }
 
     /// `first..=last`, all of it ready and on one side of the cursor, is ready no more.

@@ -1,18 +1,14 @@
 //! Checkpoints of all lanes: written once every lane has moved what it needed of old records.
 
-use super::{Classic, LaneId, Lanes, lane_of};
-use crate::fifo::{Checkpoint, Effect, Ends, FifoOutcome, LocalRecord, Snapshot};
+use super::{LaneId, Lanes, Sorted, lane_of};
+use crate::fifo::{Checkpoint, Classic, Effect, Ends, FifoOutcome, LocalRecord, Snapshot};
 use crate::store;
 use model::Index;
-use std::collections::BTreeSet;
 
 impl<E: Ends> Classic<E> {
     /// Everything that the journal knows of, and where it lies, before the record `next`.
     pub fn checkpoint(&self, next: Index) -> Checkpoint {
-        let lanes = match self {
-            Self::Plain(fifo) => vec![fifo.checkpoint()],
-            Self::Sorted(lanes) => lanes.lanes.values().map(|lane| lane.checkpoint()).collect(),
-        };
+        let lanes = self.lanes.iter().map(|lane| lane.checkpoint()).collect();
         Checkpoint { next, lanes }
     }
 
@@ -21,15 +17,9 @@ impl<E: Ends> Classic<E> {
         match record {
             LocalRecord::Store(record) => {
                 let store::Record::Moved { pieces } = &record;
-                let lane = pieces.first().map_or(0, |piece| lane_of(piece.first));
-                match self {
-                    Self::Plain(fifo) if lane == 0 => fifo.store.apply(record),
-                    Self::Plain(_) => {}
-                    Self::Sorted(lanes) => {
-                        if let Some(lane) = lanes.lanes.get_mut(&lane) {
-                            lane.store.apply(record);
-                        }
-                    }
+                let id = pieces.first().map_or(0, |piece| lane_of(piece.first));
+                if let Some(lane) = self.lanes.get_mut(id) {
+                    lane.store.apply(record);
                 }
             }
             LocalRecord::Checkpoint(checkpoint) => self.restore(checkpoint),
@@ -37,7 +27,7 @@ impl<E: Ends> Classic<E> {
     }
 
     fn restore(&mut self, checkpoint: Checkpoint) {
-        if let Self::Sorted(lanes) = self {
+        if let Lanes::Sorted(lanes) = &mut self.lanes {
             for lane in lanes.lanes.values_mut() {
                 let empty = Snapshot {
                     next: lane.store.next(),
@@ -47,24 +37,26 @@ impl<E: Ends> Classic<E> {
             }
         }
         for (snapshot, table) in checkpoint.lanes {
-            let lane = lane_of(snapshot.next);
-            match self {
-                Self::Plain(fifo) if lane == 0 => fifo.restore(snapshot, &table),
-                _ => self.sort().restore(lane, snapshot, &table),
-            }
+            self.lanes.restore(snapshot, &table);
         }
     }
 }
 
-impl<E: Ends> Lanes<E> {
-    pub(super) fn begin_checkpoint(&mut self) {
+impl Sorted {
+    /// From now on each lane is to say when it is ready.
+    pub(in crate::fifo) fn begin_checkpoint(&mut self) {
         // A lane that is still busy with an earlier checkpoint answers for both.
         self.unwritten = self.lanes.keys().copied().collect();
     }
 
     /// Takes a lane's word that it is ready for a checkpoint out of the promises from number `from` on; once all have spoken, it
     /// is written.
-    pub(super) fn collect_checkpoints(&mut self, id: LaneId, from: usize, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn collect_checkpoints<E: Ends>(
+        &mut self,
+        id: LaneId,
+        from: usize,
+        outcome: &mut FifoOutcome<E>,
+    ) {
         if outcome.promises.len() == from {
             return;
         }
@@ -78,6 +70,3 @@ impl<E: Ends> Lanes<E> {
         }
     }
 }
-
-/// Lanes whose part of a checkpoint is not ready yet.
-pub(super) type Unwritten = BTreeSet<LaneId>;

@@ -1,0 +1,176 @@
+//! The queue as a whole.
+
+use super::consumers::Consumers;
+use super::lanes::{Lanes, lane_of};
+use super::{Effect, Ends, FifoOutcome, Losses, QueueSettings, Record, Request, Status};
+use crate::store::{LogPlace, Place};
+use model::{Index, Machine, Seq, Timestamp};
+use std::sync::Arc;
+
+/// The machine of a classic queue.
+pub struct Classic<E: Ends> {
+    pub(super) settings: Arc<QueueSettings>,
+    pub(super) lanes: Lanes,
+    pub(super) consumers: Consumers<E>,
+    /// When the queue ends if nobody uses it, in milliseconds since the Unix epoch; `u64::MAX` for never.
+    pub(super) unused_at_ms: u64,
+    /// The queue is deleted; nothing happens here any more.
+    pub(super) retired: bool,
+}
+
+impl<E: Ends> Classic<E> {
+    /// An empty queue. To bring one back, `apply` its records and then call [`Classic::recovered`].
+    pub fn new(settings: QueueSettings) -> Self {
+        let settings = Arc::new(settings);
+        Self {
+            lanes: Lanes::new(&settings),
+            consumers: Consumers::new(settings.single_active),
+            settings,
+            unused_at_ms: u64::MAX,
+            retired: false,
+        }
+    }
+
+    /// Ends replay: everything that exists is ready. Limits are enforced by the next request that looks at them (a publish,
+    /// a return, `Configure`).
+    ///
+    /// Deliveries leave no record, so who was given a message before the restart is not known. If the log was closed in
+    /// good order (`closed`), a message is marked as perhaps delivered before if it was returned once, as what consumers
+    /// held is when their connections end, or if a later message was settled. After a crash every message is: as in
+    /// RabbitMQ, a message that is not marked was never delivered.
+    pub fn recovered(&mut self, closed: bool) {
+        self.lanes.recovered(closed);
+    }
+
+    /// The queue's numbers.
+    pub fn status(&self) -> Status {
+        Status {
+            consumers: self.consumers.ring.len(),
+            active: self.consumers.ring.active(),
+            ..self.lanes.status()
+        }
+    }
+
+    /// The log is replayed from now on, until [`Classic::recovered`] or [`Classic::follow`]: applying records orders nothing.
+    pub fn replay(&mut self) {
+        self.lanes.replay();
+    }
+
+    /// Ends replay for a queue that goes on applying what is decided elsewhere: from now on its store pages out, and frees what is
+    /// gone.
+    pub fn follow(&mut self) {
+        self.lanes.follow();
+    }
+
+    /// The record that brought messages `first..` was appended to the log, and stands there.
+    #[inline]
+    pub fn appended(&mut self, first: Seq, at: LogPlace) {
+        if let Some(lane) = self.lanes.get_mut(lane_of(first)) {
+            lane.store.appended(first, at, lane.dispatch.demand());
+        }
+    }
+
+    /// True if messages have numbers of their own in each of several lanes.
+    #[inline]
+    pub fn is_sorted(&self) -> bool {
+        matches!(self.lanes, Lanes::Sorted(_))
+    }
+
+    /// When the queue wants to be turned although nobody asks anything of it, in milliseconds since the Unix epoch; `u64::MAX`
+    /// for never.
+    #[inline]
+    pub fn wakes_at_ms(&self) -> u64 {
+        self.lanes.wakes_at_ms().min(self.unused_at_ms)
+    }
+
+    /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.lanes.iter().flat_map(|lane| lane.store.places())
+    }
+
+    /// What was lost since the start; it never falls.
+    pub fn losses(&self) -> Losses {
+        self.lanes.losses()
+    }
+
+    /// The sum of [`Classic::losses`]: whoever looks after each turn sees by it whether there is something new.
+    #[inline]
+    pub fn lost(&self) -> u64 {
+        self.lanes.lost_sum()
+    }
+}
+
+impl<E: Ends> Machine for Classic<E> {
+    type Request = Request<E>;
+    type Record = Record;
+    type Effect = Effect<E>;
+
+    fn handle(&mut self, now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
+        if self.retired {
+            return self.handle_retired(request, outcome);
+        }
+        if self.wakes_at_ms() <= now.0 && !matches!(request, Request::Configure { .. }) {
+            self.due(now, outcome);
+        }
+        match request {
+            Request::Enqueue { block, receipt } => self.publish(block, receipt, now, outcome),
+            Request::Consume {
+                consumer,
+                outlet,
+                settings,
+                reply,
+            } => self.consume(consumer, outlet, settings, reply, now, outcome),
+            Request::Cancel { consumer, reply } => self.cancel(consumer, reply, now, outcome),
+            Request::Get { no_ack, reply } => self.get(no_ack, reply, now, outcome),
+            Request::Settle {
+                consumer,
+                seqs,
+                disposal,
+            } => self.settle(consumer, &seqs, disposal, outcome),
+            Request::Return {
+                consumer,
+                seqs,
+                failed,
+            } => self.take_back(consumer, &seqs, failed, now, outcome),
+            Request::TakeOut { seqs, reply } => self.take_away(&seqs, reply, outcome),
+            Request::PutBack { seqs } => self.put_back(&seqs, outcome),
+            Request::Remove { seqs } => self.remove_taken(&seqs, outcome),
+            Request::Flow { consumer, bytes } => self.change(consumer, outcome, |it| it.refill(bytes)),
+            Request::Limit { consumer, prefetch } => {
+                self.change(consumer, outcome, |it| it.settings.prefetch = prefetch);
+            }
+            Request::Pause { consumer, reply } => self.pause(consumer, reply, outcome),
+            Request::Resume { consumer } => self.change(consumer, outcome, |it| it.paused = false),
+            Request::Purge { reply } => self.purge(reply, outcome),
+            Request::Retire {
+                if_unused,
+                if_empty,
+                reply,
+            } => self.retire(if_unused, if_empty, reply, outcome),
+            Request::Configure { settings } => self.configure(*settings, now, outcome),
+            Request::Use { reply } => self.declared(reply, now, outcome),
+            Request::Tick => {}
+            Request::DeadLettered {
+                ticket,
+                unread,
+                failed,
+            } => self.dead_lettered(ticket, &unread, &failed, now, outcome),
+            Request::GiveUp { seqs } => self.give_up(&seqs, outcome),
+            Request::Store(request) => self.handle_store(request, now, outcome),
+        }
+        self.lanes.pass_on(outcome);
+    }
+
+    fn apply(&mut self, _: Index, record: Record, outcome: &mut FifoOutcome<E>) {
+        self.lanes.apply(record, outcome);
+    }
+}
+
+impl<E: Ends> std::fmt::Debug for Classic<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Classic")
+            .field("settings", &self.settings)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
