@@ -1,5 +1,5 @@
-//! Requests to the catalog, from hostile bytes: what decodes encodes to the same request, and a catalog that decides it, whatever it
-//! asks for, does not panic and comes to hold what a replay of its records holds.
+//! Requests to the catalog, from hostile bytes: what decodes encodes to the same request, and a catalog that decides
+//! it, whatever it asks for, does not panic and comes to hold what a replay of its records holds.
 #![no_main]
 
 use catalog::{Catalog, Record, Request};

@@ -1,5 +1,5 @@
-//! What goes wrong around the node by the seed: calls of the file system that fail, and clocks that jump. The node survives each of them,
-//! or ends and says why; either way nothing that was confirmed is lost.
+//! What goes wrong around the node by the seed: calls of the file system that fail, and clocks that jump. The node
+//! survives each of them, or ends and says why; either way nothing that was confirmed is lost.
 
 use crate::world::Simulated;
 use std::time::Duration;

@@ -162,8 +162,8 @@ impl Ledger {
         self.durable_until(durable_until);
     }
 
-    /// What was handed to the node in this life until then is durable. What was handed to it in an earlier life is durable or lost: the
-    /// end of that life has decided it.
+    /// What was handed to the node in this life until then is durable. What was handed to it in an earlier life is
+    /// durable or lost: the end of that life has decided it.
     pub fn durable_until(&mut self, until: u64) {
         let life = self.life;
         for copy in self.queues.values_mut().flat_map(|it| it.copies.values_mut()) {

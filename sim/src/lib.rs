@@ -1,12 +1,13 @@
-//! A whole node in one thread: its log, segments, pager, clock, dead letters and monitor are turned step by step in an order that a seed
-//! decides, on a disk in memory that loses what was not synced, while clients that the same seed decides publish, consume, acknowledge,
-//! declare and delete. It is killed, loses its power, and is started again; after each start the invariants are looked at.
+//! A whole node in one thread: its log, segments, pager, clock, dead letters and monitor are turned step by step in an
+//! order that a seed decides, on a disk in memory that loses what was not synced, while clients that the same seed
+//! decides publish, consume, acknowledge, declare and delete. It is killed, loses its power, and is started again;
+//! after each start the invariants are looked at.
 //!
-//! What never happens here: a real clock, a real file, a thread, a random number that the seed does not give. So a seed that fails fails
-//! again exactly.
+//! What never happens here: a real clock, a real file, a thread, a random number that the seed does not give. So a seed
+//! that fails fails again exactly.
 //!
-//! Reading order: [`world`] (the surroundings of the node), [`run`] (what a seed does), `faults`, `client`, [`ledger`] (what the clients
-//! know),
+//! Reading order: [`world`] (the surroundings of the node), [`run`] (what a seed does), `faults`, `client`, [`ledger`]
+//! (what the clients know),
 //! `invariants` (what must hold), `mutant` (how it is known that they see anything).
 
 mod client;

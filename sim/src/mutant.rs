@@ -1,6 +1,7 @@
 //! What a broken node would look like from outside: each of these must be found, or the invariants see nothing.
 //!
-//! What a node does wrong with its clients is done in their calls; what it does wrong with its files is done to the files between two lives.
+//! What a node does wrong with its clients is done in their calls; what it does wrong with its files is done to the
+//! files between two lives.
 
 use std::path::{Path, PathBuf};
 use storage::FileSystem;

@@ -1,4 +1,5 @@
-//! The surroundings of a node under simulation: its threads make their steps when they are told to, its clock goes when it is pushed.
+//! The surroundings of a node under simulation: its threads make their steps when they are told to, its clock goes when
+//! it is pushed.
 
 use std::fmt;
 use std::io;

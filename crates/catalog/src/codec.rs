@@ -1,5 +1,5 @@
-//! The fields that the bytes of records and requests are made of. Numbers are little-endian; texts, byte strings and tables have a
-//! four-byte length before them.
+//! The fields that the bytes of records and requests are made of. Numbers are little-endian; texts, byte strings and
+//! tables have a four-byte length before them.
 
 mod rules;
 

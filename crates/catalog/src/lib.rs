@@ -17,8 +17,9 @@
 //! All containers are persistent (they share what did not change) and ordered, so nothing here depends on hash
 //! seeds: a change costs O(log n) however many bindings there are, and a view stays as it was.
 //!
-//! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`cache`], [`queue`], [`binding`], [`policy`], [`routing`] (how keys and headers
-//! find destinations), [`user`], [`topic_permission`] and [`pattern`] (who may what), [`quota`] (how much), [`view`], then [`request`], [`effect`], [`record`],
+//! Reading order: [`vhost`] (what is in a virtual host), [`exchange`], [`cache`], [`queue`], [`binding`], [`policy`],
+//! [`routing`] (how keys and headers find destinations), [`user`], [`topic_permission`] and [`pattern`] (who may what),
+//! [`quota`] (how much), [`view`], then [`request`], [`effect`], [`record`],
 //! [`refusal`], [`arguments`] (what a declaration may say), and [`machine`] which puts them together.
 
 pub mod arguments;

@@ -84,8 +84,8 @@ pub struct PasswordHash(Kind);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Kind {
-    /// RabbitMQ's `rabbit_password_hashing_*`: four bytes of salt and the digest of salt and password. A hash of another length is
-    /// kept as RabbitMQ keeps it, and is nobody's password.
+    /// RabbitMQ's `rabbit_password_hashing_*`: four bytes of salt and the digest of salt and password. A hash of
+    /// another length is kept as RabbitMQ keeps it, and is nobody's password.
     Salted(Salting, Box<[u8]>),
     /// The usual text: `$argon2id$v=19$m=…,t=…,p=…$salt$hash`.
     Argon2id(Box<str>),
@@ -156,8 +156,8 @@ impl PasswordHash {
         Some(Self(Kind::Argon2id(text.into())))
     }
 
-    /// Reads the form of definitions files: bytes in base64, of any length as in RabbitMQ, or the text of an Argon2id hash. `None` if it
-    /// is neither, is longer than 1,024 bytes, or costs more than is bearable.
+    /// Reads the form of definitions files: bytes in base64, of any length as in RabbitMQ, or the text of an Argon2id
+    /// hash. `None` if it is neither, is longer than 1,024 bytes, or costs more than is bearable.
     pub fn from_text(algorithm: PasswordHashing, text: &str) -> Option<Self> {
         let salting = Salting::ALL.into_iter().find(|it| it.algorithm() == algorithm);
         let Some(salting) = salting else {
@@ -207,7 +207,8 @@ impl PasswordHash {
         Self::from_text(PasswordHashing::Argon2id, std::str::from_utf8(bytes).ok()?)
     }
 
-    /// Salt and hash, 36 or 68 bytes; or a text, which is never that long: of Argon2id, or of a hash whose length does not tell its digest.
+    /// Salt and hash, 36 or 68 bytes; or a text, which is never that long: of Argon2id, or of a hash whose length does
+    /// not tell its digest.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         match &self.0 {
             Kind::Salted(Salting::Sha256, bytes) if bytes.len() == SHORT => Cow::Borrowed(bytes),

@@ -164,8 +164,8 @@ pub enum Request {
         vhost: Name,
         exchange: Option<Name>,
     },
-    /// A connection is gone: delete its exclusive queues, so many of them and of their bindings, so that no turn is long. Answered
-    /// with `Answer::Cleared`.
+    /// A connection is gone: delete its exclusive queues, so many of them and of their bindings, so that no turn is
+    /// long. Answered with `Answer::Cleared`.
     CloseConnection {
         connection: NodeConnection,
         at_most: usize,
@@ -187,8 +187,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// The longest request that has bytes, and the longest that is read. Declarations from clients are far below. What is read takes
-    /// at most a fixed multiple of its bytes in memory.
+    /// The longest request that has bytes, and the longest that is read. Declarations from clients are far below. What
+    /// is read takes at most a fixed multiple of its bytes in memory.
     pub const MOST_BYTES: usize = 1024 * 1024;
 
     /// The request's bytes, for the node that decides about it. `None` for what a node asks of its own journal, and for a request

@@ -1,5 +1,6 @@
 //! `rabbitmqadmin`: the command line of RabbitMQ's management plugin, in the grammar of its first version, which containers and
-//! scripts call (`rabbitmqadmin declare queue name=q durable=true`). It speaks HTTP to a port, as there, and never to the admin socket.
+//! scripts call (`rabbitmqadmin declare queue name=q durable=true`). It speaks HTTP to a port, as there, and never to
+//! the admin socket.
 //!
 //! Reading order: `options` (the command line and the file `~/.rabbitmqadmin.conf`), `grammar` (what can be declared, deleted and
 //! listed, and where the API has it), `acts` (the verbs), `shown` (the forms of lists).

@@ -3,7 +3,7 @@
 use crate::endpoint::{Endpoint, host_name};
 use crate::failure::{BAD_VALUE, Failure, TIMED_OUT, UNAVAILABLE, USAGE};
 use crate::http::{self, Answer, Request};
-use crate::line::Line;
+use crate::line::CommandLine;
 use crate::tool::Tool;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Ask<'a> {
     /// The command line.
-    pub line: &'a Line,
+    pub line: &'a CommandLine,
     /// The name the program was called by.
     pub tool: Tool,
     /// The version of RabbitMQ that the tools stand in for.
@@ -121,8 +121,8 @@ impl<'a> Ask<'a> {
         http::send(&self.endpoint, &request, self.timeout).map_err(|error| self.unreached(&error))
     }
 
-    /// Listens to an answer that goes on (server-sent events), until `hear` has heard enough or the node ends it. It gets each event's
-    /// kind and document.
+    /// Listens to an answer that goes on (server-sent events), until `hear` has heard enough or the node ends it. It
+    /// gets each event's kind and document.
     ///
     /// # Errors
     /// The node is not reached or refuses.

@@ -1,5 +1,5 @@
-//! Values of a configuration that a passphrase guards, in RabbitMQ's form: Base64 of a salt, an initial vector, and an Erlang term in AES-CBC;
-//! the key is derived from the passphrase by PBKDF2.
+//! Values of a configuration that a passphrase guards, in RabbitMQ's form: Base64 of a salt, an initial vector, and an
+//! Erlang term in AES-CBC; the key is derived from the passphrase by PBKDF2.
 
 use aws_lc_rs::cipher::{
     AES_128, AES_128_KEY_LEN, AES_256, AES_256_KEY_LEN, Algorithm, DecryptionContext, EncryptionContext,

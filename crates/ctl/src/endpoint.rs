@@ -1,7 +1,7 @@
 //! Where the node is: its admin socket on this machine, or its HTTP API.
 
 use crate::failure::{Failure, USAGE};
-use crate::line::Line;
+use crate::line::CommandLine;
 use std::path::{Path, PathBuf};
 
 /// The port of the HTTP API.
@@ -37,12 +37,12 @@ pub enum Scheme {
 }
 
 impl Endpoint {
-    /// Finds the node: `--url`, a node name of another machine, a data directory; LEVERET_URL and LEVERET_DATA_DIR stand in for the
-    /// options, RABBITMQ_NODENAME for `--node`.
+    /// Finds the node: `--url`, a node name of another machine, a data directory; LEVERET_URL and LEVERET_DATA_DIR
+    /// stand in for the options, RABBITMQ_NODENAME for `--node`.
     ///
     /// # Errors
     /// An address that is none.
-    pub fn find(line: &Line, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+    pub fn find(line: &CommandLine, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let url = line.value("url").map(str::to_owned);
         let node = line.value("node").map(str::to_owned);
         // Tools of a script may pass an address as the node.
@@ -124,8 +124,8 @@ pub fn socket(data_dir: &Path) -> PathBuf {
     data_dir.join("admin").join("socket")
 }
 
-/// The data directory of a package, or `./var` as of a node that was started without one. The folder counts, not the socket in it:
-/// that goes with its node, and whoever means a node that is down must not meet another.
+/// The data directory of a package, or `./var` as of a node that was started without one. The folder counts, not the
+/// socket in it: that goes with its node, and whoever means a node that is down must not meet another.
 fn default_dir() -> PathBuf {
     let near = Path::new("var");
     let has_node = |data_dir| socket(data_dir).parent().is_some_and(Path::exists);

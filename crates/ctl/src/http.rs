@@ -65,8 +65,8 @@ pub fn send(endpoint: &Endpoint, request: &Request<'_>, timeout: Option<Duration
     }
 }
 
-/// Makes a request whose answer goes on, and shows its lines as they come: until `show` answers that it has seen enough, or the node ends
-/// the answer. An answer that is a refusal is returned whole.
+/// Makes a request whose answer goes on, and shows its lines as they come: until `show` answers that it has seen
+/// enough, or the node ends the answer. An answer that is a refusal is returned whole.
 ///
 /// # Errors
 /// As [`send`], and when the answer breaks off.

@@ -4,9 +4,10 @@
 //! queue, no log and no file of the broker, and decides nothing that the node decides. What it shows, and the exit codes, are
 //! RabbitMQ's.
 //!
-//! Reading order: [`tool`] (the names), `failure` (the exit codes), `line` (a command line taken apart), `aliases`, `output` (the forms),
-//! `endpoint` and `http` (the node), `ask` (what a command sees), `columns` (of lists), `command` (what a command is), `commands` (all of
-//! them, by what they are about, help and completions among them). Each imports only from those before it. [`admin`] stands apart: `rabbitmqadmin` has a grammar of its own.
+//! Reading order: [`tool`] (the names), `failure` (the exit codes), `line` (a command line taken apart), `aliases`,
+//! `output` (the forms), `endpoint` and `http` (the node), `ask` (what a command sees), `columns` (of lists), `command`
+//! (what a command is), `commands` (all of them, by what they are about, help and completions among them). Each imports
+//! only from those before it. [`admin`] stands apart: `rabbitmqadmin` has a grammar of its own.
 
 pub mod admin;
 mod aliases;
@@ -90,7 +91,7 @@ fn run(called: Tool, product: &Product, given: &[String]) -> Result<String, Fail
 }
 
 /// The command line that an alias stands for. A file that can't be read has none.
-fn aliased(line: &line::Line, name: &str, given: &[String]) -> Option<Vec<String>> {
+fn aliased(line: &line::CommandLine, name: &str, given: &[String]) -> Option<Vec<String>> {
     let file = line.value("aliases-file").map(str::to_owned);
     let file = file.or_else(|| std::env::var("RABBITMQ_CLI_ALIASES_FILE").ok())?;
     aliases::replaced(given, name, &std::fs::read_to_string(file).ok()?)
@@ -121,7 +122,7 @@ fn run_command(
 }
 
 /// The file that the answer goes to, if it does (`--printer file --file F`).
-fn file(line: &line::Line) -> Result<Option<&str>, Failure> {
+fn file(line: &line::CommandLine) -> Result<Option<&str>, Failure> {
     match (line.value("printer"), line.value("file")) {
         (None | Some("std_io" | "std_io_raw"), _) => Ok(None),
         (Some("file"), Some(file)) => Ok(Some(file)),
@@ -147,7 +148,7 @@ fn printed(text: String, file: Option<&str>) -> Result<String, Failure> {
 }
 
 /// A script may say that it is another tool than it was called.
-fn scope(called: Tool, line: &line::Line) -> Result<Tool, Failure> {
+fn scope(called: Tool, line: &line::CommandLine) -> Result<Tool, Failure> {
     match line.value("script-name") {
         None => Ok(called),
         Some(name) => Tool::called(name)
@@ -155,7 +156,12 @@ fn scope(called: Tool, line: &line::Line) -> Result<Tool, Failure> {
     }
 }
 
-fn answer(tool: Tool, product: &Product, command: &Command, line: &line::Line) -> Result<String, Failure> {
+fn answer(
+    tool: Tool,
+    product: &Product,
+    command: &Command,
+    line: &line::CommandLine,
+) -> Result<String, Failure> {
     line.check(command.takes())?;
     let form = output::form(line)?;
     let variable = |name: &str| std::env::var(name).ok();
@@ -176,9 +182,10 @@ fn answer(tool: Tool, product: &Product, command: &Command, line: &line::Line) -
     Ok(output::render(&answer, form, line))
 }
 
-/// Who asks. An operator at the admin socket names nobody; over the network it is RabbitMQ's default user unless another is named.
+/// Who asks. An operator at the admin socket names nobody; over the network it is RabbitMQ's default user unless
+/// another is named.
 fn credentials(
-    line: &line::Line,
+    line: &line::CommandLine,
     endpoint: &Endpoint,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Option<(String, String)> {
@@ -197,7 +204,7 @@ fn credentials(
 /// The longest day that anybody waits, so that a huge number does not overflow.
 const LONGEST: f64 = 86_400.0 * 365.0;
 
-fn timeout(line: &line::Line) -> Result<Option<Duration>, Failure> {
+fn timeout(line: &line::CommandLine) -> Result<Option<Duration>, Failure> {
     match line.value("timeout") {
         None | Some("infinity" | "0") => Ok(None),
         Some(text) => match text.parse::<f64>() {

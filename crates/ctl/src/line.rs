@@ -44,7 +44,7 @@ pub struct Takes {
 
 /// What stands on a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct CommandLine {
     /// Everything as it was given, without the program's name.
     pub given: Vec<String>,
     /// What is no option, without the command's name.
@@ -104,11 +104,11 @@ pub fn name(given: &[String]) -> Option<&str> {
 }
 
 /// Takes a command line apart.
-pub fn parse(given: &[String], command: Option<Takes>) -> Line {
+pub fn parse(given: &[String], command: Option<Takes>) -> CommandLine {
     let own = command.map_or(&[][..], |command| command.options);
-    let mut line = Line {
+    let mut line = CommandLine {
         given: given.to_vec(),
-        ..Line::default()
+        ..CommandLine::default()
     };
     let mut rest = given.iter();
     let mut only_words = false;
@@ -162,8 +162,8 @@ pub fn parse(given: &[String], command: Option<Takes>) -> Line {
     line
 }
 
-/// An option's name with its dashes, and what stands behind an equals sign. A minus before a digit starts a number, and a minus alone is
-/// a file's name.
+/// An option's name with its dashes, and what stands behind an equals sign. A minus before a digit starts a number, and
+/// a minus alone is a file's name.
 fn split(word: &str) -> Option<(&str, Option<&str>)> {
     let dashed = word.strip_prefix('-')?;
     let is_number = dashed.starts_with(|c: char| c.is_ascii_digit());
@@ -191,7 +191,7 @@ fn find(name: &str, specs: &'static [&'static str]) -> Option<Known> {
     })
 }
 
-impl Line {
+impl CommandLine {
     fn take_back(&mut self, flag: &'static str) {
         self.options.remove(flag);
         self.taken_back.insert(flag);
@@ -210,7 +210,7 @@ impl Line {
         self.options.contains_key(option)
     }
 
-    /// An option's number, if it was given; see [`Line::check`].
+    /// An option's number, if it was given; see [`CommandLine::check`].
     pub fn number(&self, option: &str) -> Option<i64> {
         self.value(option)?.parse().ok()
     }
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::commands;
 
-    fn parsed(text: &str) -> Line {
+    fn parsed(text: &str) -> CommandLine {
         let given: Vec<String> = text.split(' ').map(str::to_owned).collect();
         let command = commands::find(name(&given).unwrap()).unwrap().takes();
         parse(&given, Some(command))

@@ -8,7 +8,7 @@ pub mod table;
 mod term;
 
 use crate::failure::{Failure, USAGE};
-use crate::line::Line;
+use crate::line::CommandLine;
 use serde_json::Value;
 
 pub use term::term;
@@ -80,7 +80,7 @@ pub const FORMS: [(&str, Form); 9] = [
 ///
 /// # Errors
 /// There is no such form.
-pub fn form(line: &Line) -> Result<Option<Form>, Failure> {
+pub fn form(line: &CommandLine) -> Result<Option<Form>, Failure> {
     let Some(name) = line.value("formatter") else {
         return Ok(None);
     };
@@ -98,7 +98,7 @@ pub fn form(line: &Line) -> Result<Option<Form>, Failure> {
 }
 
 /// The text for standard output; empty if there is nothing to say.
-pub fn render(output: &Output, form: Option<Form>, line: &Line) -> String {
+pub fn render(output: &Output, form: Option<Form>, line: &CommandLine) -> String {
     let headers = !line.has("silent") && !line.has("no-table-headers");
     match output {
         Output::Done => match form {

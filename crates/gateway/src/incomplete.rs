@@ -1,6 +1,7 @@
 //! What all connections of the node together hold of messages that are still coming in.
 //!
-//! Each connection counts what it holds itself, frame by frame, and its part here in large steps, so that small messages cost nothing.
+//! Each connection counts what it holds itself, frame by frame, and its part here in large steps, so that small
+//! messages cost nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! Permissions that another server is asked for one by one, when they are needed. Its answers are remembered until the connection
 //! ends or something is refused (RabbitMQ remembers twelve answers a channel).
 
-use crate::question::{Action, Authorizer, Person, Question};
+use crate::question::{AccessQuestion, Action, Authorizer, Person};
 use crate::verdict::Denied;
 use crate::workers::Workers;
 use broker::access::{Known, ObjectKind, Rights, Verb};
@@ -32,11 +32,11 @@ struct Shared {
 
 #[derive(Default)]
 struct Answers {
-    permitted: HashSet<Question>,
+    permitted: HashSet<AccessQuestion>,
     /// Refused since the last operation was decided.
-    refused: HashSet<Question>,
+    refused: HashSet<AccessQuestion>,
     /// Met and not known.
-    open: Vec<Question>,
+    open: Vec<AccessQuestion>,
 }
 
 impl AskedRights {
@@ -53,13 +53,13 @@ impl AskedRights {
 
     fn known(&self, vhost: &str, action: Action) -> bool {
         let vhost = vhost.to_owned();
-        self.shared.answers().look_up(Question { vhost, action })
+        self.shared.answers().look_up(AccessQuestion { vhost, action })
     }
 }
 
 impl Answers {
     /// What is known. What is not is noted, and no for now.
-    fn look_up(&mut self, question: Question) -> bool {
+    fn look_up(&mut self, question: AccessQuestion) -> bool {
         if self.permitted.contains(&question) {
             return true;
         }
@@ -70,7 +70,7 @@ impl Answers {
         false
     }
 
-    fn learn(&mut self, question: Question, permitted: bool) {
+    fn learn(&mut self, question: AccessQuestion, permitted: bool) {
         if !permitted {
             self.refused.insert(question);
             return;
@@ -88,7 +88,7 @@ impl Shared {
     }
 
     /// Nobody could be asked in time, so it is a no.
-    fn too_late(&self, question: &Question) -> bool {
+    fn too_late(&self, question: &AccessQuestion) -> bool {
         tracing::error!(
             area = "connection",
             "user '{}' is refused {question}: whoever is asked about permissions is slow, and too many wait",
@@ -98,7 +98,7 @@ impl Shared {
     }
 
     /// Asks the server, and takes silence for a no.
-    fn ask(&self, question: &Question) -> bool {
+    fn ask(&self, question: &AccessQuestion) -> bool {
         let Err(denied) = self.authorizer.may(&self.person, question) else {
             return true;
         };
@@ -191,7 +191,7 @@ mod tests {
     struct Good(Mutex<Vec<String>>);
 
     impl Authorizer for Good {
-        fn may(&self, person: &Person, question: &Question) -> Result<(), Denied> {
+        fn may(&self, person: &Person, question: &AccessQuestion) -> Result<(), Denied> {
             assert_eq!(person.name, "jane");
             let text = question.to_string();
             self.0.lock().unwrap().push(text.clone());
@@ -275,7 +275,7 @@ mod tests {
         let mut answers = rights.shared.answers();
         for number in 0..REMEMBERED + 10 {
             let (vhost, action) = (number.to_string(), Action::Enter);
-            answers.learn(Question { vhost, action }, true);
+            answers.learn(AccessQuestion { vhost, action }, true);
         }
         assert!(answers.permitted.len() <= REMEMBERED);
     }

@@ -3,7 +3,7 @@
 //! No password is kept: an entry is found by a keyed hash of the question, and the key lives as long as the process.
 
 use crate::backend::Backend;
-use crate::question::{Action, Person, Question};
+use crate::question::{AccessQuestion, Action, Person};
 use crate::verdict::{Admitted, Denied};
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
@@ -72,14 +72,14 @@ impl Cache {
     }
 
     /// The answer that is kept, if it still counts.
-    pub fn get(&self, of: &impl Asked, now: Instant) -> Option<Verdict> {
+    pub fn get(&self, of: &impl CacheKey, now: Instant) -> Option<Verdict> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, verdict) = kept.get(&self.place(of))?;
         (*until > now).then(|| verdict.clone())
     }
 
     /// Keeps an answer, if it is one of those that are kept. That a server is silent never is.
-    pub fn keep(&self, of: &impl Asked, verdict: &Verdict, now: Instant) {
+    pub fn keep(&self, of: &impl CacheKey, verdict: &Verdict, now: Instant) {
         match verdict {
             Ok(_) => {}
             Err(Denied::Refused(_)) if self.settings.refusals => {}
@@ -100,7 +100,7 @@ impl Cache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn place(&self, of: &impl Asked) -> [u8; 32] {
+    fn place(&self, of: &impl CacheKey) -> [u8; 32] {
         let mut code = hmac::Context::with_key(&self.key);
         of.tell(&mut |part| {
             code.update(&(part.len() as u64).to_be_bytes());
@@ -112,13 +112,13 @@ impl Cache {
     }
 }
 
-/// What an answer answers.
-pub trait Asked {
+/// What a cached answer is found by: the login or the question that it answers.
+pub trait CacheKey {
     /// Says all of its parts.
     fn tell(&self, say: &mut dyn FnMut(&[u8]));
 }
 
-impl Asked for Attempt {
+impl CacheKey for Attempt {
     fn tell(&self, say: &mut dyn FnMut(&[u8])) {
         say(b"login");
         say(self.user.as_bytes());
@@ -128,7 +128,7 @@ impl Asked for Attempt {
     }
 }
 
-impl Asked for (&Person, &Question) {
+impl CacheKey for (&Person, &AccessQuestion) {
     fn tell(&self, say: &mut dyn FnMut(&[u8])) {
         let (person, question) = self;
         say(person.name.as_bytes());

@@ -6,7 +6,7 @@ use crate::cache::Cache;
 use crate::http::HttpService;
 use crate::ldap::Directory;
 use crate::oauth2::{OAuth2, Refused};
-use crate::question::{Authorizer, DirectoryUser, Person, Question};
+use crate::question::{AccessQuestion, Authorizer, DirectoryUser, Person};
 use crate::verdict::{Admitted, Denied};
 use crate::workers::Workers;
 use broker::access::{Answer, Attempt, Authority, Users};
@@ -19,7 +19,7 @@ const STALE: Duration = Duration::from_secs(10);
 
 /// The chain of backends. The first link that accepts a login decides; if none does, the login is refused.
 pub struct Chain {
-    asked: Arc<Asked>,
+    backends: Arc<Backends>,
     workers: Arc<Workers>,
 }
 
@@ -36,7 +36,7 @@ pub struct Servers {
     pub cache: Option<Cache>,
 }
 
-struct Asked {
+struct Backends {
     links: Vec<Link>,
     servers: Arc<Servers>,
     workers: Arc<Workers>,
@@ -48,8 +48,8 @@ struct BackendPermissions {
     backend: Backend,
 }
 
-/// What came of asking without waiting.
-enum Found {
+/// What came of asking the backends.
+enum LoginOutcome {
     Decided(Result<User, LoginRefusal>),
     /// Another server must be asked first.
     MustWait,
@@ -62,13 +62,13 @@ impl Chain {
     /// No thread can be started.
     pub fn start(links: Vec<Link>, servers: Servers) -> std::io::Result<Self> {
         let (servers, workers) = (Arc::new(servers), Arc::new(Workers::start()?));
-        let asked = Asked {
+        let backends = Backends {
             links,
             servers,
             workers: workers.clone(),
         };
         Ok(Self {
-            asked: Arc::new(asked),
+            backends: Arc::new(backends),
             workers,
         })
     }
@@ -76,15 +76,15 @@ impl Chain {
 
 impl Authority for Chain {
     fn clear_cache(&self) -> bool {
-        let cache = self.asked.servers.cache.as_ref();
+        let cache = self.backends.servers.cache.as_ref();
         cache.map(Cache::clear).is_some()
     }
 
     fn login(&self, users: &Arc<dyn Users>, attempt: Attempt, answer: Answer) {
-        if let Found::Decided(found) = self.asked.ask(users, &attempt, false) {
+        if let LoginOutcome::Decided(found) = self.backends.ask(users, &attempt, false) {
             return answer(found);
         }
-        let (asked, users) = (self.asked.clone(), users.clone());
+        let (backends, users) = (self.backends.clone(), users.clone());
         let since = Instant::now();
         let work = move || {
             if since.elapsed() > STALE {
@@ -92,10 +92,10 @@ impl Authority for Chain {
                     "others' logins took too long; whoever is asked about passwords is slow".into(),
                 )));
             }
-            let found = asked.ask(&users, &attempt, true);
+            let found = backends.ask(&users, &attempt, true);
             answer(match found {
-                Found::Decided(found) => found,
-                Found::MustWait => Err(LoginRefusal::Authority("no backend could be asked".into())),
+                LoginOutcome::Decided(found) => found,
+                LoginOutcome::MustWait => Err(LoginRefusal::Authority("no backend could be asked".into())),
             });
         };
         if self.workers.give(Box::new(work)).is_err() {
@@ -108,35 +108,35 @@ impl Authority for Chain {
     }
 }
 
-impl Asked {
-    fn ask(&self, users: &Arc<dyn Users>, attempt: &Attempt, may_wait: bool) -> Found {
+impl Backends {
+    fn ask(&self, users: &Arc<dyn Users>, attempt: &Attempt, may_wait: bool) -> LoginOutcome {
         let mut last = LoginRefusal::Credentials;
         for link in &self.links {
             let found = match link.authenticates {
-                Backend::Internal if !may_wait && users.is_slow(attempt) => return Found::MustWait,
+                Backend::Internal if !may_wait && users.is_slow(attempt) => return LoginOutcome::MustWait,
                 Backend::Internal => match users.known(attempt) {
                     Ok(user) => match self.authorized(users, link, user, None, attempt, may_wait) {
-                        None => return Found::MustWait,
+                        None => return LoginOutcome::MustWait,
                         Some(found) => found,
                     },
                     Err(refusal) => Err(refusal),
                 },
                 backend @ (Backend::Http | Backend::Ldap | Backend::Cache) => {
                     match self.password(backend, attempt, may_wait) {
-                        None => return Found::MustWait,
+                        None => return LoginOutcome::MustWait,
                         Some(Err(denied)) => Err(LoginRefusal::Authority(denied.to_string())),
                         Some(Ok(Admitted { tags, known_as })) => {
                             let user = User::named(attempt.user.as_str());
                             let user = User { tags, ..user };
                             match self.authorized(users, link, user, known_as, attempt, may_wait) {
-                                None => return Found::MustWait,
+                                None => return LoginOutcome::MustWait,
                                 Some(found) => found,
                             }
                         }
                     }
                 }
                 Backend::OAuth2 => match self.token(attempt, may_wait) {
-                    Err(Refused::UnknownKey(_)) if !may_wait => return Found::MustWait,
+                    Err(Refused::UnknownKey(_)) if !may_wait => return LoginOutcome::MustWait,
                     Err(refused) => Err(LoginRefusal::Authority(refused.to_string())),
                     Ok(user) if link.authorizes == Backend::Internal => {
                         // The name and the tags are the token's, the permissions the catalog's.
@@ -146,11 +146,11 @@ impl Asked {
                 },
             };
             match found {
-                Ok(user) => return Found::Decided(Ok(user)),
+                Ok(user) => return LoginOutcome::Decided(Ok(user)),
                 Err(refusal) => last = refusal,
             }
         }
-        Found::Decided(Err(last))
+        LoginOutcome::Decided(Err(last))
     }
 
     /// A user whose password is good, with the rights that the link's other half gives; `None` if that one must be asked first.
@@ -261,7 +261,7 @@ impl Asked {
 }
 
 impl Authorizer for BackendPermissions {
-    fn may(&self, person: &Person, question: &Question) -> Result<(), Denied> {
+    fn may(&self, person: &Person, question: &AccessQuestion) -> Result<(), Denied> {
         let cache = self.servers.cache.as_ref();
         let cache = cache.filter(|_| self.backend == Backend::Cache);
         let asked = (person, question);

@@ -1,6 +1,6 @@
 //! A service of the operator's that knows passwords and permissions, asked over HTTP (RabbitMQ's `rabbitmq_auth_backend_http`).
 
-use crate::question::{Action, Person, Question, text_of_key};
+use crate::question::{AccessQuestion, Action, Person, text_of_key};
 use crate::tls::Trust;
 use crate::verdict::Denied;
 use crate::web;
@@ -113,7 +113,7 @@ impl HttpService {
     ///
     /// # Errors
     /// They may not, or the service gives no answer that means something.
-    pub fn permits(&self, person: &Person, question: &Question) -> Result<(), Denied> {
+    pub fn permits(&self, person: &Person, question: &AccessQuestion) -> Result<(), Denied> {
         let (tags, ip) = (person.tags.join(" "), person.peer.to_canonical().to_string());
         let (name, vhost) = (person.name.as_str(), question.vhost.as_str());
         let mut fields = vec![("username", name), ("vhost", vhost), ("tags", tags.as_str())];

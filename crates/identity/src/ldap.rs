@@ -1,6 +1,6 @@
 //! A directory that knows passwords, tags and permissions (LDAP), asked by logging in to it as the user: RabbitMQ's
-//! `rabbitmq_auth_backend_ldap`. Reading order: `settings`, `query` (what is asked), `facts` and `template` (about what), `evaluate` (the
-//! answer), `search` and `connection` (asking).
+//! `rabbitmq_auth_backend_ldap`. Reading order: `settings`, `query` (what is asked), `facts` and `template` (about
+//! what), `evaluate` (the answer), `search` and `connection` (asking).
 
 mod connection;
 mod evaluate;
@@ -11,18 +11,18 @@ mod search;
 mod settings;
 mod template;
 
-use crate::question::{Action, DirectoryUser, Person, Question};
+use crate::question::{AccessQuestion, Action, DirectoryUser, Person};
 use crate::verdict::{Admitted, Denied};
 use broker::access::Attempt;
 use connection::Connection;
 use evaluate::{Evaluation, Truth};
 use facts::Facts;
-pub use facts::{Asked, Variable};
+pub use facts::{Occasion, Variable};
 use idle::Idle;
 pub use query::{Case, Queries, Query, Text};
 use rasn_ldap::ResultCode;
 use rustls::ClientConfig;
-use search::{About, Found, Scope, Search, Searcher};
+use search::{About, Scope, Search, SearchResult, Searcher};
 pub use settings::{AsWhom, DirectorySettings, Lookup, Secured};
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Directory {
     ///
     /// # Errors
     /// They may not, or no server of it answers.
-    pub fn permits(&self, person: &Person, question: &Question) -> Answer<()> {
+    pub fn permits(&self, person: &Person, question: &AccessQuestion) -> Answer<()> {
         let queries = &self.settings.queries;
         let (query, key) = match question.action {
             Action::Enter => (&queries.vhost, "vhost_access"),
@@ -347,7 +347,7 @@ fn unasked(error: Error) -> Denied {
 struct Empty;
 
 impl Searcher for Empty {
-    fn search(&mut self, _: &Search<'_>) -> Result<Found> {
+    fn search(&mut self, _: &Search<'_>) -> Result<SearchResult> {
         Err(Error::other("there is nobody to ask"))
     }
 }
@@ -395,13 +395,13 @@ mod tests {
             }),
         };
         let (vhost, action) = ("/".to_owned(), Action::Enter);
-        let question = Question { vhost, action };
+        let question = AccessQuestion { vhost, action };
         assert_eq!(
             Directory::open(nowhere()).unwrap().permits(&person, &question),
             Ok(())
         );
         let mut settings = nowhere();
-        settings.queries.vhost = Query::Exists(Template::parse("cn=${vhost}", Asked::ForVhost).unwrap());
+        settings.queries.vhost = Query::Exists(Template::parse("cn=${vhost}", Occasion::ForVhost).unwrap());
         let directory = Directory::open(settings).unwrap();
         assert!(directory.asks_as_user());
         let denied = directory.permits(&person, &question);

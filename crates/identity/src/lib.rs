@@ -28,7 +28,7 @@ pub use cache::{Cache, CacheSettings};
 pub use chain::{Chain, Servers};
 pub use http::{HttpService, HttpSettings};
 pub use ldap::{
-    AsWhom, Asked, Case, Directory, DirectorySettings, Lookup, Queries, Query, Secured, Template, Text,
+    AsWhom, Case, Directory, DirectorySettings, Lookup, Occasion, Queries, Query, Secured, Template, Text,
     Variable,
 };
 pub use tls::{Trust, Versions};

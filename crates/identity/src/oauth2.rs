@@ -1,7 +1,7 @@
 //! OAuth 2: a token in the place of the password says who somebody is and what they may do.
 //!
-//! Reading order: `settings` (resource servers and providers), `token` (what a token is), `keys` (with what it is signed), `claims`
-//! and `rich_requests` (which scopes it has), [`scopes`] (what they allow).
+//! Reading order: `settings` (resource servers and providers), `token` (what a token is), `keys` (with what it is
+//! signed), `claims` and `rich_requests` (which scopes it has), [`scopes`] (what they allow).
 
 mod claims;
 mod keys;

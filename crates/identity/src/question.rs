@@ -26,7 +26,7 @@ pub enum Action {
 
 /// What is asked: about a virtual host, and perhaps something in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
+pub struct AccessQuestion {
     /// The virtual host.
     pub vhost: String,
     /// What they want to do there.
@@ -62,7 +62,7 @@ pub trait Authorizer: Send + Sync {
     ///
     /// # Errors
     /// No, or nobody knows.
-    fn may(&self, person: &Person, question: &Question) -> Result<(), Denied>;
+    fn may(&self, person: &Person, question: &AccessQuestion) -> Result<(), Denied>;
 }
 
 /// Somebody's place in the directory, for questions about them.
@@ -81,7 +81,7 @@ impl fmt::Debug for DirectoryUser {
     }
 }
 
-impl fmt::Display for Question {
+impl fmt::Display for AccessQuestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let vhost = &self.vhost;
         match &self.action {

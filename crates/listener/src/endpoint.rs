@@ -114,8 +114,8 @@ impl Endpoint {
     }
 }
 
-/// A socket that takes IPv4 and IPv6 has IPv4 addresses in the form `::ffff:192.0.2.1`. They become plain IPv4 here, before anybody
-/// sees them, so that names, logs and statistics show them as RabbitMQ does.
+/// A socket that takes IPv4 and IPv6 has IPv4 addresses in the form `::ffff:192.0.2.1`. They become plain IPv4 here,
+/// before anybody sees them, so that names, logs and statistics show them as RabbitMQ does.
 pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         // Other addresses keep their scope.

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::time::ASN1Time;
 
-/// The ends of the certificates in a file that are over within this time, as RabbitMQ writes them (`2027-01-31 9:05:00`, in UTC), and a
-/// sentence for each that cannot be read or has not begun. The file is read now: what matters is what the next start will find.
+/// The ends of the certificates in a file that are over within this time, as RabbitMQ writes them
+/// (`2027-01-31 9:05:00`, in UTC), and a sentence for each that cannot be read or has not begun. The file is read now:
+/// what matters is what the next start will find.
 pub fn ending_within(path: &Path, time: Duration) -> Vec<String> {
     let certificates = match certificates(path) {
         Ok(certificates) => certificates,

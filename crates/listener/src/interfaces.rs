@@ -185,8 +185,8 @@ fn interface(payload: &[u8]) -> Option<Interface> {
     Some(found)
 }
 
-/// An address and the index of its interface: a family, the length of the network's part, then attributes (1 the address, or the other
-/// end of a line between two; 2 this end; 4 where everybody is reached).
+/// An address and the index of its interface: a family, the length of the network's part, then attributes (1 the
+/// address, or the other end of a line between two; 2 this end; 4 where everybody is reached).
 fn address(payload: &[u8]) -> Option<(u32, Address)> {
     let (prefix, index) = (*payload.get(1)?, word(payload, 4)?);
     let (mut ip, mut broadcast) = (None, None);

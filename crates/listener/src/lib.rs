@@ -1,14 +1,15 @@
 //! Listeners: how clients connect, whatever protocol they speak.
 //!
-//! This crate binds addresses, accepts connections, and takes a connection through the PROXY protocol and TLS, until there is a socket
-//! that can be read and written and both ends are known. A listener names the protocol that is spoken behind it, but nothing here
-//! speaks one; there is no user, no broker and no thread here.
+//! This crate binds addresses, accepts connections, and takes a connection through the PROXY protocol and TLS, until
+//! there is a socket that can be read and written and both ends are known. A listener names the protocol that is spoken
+//! behind it, but nothing here speaks one; there is no user, no broker and no thread here.
 //!
 //! Reading order: [`Endpoint`] (where to listen, for which [`Protocol`]), [`Listener`] (accepting), [`Arrival`] and
-//! [`ClientConnection`] (from an accepted connection to a socket), `proxy` (for whom a load balancer connects), [`Socket`], [`Stream`],
-//! `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates, and their renewal while the node runs),
-//! [`descriptors`] (how many file descriptors clients may take), `passphrase` (encrypted keys), `revocation` (certificates that were
-//! withdrawn), [`expiry`] (until when they hold), [`interfaces`] (the machine's addresses), `ciphers`, [`certificate`] (the names in a
+//! [`ClientConnection`] (from an accepted connection to a socket), `proxy` (for whom a load balancer connects),
+//! [`Socket`], [`Stream`], `secured` and [`Web`] (reading and writing it), [`Tls`] with [`TlsOptions`] (certificates,
+//! and their renewal while the node runs), [`descriptors`] (how many file descriptors clients may take), `passphrase`
+//! (encrypted keys), `revocation` (certificates that were withdrawn), [`expiry`] (until when they hold), [`interfaces`]
+//! (the machine's addresses), `ciphers`, [`certificate`] (the names in a
 //! client's certificate).
 
 mod arrival;

@@ -107,7 +107,8 @@ impl Listener {
         self.socket = None;
     }
 
-    /// Listens again, at the same address. Another process may have taken it meanwhile: that is logged once, and tried until it is free.
+    /// Listens again, at the same address. Another process may have taken it meanwhile: that is logged once, and tried
+    /// until it is free.
     pub async fn reopen(&mut self) {
         let mut told = false;
         while self.socket.is_none() {
@@ -204,8 +205,8 @@ fn number(stream: &Stream) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// The ends of a connection that has no addresses: this machine, with a number instead of the client's port by which it is told from others,
-/// and 0 instead of ours, which no port of the network is.
+/// The ends of a connection that has no addresses: this machine, with a number instead of the client's port by which it
+/// is told from others, and 0 instead of ours, which no port of the network is.
 fn within_this_machine() -> (SocketAddr, SocketAddr) {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     let at = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);

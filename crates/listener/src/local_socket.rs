@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-/// Makes a socket that those may open whom `mode` lets. One on which nobody listens any more (its process was killed) is replaced.
+/// Makes a socket that those may open whom `mode` lets. One on which nobody listens any more (its process was killed)
+/// is replaced.
 ///
 /// # Errors
 /// Somebody listens there, something else has the name, or the system refuses; a path may have 107 bytes on Linux.

@@ -68,8 +68,8 @@ impl TlsOptions {
         }
     }
 
-    /// What counts at a listener that may have these settings of its own: without a certificate here, all of the node's; with one, these,
-    /// where the node's lists of revoked certificates do if there are none here.
+    /// What counts at a listener that may have these settings of its own: without a certificate here, all of the
+    /// node's; with one, these, where the node's lists of revoked certificates do if there are none here.
     ///
     /// # Errors
     /// These settings look at clients, but would not count: the listener would be less guarded than it was told to be.

@@ -1,4 +1,5 @@
-//! Who asks, and whether they may: HTTP's Basic scheme, or a token, then the same access function as AMQP's, then RabbitMQ's tags.
+//! Who asks, and whether they may: HTTP's Basic scheme, or a token, then the same access function as AMQP's, then
+//! RabbitMQ's tags.
 
 use crate::options::HTTP;
 use crate::refusal::Refusal;

@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folder of the socket below the data directory: nobody else may enter it, so nobody reaches a socket that is not closed yet.
+/// The folder of the socket below the data directory: nobody else may enter it, so nobody reaches a socket that is not
+/// closed yet.
 const FOLDER: &str = "admin";
 /// The socket's name in it.
 const NAME: &str = "socket";

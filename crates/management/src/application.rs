@@ -1,4 +1,5 @@
-//! `/api/leveret/application`: whether the broker runs inside its process, and an end of that for a while (RabbitMQ's `stop_app`).
+//! `/api/leveret/application`: whether the broker runs inside its process, and an end of that for a while (RabbitMQ's
+//! `stop_app`).
 
 use crate::access::Right;
 use crate::call::Call;

@@ -129,8 +129,8 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     reply(call, shown, total.sum())
 }
 
-/// RabbitMQ looks at bindings alone here: what does not exist has none, and any name is bound to the default exchange where there is a
-/// virtual host.
+/// RabbitMQ looks at bindings alone here: what does not exist has none, and any name is bound to the default exchange
+/// where there is a virtual host.
 fn of_queue(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = call.part("name");
     let Some(vhost) = named_vhost(call) else {
@@ -185,8 +185,8 @@ fn one(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(object(&call.query, wanted.row()))
 }
 
-/// The one of the path. RabbitMQ takes the `properties_key` of a list as it is; encoded once more, as clients do that encode every
-/// part of an address (and as its own header `location` has it), it works here, too.
+/// The one of the path. RabbitMQ takes the `properties_key` of a list as it is; encoded once more, as clients do that
+/// encode every part of an address (and as its own header `location` has it), it works here, too.
 fn wanted<'s, 'v>(call: &Call<'_>, shown: &'s [Shown<'v>]) -> Option<&'s Shown<'v>> {
     let key = call.part("props");
     let find = |decoded: &str| shown.iter().find(|shown| shown.decoded_key() == decoded);

@@ -1,4 +1,5 @@
-//! Looking through the messages of a queue without consuming them, from any place, with or without a filter; and one message whole.
+//! Looking through the messages of a queue without consuming them, from any place, with or without a filter; and one
+//! message whole.
 //!
 //! An answer is one bounded piece of work. It says how far it came, and whoever asked goes on from there or stops: so they can
 //! show how far they are and are never waited for.

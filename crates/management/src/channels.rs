@@ -35,13 +35,13 @@ pub const ROUTES: &[Route] = &[
 ];
 
 /// A channel with its connection; its name is made when somebody asks for it.
-struct Found<'a> {
+struct ChannelRow<'a> {
     connection: &'a Connection,
     channel: &'a Arc<Channel>,
     name: OnceCell<String>,
 }
 
-impl Found<'_> {
+impl ChannelRow<'_> {
     fn name(&self) -> &str {
         self.name
             .get_or_init(|| channel_name(self.connection, self.channel.number))
@@ -64,13 +64,13 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         };
         connections.into_iter().flat_map(on).collect()
     });
-    let found = channels.iter().map(|(connection, channel)| Found {
+    let found = channels.iter().map(|(connection, channel)| ChannelRow {
         connection,
         channel,
         name: OnceCell::new(),
     });
     let list = List {
-        name: &|found: &Found<'_>| found.name(),
+        name: &|found: &ChannelRow<'_>| found.name(),
         row: &|found| Value::Object(row(call, found.connection, found.channel)),
         member: &|found, path| member(call, found, path),
     };
@@ -78,8 +78,8 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// The members that people sort by.
-fn member(call: &Call<'_>, found: &Found, path: &str) -> Option<Value> {
-    let Found {
+fn member(call: &Call<'_>, found: &ChannelRow, path: &str) -> Option<Value> {
+    let ChannelRow {
         connection, channel, ..
     } = found;
     Some(match path {

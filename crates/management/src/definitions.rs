@@ -6,7 +6,7 @@ use crate::access::Right;
 use crate::call::{Call, NO_VHOST};
 use crate::document::Document;
 use crate::grants::Grant;
-use crate::import::{Asked, Unimported, check, import};
+use crate::import::{ImportRequest, Unimported, check, import};
 use crate::import_mark::is_mark;
 use crate::import_options::ImportOptions;
 use crate::limits;
@@ -132,8 +132,8 @@ fn check_vhost(call: &Call<'_>) -> Result<Reply, Refusal> {
     report(call, of_a_vhost(call)?)
 }
 
-fn of_the_node<'a>(call: &'a Call<'_>) -> Result<Asked<'a>, Refusal> {
-    Ok(Asked {
+fn of_the_node<'a>(call: &'a Call<'_>) -> Result<ImportRequest<'a>, Refusal> {
+    Ok(ImportRequest {
         vhost: None,
         // Who imports may do everything in the virtual hosts that come; an operator may anyhow, and is no user.
         asker: (!call.operator).then_some(&*call.user.name),
@@ -141,15 +141,15 @@ fn of_the_node<'a>(call: &'a Call<'_>) -> Result<Asked<'a>, Refusal> {
     })
 }
 
-fn of_a_vhost<'a>(call: &'a Call<'_>) -> Result<Asked<'a>, Refusal> {
-    Ok(Asked {
+fn of_a_vhost<'a>(call: &'a Call<'_>) -> Result<ImportRequest<'a>, Refusal> {
+    Ok(ImportRequest {
         vhost: Some(&call.target_vhost()?.name),
         asker: None,
         options: ImportOptions::of(&call.query)?,
     })
 }
 
-fn apply(call: &Call<'_>, asked: Asked<'_>) -> Result<Reply, Refusal> {
+fn apply(call: &Call<'_>, asked: ImportRequest<'_>) -> Result<Reply, Refusal> {
     let document = uploaded(call)?;
     match import(&call.administrator(), &[&document], asked) {
         Ok(_) => Ok(Reply::empty(204)),
@@ -160,7 +160,7 @@ fn apply(call: &Call<'_>, asked: Asked<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-fn report(call: &Call<'_>, asked: Asked<'_>) -> Result<Reply, Refusal> {
+fn report(call: &Call<'_>, asked: ImportRequest<'_>) -> Result<Reply, Refusal> {
     let found = check(&call.administrator(), &uploaded(call)?, asked);
     Ok(Reply::json(&found.map_err(Refusal::bad_request)?.to_json()))
 }

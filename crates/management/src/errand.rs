@@ -12,7 +12,8 @@ use crate::snapshot::Snapshot;
 use hyper::body::Bytes;
 use hyper::header::{HeaderMap, HeaderName};
 
-/// How often something is tried again because somebody else was asked about rights: each time they are asked about all that was met.
+/// How often something is tried again because somebody else was asked about rights: each time they are asked about all
+/// that was met.
 const ROUNDS: usize = 16;
 
 /// What a request wants done, once it is known who asks.

@@ -1,9 +1,10 @@
-//! Answers that do not end (server-sent events): `/api/leveret/events`, what a page shows, again and again; `/api/leveret/happenings` and
-//! `/api/leveret/logs/follow`, what happens on the node and what it logs.
+//! Answers that do not end (server-sent events): `/api/leveret/events`, what a page shows, again and again;
+//! `/api/leveret/happenings` and `/api/leveret/logs/follow`, what happens on the node and what it logs.
 //!
-//! A listener of the first names the addresses below `/api` that it looks at. Each of them is asked as if the listener had asked itself,
-//! with the same log-in and the same rights: a password that was changed or a permission that was taken ends what is told at the next
-//! turn. Whoever listens to the others sees all virtual hosts and the audit trail, so they are administrators.
+//! A listener of the first names the addresses below `/api` that it looks at. Each of them is asked as if the listener
+//! had asked itself, with the same log-in and the same rights: a password that was changed or a permission that was
+//! taken ends what is told at the next turn. Whoever listens to the others sees all virtual hosts and the audit trail,
+//! so they are administrators.
 
 use crate::access::Right;
 use crate::call::Call;

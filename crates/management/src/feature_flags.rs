@@ -1,5 +1,5 @@
-//! `/api/feature-flags` and `/api/deprecated-features`: RabbitMQ's names for what its nodes agree on before they do it. Here nothing has to
-//! be agreed on, so what this version can do is on.
+//! `/api/feature-flags` and `/api/deprecated-features`: RabbitMQ's names for what its nodes agree on before they do it.
+//! Here nothing has to be agreed on, so what this version can do is on.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -27,7 +27,8 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-/// The flags of RabbitMQ 4.3 that every node of it has had for long, by name; and which of its applications has them, if not `rabbit`.
+/// The flags of RabbitMQ 4.3 that every node of it has had for long, by name; and which of its applications has them,
+/// if not `rabbit`.
 const REQUIRED: &[(&str, &str)] = &[
     ("classic_mirrored_queue_version", RABBIT),
     ("classic_queue_type_delivery_support", RABBIT),

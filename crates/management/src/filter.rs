@@ -1,5 +1,5 @@
-//! Which messages are meant: conditions on what they carry, all of which must hold. The same words mean the same in the address of
-//! a search and in the body of a request that does something with what is found.
+//! Which messages are meant: conditions on what they carry, all of which must hold. The same words mean the same in the
+//! address of a search and in the body of a request that does something with what is found.
 
 use crate::json;
 use crate::messages::shown_properties;

@@ -1,7 +1,7 @@
 //! How often passwords may be guessed: whoever was wrong a few times waits before the next look, and nobody else does.
 //!
-//! Wrong logins are counted by address and user, and by address alone, so that it helps nobody to try one password on many names. What
-//! was right a short while ago passes at once, whatever others at that address try.
+//! Wrong logins are counted by address and user, and by address alone, so that it helps nobody to try one password on
+//! many names. What was right a short while ago passes at once, whatever others at that address try.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -10,7 +10,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many wrong logins cost nothing; after that there is one look each so often. First for one user at one address, then for an address.
+/// So many wrong logins cost nothing; after that there is one look each so often. First for one user at one address,
+/// then for an address.
 const OF_A_USER: Pace = Pace {
     free: 10,
     every: Duration::from_millis(500),

@@ -112,7 +112,8 @@ pub fn of_pressure(reason: Option<Reason>) -> Option<Hold> {
     Some(publishers(reason?.name(), because))
 }
 
-/// Publishers of the virtual host whose user or virtual host may not publish faster. Nobody knows which of them publish to one queue.
+/// Publishers of the virtual host whose user or virtual host may not publish faster. Nobody knows which of them publish
+/// to one queue.
 pub fn of_rate_limits(vhost: &str, connections: &[Arc<Connection>]) -> Option<Hold> {
     let held = |it: &&Arc<Connection>| *it.vhost == *vhost && it.held().reason() == Some(Reason::RateLimit);
     let count = connections.iter().filter(held).count();

@@ -1,13 +1,13 @@
 //! Making what a document of definitions says: all of it, or nothing.
 //!
-//! Each object is tried on a copy of what exists ([`broker::Draft`]). So one look finds everything that would be refused, by the same rules as
-//! the import itself, and an import that is refused has changed nothing.
+//! Each object is tried on a copy of what exists ([`broker::Draft`]). So one look finds everything that would be
+//! refused, by the same rules as the import itself, and an import that is refused has changed nothing.
 
 use crate::arguments::{self, boolean, text};
 use crate::existing;
 use crate::import_mark::is_mark;
 use crate::import_options::ImportOptions;
-use crate::import_report::{Cause, Outcome, Place, Remark, Report};
+use crate::import_report::{Cause, ImportedObject, Outcome, Remark, Report};
 use crate::json;
 use crate::limits;
 use crate::parameters;
@@ -27,7 +27,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is to be imported, and how.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
+pub struct ImportRequest<'a> {
     /// Only exchanges, queues, bindings, policies and parameters are looked at, and made in this virtual host.
     pub vhost: Option<&'a str>,
     /// Who may do everything in the virtual hosts that are new.
@@ -72,15 +72,15 @@ impl From<broker::Refusal> for Unimported {
     }
 }
 
-/// Makes what documents of definitions say, one after the other, in the order in which objects need each other. Exchanges and queues that
-/// exist stay as they are, as in RabbitMQ. Returns what became of the objects of each.
+/// Makes what documents of definitions say, one after the other, in the order in which objects need each other.
+/// Exchanges and queues that exist stay as they are, as in RabbitMQ. Returns what became of the objects of each.
 ///
 /// # Errors
 /// One of them can't be read, or an object is refused: then nothing was changed.
 pub fn import(
     by: &Administrator<'_>,
     documents: &[&[u8]],
-    asked: Asked<'_>,
+    asked: ImportRequest<'_>,
 ) -> Result<Vec<Report>, Unimported> {
     let mut read = Vec::new();
     for (place, document) in documents.iter().enumerate() {
@@ -104,7 +104,7 @@ pub fn import(
 ///
 /// # Errors
 /// The document is no JSON object, or a part of it is no list.
-pub fn check(by: &Administrator<'_>, document: &[u8], asked: Asked<'_>) -> Result<Report, String> {
+pub fn check(by: &Administrator<'_>, document: &[u8], asked: ImportRequest<'_>) -> Result<Report, String> {
     let document = parsed(document)?;
     let mut found = Err(String::new());
     let nothing = by.all_or_nothing(|by, draft| {
@@ -131,7 +131,7 @@ fn tried(
     by: &Administrator<'_>,
     draft: &Mutex<Draft>,
     document: &Map<String, Value>,
-    asked: Asked<'_>,
+    asked: ImportRequest<'_>,
 ) -> Result<Report, String> {
     let mut import = Import {
         by,
@@ -150,7 +150,7 @@ type Needed = (&'static str, String, String);
 struct Import<'a> {
     by: &'a Administrator<'a>,
     draft: &'a Mutex<Draft>,
-    asked: Asked<'a>,
+    asked: ImportRequest<'a>,
     /// What was refused or left out.
     absent: HashSet<Needed>,
     report: Report,
@@ -215,10 +215,10 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    fn place(&self, class: &Class<'a>, index: usize, object: &Value) -> Place {
+    fn place(&self, class: &Class<'a>, index: usize, object: &Value) -> ImportedObject {
         let member = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
         let own = member("vhost").filter(|_| class.name != "vhosts");
-        Place {
+        ImportedObject {
             class: class.name,
             index,
             vhost: self.asked.vhost.map(str::to_owned).or(own),
@@ -228,7 +228,7 @@ impl<'a> Import<'a> {
     }
 
     /// Tries one object, and says what becomes of it.
-    fn one(&mut self, class: &Class<'a>, place: &Place, object: &Map<String, Value>) {
+    fn one(&mut self, class: &Class<'a>, place: &ImportedObject, object: &Map<String, Value>) {
         let view = self.draft().view();
         if let Some(difference) = self.difference(class.name, &view, object) {
             self.report.counts(class.name).known += 1;
@@ -286,7 +286,7 @@ impl<'a> Import<'a> {
     }
 
     /// It is not made, so nothing that needs it is.
-    fn refuse(&mut self, place: &Place, remark: Remark) {
+    fn refuse(&mut self, place: &ImportedObject, remark: Remark) {
         let counts = self.report.counts(place.class);
         match remark.outcome {
             Outcome::Skipped => counts.skipped += 1,
@@ -513,7 +513,7 @@ fn explained(refusal: &Refusal) -> Remark {
 }
 
 /// What an object needs of what the document may have.
-fn needs(place: &Place, object: &Map<String, Value>) -> Vec<Needed> {
+fn needs(place: &ImportedObject, object: &Map<String, Value>) -> Vec<Needed> {
     let member = |name: &str| {
         object
             .get(name)

@@ -1,5 +1,6 @@
-//! The mark of the definitions that were imported last at a start: a digest of them, kept as a global parameter of RabbitMQ's name, so
-//! that it is as durable as what was imported and goes with it. Definitions neither have it nor set it.
+//! The mark of the definitions that were imported last at a start: a digest of them, kept as a global parameter of
+//! RabbitMQ's name, so that it is as durable as what was imported and goes with it. Definitions neither have it nor set
+//! it.
 
 use crate::json;
 use crate::parameters::make_global;

@@ -1,4 +1,5 @@
-//! What an import of definitions would do, or why it does nothing: counts by class, and a remark on each object that is not simply made.
+//! What an import of definitions would do, or why it does nothing: counts by class, and a remark on each object that is
+//! not simply made.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -127,7 +128,7 @@ pub struct Counts {
 
 /// Which object a remark is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ImportedObject {
     /// The list that it stands in.
     pub class: &'static str,
     /// Where in that list.
@@ -144,7 +145,7 @@ pub struct Place {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     counts: BTreeMap<&'static str, Counts>,
-    remarks: Vec<(Place, Remark)>,
+    remarks: Vec<(ImportedObject, Remark)>,
     omitted: usize,
     refused: usize,
 }
@@ -161,7 +162,7 @@ impl Report {
     }
 
     /// Says something about an object.
-    pub fn say(&mut self, place: &Place, remark: Remark) {
+    pub fn say(&mut self, place: &ImportedObject, remark: Remark) {
         self.refused += usize::from(remark.outcome == Outcome::Refused);
         match self.remarks.len() < REMARKS {
             true => self.remarks.push((place.clone(), remark)),
@@ -225,7 +226,7 @@ impl Report {
     }
 }
 
-fn row(place: &Place, remark: &Remark) -> Value {
+fn row(place: &ImportedObject, remark: &Remark) -> Value {
     let mut row = json!({
         "outcome": remark.outcome.name(),
         "cause": remark.cause.name(),
@@ -254,8 +255,8 @@ fn row(place: &Place, remark: &Remark) -> Value {
     row
 }
 
-fn line(place: &Place, remark: &Remark) -> String {
-    let Place { class, name, .. } = place;
+fn line(place: &ImportedObject, remark: &Remark) -> String {
+    let ImportedObject { class, name, .. } = place;
     let vhost = place
         .vhost
         .as_ref()
@@ -277,8 +278,8 @@ fn line(place: &Place, remark: &Remark) -> String {
 mod tests {
     use super::*;
 
-    fn place(index: usize) -> Place {
-        Place {
+    fn place(index: usize) -> ImportedObject {
+        ImportedObject {
             class: "queues",
             index,
             vhost: Some("/".into()),

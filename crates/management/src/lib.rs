@@ -2,27 +2,28 @@
 //!
 //! This crate knows HTTP and JSON and nothing of AMQP's frames. It never decides what the broker means: it reads the catalog's
 //! published view and the numbers that queues publish after their turns, and changes things through a session, as a client
-//! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that is asked for.
-//! Its modules import each other in one direction.
+//! would. It never asks a queue's machine anything for a list of objects, and the cost of a list follows the page that
+//! is asked for. Its modules import each other in one direction.
 //!
 //! Reading order:
 //!
-//! - [`options`] and [`management`]: starting and stopping. `served`, `admin_socket` and `serve`: threads, sockets and the budget of
-//!   threads.
-//! - `visit` (who asks), `errand` (what for), [`call`] (one request, as handlers see it), [`access`] (who may make it); `guesses`: how
-//!   often passwords are tried; [`origins`]: pages of other sites.
+//! - [`options`] and [`management`]: starting and stopping. `served`, `admin_socket` and `serve`: threads, sockets and
+//!   the budget of threads.
+//! - `visit` (who asks), `errand` (what for), [`call`] (one request, as handlers see it), [`access`] (who may make it);
+//!   `guesses`: how often passwords are tried; [`origins`]: pages of other sites.
 //! - [`routes`]: the one table of paths, verbs and rights, with a [`route`] for each path; `openapi` and `api_index` describe it.
-//! - [`reply`] and `unread`: answers, and those that wait to be read. `pieces`, `snapshot` and `long_answer`: long ones are made in
-//!   pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed`, `tap`; `listening` gives them their
-//!   turns).
+//! - [`reply`] and `unread`: answers, and those that wait to be read. `pieces`, `snapshot` and `long_answer`: long ones
+//!   are made in pieces that all tell of one moment. `telling`: answers that go on (`subscription`, `observed`, `tap`;
+//!   `listening` gives them their turns).
 //! - The objects: `overview`, `nodes`, `vhosts`, `users`, `permissions` and `topic_permissions` (both `grants`), `policies`,
-//!   `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`, `browsing` (with
-//!   [`filter`]), `moving` (with [`selection`]), `definitions` (a `document`; with `import`, `import_report`, `existing` and
-//!   `unsupported`), `health`, `configuration`, `logs` (with `log_tail`), `network`, `alarms`. `api_session` is a session for what changes
-//!   objects; [`listing`] pages, sorts and filters lists; [`json`] writes AMQP's tables.
-//! - Numbers: [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show it; `timing` and
-//!   `times` keep how long messages took; `why` and `holds` say what holds them up; `usage` is what the
-//!   process uses of the machine.
+//!   `parameters`, `limits`, `exchanges`, `queues`, `bindings`, `connections`, `channels`, `consumers`, `messages`,
+//!   `browsing` (with [`filter`]), `moving` (with [`selection`]), `definitions` (a `document`; with `import`,
+//!   `import_report`, `existing` and `unsupported`), `health`, `configuration`, `logs` (with `log_tail`), `network`,
+//!   `alarms`. `api_session` is a session for what changes objects; [`listing`] pages, sorts and filters lists;
+//!   [`json`] writes AMQP's tables.
+//! - Numbers: [`sampler`] looks every five seconds what changed, `history` keeps it, `range` and `message_stats` show
+//!   it; `timing` and `times` keep how long messages took; `why` and `holds` say what holds them up; `usage` is what
+//!   the process uses of the machine.
 //! - `metrics`: the pages for Prometheus, on a port of their own. `web_socket` hands clients for messages on to their front end;
 //!   `web_ui` has the pages that are built in `ui/`.
 
@@ -127,11 +128,11 @@ mod web_socket;
 mod web_ui;
 mod why;
 
-pub use import::{Asked, Unimported, import};
+pub use import::{ImportRequest, Unimported, import};
 pub use import_mark::{imported_mark, set_imported_mark};
 pub use import_options::ImportOptions;
 pub use listener::StartError;
-pub use log_tail::{Line as LogLine, LogTail};
+pub use log_tail::{LogLine, LogTail};
 pub use management::Management;
 pub use metrics::{Metrics, MetricsOptions};
 pub use options::{HTTP, Options, PROMETHEUS, SettingInForce, StopApplication, WebClients};

@@ -101,7 +101,7 @@ fn put(call: &Call<'_>, of: QuotaOf) -> Result<Reply, Refusal> {
 /// The value of a limit.
 ///
 /// # Errors
-/// The value is not a whole number; the text is RabbitMQ's.
+/// The value is not a whole number. The text is the one that RabbitMQ answers.
 pub fn number(of: &QuotaOf, limit: &str, value: &Value) -> Result<i64, Refusal> {
     value.as_i64().ok_or_else(|| {
         let shown = term(&crate::arguments::field(value));
@@ -113,7 +113,7 @@ pub fn number(of: &QuotaOf, limit: &str, value: &Value) -> Result<i64, Refusal> 
 /// Gives a user or a virtual host the limits of this object and no others; if one makes no sense, nothing changes.
 ///
 /// # Errors
-/// One makes no sense, in RabbitMQ's words.
+/// A limit is unknown or its value is not a whole number. The text is the one that RabbitMQ answers.
 pub fn replace(by: &Administrator<'_>, of: QuotaOf, members: &Map<String, Value>) -> Result<(), Refusal> {
     let limits = read(&of, members)?;
     Ok(by.replace_limits(of, limits)?)
@@ -122,7 +122,7 @@ pub fn replace(by: &Administrator<'_>, of: QuotaOf, members: &Map<String, Value>
 /// The limits of an object of JSON.
 ///
 /// # Errors
-/// One makes no sense, in RabbitMQ's words.
+/// A limit is unknown or its value is not a whole number. The text is the one that RabbitMQ answers.
 pub fn read(of: &QuotaOf, members: &Map<String, Value>) -> Result<Vec<(String, i64)>, Refusal> {
     let limits = members.iter().map(|(limit, value)| {
         let value = number(of, limit, value)?;

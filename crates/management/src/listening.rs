@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::routes;
 use crate::snapshot::Snapshot;
 use crate::tap::Tap;
-use crate::telling::{Telling, Wanted};
+use crate::telling::{Telling, TraceFilter};
 use crate::text::event;
 use broker::{Broker, User};
 use hyper::body::Bytes;
@@ -73,7 +73,7 @@ impl Listening {
     fn look(
         broker: &Arc<Broker>,
         asker: Result<Asker, Refusal>,
-        wanted: &Wanted,
+        wanted: &TraceFilter,
         tap: &mut Option<Tap>,
     ) -> Result<String, Refusal> {
         let user = administrator(broker, asker)?;

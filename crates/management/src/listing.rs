@@ -24,8 +24,8 @@ pub struct List<'a, T> {
 }
 
 impl<T> List<'_, T> {
-    /// Answers a request for a list, or a piece of the answer. `items` come in the order in which RabbitMQ lists them, the same ones
-    /// for each piece; there are `total` of them.
+    /// Answers a request for a list, or a piece of the answer. `items` come in the order in which RabbitMQ lists them,
+    /// the same ones for each piece; there are `total` of them.
     ///
     /// # Errors
     /// The page makes no sense, or lies behind the last one.

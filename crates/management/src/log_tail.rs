@@ -1,7 +1,7 @@
 //! The last lines of the log: a ring in memory.
 //!
-//! Lines of the audit trail have a ring of their own, so that a flood of others does not wash them away. Lines hold no secrets, and no
-//! bodies of requests.
+//! Lines of the audit trail have a ring of their own, so that a flood of others does not wash them away. Lines hold no
+//! secrets, and no bodies of requests.
 
 use crate::refusal::Refusal;
 use serde_json::{Value, json};
@@ -26,13 +26,13 @@ pub struct LogTail {
 /// What is kept: the lines of the log and those of the audit trail, each with its number since the start.
 #[derive(Debug, Default)]
 struct Rings {
-    kept: [VecDeque<(u64, Line)>; 2],
+    kept: [VecDeque<(u64, LogLine)>; 2],
     written: u64,
 }
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LogLine {
     /// When it was written, in milliseconds since 1970.
     pub at_ms: u64,
     /// RabbitMQ's word for how important it is: `error`, `warning`, `info`, `debug`.
@@ -44,7 +44,7 @@ pub struct Line {
 }
 
 /// Which lines are asked for.
-pub struct Wanted<'q> {
+pub struct LogQuery<'q> {
     /// Lines that matter as much, or more.
     pub level: usize,
     /// Those of this area alone.
@@ -57,7 +57,7 @@ pub struct Wanted<'q> {
 
 impl LogTail {
     /// Keeps a line, and forgets the oldest if there are too many.
-    pub fn push(&self, mut line: Line) {
+    pub fn push(&self, mut line: LogLine) {
         if line.text.len() > LINE_BYTES {
             let end = (0..=LINE_BYTES).rev().find(|at| line.text.is_char_boundary(*at));
             line.text.truncate(end.unwrap_or(0));
@@ -80,8 +80,8 @@ impl LogTail {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).written
     }
 
-    /// The lines after this number that matter as much as `level` or more, in the order in which they were written, and how many are kept no more.
-    /// The number becomes that of the last line.
+    /// The lines after this number that matter as much as `level` or more, in the order in which they were written, and
+    /// how many are kept no more. The number becomes that of the last line.
     pub fn since(&self, after: &mut u64, level: usize) -> (Vec<Value>, u64) {
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = rings.kept.iter().flatten();
@@ -99,7 +99,7 @@ impl LogTail {
     }
 
     /// The lines of the log (0) or of the audit trail (1), the newest first.
-    pub fn answer(&self, which: usize, wanted: &Wanted<'_>) -> Value {
+    pub fn answer(&self, which: usize, wanted: &LogQuery<'_>) -> Value {
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let ring = &rings.kept[which];
         let areas: BTreeSet<&str> = ring.iter().map(|(_, line)| line.area.as_str()).collect();
@@ -110,7 +110,7 @@ impl LogTail {
             .filter(|line| wanted.takes(line))
             .take(wanted.count);
         json!({
-            "lines": lines.map(Line::shown).collect::<Value>(),
+            "lines": lines.map(LogLine::shown).collect::<Value>(),
             "areas": areas,
             "kept": ring.len(),
             "kept_at_most": KEPT[which],
@@ -119,7 +119,7 @@ impl LogTail {
     }
 }
 
-impl Line {
+impl LogLine {
     /// True if the line matters as much as this level, or more.
     fn matters(&self, level: usize) -> bool {
         let own = LEVELS.iter().position(|known| *known == self.level);
@@ -138,8 +138,8 @@ impl Line {
     }
 }
 
-impl Wanted<'_> {
-    fn takes(&self, line: &Line) -> bool {
+impl LogQuery<'_> {
+    fn takes(&self, line: &LogLine) -> bool {
         line.matters(self.level)
             && self.area.is_none_or(|area| area == line.area)
             && (self.text.is_empty() || line.text.to_lowercase().contains(&self.text))
@@ -161,8 +161,8 @@ pub fn level(name: Option<&str>) -> Result<usize, Refusal> {
 mod tests {
     use super::*;
 
-    fn line(area: &str, level: &'static str, text: &str) -> Line {
-        Line {
+    fn line(area: &str, level: &'static str, text: &str) -> LogLine {
+        LogLine {
             at_ms: 1,
             level,
             area: area.into(),
@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    fn all() -> Wanted<'static> {
-        Wanted {
+    fn all() -> LogQuery<'static> {
+        LogQuery {
             level: 4,
             area: None,
             text: String::new(),
@@ -194,7 +194,7 @@ mod tests {
             texts(&tail.answer(0, &all())),
             ["a sync failed", "Ada went without a word", "Ada came"]
         );
-        let some = Wanted {
+        let some = LogQuery {
             level: 1,
             area: Some("connection"),
             text: "ada".into(),

@@ -1,4 +1,5 @@
-//! `/api/login`: what RabbitMQ's pages ask first, and `/api/auth`: how people log in by OAuth 2. No session is kept here: whoever asks brings the credentials each time.
+//! `/api/login`: what RabbitMQ's pages ask first, and `/api/auth`: how people log in by OAuth 2. No session is kept
+//! here: whoever asks brings the credentials each time.
 
 use crate::access::Right;
 use crate::call::Call;

@@ -1,9 +1,9 @@
-//! `/api/leveret/logs` and `/api/leveret/audit`: the last lines of the log. The log is for those who watch the node, the trail for
-//! administrators.
+//! `/api/leveret/logs` and `/api/leveret/audit`: the last lines of the log. The log is for those who watch the node,
+//! the trail for administrators.
 
 use crate::access::Right;
 use crate::call::Call;
-use crate::log_tail::{Wanted, level};
+use crate::log_tail::{LogQuery, level};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
@@ -22,7 +22,7 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
-fn wanted<'q>(call: &'q Call<'_>) -> Result<Wanted<'q>, Refusal> {
+fn wanted<'q>(call: &'q Call<'_>) -> Result<LogQuery<'q>, Refusal> {
     let query = &call.query;
     let given = |name: &str| query.get(name).filter(|text| !text.is_empty());
     let (usual, most) = TOLD;
@@ -34,7 +34,7 @@ fn wanted<'q>(call: &'q Call<'_>) -> Result<Wanted<'q>, Refusal> {
             .filter(|count| (1..=most).contains(count))
             .ok_or_else(|| Refusal::bad_request(format!("count is a number from 1 to {most}")))?,
     };
-    Ok(Wanted {
+    Ok(LogQuery {
         level: level(given("level"))?,
         area: given("area"),
         text: given("text").unwrap_or_default().to_lowercase(),

@@ -55,8 +55,8 @@ pub fn loss_places(name: &str) -> Vec<usize> {
     named.map(|(at, _)| at).collect()
 }
 
-/// Adds what was lost to an object's `message_stats`, where RabbitMQ has no names for it: each kind of which there was something, and
-/// sums.
+/// Adds what was lost to an object's `message_stats`, where RabbitMQ has no names for it: each kind of which there was
+/// something, and sums.
 pub fn add_losses(stats: &mut Option<Value>, rates: &Rates<'_>, counts: [u64; LossCounts::KINDS]) {
     if counts.iter().all(|count| *count == 0) {
         return;

@@ -172,14 +172,14 @@ enum Mode {
 }
 
 /// What is asked for.
-struct Asked {
+struct GetRequest {
     count: u64,
     mode: Mode,
     base64: bool,
     truncate: usize,
 }
 
-impl Asked {
+impl GetRequest {
     fn of(body: &Map<String, Value>) -> Result<Self, Refusal> {
         need(body, &["ackmode", "count", "encoding"])?;
         let refused = |value: &Value| Refusal::BadRequest(json!(["not_integer", value]));
@@ -234,7 +234,7 @@ fn whole(value: &Value) -> Option<i64> {
 
 fn get(call: &Call<'_>) -> Result<Reply, Refusal> {
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
-    let asked = Asked::of(&call.json()?)?;
+    let asked = GetRequest::of(&call.json()?)?;
     let session = ApiSession::open(call)?;
     // As in RabbitMQ, these are gone from the queue as they come; whoever has them rejected gets them first.
     let no_ack = asked.mode == Mode::Take(Disposal::Accepted);
@@ -337,7 +337,13 @@ pub fn next(
     Ok(got.map(|(delivery, remaining)| (delivery, remaining, queue)))
 }
 
-fn row(message: &Message<'_>, redelivered: bool, remaining: u64, asked: &Asked, limits: &Limits) -> Value {
+fn row(
+    message: &Message<'_>,
+    redelivered: bool,
+    remaining: u64,
+    asked: &GetRequest,
+    limits: &Limits,
+) -> Value {
     let mut row = described(message, asked.base64, asked.truncate, limits);
     row.insert("redelivered".into(), redelivered.into());
     row.insert("message_count".into(), remaining.into());

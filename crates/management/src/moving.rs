@@ -1,6 +1,6 @@
-//! Doing something with messages of a queue, wherever they stand: moving or copying them to an exchange, sending dead ones back to
-//! where they came from, deleting them. What is moved leaves its queue only once its new queues have confirmed it: after a crash
-//! in between it is in both.
+//! Doing something with messages of a queue, wherever they stand: moving or copying them to an exchange, sending dead
+//! ones back to where they came from, deleting them. What is moved leaves its queue only once its new queues have
+//! confirmed it: after a crash in between it is in both.
 
 use crate::access::Right;
 use crate::api_session::{ApiSession, CHANNEL};
@@ -62,7 +62,7 @@ enum Target {
 }
 
 /// What is asked for.
-struct Asked {
+struct MoveRequest {
     action: Action,
     count: u64,
     dry_run: bool,
@@ -122,7 +122,7 @@ impl Action {
     }
 }
 
-impl Asked {
+impl MoveRequest {
     fn of(body: &Map<String, Value>, action: Action, now_ms: u64) -> Result<Self, Refusal> {
         let count = match body.get("count") {
             None => MESSAGES,
@@ -188,7 +188,7 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
     queues::find(call).map_err(|_| Refusal::Missing("queue_not_found".into()))?;
     let session = ApiSession::open(call)?;
     let now_ms = session.inner().now_ms();
-    let mut asked = Asked::of(body, action, now_ms)?;
+    let mut asked = MoveRequest::of(body, action, now_ms)?;
     let browser = browsing::open(call, &session)?;
     asked.selection.check(&browser)?;
     asked.end = asked.selection.end(&browser, now_ms);
@@ -221,7 +221,7 @@ fn run(call: &Call<'_>, body: &Map<String, Value>, action: Action) -> Result<Rep
 
 /// A request under way.
 struct Work<'a> {
-    asked: &'a Asked,
+    asked: &'a MoveRequest,
     session: &'a ApiSession,
     browser: &'a Browser,
     limits: &'a Limits,
@@ -450,10 +450,10 @@ fn origin(properties: Properties<'_>, limits: &Limits) -> Option<(String, String
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Asked, Refusal> {
+    fn read(text: &str) -> Result<MoveRequest, Refusal> {
         let value: Value = serde_json::from_str(text).unwrap();
         let body = value.as_object().unwrap();
-        Asked::of(body, Action::of(body)?, 0)
+        MoveRequest::of(body, Action::of(body)?, 0)
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `/api/leveret/interfaces` and `/api/leveret/certificates`: where the node's machine has addresses, and the certificates by which the
-//! node's open listeners show who they are.
+//! `/api/leveret/interfaces` and `/api/leveret/certificates`: where the node's machine has addresses, and the
+//! certificates by which the node's open listeners show who they are.
 
 use crate::access::Right;
 use crate::call::Call;
@@ -57,7 +57,8 @@ fn interface(interface: &Interface) -> Value {
     })
 }
 
-/// The certificates of the listeners that speak TLS, as their files have them now. Nothing else of the files is shown: a key may stand there.
+/// The certificates of the listeners that speak TLS, as their files have them now. Nothing else of the files is shown:
+/// a key may stand there.
 fn certificates(call: &Call<'_>) -> Result<Reply, Refusal> {
     let endpoints = call.api.options.listeners.iter();
     let found = endpoints.filter_map(|endpoint| {

@@ -105,7 +105,7 @@ impl Following {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log_tail::Line;
+    use crate::log_tail::LogLine;
     use model::table::Table;
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
     fn lines_are_told_once_in_their_order_with_the_audit_trail_among_them() {
         let log = LogTail::default();
         let mut following = Following { after: 0, level: 2 };
-        let line = |area: &str, level, text: &str| Line {
+        let line = |area: &str, level, text: &str| LogLine {
             at_ms: 1,
             level,
             area: area.into(),

@@ -1,7 +1,7 @@
 //! `/api/parameters`, `/api/global-parameters` and `/api/cluster-name`.
 //!
-//! RabbitMQ keeps operators' policies and limits of virtual hosts as parameters, and plugins keep theirs there. This version has no
-//! other components.
+//! RabbitMQ keeps operators' policies and limits of virtual hosts as parameters, and plugins keep theirs there. This
+//! version has no other components.
 
 use crate::access::Right;
 use crate::arguments::field;

@@ -5,7 +5,7 @@ use hyper::http::uri::PathAndQuery;
 
 /// A path by what stands before it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum PathMatch {
     /// The address without it.
     Below(Uri),
     /// A page that is there instead; its own addresses are relative, so the slash counts.
@@ -15,22 +15,22 @@ pub enum Found {
 }
 
 /// Takes the prefix away.
-pub fn take(uri: &Uri, prefix: &str) -> Found {
+pub fn take(uri: &Uri, prefix: &str) -> PathMatch {
     let whole = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let below = match uri.path() {
         _ if prefix.is_empty() => Some(whole),
-        "/" => return Found::Elsewhere(format!("{prefix}/")),
-        path if path == prefix => return Found::Elsewhere(format!("{prefix}/")),
+        "/" => return PathMatch::Elsewhere(format!("{prefix}/")),
+        path if path == prefix => return PathMatch::Elsewhere(format!("{prefix}/")),
         _ => whole.strip_prefix(prefix).filter(|rest| rest.starts_with('/')),
     };
     let below: Option<Uri> = below.and_then(|below| below.parse().ok());
     match below {
         // RabbitMQ leads to the description of the API from here.
         Some(uri) if matches!(uri.path(), "/api" | "/api/") => {
-            Found::Elsewhere(format!("{prefix}/api/index.html"))
+            PathMatch::Elsewhere(format!("{prefix}/api/index.html"))
         }
-        Some(uri) => Found::Below(uri),
-        None => Found::Outside,
+        Some(uri) => PathMatch::Below(uri),
+        None => PathMatch::Outside,
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn only_what_is_below_the_prefix_is_there() {
         let ask = |path: &str, prefix: &str| take(&path.parse().unwrap(), prefix);
-        let below = |path: &str| Found::Below(path.parse().unwrap());
+        let below = |path: &str| PathMatch::Below(path.parse().unwrap());
         assert_eq!(
             ask("/mq/api/queues/%2F?page=1", "/mq"),
             below("/api/queues/%2F?page=1")
@@ -52,19 +52,19 @@ mod tests {
         for to_pages in ["/", "/mq", "/?x=1"] {
             assert_eq!(
                 ask(to_pages, "/mq"),
-                Found::Elsewhere("/mq/".into()),
+                PathMatch::Elsewhere("/mq/".into()),
                 "{to_pages}"
             );
         }
         for (root, prefix) in [("/api", ""), ("/api/", ""), ("/mq/api?x", "/mq")] {
             assert_eq!(
                 ask(root, prefix),
-                Found::Elsewhere(format!("{prefix}/api/index.html")),
+                PathMatch::Elsewhere(format!("{prefix}/api/index.html")),
                 "{root}"
             );
         }
         for outside in ["/api/overview", "/mqx/api", "/m"] {
-            assert_eq!(ask(outside, "/mq"), Found::Outside, "{outside}");
+            assert_eq!(ask(outside, "/mq"), PathMatch::Outside, "{outside}");
         }
     }
 }

@@ -54,8 +54,8 @@ impl Reply {
         }
     }
 
-    /// The same with a tag of its body, or 304 if the asker names that tag as one of what it has (`If-None-Match`). The tag is a weak
-    /// one: the body may be squeezed.
+    /// The same with a tag of its body, or 304 if the asker names that tag as one of what it has (`If-None-Match`). The
+    /// tag is a weak one: the body may be squeezed.
     pub fn unless_known(self, known: Option<&str>) -> Self {
         let mut hasher = DefaultHasher::new();
         hasher.write(self.body.as_deref().unwrap_or_default());

@@ -62,10 +62,10 @@ const DESCRIPTIONS: &[Route] = &[
 ];
 
 /// A path's route and variable parts.
-type Found = (&'static Route, Vec<(&'static str, String)>);
+type RouteMatch = (&'static Route, Vec<(&'static str, String)>);
 
 /// Finds a path's route; a slash at its end does not count.
-pub fn find(path: &str) -> Option<Found> {
+pub fn find(path: &str) -> Option<RouteMatch> {
     let path = path.strip_prefix("/api")?;
     let path = path.strip_suffix('/').unwrap_or(path);
     let mut routes = ROUTES.iter().copied().flatten();

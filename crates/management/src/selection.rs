@@ -81,8 +81,8 @@ impl Selection {
         self.filter.only_ready();
     }
 
-    /// What comes later than now, perhaps from what is done with the selection, is not meant, or than the end that was given. Returns
-    /// that end, to be given with the next request.
+    /// What comes later than now, perhaps from what is done with the selection, is not meant, or than the end that was
+    /// given. Returns that end, to be given with the next request.
     pub fn end(&mut self, browser: &Browser, now_ms: u64) -> String {
         // A message of this very millisecond may be one that is still to come.
         let earlier = End::Time(now_ms.saturating_sub(1));

@@ -179,8 +179,8 @@ async fn connection(
     }
 }
 
-/// Opens a WebSocket for a client that speaks a messaging protocol on it, and hands the socket to the front end once the client has the
-/// answer.
+/// Opens a WebSocket for a client that speaks a messaging protocol on it, and hands the socket to the front end once
+/// the client has the answer.
 fn open_web_socket(
     mut request: Request<Incoming>,
     addresses: Addresses,
@@ -215,15 +215,15 @@ async fn below_prefix(
     stop: Stop,
 ) -> Response<Answer> {
     match prefix::take(request.uri(), &api.options.path_prefix) {
-        prefix::Found::Below(uri) => *request.uri_mut() = uri,
-        prefix::Found::Elsewhere(location) => {
+        prefix::PathMatch::Below(uri) => *request.uri_mut() = uri,
+        prefix::PathMatch::Elsewhere(location) => {
             let moved = Reply {
                 location: Some(location),
                 ..Reply::empty(301)
             };
             return response(moved, "HEAD, GET, OPTIONS");
         }
-        prefix::Found::Outside => return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS"),
+        prefix::PathMatch::Outside => return response(Refusal::NotFound.into(), "HEAD, GET, OPTIONS"),
     }
     let mut answer = answer(request, peer, api.clone(), stop).await;
     for (name, value) in &api.options.headers {
@@ -254,8 +254,8 @@ async fn answer(request: Request<Incoming>, peer: Peer, api: Arc<Api>, stop: Sto
     answer
 }
 
-/// Sends a browser that comes with a token from a provider's page to our pages. Whose page it was is not asked: the pages take a token
-/// only if somebody there wants it.
+/// Sends a browser that comes with a token from a provider's page to our pages. Whose page it was is not asked: the
+/// pages take a token only if somebody there wants it.
 async fn forward(body: Incoming) -> Response<Answer> {
     let form = read(body, TOKEN_FORM_LARGEST).await.unwrap_or_default();
     let target = sign_on::forward(&form).and_then(|target| HeaderValue::try_from(target).ok());

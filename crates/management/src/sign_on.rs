@@ -1,5 +1,5 @@
-//! Single sign-on in the web UI: `/api/auth` says by which OAuth 2 providers people log in, and `/login` takes the tokens of those who
-//! come from a provider's own pages. The pages do the rest; no token and no session is kept here.
+//! Single sign-on in the web UI: `/api/auth` says by which OAuth 2 providers people log in, and `/login` takes the
+//! tokens of those who come from a provider's own pages. The pages do the rest; no token and no session is kept here.
 
 use crate::query::Query;
 use serde_json::{Map, Value, json};
@@ -54,8 +54,8 @@ pub struct SignOnServer {
 }
 
 impl SignOn {
-    /// The sites that the pages must be allowed to ask: all with TLS, since a provider's description names further ones, and those
-    /// without it that are configured.
+    /// The sites that the pages must be allowed to ask: all with TLS, since a provider's description names further
+    /// ones, and those without it that are configured.
     pub fn origins(&self) -> String {
         let mut origins = vec!["https:".to_owned()];
         for server in self.resource_servers.values() {

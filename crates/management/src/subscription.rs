@@ -1,5 +1,5 @@
-//! What one listener looks at: addresses below `/api`, each of which is told only when its answer has changed, so that the cost follows
-//! what is shown, not what there is.
+//! What one listener looks at: addresses below `/api`, each of which is told only when its answer has changed, so that
+//! the cost follows what is shown, not what there is.
 
 use crate::query::Query;
 use crate::refusal::Refusal;

@@ -1,12 +1,13 @@
 //! Who looks at the firehose of a virtual host: a queue of their own takes copies, and each turn empties it.
 //!
-//! The queue is exclusive to a session that ends with the answer, and bounded: when more passes than is looked at, the oldest copies go.
+//! The queue is exclusive to a session that ends with the answer, and bounded: when more passes than is looked at, the
+//! oldest copies go.
 
 use crate::access::Asker;
 use crate::api_session::{ApiSession, CHANNEL};
 use crate::messages::{described, next};
 use crate::refusal::Refusal;
-use crate::telling::Wanted;
+use crate::telling::TraceFilter;
 use crate::text::event;
 use broker::{Binding, Broker, DeclareQueue, Delivery, User};
 use model::Limits;
@@ -27,7 +28,7 @@ pub struct Tap {
     session: ApiSession,
     queue: String,
     broker: Arc<Broker>,
-    wanted: Wanted,
+    wanted: TraceFilter,
 }
 
 impl Tap {
@@ -35,7 +36,7 @@ impl Tap {
     ///
     /// # Errors
     /// The virtual host is gone, or the queue can't be made.
-    pub fn open(broker: &Arc<Broker>, user: User, wanted: Wanted) -> Result<Self, Refusal> {
+    pub fn open(broker: &Arc<Broker>, user: User, wanted: TraceFilter) -> Result<Self, Refusal> {
         let operator = Asker { user, operator: true };
         let session = ApiSession::open_as(broker, operator, &wanted.vhost)?;
         let (messages, bytes) = WAITING;
@@ -128,7 +129,7 @@ impl Told {
 }
 
 /// A copy as it is told: what the message was, and who sent or got it. `None` if it isn't meant.
-fn row(delivery: &Delivery, wanted: &Wanted, limits: &Limits) -> Option<Value> {
+fn row(delivery: &Delivery, wanted: &TraceFilter, limits: &Limits) -> Option<Value> {
     let seq = delivery.seqs.first()?;
     let copy = delivery.block.message((seq - delivery.base) as usize);
     let mut row = described(&copy, false, wanted.truncate, limits);

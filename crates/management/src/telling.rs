@@ -10,7 +10,7 @@ pub enum Telling {
     /// What has changed.
     Changes(Subscription),
     /// What passes through a virtual host.
-    Trace(Wanted),
+    Trace(TraceFilter),
     /// What happens on the node.
     Happenings(Happenings),
     /// What the node logs.
@@ -19,7 +19,7 @@ pub enum Telling {
 
 /// What one listener wants to see pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TraceFilter {
     /// Where.
     pub vhost: String,
     /// A topic's pattern for `publish.EXCHANGE` and `deliver.QUEUE`.
@@ -32,7 +32,7 @@ pub struct Wanted {
     pub truncate: usize,
 }
 
-impl Wanted {
+impl TraceFilter {
     /// True if a copy with these headers of the firehose is meant.
     pub fn takes(&self, headers: &Map<String, Value>) -> bool {
         let text = |name: &str| headers.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn copies_are_picked_by_user_and_by_a_part_of_the_connections_name() {
-        let wanted = |user: &str, connection: &str| Wanted {
+        let wanted = |user: &str, connection: &str| TraceFilter {
             vhost: "/".into(),
             key: "#".into(),
             user: user.into(),

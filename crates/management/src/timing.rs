@@ -1,7 +1,8 @@
 //! The times of the node and of those queues whose messages were timed lately.
 //!
-//! A slot's times are those of its messages, not of its samples: each sample counts for as many messages as it stands for, and what still
-//! waits counts with its age. Else a few quick queues, which have many samples, would hide a slow one, which has few.
+//! A slot's times are those of its messages, not of its samples: each sample counts for as many messages as it stands
+//! for, and what still waits counts with its age. Else a few quick queues, which have many samples, would hide a slow
+//! one, which has few.
 
 use crate::history::Slot;
 use crate::times::{FINE, NODE_TIMES, OLDEST, QUEUE_TIMES, Times};
@@ -22,7 +23,7 @@ const SORTS: usize = QUEUE_TIMES.len();
 
 /// What a queue shows of one sort of times.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct TimesSample {
     /// The samples since the start.
     pub times: Buckets,
     /// How many messages came to where the time begins, since the start.
@@ -36,7 +37,7 @@ pub struct Seen {
 /// A queue's times.
 #[derive(Debug)]
 pub struct Timed {
-    before: Box<[Seen; SORTS]>,
+    before: Box<[TimesSample; SORTS]>,
     /// How many messages ended since there was a sample that could stand for them.
     uncounted: [u64; SORTS],
     /// Something waits: it is looked at though the queue may rest.
@@ -47,7 +48,7 @@ pub struct Timed {
 }
 
 impl Timed {
-    fn after(slot: Slot, before: [Seen; SORTS]) -> Self {
+    fn after(slot: Slot, before: [TimesSample; SORTS]) -> Self {
         Self {
             before: Box::new(before),
             uncounted: [0; SORTS],
@@ -58,7 +59,7 @@ impl Timed {
     }
 
     /// Takes what has come since the last time, and answers with its messages' times.
-    fn take(&mut self, slot: Slot, now: [Seen; SORTS]) -> [Weights; SORTS] {
+    fn take(&mut self, slot: Slot, now: [TimesSample; SORTS]) -> [Weights; SORTS] {
         self.looked = slot;
         self.waits = now.iter().any(|seen| seen.oldest.is_some());
         let weights = std::array::from_fn(|at| self.weigh(at, &now[at]));
@@ -67,7 +68,7 @@ impl Timed {
         weights
     }
 
-    fn weigh(&mut self, sort: usize, now: &Seen) -> Weights {
+    fn weigh(&mut self, sort: usize, now: &TimesSample) -> Weights {
         let (before, uncounted) = (&self.before[sort], &mut self.uncounted[sort]);
         let gained = now.times.since(&before.times);
         let began = now.began.saturating_sub(before.began);
@@ -113,7 +114,7 @@ impl Timing {
         }
     }
 
-    fn take(&mut self, id: QueueId, seen: [Seen; SORTS], known: bool, slot: Slot) {
+    fn take(&mut self, id: QueueId, seen: [TimesSample; SORTS], known: bool, slot: Slot) {
         let room = self.queues.len() < QUEUES;
         let timed = match self.queues.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
@@ -135,7 +136,8 @@ impl Timing {
         self.queues.remove(&id);
     }
 
-    /// Ends a slot: queues that were not turned though something waits in them, then the node's own times. Queues that rest are forgotten.
+    /// Ends a slot: queues that were not turned though something waits in them, then the node's own times. Queues that
+    /// rest are forgotten.
     pub fn close(&mut self, broker: &Broker, slot: Slot) {
         let waiting = self
             .queues
@@ -165,8 +167,9 @@ impl Timing {
     }
 }
 
-/// What a queue shows of its times, in the order of [`QUEUE_TIMES`]. Where nobody consumes nothing is late: that has a name of its own.
-fn seen(queue: &Queue) -> [Seen; SORTS] {
+/// What a queue shows of its times, in the order of [`QUEUE_TIMES`]. Where nobody consumes nothing is late: that has a
+/// name of its own.
+fn seen(queue: &Queue) -> [TimesSample; SORTS] {
     let times = queue
         .latencies()
         .map(|found| [&found.deliver, &found.ack, &found.confirm]);
@@ -177,19 +180,19 @@ fn seen(queue: &Queue) -> [Seen; SORTS] {
     let age = (status.oldest_ms > 0).then(|| queue.age_ms(status.oldest_ms) * 1_000);
     let awaited = status.ready > 0 && status.consumers > 0;
     [
-        Seen {
+        TimesSample {
             times: deliver,
             began: counts.publish.get(),
             ended: handed.saturating_sub(counts.redeliver.get()),
             oldest: age.max(pending.deliver).filter(|_| awaited),
         },
-        Seen {
+        TimesSample {
             times: ack,
             began: settled_later,
             ended: counts.ack.get(),
             oldest: pending.ack.filter(|_| status.unacked > 0),
         },
-        Seen {
+        TimesSample {
             times: confirm,
             began: counts.publish.get(),
             ended: counts.publish.get(),
@@ -211,16 +214,16 @@ mod tests {
     #[derive(Default)]
     struct World {
         samples: Histogram,
-        seen: Seen,
+        seen: TimesSample,
     }
 
     impl World {
-        fn shows(&self) -> [Seen; SORTS] {
-            let deliver = Seen {
+        fn shows(&self) -> [TimesSample; SORTS] {
+            let deliver = TimesSample {
                 times: self.samples.buckets(),
                 ..self.seen.clone()
             };
-            [deliver, Seen::default(), Seen::default()]
+            [deliver, TimesSample::default(), TimesSample::default()]
         }
     }
 

@@ -1,14 +1,14 @@
 //! `/api/leveret/trace/VHOST`: the firehose of a virtual host, on, off, and looked at as it passes.
 //!
-//! Whoever reads messages of others is an administrator. What is looked at is a copy that a queue of its own takes for as long as the
-//! answer goes on; nothing is kept afterwards.
+//! Whoever reads messages of others is an administrator. What is looked at is a copy that a queue of its own takes for
+//! as long as the answer goes on; nothing is kept afterwards.
 
 use crate::access::Right;
 use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::route::Route;
-use crate::telling::{Telling, Wanted};
+use crate::telling::{Telling, TraceFilter};
 
 /// How many may look at a time, over all virtual hosts: each has a queue in memory.
 pub const LISTENERS: usize = 8;
@@ -49,7 +49,7 @@ fn look(call: &Call<'_>) -> Result<Reply, Refusal> {
             .filter(|bytes| *bytes <= TRUNCATE.1)
             .ok_or_else(|| Refusal::bad_request(format!("truncate is a number from 0 to {}", TRUNCATE.1)))?,
     };
-    let wanted = Wanted {
+    let wanted = TraceFilter {
         vhost,
         key: text("key", "#")?,
         user: text("user", "")?,

@@ -1,7 +1,7 @@
 //! Answers that wait to be read: how many bytes of them there may be, and how long somebody may take.
 //!
-//! A large list is text in memory until its asker has read it. So an asker with much unread has to read that first, and whoever stops
-//! reading loses the connection.
+//! A large list is text in memory until its asker has read it. So an asker with much unread has to read that first, and
+//! whoever stops reading loses the connection.
 
 use http_body_util::Either;
 use http_body_util::channel::Channel;
@@ -122,7 +122,8 @@ impl Drop for Reservation {
     }
 }
 
-/// A body that is there as a whole, handed on in slices as the connection takes them: all of it takes memory until the last one has gone.
+/// A body that is there as a whole, handed on in slices as the connection takes them: all of it takes memory until the
+/// last one has gone.
 #[derive(Debug, Default)]
 pub struct Whole {
     rest: Bytes,

@@ -58,8 +58,8 @@ impl Visit {
         matches!(self.peer, Peer::Operator) || text.is_some_and(access::is_token)
     }
 
-    /// Finds out who asks, and does what they want; what is left of a long answer comes beside its first piece. `counted` if the login counts
-    /// as a wrong one already.
+    /// Finds out who asks, and does what they want; what is left of a long answer comes beside its first piece.
+    /// `counted` if the login counts as a wrong one already.
     pub fn reply(self, errand: Errand, counted: bool, api: &Arc<Api>) -> (Reply, Option<LongAnswer>) {
         let asker = match self.right {
             Right::Anyone => Ok(Asker::nobody()),

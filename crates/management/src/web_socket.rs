@@ -1,5 +1,6 @@
-//! `/ws/amqp`: clients in browsers, which come for messages and can't open a connection of their own (RFC 6455). The handshake is HTTP's and
-//! happens here; then the connection is handed to the gateway, where the client logs in like any other.
+//! `/ws/amqp`: clients in browsers, which come for messages and can't open a connection of their own (RFC 6455). The
+//! handshake is HTTP's and happens here; then the connection is handed to the gateway, where the client logs in like
+//! any other.
 
 use crate::refusal::Refusal;
 use crate::unread::Answer;

@@ -67,8 +67,8 @@ fn answer(holds: &[Hold], figures: Value) -> Value {
     })
 }
 
-/// Percentiles of the last minute, in milliseconds, with the moment of which they are and how many messages were timed since the start;
-/// null where there was nothing.
+/// Percentiles of the last minute, in milliseconds, with the moment of which they are and how many messages were timed
+/// since the start; null where there was nothing.
 fn times<const N: usize>(
     found: Option<&Times<N>>,
     names: &[&str; N],

@@ -36,8 +36,9 @@ pub struct Block {
     received: Timestamp,
 }
 
-/// How long what stands around a message's body is (header, route and properties), in bytes: 0 before the first message. Messages of
-/// one publisher are mostly alike in this, and then the lengths of bodies need not be read one by one.
+/// How long what stands around a message's body is (header, route and properties), in bytes: 0 before the first
+/// message. Messages of one publisher are mostly alike in this, and then the lengths of bodies need not be read one by
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Around(u32);
 

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 /// The header's name.
 pub const X_DEDUPLICATION_HEADER: &str = "x-deduplication-header";
 
-/// What two messages have in common that are the same: a digest of the header's value, so that it costs 16 bytes to remember one and
-/// nobody can make another value with the same digest.
+/// What two messages have in common that are the same: a digest of the header's value, so that it costs 16 bytes to
+/// remember one and nobody can make another value with the same digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeduplicationKey(pub u128);
 

@@ -18,8 +18,8 @@ pub fn delay_ms(properties: Properties<'_>) -> u64 {
     u64::try_from(delay).unwrap_or(0).min(LONGEST_MS)
 }
 
-/// How long the message wants its deduplication key to be remembered, in milliseconds; `None` if it does not say, or says nothing that
-/// is an integer from 0 on.
+/// How long the message wants its deduplication key to be remembered, in milliseconds; `None` if it does not say, or
+/// says nothing that is an integer from 0 on.
 pub fn cache_ttl_ms(properties: Properties<'_>) -> Option<u64> {
     u64::try_from(integer(properties, X_CACHE_TTL)?).ok()
 }

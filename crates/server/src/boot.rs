@@ -307,8 +307,8 @@ fn open_metrics(
     }
 }
 
-/// Opens the HTTP API. A node that was told nothing about it serves without its port if another node of this machine has that. The
-/// admin socket is there in any case, unless the data directory has no room for it.
+/// Opens the HTTP API. A node that was told nothing about it serves without its port if another node of this machine
+/// has that. The admin socket is there in any case, unless the data directory has no room for it.
 fn open_management(
     config: &Config,
     broker: &Arc<Broker>,

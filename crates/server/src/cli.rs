@@ -95,10 +95,12 @@ struct RabbitmqServer {
 
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServerArgs {
-    /// Configuration file, in rabbitmq.conf syntax, or a directory of such files (else LEVERET_CONFIG_FILE or RABBITMQ_CONFIG_FILE).
+    /// Configuration file, in rabbitmq.conf syntax, or a directory of such files (else LEVERET_CONFIG_FILE or
+    /// RABBITMQ_CONFIG_FILE).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// RabbitMQ's advanced.config (else LEVERET_ADVANCED_CONFIG_FILE, RABBITMQ_ADVANCED_CONFIG_FILE, or advanced.config beside the configuration file).
+    /// RabbitMQ's advanced.config (else LEVERET_ADVANCED_CONFIG_FILE, RABBITMQ_ADVANCED_CONFIG_FILE, or advanced.config
+    /// beside the configuration file).
     #[arg(long, value_name = "FILE")]
     pub advanced_config: Option<PathBuf>,
     /// Data directory (else LEVERET_DATA_DIR, `data_dir` of the file, or ./var).

@@ -29,8 +29,9 @@ fn total_of_meminfo(text: &str) -> Option<u64> {
 }
 
 /// The files with the limits of this process's groups and of all groups that those lie in: each of them holds. Lines of
-/// `/proc/self/cgroup` are `0::/path` for version 2 and `4:memory:/path` for version 1; a system may have both. Within a container the
-/// path may be that of the host, which does not exist here: then the topmost files, which are the container's own, are all there is.
+/// `/proc/self/cgroup` are `0::/path` for version 2 and `4:memory:/path` for version 1; a system may have both. Within
+/// a container the path may be that of the host, which does not exist here: then the topmost files, which are the
+/// container's own, are all there is.
 fn limit_files(root: &Path, groups: &str) -> Vec<PathBuf> {
     let mounted = root.join("sys/fs/cgroup");
     let mut files = Vec::new();

@@ -3,8 +3,8 @@
 //!
 //! Two kinds of files. [`Log`]: the node's one write-ahead log with group commit, for everything that must be durable
 //! soon. [`Segments`]: files per owner for what stays long. Both write through [`FileSystem`], which has a real
-//! implementation, [`Disk`], and one for tests that fails on demand (`faulty`). Files, clocks, chance and threads come in as one value,
-//! a [`World`].
+//! implementation, [`Disk`], and one for tests that fails on demand (`faulty`). Files, clocks, chance and threads come
+//! in as one value, a [`World`].
 //!
 //! What never happens here: a promise is kept before its bytes are synced; a payload is handed out that does not match
 //! its checksum; a failed write or sync is tried again; bytes on disk, whatever they are, cause a panic; a second

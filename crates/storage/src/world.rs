@@ -1,5 +1,5 @@
-//! What surrounds a node: files, clocks, chance and threads. Everything that the node does not decide comes in through one value, so
-//! that a test can turn all of a node in one thread and do it again exactly.
+//! What surrounds a node: files, clocks, chance and threads. Everything that the node does not decide comes in through
+//! one value, so that a test can turn all of a node in one thread and do it again exactly.
 
 use crate::file_system::FileSystem;
 use std::fmt::Debug;

@@ -1,13 +1,14 @@
 //! No acknowledgement is undone, nor a purge: what a consumer was done with does not come back.
 //!
-//! What is promised. AMQP answers no acknowledgement, so one that is not durable may be undone when the node loses its memory or the
-//! machine its power. It is never undone
+//! What is promised. AMQP answers no acknowledgement, so one that is not durable may be undone when the node loses its
+//! memory or the machine its power. It is never undone
 //! - while the node lives,
 //! - after the node was closed in good order,
-//! - after a later publish of the same life was confirmed that is persistent and went to a durable queue: the log is one, and the sync
-//!   that covers the publish covers what was written before it.
+//! - after a later publish of the same life was confirmed that is persistent and went to a durable queue: the log is
+//!   one, and the sync that covers the publish covers what was written before it.
 //!
-//! An acknowledgement of an earlier life of which none of these is known is in doubt; if the message comes, it is as if it had not been.
+//! An acknowledgement of an earlier life of which none of these is known is in doubt; if the message comes, it is as if
+//! it had not been.
 
 use crate::ledger::{Id, Ledger, QueueKey};
 

@@ -1,6 +1,7 @@
 //! No confirmed message is lost: whatever a queue has taken responsibility for is there until somebody is done with it.
 //!
-//! A queue whose deletion was asked for and not answered before the node ended is there or not, with its messages or without them.
+//! A queue whose deletion was asked for and not answered before the node ended is there or not, with its messages or
+//! without them.
 
 use crate::ledger::{Ledger, QueueKey};
 use std::collections::BTreeSet;

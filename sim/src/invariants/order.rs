@@ -1,5 +1,5 @@
-//! Messages of one publisher keep their order in a queue, and one that was never delivered before is not marked as if, nor the other way
-//! round.
+//! Messages of one publisher keep their order in a queue, and one that was never delivered before is not marked as if,
+//! nor the other way round.
 
 use crate::ledger::{Id, Ledger, QueueKey};
 

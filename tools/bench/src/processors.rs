@@ -1,5 +1,5 @@
-//! The machine's processors: who may run on them, and what they did, from `/proc/stat`. On a virtual machine the host may run something else although we have work
-//! ("steal"): a visit from which much was stolen measures the host.
+//! The machine's processors: who may run on them, and what they did, from `/proc/stat`. On a virtual machine the host
+//! may run something else although we have work ("steal"): a visit from which much was stolen measures the host.
 
 use rustix::thread::CpuSet;
 use std::{fs, io};

@@ -47,8 +47,8 @@ pub struct Machine {
     /// Before the first visit. Absent in the results of older versions.
     #[serde(default)]
     pub pauses: Option<Pauses>,
-    /// How long a thread that sleeps takes to run after it was asked to, in microseconds. Absent on one core, and in the results of
-    /// older versions.
+    /// How long a thread that sleeps takes to run after it was asked to, in microseconds. Absent on one core, and in
+    /// the results of older versions.
     #[serde(default)]
     pub wake_us: Option<Probe>,
     /// How long an idle processor of a virtual machine looks for work before it is given back to the host, in microseconds.

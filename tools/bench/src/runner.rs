@@ -138,7 +138,8 @@ impl Runner {
         self.store.save(&self.results)
     }
 
-    /// Makes a visit, again while more than was asked for is stolen in it; no result decides that. Answers the least disturbed one.
+    /// Makes a visit, again while more than was asked for is stolen in it; no result decides that. Answers the least
+    /// disturbed one.
     fn undisturbed(
         &self,
         scenario: &Scenario,

@@ -1,6 +1,6 @@
 //! Horizontal bars: for each scenario a bar for each target, with its figure and ratio as text.
 
-use super::pencil::{Drawn, Pencil, Place, bold, cut, letters};
+use super::pencil::{Drawn, Pencil, Pixel, bold, cut, letters};
 use super::theme::{INK, colour, ink};
 use plotters::style::Color;
 use plotters::style::text_anchor::HPos;
@@ -41,7 +41,7 @@ pub(crate) fn height(groups: &[BarGroup]) -> i32 {
 }
 
 /// Draws the bars of all scenarios from a place downwards.
-pub(crate) fn draw(pencil: &mut Pencil<'_>, groups: &[BarGroup], (left, top): Place, width: i32) -> Drawn {
+pub(crate) fn draw(pencil: &mut Pencil<'_>, groups: &[BarGroup], (left, top): Pixel, width: i32) -> Drawn {
     let mut y = top;
     for group in groups {
         let name = format!("{}  {}", group.name, group.title);
@@ -62,7 +62,7 @@ pub(crate) fn draw(pencil: &mut Pencil<'_>, groups: &[BarGroup], (left, top): Pl
     Ok(())
 }
 
-fn draw_bar(pencil: &mut Pencil<'_>, bar: &Bar, most: f64, (left, y): Place, width: i32) -> Drawn {
+fn draw_bar(pencil: &mut Pencil<'_>, bar: &Bar, most: f64, (left, y): Pixel, width: i32) -> Drawn {
     let (from, middle, letter) = (left + NAME_WIDTH, y + BAR / 2, ink(bar.target));
     let end_of = |value: f64| from + ((value / most).clamp(0.0, 1.0) * BAR_WIDTH) as i32;
     let mut end = from;

@@ -1,7 +1,7 @@
 //! One plot of lines: axes, points with whiskers, strips of phases, and marks where visits failed.
 
 use super::axis::{Axis, Coordinate};
-use super::pencil::{Area, Drawn, Pencil, Place, bold, cut, letters, small, width_of};
+use super::pencil::{Area, Drawn, Pencil, Pixel, bold, cut, letters, small, width_of};
 use super::theme::{AREA, FINE, GRID, SOFT, colour, ink};
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
@@ -182,7 +182,7 @@ pub(crate) fn dashes<P: Clone>(
 fn draw_line(pencil: &mut Pencil<'_>, chart: &mut Chart<'_, '_>, line: &Line) -> Drawn {
     let colour = colour(line.target);
     let points: Vec<(f64, f64)> = line.dots.iter().map(|d| (d.x, d.y)).collect();
-    let places: Vec<Place> = points.iter().map(|point| chart.backend_coord(point)).collect();
+    let places: Vec<Pixel> = points.iter().map(|point| chart.backend_coord(point)).collect();
     if points.len() > 1 {
         match line.stroke {
             Stroke::Solid => pencil.path(&places, colour.stroke_width(2))?,

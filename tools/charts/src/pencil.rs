@@ -12,8 +12,8 @@ use std::fmt::Write;
 pub type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A place in pixels.
-pub type Place = (i32, i32);
+/// A point of the drawing, in pixels.
+pub type Pixel = (i32, i32);
 
 /// `plotters` writes sizes of letters divided by this.
 const LETTERS: f64 = 1.24;
@@ -30,37 +30,37 @@ pub struct Pencil<'a> {
 impl Pencil<'_> {
     pub fn draw<'b, E>(&self, element: &'b E) -> Drawn
     where
-        &'b E: plotters::element::PointCollection<'b, Place>,
+        &'b E: plotters::element::PointCollection<'b, Pixel>,
         E: for<'c> Drawable<SVGBackend<'c>>,
     {
         self.root.draw(element)
     }
 
-    pub fn text(&self, text: &str, place: Place, style: &TextStyle<'_>) -> Drawn {
+    pub fn text(&self, text: &str, place: Pixel, style: &TextStyle<'_>) -> Drawn {
         let text: String = text.chars().filter(|c| !c.is_control()).collect();
         self.root.draw(&Text::new(text, place, style.clone()))
     }
 
-    pub fn rectangle(&self, from: Place, to: Place, style: ShapeStyle) -> Drawn {
+    pub fn rectangle(&self, from: Pixel, to: Pixel, style: ShapeStyle) -> Drawn {
         self.root.draw(&Rectangle::new([from, to], style))
     }
 
-    pub fn path(&self, points: &[Place], style: ShapeStyle) -> Drawn {
+    pub fn path(&self, points: &[Pixel], style: ShapeStyle) -> Drawn {
         self.root.draw(&PathElement::new(points, style))
     }
 
     /// A target's marker: another form for each of the first five, so that colour is not all that tells them apart.
-    pub fn marker(&self, target: usize, place: Place, size: i32) -> Drawn {
+    pub fn marker(&self, target: usize, place: Pixel, size: i32) -> Drawn {
         // An edge in the page's colour keeps it apart from the lines.
         self.form(target, place, size + 1, PAPER)?;
         self.form(target, place, size, colour(target))
     }
 
-    fn form(&self, target: usize, (x, y): Place, size: i32, colour: RGBColor) -> Drawn {
+    fn form(&self, target: usize, (x, y): Pixel, size: i32, colour: RGBColor) -> Drawn {
         let style = colour.filled();
         let polygon = |corners: &[(f64, f64)]| {
             let far = |side: f64| (side * f64::from(size)).round() as i32;
-            let corners: Vec<Place> = corners
+            let corners: Vec<Pixel> = corners
                 .iter()
                 .map(|(dx, dy)| (x + far(*dx), y + far(*dy)))
                 .collect();
@@ -76,12 +76,12 @@ impl Pencil<'_> {
     }
 
     /// What pointing at a place shows.
-    pub fn tip(&mut self, target: usize, (x, y): Place, tip: &str) {
+    pub fn tip(&mut self, target: usize, (x, y): Pixel, tip: &str) {
         self.wide_tip(target, (x - REACH, y - REACH), (x + REACH, y + REACH), tip);
     }
 
     /// The same for a rectangle.
-    pub fn wide_tip(&mut self, target: usize, (left, top): Place, (right, bottom): Place, tip: &str) {
+    pub fn wide_tip(&mut self, target: usize, (left, top): Pixel, (right, bottom): Pixel, tip: &str) {
         let (width, height, tip) = (right - left, bottom - top, escape(tip));
         let _ = writeln!(
             self.tips,

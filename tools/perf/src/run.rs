@@ -71,7 +71,8 @@ pub struct Measured {
     pub signal: Option<u8>,
 }
 
-/// Does what the plan says and tells about it; returns the exit code: 0 if all went well, 1 if not, 128 and the signal if one came.
+/// Does what the plan says and tells about it; returns the exit code: 0 if all went well, 1 if not, 128 and the signal
+/// if one came.
 pub fn execute(plan: &Plan) -> ExitCode {
     let mut reports = match Reports::new(plan, std::io::stderr().is_terminal()) {
         Ok(reports) => reports,

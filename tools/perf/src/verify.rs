@@ -1,9 +1,11 @@
 //! Every message accounted for: `--verify`.
 //!
-//! A message is *lost* if it was published, nobody took responsibility away from the broker (a return, a nack), and it never came.
-//! With confirms the broker is responsible once it has confirmed: what was on its way when a connection broke, and did not
-//! come, is told apart. A message that comes twice is a *duplicate*, unless the broker marks it as redelivered, or the consumer
-//! lost its connection, and with it perhaps its acknowledgement, after it came. Order is checked for each producer; it is a fault only with a single consumer, since several share a queue's messages in any order.
+//! A message is *lost* if it was published, nobody took responsibility away from the broker (a return, a nack), and it
+//! never came. With confirms the broker is responsible once it has confirmed: what was on its way when a connection
+//! broke, and did not come, is told apart. A message that comes twice is
+//! a *duplicate*, unless the broker marks it as redelivered, or the consumer
+//! lost its connection, and with it perhaps its acknowledgement, after it came. Order is checked for each producer; it
+//! is a fault only with a single consumer, since several share a queue's messages in any order.
 
 use crate::message::seal;
 use model::Ranges;

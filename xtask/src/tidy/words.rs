@@ -52,7 +52,8 @@ fn is_ours(source: &Source) -> bool {
         || (is_page && !source.path.starts_with("docs/decisions/") && source.path != "docs/STYLE.md")
 }
 
-/// How often a word stands in a text as a word, or as one of a `snake_case` or `CamelCase` name. `lower` is the text in lower case.
+/// How often a word stands in a text as a word, or as one of a `snake_case` or `CamelCase` name. `lower` is the text in
+/// lower case.
 fn occurrences(text: &str, lower: &str, word: &str) -> usize {
     let text = text.as_bytes();
     let begins =

@@ -1,4 +1,5 @@
-//! What administrators change: virtual hosts, users, permissions. Who may ask for that, the HTTP API decides by tags; events tell who did.
+//! What administrators change: virtual hosts, users, permissions. Who may ask for that, the HTTP API decides by tags;
+//! events tell who did.
 //!
 //! Every call returns when the change is durable, so it may take as long as a sync does.
 
@@ -74,7 +75,8 @@ impl Broker {
 }
 
 impl<'a> Administrator<'a> {
-    /// The same, for many changes: they are durable only once [`Broker::make_durable`] has returned, which costs one sync for all.
+    /// The same, for many changes: they are durable only once [`Broker::make_durable`] has returned, which costs one
+    /// sync for all.
     pub fn in_bulk(&self) -> Self {
         Self {
             broker: self.broker,

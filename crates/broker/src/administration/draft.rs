@@ -89,8 +89,9 @@ impl Draft {
 }
 
 impl Administrator<'_> {
-    /// Makes a draft, and then what it says: all of it at once, or nothing if `draw` says so. It is drawn anew if somebody else has
-    /// changed something before it could be made. What `draw` does with the administrator it gets is only tried.
+    /// Makes a draft, and then what it says: all of it at once, or nothing if `draw` says so. It is drawn anew if
+    /// somebody else has changed something before it could be made. What `draw` does with the administrator it gets is
+    /// only tried.
     ///
     /// # Errors
     /// What `draw` says, or that the log failed.

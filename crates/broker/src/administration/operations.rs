@@ -21,8 +21,8 @@ impl Broker {
         self.look_at_resources();
     }
 
-    /// Begins or ceases to look at free space, as RabbitMQ's `activate_free_disk_space_monitoring` does: a limit that is set meanwhile
-    /// holds from when it is looked at again.
+    /// Begins or ceases to look at free space, as RabbitMQ's `activate_free_disk_space_monitoring` does: a limit that
+    /// is set meanwhile holds from when it is looked at again.
     pub fn watch_disk(&self, watched: bool) {
         self.service().disk_unwatched.store(!watched, Ordering::Relaxed);
         self.look_at_resources();
@@ -49,8 +49,8 @@ impl Broker {
         watching.iter().for_each(|watcher| watcher(!suspended));
     }
 
-    /// Has `watcher` told, now and whenever that changes, whether clients may come in. It must not call the broker, and is kept as long
-    /// as the broker is.
+    /// Has `watcher` told, now and whenever that changes, whether clients may come in. It must not call the broker, and
+    /// is kept as long as the broker is.
     pub fn watch_suspension(&self, watcher: impl Fn(bool) + Send + 'static) {
         let mut watching = self
             .service()

@@ -1,5 +1,5 @@
-//! Limits, global parameters, topic permissions, and what is said about virtual hosts. As `administer`, every call returns when the
-//! change is durable.
+//! Limits, global parameters, topic permissions, and what is said about virtual hosts. As `administer`, every call
+//! returns when the change is durable.
 
 use crate::administration::administrator::Administrator;
 use crate::broker::Broker;
@@ -41,8 +41,8 @@ impl Broker {
 }
 
 impl Broker {
-    /// Sets the cluster's tags to those of the configuration, if it has some; else to none if they are not set, as RabbitMQ does at
-    /// every start. They may be changed and deleted.
+    /// Sets the cluster's tags to those of the configuration, if it has some; else to none if they are not set, as
+    /// RabbitMQ does at every start. They may be changed and deleted.
     ///
     /// # Errors
     /// The log failed.

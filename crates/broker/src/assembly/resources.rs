@@ -22,7 +22,8 @@ impl Broker {
         }
     }
 
-    /// Keeps the memory or the disk alarm on, whatever there is of both, or keeps it no more; `None` leaves one as it is. Takes hold at once.
+    /// Keeps the memory or the disk alarm on, whatever there is of both, or keeps it no more; `None` leaves one as it
+    /// is. Takes hold at once.
     pub fn want_alarms(&self, memory: Option<bool>, disk: Option<bool>) {
         self.alarms().want(memory, disk);
         // Nobody looks at free space then, so nothing else would end the alarm.

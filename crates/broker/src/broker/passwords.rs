@@ -1,7 +1,7 @@
 //! Passwords whose hashes take long to look at: two threads look at them, so that nobody else waits, however many come.
 //!
-//! Who came in by a password comes in by it again without a look for a minute: each request of the HTTP API brings one. What is kept is
-//! a code under a key of this process, which says nothing about a password.
+//! Who came in by a password comes in by it again without a look for a minute: each request of the HTTP API brings one.
+//! What is kept is a code under a key of this process, which says nothing about a password.
 
 use crate::clients::access::{Answer, LoginRefusal, User};
 use catalog::PasswordHash;
@@ -34,13 +34,13 @@ struct Job {
 /// The threads, once the first such password comes, and who was let in lately.
 pub struct Passwords {
     world: Arc<dyn World>,
-    line: OnceLock<Option<Line>>,
+    backlog: OnceLock<Option<LoginBacklog>>,
     known: Mutex<HashMap<[u8; 32], Duration>>,
     key: OnceLock<Option<[u8; 32]>>,
 }
 
-/// Where logins stand in line, and those who look at them.
-struct Line {
+/// The logins whose passwords wait to be checked, and the threads that check them.
+struct LoginBacklog {
     sender: SyncSender<Job>,
     threads: Vec<Arc<dyn Thread>>,
 }
@@ -50,7 +50,7 @@ impl Passwords {
     pub fn new(world: Arc<dyn World>) -> Self {
         Self {
             world,
-            line: OnceLock::new(),
+            backlog: OnceLock::new(),
             known: Mutex::default(),
             key: OnceLock::new(),
         }
@@ -67,7 +67,7 @@ impl Passwords {
             answer,
             since: self.world.elapsed(),
         };
-        let refused = match self.line.get_or_init(|| start(&self.world)) {
+        let refused = match self.backlog.get_or_init(|| start(&self.world)) {
             None => Some(job),
             Some(line) => match line.sender.try_send(job) {
                 Ok(()) => {
@@ -123,7 +123,7 @@ fn late() -> LoginRefusal {
 }
 
 /// All that is started here. The threads end when the line is dropped.
-fn start(world: &Arc<dyn World>) -> Option<Line> {
+fn start(world: &Arc<dyn World>) -> Option<LoginBacklog> {
     let (sender, jobs) = sync_channel(LINE);
     let jobs = Arc::new(Mutex::new(jobs));
     let mut threads = Vec::new();
@@ -144,10 +144,10 @@ fn start(world: &Arc<dyn World>) -> Option<Line> {
             }
         }
     }
-    Some(Line { sender, threads })
+    Some(LoginBacklog { sender, threads })
 }
 
-impl Drop for Line {
+impl Drop for LoginBacklog {
     fn drop(&mut self) {
         // Whoever sleeps finds that there is no line any more.
         self.sender = sync_channel(0).0;

@@ -25,12 +25,12 @@ const ANSWER_OVERHEAD: usize = 256;
 /// Everyone who may be answered, by address.
 #[derive(Debug, Default)]
 pub struct Replies {
-    askers: RwLock<HashMap<Box<str>, Arc<Asker>>>,
+    askers: RwLock<HashMap<Box<str>, Arc<Requester>>>,
 }
 
-/// Somebody who may be answered.
+/// A client that consumes from `amq.rabbitmq.reply-to`, so that its requests can be answered.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     vhost: Arc<str>,
     outbox: Arc<Outbox>,
     channel: ChannelId,
@@ -40,7 +40,7 @@ pub(crate) struct Asker {
 
 impl Replies {
     /// Who has this address in this virtual host.
-    pub(crate) fn find(&self, vhost: &str, address: &[u8]) -> Option<Arc<Asker>> {
+    pub(crate) fn find(&self, vhost: &str, address: &[u8]) -> Option<Arc<Requester>> {
         let address = std::str::from_utf8(address).ok()?;
         if !address.starts_with(REPLY_TO) {
             return None;
@@ -64,7 +64,7 @@ impl Replies {
     ) -> ReplyAddress {
         let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         let name: Box<str> = format!("{REPLY_TO}.{digits}").into();
-        let asker = Arc::new(Asker {
+        let asker = Arc::new(Requester {
             vhost: vhost.into(),
             outbox,
             channel,
@@ -82,7 +82,7 @@ impl Replies {
     }
 }
 
-impl Asker {
+impl Requester {
     /// Hands an answer over.
     pub(crate) fn answer(&self, message: &Message<'_>) {
         let bytes = message.properties.len() + message.body.len();
@@ -115,7 +115,7 @@ impl Asker {
 pub struct ReplyAddress {
     replies: Arc<Replies>,
     name: Box<str>,
-    asker: Arc<Asker>,
+    asker: Arc<Requester>,
 }
 
 impl ReplyAddress {

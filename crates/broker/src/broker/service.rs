@@ -1,5 +1,5 @@
-//! What operators change while the node runs: the limits of memory and disk, and whether it takes clients. Nothing of it outlives the
-//! process, as in RabbitMQ.
+//! What operators change while the node runs: the limits of memory and disk, and whether it takes clients. Nothing of
+//! it outlives the process, as in RabbitMQ.
 
 use crate::options::Options;
 use std::sync::Mutex;

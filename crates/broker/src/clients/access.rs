@@ -171,8 +171,8 @@ impl User {
         }
     }
 
-    /// After something was refused: true if that was only because somebody else had to be asked about rights first, who has answered
-    /// now. Waits for it.
+    /// After something was refused: true if that was only because somebody else had to be asked about rights first, who
+    /// has answered now. Waits for it.
     pub fn has_asked(&self) -> bool {
         let Some(rights) = &self.rights else {
             return false;

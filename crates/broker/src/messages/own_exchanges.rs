@@ -1,5 +1,5 @@
-//! The exchanges that only the node publishes to: the one of events, and `amq.rabbitmq.log`, to which lines of the log go with their
-//! level as the key (RabbitMQ's `log.exchange`). One thread publishes there.
+//! The exchanges that only the node publishes to: the one of events, and `amq.rabbitmq.log`, to which lines of the log
+//! go with their level as the key (RabbitMQ's `log.exchange`). One thread publishes there.
 
 use crate::broker::Broker;
 use crate::clients::access::THE_NODE;

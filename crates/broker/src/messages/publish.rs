@@ -7,7 +7,7 @@ mod last;
 mod routes;
 mod taken;
 
-use crate::broker::replies::{Asker, REPLY_TO};
+use crate::broker::replies::{REPLY_TO, Requester};
 use crate::clients::outbox::ChannelId;
 use crate::clients::pressure::Pressure;
 use crate::events::firehose::{self, Party};
@@ -54,7 +54,8 @@ pub struct Publisher {
     open: SmallVec<[usize; 4]>,
     /// Something of what is on its way must not overtake acknowledgements.
     orderly: bool,
-    /// The route that was found last leads through a deduplication exchange, which has not been asked yet whether it has seen the message.
+    /// The route that was found last leads through a deduplication exchange, which has not been asked yet whether it
+    /// has seen the message.
     passes: bool,
     /// Messages and bytes that count against limits on rates and are not charged yet.
     charged: (u64, u64),
@@ -278,8 +279,8 @@ impl Publisher {
         Ok(Taken { queues, replies })
     }
 
-    /// Those of a target's queues in which messages wait for their time, and the others. What waits is routed later, and needs its
-    /// `BCC` until then.
+    /// Those of a target's queues in which messages wait for their time, and the others. What waits is routed later,
+    /// and needs its `BCC` until then.
     fn split_waiting(&self, target: usize) -> (SmallVec<[QueueId; 8]>, SmallVec<[QueueId; 8]>) {
         let registry = self.session.broker().queues();
         let waits = |id: &QueueId| {
@@ -320,12 +321,12 @@ impl Publisher {
         }
     }
 
-    fn askers(&self, message: &Message<'_>, keys: &[&[u8]]) -> SmallVec<[Arc<Asker>; 1]> {
+    fn askers(&self, message: &Message<'_>, keys: &[&[u8]]) -> SmallVec<[Arc<Requester>; 1]> {
         let keys = if message.exchange().is_empty() { keys } else { &[] };
         keys.iter().filter_map(|key| self.asker(key)).collect()
     }
 
-    fn asker(&self, key: &[u8]) -> Option<Arc<Asker>> {
+    fn asker(&self, key: &[u8]) -> Option<Arc<Requester>> {
         self.session.broker().replies().find(self.session.vhost(), key)
     }
 
@@ -455,7 +456,7 @@ fn keys<'p>(message: &Message<'p>, copies: Option<&'p Copies>) -> SmallVec<[&'p 
 }
 
 /// Hands an answer to whoever waits for it; returns how many did.
-fn answer(asker: Option<&Asker>, message: &Message<'_>) -> u32 {
+fn answer(asker: Option<&Requester>, message: &Message<'_>) -> u32 {
     let Some(asker) = asker else { return 0 };
     asker.answer(message);
     1

@@ -60,8 +60,8 @@ impl Unconfirmed {
         }
     }
 
-    /// A queue has taken these: `safe` is told which of them all their queues have now. `queue` is known where several queues have to
-    /// confirm.
+    /// A queue has taken these: `safe` is told which of them all their queues have now. `queue` is known where several
+    /// queues have to confirm.
     pub fn confirmed(&mut self, queue: Option<QueueId>, numbers: &Ranges, mut safe: impl FnMut(u64)) {
         let news;
         let numbers = match queue {

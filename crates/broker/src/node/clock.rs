@@ -1,5 +1,6 @@
-//! The time that deadlines follow. It starts as the wall clock's and then passes as time does: somebody who sets the wall clock by an hour
-//! neither expires messages nor keeps them for an hour longer. Small differences, as between two quartzes, are made up for slowly.
+//! The time that deadlines follow. It starts as the wall clock's and then passes as time does: somebody who sets the
+//! wall clock by an hour neither expires messages nor keeps them for an hour longer. Small differences, as between two
+//! quartzes, are made up for slowly.
 
 use model::Timestamp;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,11 +23,11 @@ pub struct Clock {
     /// What was made up for since.
     made_up_ms: AtomicI64,
     /// By how much the wall clock was ahead at the last look; jumps are not followed, so they are kept apart.
-    seen: Mutex<Seen>,
+    seen: Mutex<ClockSteps>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct ClockSteps {
     ahead_ms: i64,
     jumps_ms: i64,
 }

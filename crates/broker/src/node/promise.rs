@@ -119,8 +119,8 @@ impl Promises {
             .extend(promises.map(|promise| (position, promise)));
     }
 
-    /// The journal has come up to `position`: keeps what waited for that, in order, and returns what is left to be done. `now` is the
-    /// time in microseconds.
+    /// The journal has come up to `position`: keeps what waited for that, in order, and returns what is left to be
+    /// done. `now` is the time in microseconds.
     pub fn keep(&self, position: u64, now: &dyn Fn() -> u64) -> Kept {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         self.take_due(position, &mut due);

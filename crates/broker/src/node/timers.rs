@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use storage::{Step, Task, Thread, World};
 
-/// The node's clock may be made to run a little faster while the thread waits: it looks at it at least this often while something is due later.
+/// The node's clock may be made to run a little faster while the thread waits: it looks at it at least this often while
+/// something is due later.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What something can be due in.

@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use storage::{LogOptions, SegmentOptions, StorageError, System, World};
 
-/// Free space below which publishers are blocked unless the configuration says otherwise, in bytes. Above what the node itself may need before
-/// anybody reads again: the log's next file and the one made ahead (64 MiB each), and what a checkpoint moves out of the oldest.
+/// Free space below which publishers are blocked unless the configuration says otherwise, in bytes. Above what the node
+/// itself may need before anybody reads again: the log's next file and the one made ahead (64 MiB each), and what a
+/// checkpoint moves out of the oldest.
 pub const DISK_FREE_LIMIT: u64 = 256_000_000;
 
 /// How a broker is set up.
@@ -61,7 +62,8 @@ pub struct Options {
     pub event_vhost: Option<String>,
     /// How new passwords are hashed.
     pub password_hashing: PasswordHashing,
-    /// Opens a data directory that has lost something, without it; what is removed is kept in this folder. See [`crate::repair()`].
+    /// Opens a data directory that has lost something, without it; what is removed is kept in this folder. See
+    /// [`crate::repair()`].
     pub set_aside: Option<PathBuf>,
     /// How much this node takes.
     pub node_limits: NodeLimits,

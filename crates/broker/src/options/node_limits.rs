@@ -1,4 +1,5 @@
-//! Limits of the node as a whole, and what passwords must be like: what an operator says in the configuration, not in the catalog.
+//! Limits of the node as a whole, and what passwords must be like: what an operator says in the configuration, not in
+//! the catalog.
 
 use catalog::{Pattern, Refusal, View};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +22,8 @@ pub struct NodeLimits {
 }
 
 impl NodeLimits {
-    /// A queue of this name may be declared: it exists, or there may be one more. Several at once may pass the limit by a few, as in
-    /// RabbitMQ.
+    /// A queue of this name may be declared: it exists, or there may be one more. Several at once may pass the limit by
+    /// a few, as in RabbitMQ.
     ///
     /// # Errors
     /// [`Refusal::ObjectLimit`].

@@ -1,5 +1,5 @@
-//! What a new virtual host gets besides its name: limits, operator policies, and users with permissions in it, each for the names that a
-//! pattern matches (RabbitMQ's `default_limits`, `default_policies` and `default_users`).
+//! What a new virtual host gets besides its name: limits, operator policies, and users with permissions in it, each for
+//! the names that a pattern matches (RabbitMQ's `default_limits`, `default_policies` and `default_users`).
 
 use crate::clients::access::Permissions;
 

@@ -131,8 +131,9 @@ impl Inner {
         }
     }
 
-    /// Removes turns from both ends of the line whose publishers wait no more: those that gave up are in front, those that would not
-    /// wait at the end. So the line gets no longer than there are publishers, even if nobody is let in for long.
+    /// Removes turns from both ends of the line whose publishers wait no more: those that gave up are in front, those
+    /// that would not wait at the end. So the line gets no longer than there are publishers, even if nobody is let in
+    /// for long.
     fn pass_over_the_gone(&mut self) {
         while self.turns.front().is_some_and(|turn| !is_awaited(turn)) {
             self.turns.pop_front();

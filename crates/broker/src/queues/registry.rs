@@ -1,5 +1,5 @@
-//! The handles of all queues that the catalog knows, by id. Filled and emptied by the topology's turns; read once per route, never per
-//! message.
+//! The handles of all queues that the catalog knows, by id. Filled and emptied by the topology's turns; read once per
+//! route, never per message.
 
 use super::{Handle, Queue};
 use model::QueueId;

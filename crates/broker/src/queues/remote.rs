@@ -12,9 +12,10 @@ pub type Request = queue::Request<Ends>;
 
 /// The way to the queues of another node.
 pub trait Remote: Debug + Send + Sync {
-    /// Has the request handled by the node that turns the queue. Requests are handled in the order in which they are submitted, and what
-    /// comes of them comes to the outboxes that they name, in the order in which it happened: after the answer to a cancel or to a pause
-    /// there comes no delivery. Every receipt and every question is answered, by [`super::Handle::decline`] if the node can be reached no
+    /// Has the request handled by the node that turns the queue. Requests are handled in the order in which they are
+    /// submitted, and what comes of them comes to the outboxes that they name, in the order in which it happened: after
+    /// the answer to a cancel or to a pause there comes no delivery. Every receipt and every question is answered, by
+    /// [`super::Handle::decline`] if the node can be reached no
     /// longer.
     fn submit(&self, queue: QueueId, request: Request);
 

@@ -32,8 +32,8 @@ pub struct Status {
     pub paged_bytes: u64,
     /// When the first ready message came, in milliseconds since the Unix epoch; 0 if there is none, or it is not in memory.
     pub oldest_ms: u64,
-    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch, if that message was in memory; as of
-    /// when somebody looked at the queues that were turned.
+    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch, if that message was
+    /// in memory; as of when somebody looked at the queues that were turned.
     pub head_timestamp: Option<u64>,
     /// The only consumer that is served, where one at a time is.
     pub active: Option<ConsumerId>,

@@ -68,8 +68,9 @@ impl Broker {
         self.authority().get().is_some() || self.is_slow(attempt)
     }
 
-    /// True if [`Broker::known`] would keep whoever asks it busy for long: it has to look at a slow hash. On a node whose new hashes
-    /// are slow it also looks at one for a user that is not there, whose absence nobody shall learn from the time that it takes.
+    /// True if [`Broker::known`] would keep whoever asks it busy for long: it has to look at a slow hash. On a node
+    /// whose new hashes are slow it also looks at one for a user that is not there, whose absence nobody shall learn
+    /// from the time that it takes.
     pub fn is_slow(&self, attempt: &Attempt) -> bool {
         let Some(password) = attempt.password.as_deref() else {
             return false;

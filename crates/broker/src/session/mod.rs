@@ -317,8 +317,8 @@ impl Session {
         &self.traced
     }
 
-    /// The connection is gone: so are its exclusive queues. Channels give back what they hold first. If there are very many queues,
-    /// they are gone when the pressure ends, and only then its client may be told so. May be called twice.
+    /// The connection is gone: so are its exclusive queues. Channels give back what they hold first. If there are very
+    /// many queues, they are gone when the pressure ends, and only then its client may be told so. May be called twice.
     pub fn close(&self) -> Option<Pressure> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return None;
@@ -442,8 +442,8 @@ impl Session {
         }
     }
 
-    /// May this session's user publish with this key to a topic exchange (`Write`), or bind it (`Read`)? Its authority decides, or
-    /// else its topic permissions.
+    /// May this session's user publish with this key to a topic exchange (`Write`), or bind it (`Read`)? Its authority
+    /// decides, or else its topic permissions.
     pub(crate) fn check_key(&self, verb: Verb, exchange: &Exchange, key: &[u8]) -> Result<(), Refusal> {
         if self.operator || !exchange.kind.has_topic_permissions() {
             return Ok(());

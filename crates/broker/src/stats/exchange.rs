@@ -88,7 +88,7 @@ const REMEMBERED: usize = 64;
 /// What one channel published, by exchange, until it is told.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    lines: Vec<Line>,
+    lines: Vec<ExchangeRow>,
     current: usize,
     /// What is not in the current exchange's line yet.
     published: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Ledger {
 }
 
 #[derive(Debug)]
-struct Line {
+struct ExchangeRow {
     name: Box<[u8]>,
     counts: Arc<ExchangeCounts>,
     published: u64,
@@ -123,7 +123,7 @@ impl Ledger {
             self.lines.clear();
         }
         self.current = self.lines.len();
-        self.lines.push(Line {
+        self.lines.push(ExchangeRow {
             name: exchange.into(),
             counts: exchanges.of(vhost, &String::from_utf8_lossy(exchange)),
             published: 0,

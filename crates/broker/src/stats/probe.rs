@@ -1,8 +1,8 @@
 //! How long messages of a queue take, by sample: a few messages at a time are followed.
 //!
-//! Two are followed from their publish to the acknowledgement, and two more from a delivery on: where messages wait long, those that
-//! were followed from their publish come to few acknowledgements. What is delivered late is measured at its delivery, by the time that
-//! its block came; so a long queue has as many samples as a short one.
+//! Two are followed from their publish to the acknowledgement, and two more from a delivery on: where messages wait
+//! long, those that were followed from their publish come to few acknowledgements. What is delivered late is measured
+//! at its delivery, by the time that its block came; so a long queue has as many samples as a short one.
 //!
 //! Under the queue's lock, so there is one writer. Most turns cost a branch.
 
@@ -167,8 +167,8 @@ impl Probe {
         }
     }
 
-    /// A message goes to a client for the first time, `age_ms` after it came. `seq` is to be followed to its acknowledgement, if it will
-    /// have one.
+    /// A message goes to a client for the first time, `age_ms` after it came. `seq` is to be followed to its
+    /// acknowledgement, if it will have one.
     #[cold]
     pub(crate) fn handed(&self, seq: Option<Seq>, age_ms: u64, now: u64) {
         if age_ms >= LATE_MS || self.sorted.get() > 0 {

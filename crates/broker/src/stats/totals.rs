@@ -25,8 +25,8 @@ impl Totals {
         std::array::from_fn(|at| (ChannelCounts::NAMES[at], self.messages[at]))
     }
 
-    /// Adds a message that came by no connection: an operator's, which is confirmed unless a queue refused it, and given back if no
-    /// queue got it.
+    /// Adds a message that came by no connection: an operator's, which is confirmed unless a queue refused it, and
+    /// given back if no queue got it.
     pub fn add_publish(&mut self, bytes: usize, lost: bool, refused: bool) {
         let kinds = [
             ("publish", true),

@@ -10,9 +10,10 @@ pub type Answered = Result<Done<Answer>, Refusal>;
 
 /// The node that decides for the catalog, as it is seen from one that only applies its records.
 pub trait CatalogLeader: Send + Sync {
-    /// Asks for a decision about a request ([`catalog::Request::encode`]) of this user, if it is one's. Requests are decided in the
-    /// order in which they were asked. The question is answered once, whatever happens: after everything that the answer speaks of has
-    /// been applied here ([`crate::Broker::apply_catalog`]), or by a refusal if nobody can decide.
+    /// Asks for a decision about a request ([`catalog::Request::encode`]) of this user, if it is one's. Requests are
+    /// decided in the order in which they were asked. The question is answered once, whatever happens: after everything
+    /// that the answer speaks of has been applied here ([`crate::Broker::apply_catalog`]), or by a refusal if nobody
+    /// can decide.
     fn ask(&self, user: Option<Arc<str>>, request: Vec<u8>, question: Arc<Question>);
 }
 

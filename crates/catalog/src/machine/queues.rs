@@ -116,8 +116,8 @@ impl<R> Catalog<R> {
         Some((queue.vhost.clone(), candidates))
     }
 
-    /// Deletes exclusive queues of a connection that is gone, the oldest first. Each of them and each of their bindings counts for one
-    /// of `at_most`; a queue that has more bindings than that loses some of these and is deleted later.
+    /// Deletes exclusive queues of a connection that is gone, the oldest first. Each of them and each of their bindings
+    /// counts for one of `at_most`; a queue that has more bindings than that loses some of these and is deleted later.
     pub(super) fn close_connection(
         &mut self,
         connection: NodeConnection,

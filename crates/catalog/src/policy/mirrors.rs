@@ -1,5 +1,5 @@
-//! The policies of mirrored queues, which RabbitMQ had until 4.0: kept for a cluster to come, and checked as RabbitMQ 3.10 checks them, with
-//! its texts.
+//! The policies of mirrored queues, which RabbitMQ had until 4.0: kept for a cluster to come, and checked as RabbitMQ
+//! 3.10 checks them, with its texts.
 
 use super::definition::term;
 use model::table::{Table, Value};

@@ -1,4 +1,5 @@
-//! A request's bytes: format, tag, fields ([`crate::codec`]). The node that decides may be another one than the node that is asked.
+//! A request's bytes: format, tag, fields ([`crate::codec`]). The node that decides may be another one than the node
+//! that is asked.
 //!
 //! What a node asks of its own journal (its snapshots) is nobody else's business and has no bytes.
 

@@ -7,7 +7,8 @@ use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The outside of a message: its routing key (or several, with those that its headers `CC` and `BCC` name), and its properties if an exchange on the way asks for them.
+/// The outside of a message: its routing key (or several, with those that its headers `CC` and `BCC` name), and its
+/// properties if an exchange on the way asks for them.
 ///
 /// It notes what was looked at, so that a route can be remembered for messages that are alike in this.
 #[derive(Debug)]
@@ -26,8 +27,8 @@ pub struct Envelope<'a> {
 
 /// Knows which messages have passed deduplication exchanges.
 pub trait DeduplicationFilter: fmt::Debug {
-    /// Notes that a message with this key passes, and wants that to be known for so long, in milliseconds. True if one like it has
-    /// passed before. `seen` is the id by which the exchange keeps its keys.
+    /// Notes that a message with this key passes, and wants that to be known for so long, in milliseconds. True if one
+    /// like it has passed before. `seen` is the id by which the exchange keeps its keys.
     fn has_passed(&self, seen: QueueId, key: DeduplicationKey, lifetime_ms: Option<u64>) -> bool;
 }
 

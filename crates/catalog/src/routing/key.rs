@@ -16,8 +16,8 @@ pub(crate) struct Key {
     bytes: Bytes,
 }
 
-/// Short ones stand in the map's nodes too: a node that is copied, because a view shares it, would count a reference more for each
-/// key elsewhere in memory.
+/// Short ones stand in the map's nodes too: a node that is copied, because a view shares it, would count a reference
+/// more for each key elsewhere in memory.
 #[derive(Clone, Debug)]
 enum Bytes {
     Short(u8, [u8; SHORT]),

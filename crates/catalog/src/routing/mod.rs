@@ -1,8 +1,8 @@
 //! How routing keys and headers find destinations.
 //!
-//! [`envelope`] is what they are found in. [`key`] is a byte string that is found fast, [`targets`] a counted set of destinations,
-//! [`branches`] the nodes of a trie behind another, [`topic`] the trie of patterns, [`headers`] the index of conditions, [`spread`] the choice of
-//! one destination by a hash ([`hash_on`]) or by chance.
+//! [`envelope`] is what they are found in. [`key`] is a byte string that is found fast, [`targets`] a counted set of
+//! destinations, [`branches`] the nodes of a trie behind another, [`topic`] the trie of patterns, [`headers`] the index
+//! of conditions, [`spread`] the choice of one destination by a hash ([`hash_on`]) or by chance.
 
 pub(crate) mod branches;
 pub mod envelope;

@@ -91,7 +91,8 @@ impl Spread {
         found.add(&ring[place].1);
     }
 
-    /// The destinations in their order, each with the bucket that its share ends before; `None` unless keys are hashed consistently.
+    /// The destinations in their order, each with the bucket that its share ends before; `None` unless keys are hashed
+    /// consistently.
     pub(crate) fn buckets(&self) -> Option<Arc<Ring>> {
         matches!(self.choice, Choice::Consistent(_))
             .then(|| self.ring.get_or_init(|| Arc::new(self.ring())).clone())
@@ -162,8 +163,8 @@ pub(crate) fn check_local(binding: &NamedBinding) -> Result<(), String> {
     }
 }
 
-/// Jump consistent hashing (Lamping and Veach, 2014): which of so many buckets. With one bucket more, only one in so many keys moves,
-/// all of them to the new one.
+/// Jump consistent hashing (Lamping and Veach, 2014): which of so many buckets. With one bucket more, only one in so
+/// many keys moves, all of them to the new one.
 fn jump(mut key: u64, buckets: u64) -> u64 {
     let (mut bucket, mut next) = (0, 0);
     while next < buckets {

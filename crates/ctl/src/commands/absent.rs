@@ -1,5 +1,5 @@
-//! Commands about what is not here: replicas, streams and their clients, mirrors, links to other brokers, Erlang's runtime. This table
-//! has all of them; each says what RabbitMQ says where there is none, or why this broker has none.
+//! Commands about what is not here: replicas, streams and their clients, mirrors, links to other brokers, Erlang's
+//! runtime. This table has all of them; each says what RabbitMQ says where there is none, or why this broker has none.
 //!
 //! In what a command tells, `{0}` and `{1}` are words of its line, `{node}` and `{vhost}` where it is carried out.
 

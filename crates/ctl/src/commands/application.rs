@@ -1,5 +1,5 @@
-//! Stopping the broker without its process, starting it again, and forgetting everything in between. The node answers on its admin
-//! socket all the while, and nowhere else.
+//! Stopping the broker without its process, starting it again, and forgetting everything in between. The node answers
+//! on its admin socket all the while, and nowhere else.
 
 use super::node::{self, APPLICATION};
 use crate::ask::Ask;
@@ -35,8 +35,8 @@ fn is_running(ask: &Ask<'_>) -> Result<bool, Failure> {
     Ok(state(ask)?["running"] == json!(true))
 }
 
-/// Tells the process what is wanted. The socket that took it closes at once, maybe before the answer is out: what is asked next tells
-/// whether it was done.
+/// Tells the process what is wanted. The socket that took it closes at once, maybe before the answer is out: what is
+/// asked next tells whether it was done.
 fn order(ask: &Ask<'_>, running: bool) -> Result<(), Failure> {
     match ask.call("PUT", APPLICATION, Some(&json!({ "running": running }))) {
         Ok(answer) => ask.accepted(&answer).map(drop),

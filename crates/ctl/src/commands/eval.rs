@@ -1,5 +1,5 @@
-//! `eval`: a fixed list of expressions that suites, probes and operators' scripts ask RabbitMQ's runtime for. Here is no Erlang that
-//! could evaluate others, and each of these is answered as there.
+//! `eval`: a fixed list of expressions that suites, probes and operators' scripts ask RabbitMQ's runtime for. Here is
+//! no Erlang that could evaluate others, and each of these is answered as there.
 
 use super::{application, text, this_node};
 use crate::ask::Ask;

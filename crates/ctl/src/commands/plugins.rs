@@ -76,8 +76,9 @@ pub const COMMANDS: &[Command] = &[
     .of(TOOLS),
 ];
 
-/// Plugins that are asked for beside others and add nothing here: parts of built-in ones, and what looks for other nodes. A single node
-/// has none to look for, so whoever enables them gets what they had: the operator for Kubernetes always does.
+/// Plugins that are asked for beside others and add nothing here: parts of built-in ones, and what looks for other
+/// nodes. A single node has none to look for, so whoever enables them gets what they had: the operator for Kubernetes
+/// always does.
 const NOTHING_TO_ADD: [&str; 9] = [
     "rabbitmq_amqp_client",
     "rabbitmq_management_agent",

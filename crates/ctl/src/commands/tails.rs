@@ -1,5 +1,5 @@
-//! What goes on at a node, as it goes on: events, lines of the log, and the firehose of a virtual host. Each ends after its duration, with
-//! the node, or when nobody reads any more.
+//! What goes on at a node, as it goes on: events, lines of the log, and the firehose of a virtual host. Each ends after
+//! its duration, with the node, or when nobody reads any more.
 
 use crate::ask::{Ask, Heard, encode};
 use crate::command::{Command, Section::Monitoring};

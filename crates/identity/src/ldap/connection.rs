@@ -1,6 +1,6 @@
 //! A conversation with a directory: a connection, perhaps secured, on which one question is answered after the other (RFC 4511).
 
-use super::search::{About, Found, Object, Scope, Search, Searcher};
+use super::search::{About, Object, Scope, Search, SearchResult, Searcher};
 use rasn::error::DecodeErrorKind;
 use rasn_ldap::{
     AttributeValueAssertion, AuthenticationChoice, BindRequest, ExtendedRequest, Filter, LdapMessage,
@@ -175,7 +175,7 @@ fn malformed() -> Error {
 }
 
 impl Searcher for Connection {
-    fn search(&mut self, search: &Search<'_>) -> Result<Found> {
+    fn search(&mut self, search: &Search<'_>) -> Result<SearchResult> {
         let (seconds, only_types) = (0, false);
         let filter = match search.about {
             About::Anything => Filter::Present(ALWAYS_THERE.into()),
@@ -214,7 +214,7 @@ impl Searcher for Connection {
                 ProtocolOp::SearchResEntry(_) | ProtocolOp::SearchResRef(_) => {}
                 ProtocolOp::SearchResDone(SearchResultDone(end)) => {
                     let end = end.result_code;
-                    return Ok(Found { objects, end });
+                    return Ok(SearchResult { objects, end });
                 }
                 _ => break,
             }

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Variable};
 use super::query::{Case, Query, Text};
-use super::search::{About, Found, Scope, Search, Searcher};
+use super::search::{About, Scope, Search, SearchResult, Searcher};
 use super::template::{Filled, Template};
 use broker::access::Pattern;
 use rasn_ldap::ResultCode;
@@ -19,8 +19,8 @@ const LONGEST_EXPRESSION: usize = 1_024;
 pub enum Truth {
     Yes,
     No,
-    /// The directory does not say, with a reason if somebody should know. It is never a yes, and its opposite isn't either: a directory
-    /// hides what one may not see, and says that it is not there.
+    /// The directory does not say, with a reason if somebody should know. It is never a yes, and its opposite isn't
+    /// either: a directory hides what one may not see, and says that it is not there.
     Unknown(Option<String>),
 }
 
@@ -222,8 +222,8 @@ impl Evaluation<'_> {
     }
 }
 
-/// What a search means that ended without a result.
-fn unknown(found: &Found) -> Truth {
+/// What it means for a query that its search ended with an error code: the truth of the query is unknown.
+fn unknown(found: &SearchResult) -> Truth {
     let said = match found.end {
         // No such object: it does not matter who asks.
         ResultCode::NoSuchObject => return Truth::Unknown(None),
@@ -243,7 +243,7 @@ fn fits(text: &str, expression: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::Asked;
+    use super::super::facts::Occasion;
     use super::super::search::Object;
     use super::*;
     use std::io::Error;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     impl Searcher for Small {
-        fn search(&mut self, search: &Search<'_>) -> Result<Found> {
+        fn search(&mut self, search: &Search<'_>) -> Result<SearchResult> {
             self.asked += 1;
             if self.broken {
                 return Err(Error::other("gone"));
@@ -279,7 +279,7 @@ mod tests {
                 .objects
                 .iter()
                 .filter(|(name, values)| there(name) && fits(values));
-            Ok(Found {
+            Ok(SearchResult {
                 objects: found
                     .map(|(name, values)| Object {
                         name: (*name).into(),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     fn template(text: &str) -> Template {
-        Template::parse(text, Asked::ForTopic).unwrap()
+        Template::parse(text, Occasion::ForTopic).unwrap()
     }
 
     fn text(it: &str) -> Text {
@@ -349,7 +349,7 @@ mod tests {
 
     /// What is said about jane, who writes to the queue `jane-1` of the virtual host `orders`.
     fn asked(directory: &mut Small, query: &Query) -> Result<Truth> {
-        let question = crate::question::Question {
+        let question = crate::question::AccessQuestion {
             vhost: "orders".into(),
             action: crate::question::Action::Object {
                 verb: broker::access::Verb::Write,

@@ -1,6 +1,6 @@
 //! What a question to a directory is about, by the names that queries call it.
 
-use crate::question::{Action, Question};
+use crate::question::{AccessQuestion, Action};
 use crate::verdict::Denied;
 
 /// A name between `${` and `}`.
@@ -36,7 +36,7 @@ use Variable::{
 
 /// Where a text with variables is filled in. More is known the later it is: each knows what those before it know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asked {
+pub enum Occasion {
     /// While a name in the directory is put together.
     ForName,
     /// At a login.
@@ -49,10 +49,10 @@ pub enum Asked {
     ForTopic,
 }
 
-use Asked::{AtLogin, ForName, ForResource, ForTopic, ForVhost};
+use Occasion::{AtLogin, ForName, ForResource, ForTopic, ForVhost};
 
 /// The names, and from when on each variable is known.
-const NAMES: [(&str, Variable, Asked); 11] = [
+const NAMES: [(&str, Variable, Occasion); 11] = [
     ("username", Username, ForName),
     ("user_dn", UserDn, AtLogin),
     ("ad_domain", AdDomain, ForName),
@@ -71,7 +71,7 @@ impl Variable {
     ///
     /// # Errors
     /// A sentence with the names of those that are.
-    pub fn named(name: &str, asked: Asked) -> Result<Self, String> {
+    pub fn named(name: &str, asked: Occasion) -> Result<Self, String> {
         let known = || NAMES.iter().filter(|(_, _, since)| *since <= asked);
         let found = known().find(|(it, ..)| *it == name);
         found.map(|(_, variable, _)| *variable).ok_or_else(|| {
@@ -111,7 +111,7 @@ impl Facts {
     ///
     /// # Errors
     /// It can't be said in text.
-    pub fn about(mut self, question: &Question) -> Result<Self, Denied> {
+    pub fn about(mut self, question: &AccessQuestion) -> Result<Self, Denied> {
         let vhost = question.vhost.clone();
         let user = self.get(Username).unwrap_or_default().to_owned();
         match &question.action {

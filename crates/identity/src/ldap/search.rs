@@ -62,7 +62,7 @@ pub struct Object {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// Not more than were asked for.
     pub objects: Vec<Object>,
     /// How the search ended.
@@ -75,5 +75,5 @@ pub trait Searcher {
     ///
     /// # Errors
     /// There is no answer.
-    fn search(&mut self, search: &Search<'_>) -> Result<Found>;
+    fn search(&mut self, search: &Search<'_>) -> Result<SearchResult>;
 }

@@ -1,6 +1,6 @@
 //! How a directory is asked (`auth_ldap.*`).
 
-use super::facts::{Asked, Variable};
+use super::facts::{Occasion, Variable};
 use super::query::Queries;
 use super::template::Template;
 use crate::tls::Trust;
@@ -95,7 +95,7 @@ impl DirectorySettings {
     /// # Errors
     /// It has another variable than those of a user's name, or none.
     pub fn pattern(text: &str) -> Result<Template, String> {
-        let template = Template::parse(text, Asked::ForName)?;
+        let template = Template::parse(text, Occasion::ForName)?;
         match template.has(Variable::Username) || template.has(Variable::AdUser) {
             true => Ok(template),
             false => Err("it must contain the user name: ${username} or ${ad_user}".into()),

@@ -1,6 +1,7 @@
-//! A text with variables in it: `cn=${username},dc=example`. What stands for a variable never changes what the text around it means.
+//! A text with variables in it: `cn=${username},dc=example`. What stands for a variable never changes what the text
+//! around it means.
 
-use super::facts::{Asked, Facts, Variable};
+use super::facts::{Facts, Occasion, Variable};
 
 /// The text, in pieces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Template {
     ///
     /// # Errors
     /// Another one does; a sentence about it. RabbitMQ would leave it as it is, and the text would mean nothing.
-    pub fn parse(text: &str, asked: Asked) -> Result<Self, String> {
+    pub fn parse(text: &str, asked: Occasion) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, name, after)) = variable(rest) {
@@ -109,8 +110,8 @@ fn escape_part(value: &str, into: &mut String) {
     }
 }
 
-/// A value within a regular expression stands for itself. RabbitMQ takes it as a part of the expression, so that a user called `.*` has
-/// the permissions of everybody.
+/// A value within a regular expression stands for itself. RabbitMQ takes it as a part of the expression, so that a user
+/// called `.*` has the permissions of everybody.
 fn escape_expression(value: &str, into: &mut String) {
     for c in value.chars() {
         if "\\.+*?()|[]{}^$#&-~".contains(c) {
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     fn filled(text: &str, user: &str, filled: Filled) -> String {
-        let template = Template::parse(text, Asked::AtLogin).unwrap();
+        let template = Template::parse(text, Occasion::AtLogin).unwrap();
         let facts = Facts::of_user(user).known_as("uid=jane,dc=example");
         template.fill(&facts, filled).unwrap()
     }
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_variable_without_a_value_makes_no_text() {
-        let template = Template::parse("${ad_user}@${ad_domain}.example", Asked::ForName).unwrap();
+        let template = Template::parse("${ad_user}@${ad_domain}.example", Occasion::ForName).unwrap();
         assert_eq!(template.name_of_user(&Facts::of_user("jane")), None);
         let facts = Facts::of_user("SHOP\\jane+x");
         assert_eq!(
@@ -175,9 +176,9 @@ mod tests {
 
     #[test]
     fn an_unknown_variable_is_refused() {
-        assert!(Template::parse("cn=${vhost}", Asked::AtLogin).is_err());
-        assert!(Template::parse("cn=${usrname}", Asked::ForTopic).is_err());
-        let odd = Template::parse("a$b ${ c", Asked::AtLogin).unwrap();
+        assert!(Template::parse("cn=${vhost}", Occasion::AtLogin).is_err());
+        assert!(Template::parse("cn=${usrname}", Occasion::ForTopic).is_err());
+        let odd = Template::parse("a$b ${ c", Occasion::AtLogin).unwrap();
         assert_eq!(
             odd.fill(&Facts::default(), Filled::Text).as_deref(),
             Some("a$b ${ c")

@@ -42,8 +42,8 @@ fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
     list.iter().filter_map(Value::as_str)
 }
 
-/// What a scope has behind its colon for a location such as `cluster:rabbit/vhost:v/queue:q/routing-key:k`. `None` if it is not in
-/// this resource server, or names a queue and an exchange that differ.
+/// What a scope has behind its colon for a location such as `cluster:rabbit/vhost:v/queue:q/routing-key:k`. `None` if
+/// it is not in this resource server, or names a queue and an exchange that differ.
 fn place(location: &str, id: &str) -> Option<String> {
     let part = |wanted: &str| {
         // The last one of a name counts.

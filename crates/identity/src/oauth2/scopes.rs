@@ -64,8 +64,8 @@ impl Scopes {
     }
 }
 
-/// A scope with the token's claims in the place of their names in braces; `None` if a brace is not closed. RabbitMQ takes a name that
-/// the token does not claim for the text itself.
+/// A scope with the token's claims in the place of their names in braces; `None` if a brace is not closed. RabbitMQ
+/// takes a name that the token does not claim for the text itself.
 fn expanded(scope: &str, claims: &Claims) -> Option<String> {
     let mut text = String::new();
     let mut rest = scope;

@@ -1,9 +1,9 @@
-//! A connection inside a WebSocket (RFC 6455), which is how programs in browsers reach a broker: its bytes are what clients' binary
-//! messages carry, wherever one message ends and the next begins.
+//! A connection inside a WebSocket (RFC 6455), which is how programs in browsers reach a broker: its bytes are what
+//! clients' binary messages carry, wherever one message ends and the next begins.
 //!
-//! What a frame's head says is read and written by `tungstenite`. Its messages are not used: it collects each whole, and clients put
-//! a publish of megabytes into one. Here payloads are handed on as they come and never collected, so their lengths cost no memory;
-//! whoever reads the bytes has limits of its own.
+//! What a frame's head says is read and written by `tungstenite`. Its messages are not used: it collects each whole,
+//! and clients put a publish of megabytes into one. Here payloads are handed on as they come and never collected, so
+//! their lengths cost no memory; whoever reads the bytes has limits of its own.
 
 use super::Socket;
 use crate::stream::Stream;

@@ -4,14 +4,14 @@
 
 use super::family::Metric;
 use super::page::{Number, Page, Type, labels};
-use super::pages::{Endpoint, Wanted};
+use super::pages::{Endpoint, PageQuery};
 use broker::Broker;
 use std::collections::BTreeMap;
 
 /// Puts together one page.
 pub struct Collector<'a> {
     pub(super) broker: &'a Broker,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a PageQuery,
     /// So many objects of a kind are shown at most.
     pub(super) limit: usize,
     /// How many of each kind were not.
@@ -36,7 +36,7 @@ pub(super) type Rows<const N: usize> = Vec<(String, [Number; N])>;
 
 impl<'a> Collector<'a> {
     /// For an empty page.
-    pub fn new(broker: &'a Broker, wanted: &'a Wanted, limit: usize, page: Page) -> Self {
+    pub fn new(broker: &'a Broker, wanted: &'a PageQuery, limit: usize, page: Page) -> Self {
         Self {
             broker,
             wanted,

@@ -1,7 +1,7 @@
 //! The port for Prometheus. Whoever reaches it may read it, as in RabbitMQ.
 
 use super::collect::Identity;
-use super::pages::{self, Wanted};
+use super::pages::{self, PageQuery};
 use crate::gzip;
 use crate::query::Query;
 use crate::served::{self, Served};
@@ -106,7 +106,8 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
-/// When a node started that has run for so many milliseconds, in seconds since 1970. To be asked once: the clock of the day may be set.
+/// When a node started that has run for so many milliseconds, in seconds since 1970. To be asked once: the clock of the
+/// day may be set.
 fn started(uptime_ms: u64) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(Duration::from_millis(uptime_ms)).as_secs()
@@ -156,7 +157,7 @@ async fn connection(arrival: Arrival, shared: Arc<Shared>) {
 async fn answer(request: &Request<Incoming>, peer: IpAddr, shared: Arc<Shared>) -> Response<Whole> {
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let below = request.uri().path().strip_prefix(&shared.path);
-    let Some(wanted) = below.and_then(|below| Wanted::of(below, &query, shared.per_object)) else {
+    let Some(wanted) = below.and_then(|below| PageQuery::of(below, &query, shared.per_object)) else {
         return empty(StatusCode::NOT_FOUND);
     };
     if !matches!(request.method().as_str(), "GET" | "HEAD") {

@@ -7,7 +7,7 @@ use broker::Broker;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PageQuery {
     /// `aggregated`, `per-object`, `detailed` or `memory-breakdown`.
     pub endpoint: Endpoint,
     /// The families; all if there are none.
@@ -44,7 +44,7 @@ impl Endpoint {
     }
 }
 
-impl Wanted {
+impl PageQuery {
     /// By what follows the page's own path, and query; `None` if there is no such page.
     pub fn of(path: &str, query: &Query, per_object: bool) -> Option<Self> {
         let endpoint = match path {
@@ -87,7 +87,7 @@ impl Wanted {
 }
 
 /// Writes a page.
-pub fn write(broker: &Broker, node: &super::Identity, wanted: &Wanted, limit: usize) -> Vec<u8> {
+pub fn write(broker: &Broker, node: &super::Identity, wanted: &PageQuery, limit: usize) -> Vec<u8> {
     let mut collector = Collector::new(broker, wanted, limit, Page::default());
     collector.identity(node);
     if wanted.endpoint == Endpoint::Memory {

@@ -61,8 +61,8 @@ pub enum Step<'a> {
     Method(Method<'a>),
     /// A method with its whole content.
     Content(Content<'a>),
-    /// The message, which has come to its end, is refused: an error of the channel. As in RabbitMQ its publisher is not told before
-    /// all of it was sent; what came of its body was dropped.
+    /// The message, which has come to its end, is refused: an error of the channel. As in RabbitMQ its publisher is not
+    /// told before all of it was sent; what came of its body was dropped.
     Refused(Exception),
 }
 

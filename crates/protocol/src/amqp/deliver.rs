@@ -96,8 +96,8 @@ impl DeliverTemplate {
 
     /// Appends one delivery: method, header and body frames.
     ///
-    /// The message's parts are trusted to be what they are said to be, and its properties to be AMQP's. Part of the hot way out, however
-    /// many others use it.
+    /// The message's parts are trusted to be what they are said to be, and its properties to be AMQP's. Part of the hot
+    /// way out, however many others use it.
     #[inline(always)]
     pub fn deliver(
         &mut self,

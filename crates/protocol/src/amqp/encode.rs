@@ -86,8 +86,8 @@ pub fn largest_properties(frame_max: u32) -> usize {
     (largest_payload(frame_max) as usize).saturating_sub(12)
 }
 
-/// The end of the header frame and the body frames, with `largest` bytes at most in each: each frame's end is written with the next
-/// one's head.
+/// The end of the header frame and the body frames, with `largest` bytes at most in each: each frame's end is written
+/// with the next one's head.
 #[inline(always)]
 pub(super) fn body_frames(out: &mut Vec<u8>, channel: u16, body: &[u8], largest: usize) {
     for piece in body.chunks(largest) {

@@ -37,8 +37,8 @@ pub struct PublishScanner {
     last: Last,
 }
 
-/// The frames before the body of the publish before this one. Publishes that follow each other mostly have the same route, the same
-/// properties and bodies of the same length: what was found flawless once is then compared only.
+/// The frames before the body of the publish before this one. Publishes that follow each other mostly have the same
+/// route, the same properties and bodies of the same length: what was found flawless once is then compared only.
 #[derive(Clone, Debug, Default)]
 struct Last {
     /// From the method frame to the head of the one body frame; empty if there is nothing to compare.
@@ -94,7 +94,8 @@ impl Last {
             return;
         }
         self.frames.extend_from_slice(&bytes[..before]);
-        // The head, the method's number and two reserved bytes come before the route; the properties end before their frame's end mark.
+        // The head, the method's number and two reserved bytes come before the route; the properties end before their
+        // frame's end mark.
         self.route = ROUTE..ROUTE + route;
         self.properties = before - OVERHEAD - properties..before - OVERHEAD;
         (self.channel, self.body) = (publish.channel, body);

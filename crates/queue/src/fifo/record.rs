@@ -1,5 +1,5 @@
-//! What is now so. Past tense; journaled, replayed, versioned. Records are outcomes: they say what became of messages, never where
-//! bytes are, so every node that holds the queue can apply them.
+//! What is now so. Past tense; journaled, replayed, versioned. Records are outcomes: they say what became of messages,
+//! never where bytes are, so every node that holds the queue can apply them.
 
 use crate::DropReason;
 use model::{Block, DeduplicationKey, Ranges, Seq};
@@ -53,8 +53,9 @@ impl Record {
     }
 }
 
-/// A queue's contents after one of its records, as far as the journal knows of them; of a queue that sorts its messages those of one
-/// lane. They are the same on every node that has applied the same records, but for deadlines that have passed.
+/// A queue's contents after one of its records, as far as the journal knows of them; of a queue that sorts its messages
+/// those of one lane. They are the same on every node that has applied the same records, but for deadlines that have
+/// passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// The next message gets this number.

@@ -1,5 +1,5 @@
-//! What a stored piece looks like: small parts, each with a checksum of its own where it is stored, so that damage costs few messages.
-//! All numbers little-endian.
+//! What a stored piece looks like: small parts, each with a checksum of its own where it is stored, so that damage
+//! costs few messages. All numbers little-endian.
 //!
 //! ```text
 //! header  how many messages u32, persistent u8, time of receipt u64; it is the first part and the last
@@ -83,8 +83,8 @@ impl EntryBuilder {
     }
 }
 
-/// The block that the entry in this place holds, from those of its parts that are as they were written, and at which positions of it
-/// something else stands because a part is not. `None` if that cannot be told.
+/// The block that the entry in this place holds, from those of its parts that are as they were written, and at which
+/// positions of it something else stands because a part is not. `None` if that cannot be told.
 pub fn decode_entry<'a>(
     place: Place,
     parts: impl Iterator<Item = Option<&'a [u8]>>,

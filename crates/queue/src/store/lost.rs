@@ -1,7 +1,8 @@
 //! What cannot be read on this node, now or later: the disk has damaged it, or it is not there.
 //!
-//! That is this disk's matter. The messages still exist, perhaps whole on another node; they stay where they stand, apart from their
-//! neighbours that can be read, until somebody brings their bytes or their machine is told to give them up.
+//! That is this disk's matter. The messages still exist, perhaps whole on another node; they stay where they stand,
+//! apart from their neighbours that can be read, until somebody brings their bytes or their machine is told to give
+//! them up.
 
 use super::relocate::Cut;
 use super::{Effect, Store};

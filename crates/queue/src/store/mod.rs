@@ -2,8 +2,8 @@
 //! in memory, in this node's log, in segments. What becomes of a message its machine decides; here it is only kept.
 //!
 //! Both stand in one row of runs, because a message in memory would otherwise be searched for twice. The machine says what came
-//! and what is gone, and asks what is there. The host answers what the store ordered ([`grammar`]); what the store must find again
-//! after a restart it has the host remember, beside the machine's records and never among them.
+//! and what is gone, and asks what is there. The host answers what the store ordered ([`grammar`]); what the store must
+//! find again after a restart it has the host remember, beside the machine's records and never among them.
 
 mod checkpoint;
 mod codec;
@@ -128,9 +128,9 @@ impl Store {
         self.next += count;
     }
 
-    /// Messages `from..` of the block are here, as `first`, `first + 1`, …; `journaled` says that the machine has a record of them,
-    /// of which [`Store::appended`] tells where it stands. False, and nothing happened, if that contradicts what is here (a replay
-    /// of records that are not ours).
+    /// Messages `from..` of the block are here, as `first`, `first + 1`, …; `journaled` says that the machine has a
+    /// record of them, of which [`Store::appended`] tells where it stands. False, and nothing happened, if that
+    /// contradicts what is here (a replay of records that are not ours).
     pub(crate) fn enqueue(&mut self, first: Seq, block: Arc<Block>, from: u32, journaled: bool) -> bool {
         let from = u64::from(from);
         let count = (block.len() as u64).saturating_sub(from);
@@ -151,8 +151,8 @@ impl Store {
         true
     }
 
-    /// The record that brought messages `first..` stands there in the log. It holds the block from message `first` on, so their bytes
-    /// need not be kept here.
+    /// The record that brought messages `first..` stands there in the log. It holds the block from message `first` on,
+    /// so their bytes need not be kept here.
     pub(crate) fn appended(&mut self, first: Seq, at: LogPlace, demand: Demand<'_>) {
         let slot = self.find(first);
         if let Some(run) = self.runs.get_mut(slot)
@@ -370,7 +370,8 @@ impl Store {
         }
     }
 
-    /// Removes the live messages in `first..=last`; those that are journaled are added to `journaled`. Returns how many there were.
+    /// Removes the live messages in `first..=last`; those that are journaled are added to `journaled`. Returns how many
+    /// there were.
     pub(crate) fn remove(&mut self, first: Seq, last: Seq, journaled: &mut Ranges) -> u64 {
         let mut at = self.find(first);
         let mut total = 0;

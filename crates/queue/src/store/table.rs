@@ -5,8 +5,8 @@ use super::{Home, LogPlace, Row, Run, Sizes, Source, Store, Table};
 use model::{Ranges, Seq};
 use std::collections::BTreeMap;
 
-/// So many messages in a row may be expected somewhere else when nothing is known of where; more can only be nonsense, and would cost
-/// memory.
+/// So many messages in a row may be expected somewhere else when nothing is known of where; more can only be nonsense,
+/// and would cost memory.
 const MOST_MISSING: u64 = 1 << 24;
 
 impl Store {

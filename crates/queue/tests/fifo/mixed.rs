@@ -1,6 +1,6 @@
-//! Everything at once against a naive queue: priorities, fair groups, deduplication, retries with jitter, delivery limits, times to live,
-//! limits of length, consumer priorities, a single active consumer, settling in any order, restarts and checkpoints. The naive one
-//! is a list that is looked through.
+//! Everything at once against a naive queue: priorities, fair groups, deduplication, retries with jitter, delivery
+//! limits, times to live, limits of length, consumer priorities, a single active consumer, settling in any order,
+//! restarts and checkpoints. The naive one is a list that is looked through.
 
 mod checks;
 

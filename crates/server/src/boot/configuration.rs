@@ -78,8 +78,9 @@ fn with_etc(named: &[PathBuf], args: &ServerArgs) -> Vec<PathBuf> {
     named.iter().cloned().chain(etc).collect()
 }
 
-/// RabbitMQ logs to a file that is called like the node unless it is told otherwise. Here that file is there if the environment names its
-/// directory, or if the console is turned off: no node is without a log because nobody named a file.
+/// RabbitMQ logs to a file that is called like the node unless it is told otherwise. Here that file is there if the
+/// environment names its directory, or if the console is turned off: no node is without a log because nobody named a
+/// file.
 fn name_the_log(loaded: &mut Loaded, environment: &Environment) {
     let Loaded { config, settings, .. } = loaded;
     let is_said = settings.iter().any(|it| it.key.to_string() == "log.file");

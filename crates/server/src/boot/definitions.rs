@@ -2,7 +2,7 @@
 
 use crate::config::{Definitions, Hashing};
 use broker::Broker;
-use management::Asked;
+use management::ImportRequest;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use std::fmt::Write;
 use std::fs;
@@ -26,7 +26,8 @@ struct Source {
 /// and looked at first: what was changed or taken away since then stays so.
 ///
 /// # Errors
-/// A file can't be read, or objects in it are refused; the text names them. Nothing was changed, and the node is not to start then.
+/// A file can't be read, or objects in it are refused; the text names them. Nothing was changed, and the node is not to
+/// start then.
 pub fn load(broker: &Broker, definitions: &Definitions) -> Result<(), String> {
     let mut texts = Vec::new();
     for source in sources(definitions)? {
@@ -49,9 +50,9 @@ pub fn load(broker: &Broker, definitions: &Definitions) -> Result<(), String> {
     }
     let by = broker.administrator(broker::THE_NODE);
     let documents: Vec<&[u8]> = texts.iter().map(|(_, text)| text.as_slice()).collect();
-    let asked = Asked {
+    let asked = ImportRequest {
         options: definitions.options,
-        ..Asked::default()
+        ..ImportRequest::default()
     };
     let reports = management::import(&by, &documents, asked).map_err(|unimported| {
         let source = unimported.place().and_then(|place| texts.get(place));

@@ -4,8 +4,8 @@ use super::broker_options;
 use crate::config::Config;
 use std::process::ExitCode;
 
-/// Prints what is lost; with `accept_loss`, makes the data directory whole without it. The exit code is 1 if something is lost that
-/// nobody accepted.
+/// Prints what is lost; with `accept_loss`, makes the data directory whole without it. The exit code is 1 if something
+/// is lost that nobody accepted.
 pub fn repair(config: &Config, accept_loss: bool) -> ExitCode {
     let mut whole = false;
     let repaired = broker::repair(broker_options(config), |losses| {

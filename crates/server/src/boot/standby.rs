@@ -1,5 +1,6 @@
-//! A process whose broker is stopped (`stop_app`): it answers on its admin socket until the broker is to run again, which begins with a
-//! new image of the process, so that nothing of the old broker is left; or until the process is to end.
+//! A process whose broker is stopped (`stop_app`): it answers on its admin socket until the broker is to run again,
+//! which begins with a new image of the process, so that nothing of the old broker is left; or until the process is to
+//! end.
 
 use super::pid_file::PidFile;
 use super::stop::{Ended, Signals};

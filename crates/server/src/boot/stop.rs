@@ -1,5 +1,5 @@
-//! What ends a run: SIGINT and SIGTERM, of which the first asks the node to stop and the second ends it where it is; or an operator, who
-//! stops the broker and starts it again. SIGHUP: files are read again.
+//! What ends a run: SIGINT and SIGTERM, of which the first asks the node to stop and the second ends it where it is; or
+//! an operator, who stops the broker and starts it again. SIGHUP: files are read again.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, iterator};

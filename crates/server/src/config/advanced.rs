@@ -1,7 +1,7 @@
 //! RabbitMQ's `advanced.config`: a list of applications with their settings as Erlang terms, `[{rabbit, [{heartbeat, 10}]}].`
 //!
-//! Each setting becomes the one of `rabbitmq.conf` that means the same, so there is one place that knows what settings do. What has no such
-//! counterpart is refused by name: a node must not pass over what it was told.
+//! Each setting becomes the one of `rabbitmq.conf` that means the same, so there is one place that knows what settings
+//! do. What has no such counterpart is refused by name: a node must not pass over what it was told.
 
 mod known;
 mod trees;

@@ -1,5 +1,5 @@
-//! Values that a passphrase guards: `encrypted:BASE64`, and `{encrypted, <<"BASE64">>}` in `advanced.config`. The passphrase and the scheme are
-//! settings, too: `config_entry_decoder.*`, which RabbitMQ takes in `advanced.config`.
+//! Values that a passphrase guards: `encrypted:BASE64`, and `{encrypted, <<"BASE64">>}` in `advanced.config`. The
+//! passphrase and the scheme are settings, too: `config_entry_decoder.*`, which RabbitMQ takes in `advanced.config`.
 
 use super::error::ConfigError;
 use super::rules::{Checked, number};

@@ -11,13 +11,14 @@ use super::advanced::Advanced;
 use super::error::{ConfigError, Origin};
 use super::sources::{Setting, read};
 use super::syntax::Key;
-use env_file::Line;
+use env_file::EnvLine;
 use known::{KNOWN, Means};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The variables that are ours to understand: those whose names begin with `RABBITMQ_` or `LEVERET_`. Empty ones count as not set.
+/// The variables that are ours to understand: those whose names begin with `RABBITMQ_` or `LEVERET_`. Empty ones count
+/// as not set.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<String, Variable>,
@@ -86,12 +87,12 @@ impl Environment {
         for (line, number) in env_file::lines(&text, |name| std::env::var(name).ok()) {
             let origin = Origin::File(path.to_owned(), number);
             match line {
-                Line::Assignment(name, value) => self.assign(name, value, origin),
-                Line::NeedsShell(Some(name)) if full_name(&name).is_some() => errors.push(ConfigError::Query {
+                EnvLine::Assignment(name, value) => self.assign(name, value, origin),
+                EnvLine::NeedsShell(Some(name)) if full_name(&name).is_some() => errors.push(ConfigError::Query {
                     origin,
                     what: format!("the value of {name} needs a shell, and none is run: write the value itself"),
                 }),
-                Line::NeedsShell(_) => self.warnings.push(format!(
+                EnvLine::NeedsShell(_) => self.warnings.push(format!(
                     "{origin}: the line has no effect: only assignments are read here, such as NODENAME=rabbit@host"
                 )),
             }
@@ -228,7 +229,8 @@ impl Said {
         self.settings.extend(setting);
     }
 
-    /// Puts these settings behind the others. An address holds for each plain listener that names none, and so also for the default one.
+    /// Puts these settings behind the others. An address holds for each plain listener that names none, and so also for
+    /// the default one.
     pub fn put_behind(self, settings: &mut Vec<Setting>) {
         self.arguments.put_behind(settings);
         settings.extend(self.settings);

@@ -1,4 +1,5 @@
-//! The keys of tokens (`auth_oauth2.*`). Those of a provider and of a resource server stand twice: directly below, and in sections.
+//! The keys of tokens (`auth_oauth2.*`). Those of a provider and of a resource server stand twice: directly below, and
+//! in sections.
 
 use super::keys::Rule::{self, NoEffect, Only, Sets};
 use super::keys_identity::{ALWAYS_SHOWN, VERIFIED};

@@ -1,5 +1,5 @@
-//! The name of the node: `rabbit@HOST`, as RabbitMQ's nodes are called. It names; nothing that is kept depends on it, so that a node that is
-//! called otherwise finds its data.
+//! The name of the node: `rabbit@HOST`, as RabbitMQ's nodes are called. It names; nothing that is kept depends on it,
+//! so that a node that is called otherwise finds its data.
 
 use super::rules::{Checked, boolean};
 use super::{Config, Setting};

@@ -1,5 +1,6 @@
-//! RabbitMQ's file `enabled_plugins`, a list of names (`[rabbitmq_management, rabbitmq_prometheus].`), and `RABBITMQ_ENABLED_PLUGINS`, which
-//! stands for it. What plugins add is built in here: the list says which of it is shown as enabled, and whether HTTP is served.
+//! RabbitMQ's file `enabled_plugins`, a list of names (`[rabbitmq_management, rabbitmq_prometheus].`), and
+//! `RABBITMQ_ENABLED_PLUGINS`, which stands for it. What plugins add is built in here: the list says which of it is
+//! shown as enabled, and whether HTTP is served.
 
 use super::error::{ConfigError, Origin};
 use super::sources::{missing, read};
@@ -27,8 +28,8 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// What the environment names or its file, or the file that stands with the configuration (`beside`). `None` if nobody says anything, and
-    /// a warning about a file that isn't there.
+    /// What the environment names or its file, or the file that stands with the configuration (`beside`). `None` if
+    /// nobody says anything, and a warning about a file that isn't there.
     ///
     /// # Errors
     /// It is no list of names.
@@ -75,7 +76,8 @@ impl Plugins {
         })
     }
 
-    /// Closes the listeners of plugins that aren't listed, unless the configuration opens them by name. Returns what an operator should know.
+    /// Closes the listeners of plugins that aren't listed, unless the configuration opens them by name. Returns what an
+    /// operator should know.
     pub fn apply(self, config: &mut Config) -> Vec<String> {
         let mut warnings = Vec::new();
         let origin = &self.origin;

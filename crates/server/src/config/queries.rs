@@ -1,8 +1,8 @@
-//! The queries that a directory is asked (`auth_ldap.queries.*`), of Erlang terms: RabbitMQ's language. What makes no sense is refused
-//! here, so that nobody has to find out at a login.
+//! The queries that a directory is asked (`auth_ldap.queries.*`), of Erlang terms: RabbitMQ's language. What makes no
+//! sense is refused here, so that nobody has to find out at a login.
 
 use super::terms::{self, Mistake, Shape, Term};
-use identity::{Asked, Case, Query, Template, Text, Variable};
+use identity::{Case, Occasion, Query, Template, Text, Variable};
 
 /// The attribute that has the members of a group, unless another is named.
 const MEMBER: &str = "member";
@@ -11,7 +11,7 @@ const MEMBER: &str = "member";
 ///
 /// # Errors
 /// It is none; a sentence that says where and why.
-pub fn query(text: &str, asked: Asked) -> Result<Query, Mistake> {
+pub fn query(text: &str, asked: Occasion) -> Result<Query, Mistake> {
     Grammar { asked }.query(&terms::parse(text)?)
 }
 
@@ -21,7 +21,7 @@ pub fn query(text: &str, asked: Asked) -> Result<Query, Mistake> {
 /// It is none; a sentence that says where and why.
 pub fn tags(text: &str) -> Result<Vec<(String, Query)>, Mistake> {
     let grammar = Grammar {
-        asked: Asked::AtLogin,
+        asked: Occasion::AtLogin,
     };
     let term = terms::parse(text)?;
     let expected = "expected [{TAG, QUERY}, …]";
@@ -39,7 +39,7 @@ pub fn tags(text: &str) -> Result<Vec<(String, Query)>, Mistake> {
 }
 
 struct Grammar {
-    asked: Asked,
+    asked: Occasion,
 }
 
 impl Grammar {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> String {
-        match query(text, Asked::ForResource) {
+        match query(text, Occasion::ForResource) {
             Ok(_) => "good".into(),
             Err(mistake) => mistake.to_string(),
         }

@@ -298,8 +298,8 @@ pub fn log_console(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-/// Under systemd the journal takes what the process writes to its own output; so the key does what `log.console` does, and a node that
-/// logs nowhere else is not silent.
+/// Under systemd the journal takes what the process writes to its own output; so the key does what `log.console` does,
+/// and a node that logs nowhere else is not silent.
 pub fn log_journald(config: &mut Config, setting: &Setting) -> Checked {
     if boolean(setting)? {
         config.log.console = true;

@@ -1,5 +1,5 @@
-//! What is said about the cluster: its tags; and about clusters of several nodes, which this version doesn't have: a node that should
-//! be one of several must not pass for the whole.
+//! What is said about the cluster: its tags; and about clusters of several nodes, which this version doesn't have: a
+//! node that should be one of several must not pass for the whole.
 
 use super::rules::{Checked, number};
 use super::{Config, NodeName, Setting};

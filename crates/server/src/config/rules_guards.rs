@@ -1,4 +1,5 @@
-//! Limits of the node as a whole, and what passwords must be like: `connection_max`, `channel_max_per_node` and their like, `credential_validator.*`.
+//! Limits of the node as a whole, and what passwords must be like: `connection_max`, `channel_max_per_node` and their
+//! like, `credential_validator.*`.
 
 use super::rules::{Checked, number};
 use super::rules_vhost_defaults::pattern;

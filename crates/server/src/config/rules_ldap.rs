@@ -4,7 +4,7 @@ use super::rules::{Checked, boolean, number};
 use super::rules_backends::duration;
 use super::rules_identity::given;
 use super::{Config, Origin, Setting, queries};
-use identity::{AsWhom, Asked, DirectorySettings, Lookup, Secured};
+use identity::{AsWhom, DirectorySettings, Lookup, Occasion, Secured};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -220,9 +220,9 @@ pub fn query(config: &mut Config, setting: &Setting) -> Checked {
     let (text, all) = (&setting.value, &mut options.settings.queries);
     let put = |place: &mut identity::Query, asked| queries::query(text, asked).map(|query| *place = query);
     let (key, read) = match setting.key.name() {
-        "vhost_access" => ("vhost_access", put(&mut all.vhost, Asked::ForVhost)),
-        "resource_access" => ("resource_access", put(&mut all.resource, Asked::ForResource)),
-        "topic_access" => ("topic_access", put(&mut all.topic, Asked::ForTopic)),
+        "vhost_access" => ("vhost_access", put(&mut all.vhost, Occasion::ForVhost)),
+        "resource_access" => ("resource_access", put(&mut all.resource, Occasion::ForResource)),
+        "topic_access" => ("topic_access", put(&mut all.topic, Occasion::ForTopic)),
         _ => ("tags", queries::tags(text).map(|tags| all.tags = tags)),
     };
     if let Err(mistake) = read {

@@ -33,8 +33,8 @@ pub struct SignOnSection {
 }
 
 impl SignOnOptions {
-    /// What the pages are told: the resource servers of `auth_oauth2` that have a provider's address and, if people log in from here,
-    /// a client id.
+    /// What the pages are told: the resource servers of `auth_oauth2` that have a provider's address and, if people log
+    /// in from here, a client id.
     pub fn sign_on(&self, oauth2: &Settings) -> SignOn {
         let declared = oauth2.resource_servers().unwrap_or_default();
         let declared = declared.iter().filter(|_| self.enabled);

@@ -1,4 +1,5 @@
-//! TLS where the node is the client: the same options below `auth_http.`, `auth_ldap.`, `auth_oauth2.`, `definitions.` and `log.syslog.`.
+//! TLS where the node is the client: the same options below `auth_http.`, `auth_ldap.`, `auth_oauth2.`, `definitions.`
+//! and `log.syslog.`.
 
 use super::rules::{Checked, number};
 use super::rules_identity::given;

@@ -1,5 +1,5 @@
-//! What new virtual hosts get: `default_limits.vhosts.*`, `default_policies.operator.*`, `default_users.*`. Each has an id in its key, and what is
-//! said below the same id belongs together.
+//! What new virtual hosts get: `default_limits.vhosts.*`, `default_policies.operator.*`, `default_users.*`. Each has an
+//! id in its key, and what is said below the same id belongs together.
 
 use super::rules::{Checked, number};
 use super::units::{byte_size, duration_ms};

@@ -44,7 +44,7 @@ pub fn text_of_file(text: &str, path: &Path) -> Result<Vec<Setting>, ConfigError
         origin: Origin::File(path.to_owned(), e.number),
         what: e.what,
     })?;
-    let setting = |line: syntax::Line| Setting {
+    let setting = |line: syntax::ConfigLine| Setting {
         key: line.key,
         value: line.value,
         origin: Origin::File(path.to_owned(), line.number),
@@ -75,8 +75,8 @@ pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-/// The configuration files and directories that are read: `named`, or else the one of the environment; then those that the environment adds.
-/// Where nobody names one, the usual ones are.
+/// The configuration files and directories that are read: `named`, or else the one of the environment; then those that
+/// the environment adds. Where nobody names one, the usual ones are.
 pub fn configurations(
     named: Option<&Path>,
     environment: &Environment,
@@ -101,7 +101,8 @@ pub fn files_of_rabbitmq(etc: &Path) -> (Option<PathBuf>, Option<PathBuf>) {
     (main, more)
 }
 
-/// The `advanced.config` that is read: the one that `named` or the environment names, or the one that stands with the configuration.
+/// The `advanced.config` that is read: the one that `named` or the environment names, or the one that stands with the
+/// configuration.
 pub fn advanced_file(
     named: Option<&Path>,
     configurations: &[PathBuf],

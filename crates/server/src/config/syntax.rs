@@ -59,7 +59,7 @@ impl fmt::Display for Key {
 
 /// One `key = value`, with the line it starts on (from 1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ConfigLine {
     pub key: Key,
     pub value: String,
     pub number: usize,
@@ -76,7 +76,7 @@ pub struct SyntaxError {
 ///
 /// # Errors
 /// The first line that doesn't follow the grammar.
-pub fn parse(text: &str) -> Result<Vec<Line>, SyntaxError> {
+pub fn parse(text: &str) -> Result<Vec<ConfigLine>, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = Vec::new();
     let mut rest = text.split('\n').enumerate();
@@ -101,7 +101,7 @@ pub fn parse(text: &str) -> Result<Vec<Line>, SyntaxError> {
             Some(first) => multi_line(first, &mut rest).map_err(err)?,
             None => single_line(value).map_err(err)?,
         };
-        lines.push(Line { key, value, number });
+        lines.push(ConfigLine { key, value, number });
     }
     Ok(lines)
 }

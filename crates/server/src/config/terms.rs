@@ -1,7 +1,7 @@
 //! The grammar of `advanced.config` and of queries: Erlang terms in text; what they mean is decided elsewhere.
 //!
-//! Atoms, texts (`"a"`, `<<"a">>`), numbers, tuples and lists are read, with comments (`%`) and a dot at the end. What else Erlang has in
-//! such files (maps, functions) is refused where it stands.
+//! Atoms, texts (`"a"`, `<<"a">>`), numbers, tuples and lists are read, with comments (`%`) and a dot at the end. What
+//! else Erlang has in such files (maps, functions) is refused where it stands.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -12,12 +12,12 @@ const DEEPEST: usize = 64;
 
 /// A place in a text; both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     pub line: usize,
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -44,7 +44,7 @@ pub enum Shape {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
     pub shape: Shape,
-    pub place: Place,
+    pub place: TextPosition,
     pub from: usize,
     pub to: usize,
 }
@@ -96,7 +96,7 @@ impl Term {
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    pub place: Place,
+    pub place: TextPosition,
     pub what: String,
 }
 
@@ -114,7 +114,7 @@ pub fn parse(text: &str) -> Result<Term, Mistake> {
     let mut reader = Reader {
         text,
         chars: text.char_indices().peekable(),
-        place: Place { line: 1, column: 1 },
+        place: TextPosition { line: 1, column: 1 },
         depth: 0,
     };
     let term = reader.term()?;
@@ -132,7 +132,7 @@ pub fn parse(text: &str) -> Result<Term, Mistake> {
 struct Reader<'a> {
     text: &'a str,
     chars: Peekable<CharIndices<'a>>,
-    place: Place,
+    place: TextPosition,
     depth: usize,
 }
 
@@ -430,7 +430,7 @@ mod tests {
         let term = parse(text).unwrap();
         let inner = &term.list().unwrap()[0].tuple().unwrap()[1];
         assert_eq!(&text[inner.from..inner.to], "{in_group, \"x\" }");
-        assert_eq!(inner.place, Place { line: 1, column: 6 });
+        assert_eq!(inner.place, TextPosition { line: 1, column: 6 });
     }
 
     #[test]

@@ -39,7 +39,8 @@ pub fn byte_size(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// A duration in Cuttlefish's form, in milliseconds: `1500`, `30s`, `1h30m`; weeks (`w`) are the longest unit, `f` (a fortnight) aside.
+/// A duration in Cuttlefish's form, in milliseconds: `1500`, `30s`, `1h30m`; weeks (`w`) are the longest unit, `f` (a
+/// fortnight) aside.
 pub fn duration_ms(text: &str) -> Option<u64> {
     if let Some(ms) = digits_only(text) {
         return Some(ms);

@@ -1,5 +1,6 @@
-//! The log as messages for a collector (syslog): `log.syslog.*`. Lines wait in a bounded buffer for a thread that sends them, so that a collector
-//! that is slow or gone holds nobody up; what doesn't fit is lost, and how much is said as soon as the collector is there again.
+//! The log as messages for a collector (syslog): `log.syslog.*`. Lines wait in a bounded buffer for a thread that sends
+//! them, so that a collector that is slow or gone holds nobody up; what doesn't fit is lost, and how much is said as
+//! soon as the collector is there again.
 
 mod form;
 mod wire;

@@ -2,7 +2,8 @@
 //!
 //! A file system remembers of reserved space that it was never written. The first write there changes its books, and the sync
 //! has to make those durable too: it takes twice the time and twice the processor. Files that were in use before have that
-//! behind them; a log that is young, or grows, has none. What goes wrong here is no failure, but it tells early that there will be no next file.
+//! behind them; a log that is young, or grows, has none. What goes wrong here is no failure, but it tells early that
+//! there will be no next file.
 
 use crate::error::StorageError;
 use crate::file_system::{Access, File, FileSystem, write_all_at};

@@ -146,8 +146,8 @@ impl Chain {
         self.files.clone()
     }
 
-    /// Begins a new file at `base`, with room for a block of `room` bytes at least. The last one must be synced before. If the disk
-    /// is full, the file is smaller than usual, and what was missing is returned.
+    /// Begins a new file at `base`, with room for a block of `room` bytes at least. The last one must be synced before.
+    /// If the disk is full, the file is smaller than usual, and what was missing is returned.
     ///
     /// # Errors
     /// Nothing has changed: it may be called again.
@@ -246,9 +246,9 @@ impl Chain {
         Ok(file)
     }
 
-    /// Makes durable what recovery has read of the last file between these positions: a new file says that all before it is. It is
-    /// written once more because the process before this one may have ended by a sync that failed. The system then goes on showing what
-    /// the disk does not have, and another sync succeeds without having written it.
+    /// Makes durable what recovery has read of the last file between these positions: a new file says that all before
+    /// it is. It is written once more because the process before this one may have ended by a sync that failed. The
+    /// system then goes on showing what the disk does not have, and another sync succeeds without having written it.
     pub(crate) fn write_again(&self, from: u64, end: u64) -> Result<(), StorageError> {
         let Some(last) = self.last() else {
             return Ok(());

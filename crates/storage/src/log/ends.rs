@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The slot with the higher generation counts. A crash can only tear the slot that is being written, so the other one is always
-//! whole, and no write needs space or a new name. What is written here follows what it tells of: a file is named once its own name
-//! is durable, and is named no more before it goes. So after a crash at any point every file that is named is there.
+//! whole, and no write needs space or a new name. What is written here follows what it tells of: a file is named once
+//! its own name is durable, and is named no more before it goes. So after a crash at any point every file that is named
+//! is there.
 
 use super::format::{u32_at, u64_at};
 use crate::error::StorageError;
@@ -112,14 +113,15 @@ impl EndsFile {
         Ok(Some((file, ends)))
     }
 
-    /// Makes durable what [`open`](Self::open) has read. The process before this one may have ended by a sync that failed: the system
-    /// shows what it wrote, and the disk does not have it. The other slot must not be written before the disk does: were that torn, what
-    /// counted would be older than what was true once.
+    /// Makes durable what [`open`](Self::open) has read. The process before this one may have ended by a sync that
+    /// failed: the system shows what it wrote, and the disk does not have it. The other slot must not be written before
+    /// the disk does: were that torn, what counted would be older than what was true once.
     pub(crate) fn write_again(&self, ends: Ends) -> Result<(), StorageError> {
         self.write_slot(self.generation, ends)
     }
 
-    /// Says from now on, durably, that the ends are these. It may be called again after an error: everything is written anew then.
+    /// Says from now on, durably, that the ends are these. It may be called again after an error: everything is written
+    /// anew then.
     pub(crate) fn write(&mut self, ends: Ends) -> Result<(), StorageError> {
         self.write_slot(self.generation + 1, ends)?;
         self.generation += 1;

@@ -11,8 +11,8 @@
 //! One block is one write. Its `synced` says up to which position the log was known to be durable when it was written:
 //! that is how recovery tells a torn tail from damage. All checksums of a file begin with its random salt, so what a
 //! recycled file held before, or a client's message that imitates a block, is never taken for a block.
-//! A record's header has a checksum of its own, so that damage to a payload can be attributed to its journal. Versions 1 and 2 had no
-//! kinds; they are refused.
+//! A record's header has a checksum of its own, so that damage to a payload can be attributed to its journal. Versions
+//! 1 and 2 had no kinds; they are refused.
 
 use super::{JournalId, Kind, Position};
 use crc32fast::Hasher;

@@ -15,11 +15,11 @@ pub struct LogOptions {
     pub make_ahead: bool,
     /// How long an append that nobody waits for may stay unsynced, in milliseconds.
     pub lazy_sync_ms: u64,
-    /// How long a step that lost nothing, and failed, waits at first before it is tried again, in milliseconds. Each time it waits
-    /// twice as long, up to 64 times as long. 0: it is not tried again, the log fails.
+    /// How long a step that lost nothing, and failed, waits at first before it is tried again, in milliseconds. Each
+    /// time it waits twice as long, up to 64 times as long. 0: it is not tried again, the log fails.
     pub retry_ms: u64,
-    /// Opens a log with damage that cannot be attributed to a journal, or with files missing, leaving out what cannot be read. Damage is
-    /// reported in any case; see [`Recovery`](super::Recovery).
+    /// Opens a log with damage that cannot be attributed to a journal, or with files missing, leaving out what cannot
+    /// be read. Damage is reported in any case; see [`Recovery`](super::Recovery).
     pub quarantine: bool,
     /// The caller knows of something that only a log explains: one without any file is refused instead of begun anew.
     pub must_exist: bool,

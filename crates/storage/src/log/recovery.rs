@@ -492,8 +492,9 @@ impl FilesRead {
         Ok(())
     }
 
-    /// How many files belong to the log. The ones behind them were being made when the process ended: the list does not name them, and
-    /// nothing was written to them. Their names may never become durable, whatever is synced: a sync of the directory may have failed.
+    /// How many files belong to the log. The ones behind them were being made when the process ended: the list does not
+    /// name them, and nothing was written to them. Their names may never become durable, whatever is synced: a sync of
+    /// the directory may have failed.
     fn belonging(&self, first_pass: &FirstPass) -> usize {
         let Some(ends) = self.ends else {
             return self.files.len();

@@ -180,8 +180,8 @@ impl Segments {
         owners.values().all(|owner| owner.books().is_empty())
     }
 
-    /// At start, after all adoptions: deletes what nobody adopted, or moves it to the folder that `aside` names for the owner. Returns
-    /// how many files were deleted and moved.
+    /// At start, after all adoptions: deletes what nobody adopted, or moves it to the folder that `aside` names for the
+    /// owner. Returns how many files were deleted and moved.
     ///
     /// # Errors
     /// The first failure; what could be done is.

@@ -4,8 +4,8 @@
 //! the parts, one behind the other; then for each where it ends in the entry (u32) and its checksum (u32), little-endian
 //! ```
 //!
-//! Each part has its own checksum, so that damage costs the parts that it hits. A checksum covers where the part belongs as well, so a
-//! misdirected write or a place from elsewhere is noticed.
+//! Each part has its own checksum, so that damage costs the parts that it hits. A checksum covers where the part
+//! belongs as well, so a misdirected write or a place from elsewhere is noticed.
 
 use std::ops::Range;
 

@@ -25,12 +25,12 @@ const FALL: f64 = 0.9;
 pub struct ConfirmWindow<'a> {
     results: &'a Results,
     group: &'a str,
-    places: Vec<Place<'a>>,
+    places: Vec<PlottedScenario<'a>>,
 }
 
 /// One scenario by what its flags say.
 #[derive(Debug)]
-struct Place<'a> {
+struct PlottedScenario<'a> {
     scenario: &'a ScenarioResult,
     window: f64,
     publishers: u32,
@@ -283,7 +283,7 @@ fn confirmed(run: &Run) -> Option<f64> {
     })
 }
 
-fn place(scenario: &ScenarioResult) -> Option<Place<'_>> {
+fn place(scenario: &ScenarioResult) -> Option<PlottedScenario<'_>> {
     let value = |name: &str| {
         let at = scenario.flags.iter().position(|flag| flag == name)?;
         scenario.flags.get(at + 1)?.parse::<f64>().ok()
@@ -291,7 +291,7 @@ fn place(scenario: &ScenarioResult) -> Option<Place<'_>> {
     if scenario.plot != Some(PlotKind::ConfirmWindow) {
         return None;
     }
-    Some(Place {
+    Some(PlottedScenario {
         scenario,
         window: value("--confirm").filter(|window| *window > 0.0)?,
         publishers: value("--producers").map_or(1, |count| count as u32),

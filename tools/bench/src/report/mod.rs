@@ -1,8 +1,8 @@
 //! What a benchmark found, for people: a page, Markdown and plots.
 //!
-//! Reading order: `document` says what is told in which order; it asks `summary`, `sweep`, `confirm_window`, `over_time`, `percentiles` for
-//! drawings and `conditions`, `table`, `details` for the rest. `html` and `markdown` write it down. `figure` and `words` know
-//! nothing of drawings; how one is drawn is in the crate `charts`.
+//! Reading order: `document` says what is told in which order; it asks `summary`, `sweep`, `confirm_window`,
+//! `over_time`, `percentiles` for drawings and `conditions`, `table`, `details` for the rest. `html` and `markdown`
+//! write it down. `figure` and `words` know nothing of drawings; how one is drawn is in the crate `charts`.
 
 mod conditions;
 mod confirm_window;

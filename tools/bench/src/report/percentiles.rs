@@ -10,10 +10,10 @@ use charts::scale::Scale;
 use charts::shown;
 
 /// A percentile's name, and how it is taken out of a latency.
-type Place = (&'static str, fn(&Latency) -> f64);
+type Percentile = (&'static str, fn(&Latency) -> f64);
 
 /// The places of the curve, from the middle to the worst.
-const PLACES: [Place; 8] = [
+const PERCENTILES: [Percentile; 8] = [
     ("p50", |l| l.p50),
     ("p75", |l| l.p75),
     ("p90", |l| l.p90),
@@ -87,7 +87,7 @@ fn panel(
             .filter_map(&latency)
             .filter(|l| l.count > 0)
             .collect();
-        let dots: Vec<Dot> = PLACES
+        let dots: Vec<Dot> = PERCENTILES
             .iter()
             .enumerate()
             .filter_map(|(index, (name, of))| {
@@ -114,8 +114,8 @@ fn panel(
         title,
         x: Axis {
             label: "share of the messages or operations that are faster".to_owned(),
-            quantity: Quantity::Names(PLACES.iter().map(|(name, _)| (*name).to_owned()).collect()),
-            scale: Scale::Ordinal((0..PLACES.len()).map(|i| i as f64).collect()),
+            quantity: Quantity::Names(PERCENTILES.iter().map(|(name, _)| (*name).to_owned()).collect()),
+            scale: Scale::Ordinal((0..PERCENTILES.len()).map(|i| i as f64).collect()),
             at: Vec::new(),
         },
         y: Axis {
@@ -165,7 +165,7 @@ mod tests {
         let titles: Vec<&str> = panels.iter().map(|p| p.title.as_str()).collect();
         assert_eq!(titles, ["S003-BIND: bind", "S003-BIND: unbind"]);
         assert_eq!(panels[0].lines.len(), 2);
-        assert_eq!(panels[0].lines[0].dots.len(), PLACES.len());
+        assert_eq!(panels[0].lines[0].dots.len(), PERCENTILES.len());
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! the moment it was due.
 //!
 //! Reading order: [`options`] is what was asked for, [`what`] the kinds of churn. A [`course`] runs from beginning to end: each
-//! [`worker`] has a thread and a connection, takes its [`turns`], one by one or as a [`group`], makes and deletes things on the [`site`] and counts in a
-//! [`results`]; a [`background`] publishes beside. [`lines`] is how it is told, [`screen`] where.
+//! [`worker`] has a thread and a connection, takes its [`turns`], one by one or as a [`group`], makes and deletes
+//! things on the [`site`] and counts in a [`results`]; a [`background`] publishes beside. [`lines`] is how it is told,
+//! [`screen`] where.
 
 mod background;
 mod course;

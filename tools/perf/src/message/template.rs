@@ -96,7 +96,8 @@ impl Writing<'_> {
         }
     }
 
-    /// As PerfTest makes them: the mode from the persistent flag unless it is given, the stamp as a header if the body is not ours.
+    /// As PerfTest makes them: the mode from the persistent flag unless it is given, the stamp as a header if the body
+    /// is not ours.
     fn properties(&self, body: &Body, stamp: u64) -> Vec<u8> {
         let given = &self.plan.message.properties;
         let mut builder = PropertiesBuilder::new();

@@ -3,8 +3,8 @@
 //! What never happens here: a queue vanishes between phases, a phase ends by counters alone when a depth was asked for (the
 //! broker has the last word on its depth).
 //!
-//! Reading order: [`options`] is the command line, [`script`] the language of a phase; [`course`] runs them, with a [`watch`] that reads a
-//! [`gauge`] for the depth; [`outcome`] is what is told of each.
+//! Reading order: [`options`] is the command line, [`script`] the language of a phase; [`course`] runs them, with a
+//! [`watch`] that reads a [`gauge`] for the depth; [`outcome`] is what is told of each.
 
 mod course;
 mod gauge;

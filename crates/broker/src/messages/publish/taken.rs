@@ -1,6 +1,6 @@
 //! Who takes a message: at once, or when a transaction is committed.
 
-use crate::broker::replies::Asker;
+use crate::broker::replies::Requester;
 use model::QueueId;
 use model::properties::PropertiesBuf;
 use smallvec::SmallVec;
@@ -26,7 +26,7 @@ impl Taken {
 #[derive(Debug)]
 pub struct Prepared {
     pub(super) queues: SmallVec<[QueueId; 8]>,
-    pub(super) askers: SmallVec<[Arc<Asker>; 1]>,
+    pub(super) askers: SmallVec<[Arc<Requester>; 1]>,
     /// The properties without what nobody else may see, if they had such.
     pub properties: Option<PropertiesBuf>,
 }

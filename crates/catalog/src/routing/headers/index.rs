@@ -7,7 +7,7 @@
 
 use super::HeaderMatch;
 use super::condition::{self, Kind};
-use super::paths::Node;
+use super::paths::PathNode;
 use crate::binding::Target;
 use crate::routing::{Found, Key, Sought, Targets};
 use imbl::{OrdMap, OrdSet};
@@ -19,13 +19,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderIndex {
     /// How many conditions there are on headers of each name.
-    names: OrdMap<Key, Asked>,
+    names: OrdMap<Key, ConditionCounts>,
     conditions: OrdMap<Key, Condition>,
     /// Numbers that conditions had, to be given again: those of all conditions and these have no gap.
     free: OrdSet<u32>,
     /// Where all bindings together lead that want any of their conditions.
     reached: Targets,
-    all: Arc<Node>,
+    all: Arc<PathNode>,
 }
 
 /// What some binding wants.
@@ -40,7 +40,7 @@ struct Condition {
 
 /// How many conditions of each kind.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct ConditionCounts {
     values: usize,
     existences: usize,
     timestamps: usize,
@@ -180,7 +180,7 @@ impl HeaderIndex {
     }
 
     /// The headers that some binding asks for.
-    fn asked_for<'a>(&self, headers: &'a [u8]) -> SmallVec<[(&'a [u8], RawValue<'a>, Asked); 16]> {
+    fn asked_for<'a>(&self, headers: &'a [u8]) -> SmallVec<[(&'a [u8], RawValue<'a>, ConditionCounts); 16]> {
         let mut asked_for = SmallVec::new();
         if self.names.is_empty() {
             return asked_for;
@@ -220,7 +220,7 @@ impl Walked {
     }
 }
 
-impl Asked {
+impl ConditionCounts {
     fn of(&mut self, condition: &Key) -> &mut usize {
         match condition::kind_of(condition) {
             Kind::Value => &mut self.values,

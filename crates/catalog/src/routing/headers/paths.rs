@@ -15,14 +15,14 @@ const LONG: usize = 16;
 
 /// Where the conditions on the way here have led.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(super) struct PathNode {
     /// What is wanted besides the condition that led here, before anything here counts.
     also: Option<Arc<[u32]>>,
-    further: Branches<u32, Node>,
+    further: Branches<u32, PathNode>,
     targets: Targets,
 }
 
-impl Node {
+impl PathNode {
     /// The end of a path that these conditions lead along.
     fn ending(also: &[u32], target: &Target) -> Self {
         let mut targets = Targets::default();
@@ -109,7 +109,7 @@ impl Node {
     /// Visits every node whose conditions are all among these, which are in order, each once: there is one way to each.
     pub(super) fn walk(&self, fulfilled: &[u32], found: &mut Found<'_>, walked: &mut Walked) {
         let mut bits = Bits::default();
-        let mut open: SmallVec<[(&Node, &[u32]); 16]> = SmallVec::new();
+        let mut open: SmallVec<[(&PathNode, &[u32]); 16]> = SmallVec::new();
         open.push((self, fulfilled));
         while let Some((node, rest)) = open.pop() {
             let also = node.also();

@@ -4,15 +4,15 @@ use super::consumer::Consumer;
 use model::ConsumerId;
 
 /// Consumers in the order of their ids, which rise. One that goes leaves a gap, so that the others need not move up for each that
-/// goes; once most places are gaps, all move up at once.
+/// goes; once most slots are gaps, all move up at once.
 #[derive(Debug)]
 pub struct Consumers<C = Consumer> {
-    places: Vec<Place<C>>,
+    slots: Vec<ConsumerSlot<C>>,
     gaps: usize,
 }
 
 #[derive(Debug)]
-struct Place<C> {
+struct ConsumerSlot<C> {
     id: ConsumerId,
     /// `None` is a gap.
     consumer: Option<C>,
@@ -21,7 +21,7 @@ struct Place<C> {
 impl<C> Default for Consumers<C> {
     fn default() -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             gaps: 0,
         }
     }
@@ -30,7 +30,7 @@ impl<C> Default for Consumers<C> {
 impl<C> Consumers<C> {
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.places.len() - self.gaps
+        self.slots.len() - self.gaps
     }
 
     /// True without any.
@@ -40,7 +40,7 @@ impl<C> Consumers<C> {
 
     /// Adds one whose id is larger than all others'.
     pub fn push(&mut self, id: ConsumerId, consumer: C) {
-        self.places.push(Place {
+        self.slots.push(ConsumerSlot {
             id,
             consumer: Some(consumer),
         });
@@ -49,47 +49,47 @@ impl<C> Consumers<C> {
     /// The consumer of this id.
     #[inline]
     pub fn get(&self, id: ConsumerId) -> Option<&C> {
-        let at = self.place_of(id)?;
-        self.places[at].consumer.as_ref()
+        let at = self.slot_of(id)?;
+        self.slots[at].consumer.as_ref()
     }
 
     /// The consumer of this id.
     #[inline]
     pub fn get_mut(&mut self, id: ConsumerId) -> Option<&mut C> {
-        let at = self.place_of(id)?;
-        self.places[at].consumer.as_mut()
+        let at = self.slot_of(id)?;
+        self.slots[at].consumer.as_mut()
     }
 
     #[inline]
-    fn place_of(&self, id: ConsumerId) -> Option<usize> {
-        self.places.binary_search_by_key(&id, |place| place.id).ok()
+    fn slot_of(&self, id: ConsumerId) -> Option<usize> {
+        self.slots.binary_search_by_key(&id, |slot| slot.id).ok()
     }
 
     /// All of them, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &C> {
-        self.places.iter().filter_map(|place| place.consumer.as_ref())
+        self.slots.iter().filter_map(|slot| slot.consumer.as_ref())
     }
 
     /// All of them, in the order of their ids.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut C> {
-        self.places.iter_mut().filter_map(|place| place.consumer.as_mut())
+        self.slots.iter_mut().filter_map(|slot| slot.consumer.as_mut())
     }
 
-    /// How many places there are, gaps and all.
-    pub fn places(&self) -> usize {
-        self.places.len()
+    /// How many slots there are, gaps and all.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
     }
 
-    /// Those at so many places from this one on.
-    pub fn part(&self, from: usize, places: usize) -> impl Iterator<Item = &C> {
-        let part = self.places.iter().skip(from).take(places);
-        part.filter_map(|place| place.consumer.as_ref())
+    /// Those at so many slots from this one on.
+    pub fn part(&self, from: usize, slots: usize) -> impl Iterator<Item = &C> {
+        let part = self.slots.iter().skip(from).take(slots);
+        part.filter_map(|slot| slot.consumer.as_ref())
     }
 
     /// Takes out the consumer of this id.
     pub fn remove(&mut self, id: ConsumerId) -> Option<C> {
-        let at = self.place_of(id)?;
-        let consumer = self.places[at].consumer.take()?;
+        let at = self.slot_of(id)?;
+        let consumer = self.slots[at].consumer.take()?;
         self.gaps += 1;
         self.close_gaps();
         Some(consumer)
@@ -97,8 +97,8 @@ impl<C> Consumers<C> {
 
     /// Takes out the one that came last.
     pub fn pop(&mut self) -> Option<C> {
-        while let Some(place) = self.places.pop() {
-            match place.consumer {
+        while let Some(slot) = self.slots.pop() {
+            match slot.consumer {
                 Some(consumer) => return Some(consumer),
                 None => self.gaps -= 1,
             }
@@ -106,15 +106,15 @@ impl<C> Consumers<C> {
         None
     }
 
-    /// Moves all up if most places are gaps: each that stays pays for one that went.
+    /// Moves all up if most slots are gaps: each that stays pays for one that went.
     fn close_gaps(&mut self) {
-        if 2 * self.gaps <= self.places.len() {
+        if 2 * self.gaps <= self.slots.len() {
             return;
         }
-        self.places.retain(|place| place.consumer.is_some());
+        self.slots.retain(|slot| slot.consumer.is_some());
         self.gaps = 0;
-        if self.places.capacity() > 4 * self.places.len() {
-            self.places.shrink_to_fit();
+        if self.slots.capacity() > 4 * self.slots.len() {
+            self.slots.shrink_to_fit();
         }
     }
 }
@@ -161,10 +161,10 @@ mod tests {
             let mut consumers = with(MANY);
             let mut moved = 0;
             for id in order {
-                let before = consumers.places();
+                let before = consumers.slots();
                 assert_eq!(consumers.remove(ConsumerId(id)), Some(id));
-                if consumers.places() < before {
-                    moved += consumers.places();
+                if consumers.slots() < before {
+                    moved += consumers.slots();
                 }
             }
             assert!(consumers.is_empty() && moved <= MANY as usize, "{moved}");

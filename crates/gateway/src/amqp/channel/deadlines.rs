@@ -141,7 +141,8 @@ impl Channel {
         self.deadlines.as_ref().map_or(Millis::MAX, |it| it.next())
     }
 
-    /// `basic.qos`, whatever it says, is a sign of life: what the channel holds may stay as long again. RabbitMQ has no such sign.
+    /// `basic.qos`, whatever it says, is a sign of life: what the channel holds may stay as long again. RabbitMQ has no
+    /// such sign.
     pub(super) fn renew_deadlines(&mut self, now: Millis) {
         let Some(deadlines) = &mut self.deadlines else {
             return;

@@ -36,8 +36,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Pauses everyone: the channel's own prefetch is used up. Whoever does not acknowledge never counts for it, and waits all the same
-    /// (RabbitMQ's limiter).
+    /// Pauses everyone: the channel's own prefetch is used up. Whoever does not acknowledge never counts for it, and
+    /// waits all the same (RabbitMQ's limiter).
     pub(super) fn pause_consumers(&self) {
         for consumer in self.consumers.iter() {
             consumer.subscription.pause();

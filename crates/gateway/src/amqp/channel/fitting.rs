@@ -4,11 +4,11 @@ use model::properties::BasicProperties;
 use model::table::Value;
 use model::{DEAD_LETTERED, Limits, Message};
 
-/// The properties of a dead letter without the oldest entries of `x-death`, as many of them as must go for the rest to be at most `most`
-/// bytes. `None` if that does not help: what a publisher wrote itself is never cut.
+/// The properties of a dead letter without the oldest entries of `x-death`, as many of them as must go for the rest to
+/// be at most `most` bytes. `None` if that does not help: what a publisher wrote itself is never cut.
 ///
-/// A message that died in a thousand queues has a history longer than the frames of many clients. RabbitMQ sends them a frame that
-/// they did not agree to.
+/// A message that died in a thousand queues has a history longer than the frames of many clients. RabbitMQ sends them a
+/// frame that they did not agree to.
 #[cold]
 pub fn fitted(message: &Message<'_>, properties: &[u8], most: usize) -> Option<Vec<u8>> {
     if message.flags & DEAD_LETTERED == 0 {

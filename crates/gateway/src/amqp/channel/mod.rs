@@ -1,7 +1,8 @@
 //! A channel: the state machine of RabbitMQ's `rabbit_channel`, without its process.
 //!
-//! Reading order: this file (what a channel is), [`methods`] (which method goes where), [`publish`], [`confirms`] and [`tx`] (the way
-//! in), [`reply`] (direct replies), [`deliver`], [`fitting`], [`consumer`] and [`unacked`] (the way out), [`settle`] (acknowledgements), [`consume`], [`deadlines`], [`topology`],
+//! Reading order: this file (what a channel is), [`methods`] (which method goes where), [`publish`], [`confirms`] and
+//! [`tx`] (the way in), [`reply`] (direct replies), [`deliver`], [`fitting`], [`consumer`] and [`unacked`] (the way
+//! out), [`settle`] (acknowledgements), [`consume`], [`deadlines`], [`topology`],
 //! [`held`] (replies that wait for the log).
 //!
 //! Everything here is synchronous: a method is answered, or its answer is put where it waits, before the next frame is
@@ -221,12 +222,12 @@ impl Channel {
         self.number
     }
 
-    /// Hands what was published and settled since the last flush to the queues. With back-pressure, nothing more is to be read until it
-    /// is released.
+    /// Hands what was published and settled since the last flush to the queues. With back-pressure, nothing more is to
+    /// be read until it is released.
     pub fn flush(&mut self) -> Option<Pressure> {
         if self.is_orderly() {
-            // Acknowledgements go first: an acknowledgement that came after a publish flushed that publish when it came, so what is
-            // published and waits here came after all acknowledgements.
+            // Acknowledgements go first: an acknowledgement that came after a publish flushed that publish when it
+            // came, so what is published and waits here came after all acknowledgements.
             self.flush_settled();
         }
         let pressure = self.publisher.as_mut().and_then(|publisher| publisher.flush());
@@ -337,8 +338,9 @@ impl Channel {
         }
     }
 
-    /// It is about to be released: what its consumers were sent until now is in the outbox once their queues have answered what is
-    /// added to `questions`, and nothing follows. Goes a part of the way; true if that was the last one.
+    /// It is about to be released: what its consumers were sent until now is in the outbox once their queues have
+    /// answered what is added to `questions`, and nothing follows. Goes a part of the way; true if that was the last
+    /// one.
     pub fn hold_part(&mut self, questions: &mut VecDeque<QueueQuestion>) -> bool {
         // What is given back from now on makes room for nobody here.
         self.prefetch = Prefetch::default();
@@ -346,7 +348,7 @@ impl Channel {
             questions.push_back(consumer.subscription.hold());
         }
         self.holding += CONSUMERS_PART;
-        self.holding >= self.consumers.places()
+        self.holding >= self.consumers.slots()
     }
 
     /// Ends it: hands on what was published and settled, gives back everything unsettled and cancels the consumers. What

@@ -86,8 +86,8 @@ impl Channel {
         }
     }
 
-    /// `basic.recover`: everything unsettled goes back, in pieces. True if that was the last one; until then it must be called again.
-    /// What is delivered meanwhile, some of it for another time, is none of it.
+    /// `basic.recover`: everything unsettled goes back, in pieces. True if that was the last one; until then it must be
+    /// called again. What is delivered meanwhile, some of it for another time, is none of it.
     pub(super) fn recover(&mut self) -> bool {
         let last = *self.recovering.get_or_insert(self.next_tag - 1);
         let mut room = super::MESSAGES_PART;

@@ -71,11 +71,11 @@ impl Closing {
     }
 }
 
-/// How long a client that closed may take to hang up, with an agreed heartbeat of so many seconds: RabbitMQ's `CLOSING_TIMEOUT`, or the
-/// heartbeat if that is shorter.
+/// How long a client that closed may take to hang up, with an agreed heartbeat of so many seconds: RabbitMQ's
+/// `CLOSING_TIMEOUT`, or the heartbeat if that is shorter.
 ///
-/// The client hangs up first. Some read on while they close, and take an end of the stream right behind `connection.close-ok` for a
-/// loss of the connection (streadway/amqp 1.0.0 waits for itself for ever then).
+/// The client hangs up first. Some read on while they close, and take an end of the stream right behind
+/// `connection.close-ok` for a loss of the connection (streadway/amqp 1.0.0 waits for itself for ever then).
 pub fn hang_up_by(now: Millis, heartbeat_s: u16) -> Millis {
     let heartbeat = Millis::from(heartbeat_s) * 1000;
     now + match heartbeat {
@@ -84,8 +84,8 @@ pub fn hang_up_by(now: Millis, heartbeat_s: u16) -> Millis {
     }
 }
 
-/// What is still to be done for a connection that is gone: what it held goes back, a part at a time. Then deliveries may still come of
-/// a queue that was just being turned, and the answer to a `basic.get`.
+/// What is still to be done for a connection that is gone: what it held goes back, a part at a time. Then deliveries
+/// may still come of a queue that was just being turned, and the answer to a `basic.get`.
 pub struct Remains {
     /// It still holds something.
     open: Option<Box<Open>>,

@@ -30,8 +30,9 @@ pub enum Due {
 }
 
 impl Heartbeat {
-    /// For the agreed interval in seconds, of a connection whose `connection.open-ok` is about to be written. That is no sign of life:
-    /// the first heartbeat comes half an interval after it. Clients that hang up after one silent interval would do so by race.
+    /// For the agreed interval in seconds, of a connection whose `connection.open-ok` is about to be written. That is
+    /// no sign of life: the first heartbeat comes half an interval after it. Clients that hang up after one silent
+    /// interval would do so by race.
     pub fn new(interval_s: u16, now: Millis) -> Self {
         let interval = Millis::from(interval_s) * 1000;
         Self {

@@ -1,8 +1,9 @@
 //! A connection, without its socket and without a clock: bytes in, bytes out, and what the broker has for it in between.
 //!
 //! The stages: [`greeting`] (from the protocol header to `connection.open-ok`), [`open`] with [`events`] (everything after),
-//! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up next). [`heartbeat`]
-//! is the signs of life. When it is over, [`departed`] still gives back what other threads were delivering meanwhile.
+//! [`closing`] (our own `connection.close` is out, its answer is awaited; or the client's was answered, and it hangs up
+//! next). [`heartbeat`] is the signs of life. When it is over, [`departed`] still gives back what other threads were
+//! delivering meanwhile.
 
 mod accepted;
 mod channels;
@@ -43,7 +44,8 @@ enum Stage {
     Greeting(Box<Greeting>),
     Open(Box<Open>),
     Closing(Closing),
-    /// The client closed, with an agreed heartbeat of so many seconds; it is answered once its very many exclusive queues are gone.
+    /// The client closed, with an agreed heartbeat of so many seconds; it is answered once its very many exclusive
+    /// queues are gone.
     Leaving(Option<Pressure>, u16),
     /// The client closed and was answered: what it still sends is dropped until it hangs up, or until then.
     Closed(Millis),
@@ -84,7 +86,8 @@ impl AmqpConnection {
         }
     }
 
-    /// Answers the client's `connection.close` once its exclusive queues are gone: a client that connects after that may declare them.
+    /// Answers the client's `connection.close` once its exclusive queues are gone: a client that connects after that
+    /// may declare them.
     fn answer_close(&mut self, waker: &Waker, now: Millis, out: &mut Output) {
         if let Stage::Leaving(clearing, heartbeat_s) = &self.stage
             && clearing.as_ref().is_none_or(|clearing| clearing.poll(waker))
@@ -160,8 +163,8 @@ impl AmqpConnection {
         failure.exception.encode_close(0, out.bytes());
     }
 
-    /// Leaves the open stage: channels give back what they hold, then exclusive queues go. What is very much goes back in parts, one
-    /// in each turn. Some: very many queues are still going.
+    /// Leaves the open stage: channels give back what they hold, then exclusive queues go. What is very much goes back
+    /// in parts, one in each turn. Some: very many queues are still going.
     fn leave(&mut self, now: Millis, next: Stage) -> Option<Pressure> {
         if let Stage::Open(mut open) = std::mem::replace(&mut self.stage, next) {
             open.set_now(now);

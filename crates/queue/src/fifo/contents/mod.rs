@@ -1,5 +1,5 @@
-//! Contents: what the journal knows of messages besides that they exist, for which [`Store`] has the list. Replaying the journal's
-//! records makes the same contents, on every node.
+//! Contents: what the journal knows of messages besides that they exist, for which [`Store`] has the list. Replaying
+//! the journal's records makes the same contents, on every node.
 //!
 //! Nothing here knows who gets a message or whether it was delivered: that is `dispatch`.
 

@@ -1,4 +1,5 @@
-//! What must be so after each step: the queue is as the naive one, nobody was passed over, and the journal alone makes the same queue.
+//! What must be so after each step: the queue is as the naive one, nobody was passed over, and the journal alone makes
+//! the same queue.
 
 use super::{Consumer, Known, Naive, State, properties};
 use crate::world::{Event, World, body};

@@ -1,4 +1,5 @@
-//! What of `advanced.config` is known: applications, their keys (with blanks between those that go the same way), and what becomes of them.
+//! What of `advanced.config` is known: applications, their keys (with blanks between those that go the same way), and
+//! what becomes of them.
 
 /// What becomes of a value.
 pub enum Becomes {

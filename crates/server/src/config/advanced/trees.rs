@@ -7,7 +7,8 @@ const LIST: &str = "expected a list";
 const PAIR: &str = "expected {KEY, VALUE}";
 
 impl Reader<'_> {
-    /// `[binary, {backlog, 128}, {linger, {true, 0}}]`: what stands there without a value, or asks for what is always so, is left out.
+    /// `[binary, {backlog, 128}, {linger, {true, 0}}]`: what stands there without a value, or asks for what is always
+    /// so, is left out.
     pub(super) fn sockets(&mut self, key: &str, value: &Term) -> Result<(), Mistake> {
         self.found.replaced.push(key.to_owned());
         for term in value.list().ok_or_else(|| value.mistake(LIST))? {

@@ -1,5 +1,5 @@
-//! Options of Erlang's machine (`RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS`): `-rabbit heartbeat 10` sets what `advanced.config` sets by
-//! `[{rabbit, [{heartbeat, 10}]}].`; everything else tunes a machine that isn't there.
+//! Options of Erlang's machine (`RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS`): `-rabbit heartbeat 10` sets what
+//! `advanced.config` sets by `[{rabbit, [{heartbeat, 10}]}].`; everything else tunes a machine that isn't there.
 
 use crate::config::advanced::{self, Advanced};
 use crate::config::error::{ConfigError, Origin};

@@ -1,5 +1,5 @@
-//! The grammar of `rabbitmq-env.conf`, which RabbitMQ runs as a shell script: of such scripts, assignments are understood. A value may stand in
-//! quotes and have `$NAME` and `${NAME}` in it; a command in it is never run.
+//! The grammar of `rabbitmq-env.conf`, which RabbitMQ runs as a shell script: of such scripts, assignments are
+//! understood. A value may stand in quotes and have `$NAME` and `${NAME}` in it; a command in it is never run.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -7,7 +7,7 @@ use std::str::Chars;
 
 /// What a line of the script is.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum EnvLine {
     /// `NAME=VALUE`, the value as a shell has it.
     Assignment(String, String),
     /// Anything that a shell would have to do; for an assignment, to which name.
@@ -15,7 +15,7 @@ pub enum Line {
 }
 
 /// The lines that are neither empty nor comments, with their numbers from 1. `variable` looks up what isn't assigned before.
-pub fn lines(text: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<(Line, usize)> {
+pub fn lines(text: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<(EnvLine, usize)> {
     let mut assigned: HashMap<String, String> = HashMap::new();
     let mut found = Vec::new();
     let mut rest = text.lines().enumerate();
@@ -33,16 +33,16 @@ pub fn lines(text: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<(Line
         }
         let name = line.split_once('=').filter(|(name, _)| is_name(name));
         let read = match name {
-            None => Line::NeedsShell(None),
+            None => EnvLine::NeedsShell(None),
             Some((name, value)) => {
                 let look = |wanted: &str| assigned.get(wanted).cloned().or_else(|| variable(wanted));
                 match word(value, look) {
-                    Some(value) => Line::Assignment(name.to_owned(), value),
-                    None => Line::NeedsShell(Some(name.to_owned())),
+                    Some(value) => EnvLine::Assignment(name.to_owned(), value),
+                    None => EnvLine::NeedsShell(Some(name.to_owned())),
                 }
             }
         };
-        if let Line::Assignment(name, value) = &read {
+        if let EnvLine::Assignment(name, value) = &read {
             assigned.insert(name.clone(), value.clone());
         }
         found.push((read, at + 1));
@@ -114,7 +114,7 @@ fn expanded(chars: &mut Peekable<Chars<'_>>, variable: &impl Fn(&str) -> Option<
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Line {
+    fn one(text: &str) -> EnvLine {
         let look = |name: &str| (name == "HOST").then(|| "here".to_owned());
         let mut found = lines(text, look);
         assert_eq!(found.len(), 1, "{text}");
@@ -135,7 +135,7 @@ mod tests {
             ("A=\"-a \\\n -b\"", "-a -b"),
             ("A=b;", "b"),
         ] {
-            assert_eq!(one(text), Line::Assignment("A".into(), value.into()), "{text}");
+            assert_eq!(one(text), EnvLine::Assignment("A".into(), value.into()), "{text}");
         }
     }
 
@@ -149,10 +149,10 @@ mod tests {
             "A=${B:-c}",
             "A=b c",
         ] {
-            assert_eq!(one(text), Line::NeedsShell(Some("A".into())), "{text}");
+            assert_eq!(one(text), EnvLine::NeedsShell(Some("A".into())), "{text}");
         }
         for text in ["if true; then", "ulimit -n 65536", ". /etc/other"] {
-            assert_eq!(one(text), Line::NeedsShell(None), "{text}");
+            assert_eq!(one(text), EnvLine::NeedsShell(None), "{text}");
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
     fn lines_keep_their_numbers_and_later_ones_see_earlier_ones() {
         let text = "# comment\n\nA=1\nB=${A}\\\n2\nC=3\n";
         let found = lines(text, |_| None);
-        let said = |name: &str, value: &str, number| (Line::Assignment(name.into(), value.into()), number);
+        let said = |name: &str, value: &str, number| (EnvLine::Assignment(name.into(), value.into()), number);
         assert_eq!(found, [said("A", "1", 3), said("B", "12", 4), said("C", "3", 6)]);
     }
 }

@@ -1,5 +1,5 @@
-//! All stories once more, with every queue on another node as far as the broker knows: what is asked of a queue arrives there a turn
-//! later, and so does what comes of it.
+//! All stories once more, with every queue on another node as far as the broker knows: what is asked of a queue arrives
+//! there a turn later, and so does what comes of it.
 
 use super::{World, encode_line};
 use broker::queues::{Handle, Queue, Remote, Request};
