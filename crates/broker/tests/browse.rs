@@ -2,6 +2,7 @@
 //! nothing feels it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a client outside of the broker")]
 
 #[path = "support/client.rs"]
 mod client;

@@ -1,6 +1,7 @@
 //! Bindings and queues that come and go while messages are published.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a client outside of the broker")]
 
 #[path = "support/client.rs"]
 mod client;

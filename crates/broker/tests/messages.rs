@@ -1,6 +1,7 @@
 //! Sessions without a front end: publish and consume on a broker whose log is real.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a client outside of the broker")]
 
 #[path = "support/client.rs"]
 mod client;

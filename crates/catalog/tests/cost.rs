@@ -1,6 +1,7 @@
 //! What changes cost when there are very many bindings.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, reason = "it measures")]
 
 use catalog::{
     Catalog, DeclareQueue, Destination, Envelope, Incarnation, NodeConnection, NodeId, Request, View,

@@ -5,6 +5,7 @@
 //! `[2]`. With the environment variable `UPDATE_STORIES` set, what came out is written into the files instead.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::disallowed_methods, reason = "stories are files")]
 
 #[path = "support/stage.rs"]
 mod stage;

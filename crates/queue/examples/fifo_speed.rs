@@ -1,5 +1,7 @@
 //! What the fifo machine alone costs per message: `cargo run --release -p leveret-queue --example fifo_speed`.
 
+#![allow(clippy::disallowed_methods, reason = "it measures")]
+
 use model::{Block, BlockBuilder, ConsumerId, Machine, Outcome, Ranges, Seq, Timestamp};
 use queue::fifo::{
     Classic, ConsumerSettings, Delivery, Disposal, Effect, Ends, QueueSettings, Record, Request,

@@ -260,6 +260,10 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "somebody has to wait while the answer comes"
+    )]
     fn queues_follow_a_policy_that_another_node_has_decided_and_who_put_it_waits_for_that() {
         let stage = Stage::new();
         stage.declare(queue("q")).unwrap();

@@ -145,6 +145,10 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "somebody has to wait while the answer comes"
+    )]
     fn who_may_wait_waits_for_the_answer() {
         let question = Arc::new(Question::default());
         let waiting = question.clone();

@@ -1,6 +1,7 @@
 //! A session's client that waits for events, in place of a connection.
 
 #![allow(dead_code, reason = "each test uses what it needs")]
+#![allow(clippy::disallowed_methods, reason = "a client outside of the broker")]
 
 use broker::{
     Answer, Broker, ChannelId, DeclareQueue, Deleting, Delivery, Event, Options, Outbox, Pressure, Publisher,

@@ -20,6 +20,8 @@
 //!
 //! `UPDATE_STORIES=1 cargo test -p leveret-queue` writes what comes of it into the files, for review.
 
+#![allow(clippy::disallowed_methods, reason = "stories are files")]
+
 use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
 use model::{ConsumerId, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
