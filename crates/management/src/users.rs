@@ -8,7 +8,7 @@ use crate::listing::{List, object};
 use crate::refusal::{Refusal, missing_keys};
 use crate::reply::Reply;
 use crate::route::Route;
-use broker::{Broker, PasswordHash, PasswordHashing, QuotaOf, UserView, View};
+use broker::{PasswordHash, PasswordHashing, QuotaOf, UserView, View};
 use serde_json::{Map, Value, json};
 
 pub const ROUTES: &[Route] = &[
@@ -171,7 +171,7 @@ fn hash_password(call: &Call<'_>) -> Result<Reply, Refusal> {
         Some(name) => {
             let wrong = || Refusal::bad_request(format!("unsupported hashing algorithm: {name}"));
             let algorithm = PasswordHashing::from_short_name(name).ok_or_else(wrong)?;
-            Broker::hash_password_by(algorithm, password)?
+            call.api.broker.hash_password_by(algorithm, password)?
         }
     };
     Ok(Reply::json(&json!({"ok": hash.to_text()})))

@@ -42,17 +42,20 @@ impl Broker {
     /// It is not what passwords must be like, or the system has no randomness.
     pub fn hash_password(&self, password: &[u8]) -> Result<PasswordHash, Refusal> {
         self.options().credentials.check(password)?;
-        Self::hash_password_by(self.options().password_hashing, password)
+        self.hash_password_by(self.options().password_hashing, password)
     }
 
     /// Hashes a password, with a salt of its own, by this algorithm.
     ///
     /// # Errors
     /// The system has no randomness.
-    pub fn hash_password_by(algorithm: PasswordHashing, password: &[u8]) -> Result<PasswordHash, Refusal> {
+    pub fn hash_password_by(
+        &self,
+        algorithm: PasswordHashing,
+        password: &[u8],
+    ) -> Result<PasswordHash, Refusal> {
         let internal = |reason: String| Refusal::Internal { reason };
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| internal(error.to_string()))?;
+        let random = self.node().random_bytes()?;
         let [a, b, c, d, ..] = random;
         match algorithm {
             PasswordHashing::Sha256 => Ok(PasswordHash::new([a, b, c, d], password)),

@@ -24,7 +24,7 @@ use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, RwLock,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Why a virtual host is not opened. Both are RabbitMQ's 530 with this text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -425,7 +425,9 @@ impl Session {
     /// How long the user's credentials are still good; `None` if they do not end.
     pub fn remaining(&self) -> Option<Duration> {
         let until = self.rights()?.until()?;
-        Some(until.duration_since(SystemTime::now()).unwrap_or_default())
+        let until = until.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = self.broker().node().wall();
+        Some(until.saturating_sub(Duration::from_millis(now.0)))
     }
 
     fn rights(&self) -> Option<Arc<dyn Rights>> {
