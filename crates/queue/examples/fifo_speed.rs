@@ -225,7 +225,7 @@ impl Disk {
                     place,
                 }
             });
-            let stored = store::Request::Stored {
+            let stored = store::Request::FinishStore {
                 pieces: stored.collect(),
                 unreadable: Ranges::new(),
             };
@@ -246,7 +246,7 @@ impl Disk {
         let read = Read::intact(block.clone());
         fifo.handle(
             Timestamp(0),
-            Request::Store(store::Request::Loaded { first, read }),
+            Request::Store(store::Request::FinishLoad { first, read }),
             out,
         );
         true

@@ -18,7 +18,7 @@ pub enum Effect<E: Ends> {
     Confirm(E::Receipt),
     /// The queue has refused these messages because it is full.
     Reject(E::Receipt),
-    /// Publish these messages to the dead-letter exchange; answered by `Request::DeadLettered` with the same ticket. The
+    /// Publish these messages to the dead-letter exchange; answered by `Request::FinishDeadLetters` with the same ticket. The
     /// pieces' first numbers mean something to the machine only.
     DeadLetter {
         ticket: u64,
@@ -32,9 +32,9 @@ pub enum Effect<E: Ends> {
     CancelConsumer { outlet: E::Outlet, consumer: ConsumerId },
     /// An order of the message store.
     Store(store::Effect),
-    /// The queue's last consumer is gone and it was declared auto-delete, or nobody used it for as long as it was told to wait:
-    /// have it deleted.
-    Unused,
+    /// Have the queue deleted: its last consumer is gone and it was declared auto-delete, or nobody used it for as long as it was told
+    /// to wait.
+    DeleteQueue,
 }
 
 /// Messages on their way to a consumer. Message `seq` is number `seq - base` of the block.

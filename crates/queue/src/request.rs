@@ -84,12 +84,12 @@ pub enum Request<E: Ends> {
     /// Somebody uses the queue other than by consuming or getting (a repeated declaration): see `QueueSettings::expires_ms`.
     /// Answered with `Answer::Stands`.
     Use { reply: Option<E::Reply> },
-    /// The time that `Classic::wakes_at_ms` named has come.
-    Tick,
-    /// Answer to `Effect::DeadLetter`: all queues that the messages went to have them safely, or they went nowhere. `unread`
-    /// could not be read where the effect said: they were moved meanwhile, or are damaged. `failed` could not be read just now,
-    /// which says nothing about what is there.
-    DeadLettered {
+    /// Do what is due: the time that `Classic::wakes_at_ms` named has come.
+    Wake,
+    /// Let these dead letters go, in answer to `Effect::DeadLetter`: all queues that the messages went to have them safely, or they
+    /// went nowhere. `unread` could not be read where the effect said: they were moved meanwhile, or are damaged. `failed` could not
+    /// be read just now, which says nothing about what is there.
+    FinishDeadLetters {
         ticket: u64,
         unread: Ranges,
         failed: Ranges,

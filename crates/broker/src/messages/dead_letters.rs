@@ -398,7 +398,7 @@ impl Publishing {
 impl Open {
     /// All have arrived where they went.
     fn finish(self) {
-        self.queue.submit(Request::DeadLettered {
+        self.queue.submit(Request::FinishDeadLetters {
             ticket: self.ticket,
             unread: self.unread,
             failed: self.failed,

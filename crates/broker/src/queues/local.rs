@@ -394,7 +394,7 @@ impl Queue {
 impl Due for Queue {
     fn tick(self: Arc<Self>) {
         self.alarm.store(u64::MAX, Ordering::SeqCst);
-        self.submit(Request::Tick);
+        self.submit(Request::Wake);
     }
 }
 

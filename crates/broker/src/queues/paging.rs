@@ -10,14 +10,14 @@ use storage::Position;
 
 /// Something that the pager is to do.
 pub enum Paging {
-    /// Read a block back; answered by `Request::Loaded`.
+    /// Read a block back; answered by `Request::FinishLoad`.
     Load {
         queue: Arc<Queue>,
         first: Seq,
         source: Source,
         failures: u32,
     },
-    /// Write pieces to the queue's segments; answered by `Request::Stored`, in the order of the jobs.
+    /// Write pieces to the queue's segments; answered by `Request::FinishStore`, in the order of the jobs.
     Store {
         queue: Arc<Queue>,
         pieces: Vec<Piece>,
@@ -86,7 +86,7 @@ impl Queue {
             Err(Unread::Damaged(_)) => Read::Damaged,
             Err(Unread::Failed(_)) => Read::Failed,
         };
-        self.submit(Request::Store(store::Request::Loaded { first, read }));
+        self.submit(Request::Store(store::Request::FinishLoad { first, read }));
     }
 
     /// Writes the pieces in order, one after the other, so that only one is in memory twice. What cannot be written is left out
@@ -121,7 +121,7 @@ impl Queue {
         if let Err(error) = result {
             tracing::error!(area = "storage", "{self:?} cannot be paged out: {error}");
         }
-        self.submit(Request::Store(store::Request::Stored {
+        self.submit(Request::Store(store::Request::FinishStore {
             pieces: stored,
             unreadable,
         }));

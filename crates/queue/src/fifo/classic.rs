@@ -149,8 +149,8 @@ impl<E: Ends> Machine for Classic<E> {
             } => self.retire(if_unused, if_empty, reply, outcome),
             Request::Configure { settings } => self.configure(*settings, now, outcome),
             Request::Use { reply } => self.declared(reply, now, outcome),
-            Request::Tick => {}
-            Request::DeadLettered {
+            Request::Wake => {}
+            Request::FinishDeadLetters {
                 ticket,
                 unread,
                 failed,

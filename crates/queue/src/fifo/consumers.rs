@@ -101,7 +101,7 @@ impl<E: Ends> Classic<E> {
         }
         // Like RabbitMQ, a queue that never had a consumer is not deleted.
         if removed && self.consumers.ring.len() == 0 && self.settings.auto_delete {
-            outcome.effects.push(Effect::Unused);
+            outcome.effects.push(Effect::DeleteQueue);
         }
         self.used(now);
     }

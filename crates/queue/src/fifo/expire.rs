@@ -1,6 +1,6 @@
 //! What time does to a queue: messages expire wherever they stand, and a queue that nobody uses ends.
 //!
-//! Time comes with each request. The host asks for the next deadline after each turn and sends `Tick` then; everything else
+//! Time comes with each request. The host asks for the next deadline after each turn and sends `Wake` then; everything else
 //! that is asked of the queue finds what is due gone as well.
 
 use super::record::Expiry;
@@ -31,7 +31,7 @@ impl<E: Ends> Classic<E> {
         }
         if self.unused_at_ms <= now.0 {
             self.unused_at_ms = u64::MAX;
-            outcome.effects.push(Effect::Unused);
+            outcome.effects.push(Effect::DeleteQueue);
         }
     }
 }

@@ -10,14 +10,14 @@ impl<E: Ends> Classic<E> {
     pub(super) fn handle_store(&mut self, request: Request, now: Timestamp, outcome: &mut FifoOutcome<E>) {
         match request {
             Request::Shrink { memory } => self.lanes.shrink(memory, outcome),
-            Request::Loaded { first, read } => {
+            Request::FinishLoad { first, read } => {
                 let id = lane_of(first);
                 self.lanes
                     .at(id, outcome, |lane, _| lane.loaded(first, read, now));
                 self.deliver(outcome);
                 self.lanes.at(id, outcome, |lane, _| lane.relieve());
             }
-            Request::Stored { pieces, unreadable } => {
+            Request::FinishStore { pieces, unreadable } => {
                 self.lanes
                     .stored(outcome, |lane| lane.store.stored(&pieces, &unreadable));
             }

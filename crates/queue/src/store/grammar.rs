@@ -34,12 +34,12 @@ pub enum Source {
 pub enum Request {
     /// Bodies may take this many bytes of memory from now on; the rest is paged out.
     Shrink { memory: usize },
-    /// Answer to `Effect::Load`.
-    Loaded { first: Seq, read: Read },
-    /// Answer to `Effect::Store`: these pieces are now in segments (synced, if they were to be). Pieces that could not be
+    /// Take what `Effect::Load` has brought.
+    FinishLoad { first: Seq, read: Read },
+    /// Take what became of `Effect::Store`: these pieces are now in segments (synced, if they were to be). Pieces that could not be
     /// written are missing; `unreadable` are the messages of which the bytes were not where they should be, or damaged. Each
     /// `Store` is answered once, in order.
-    Stored { pieces: Vec<Stored>, unreadable: Ranges },
+    FinishStore { pieces: Vec<Stored>, unreadable: Ranges },
     /// The log wants to forget what stands before `before`: move what the store needs of it to segments, then write everything
     /// down.
     Checkpoint { before: LogPlace },
@@ -70,7 +70,7 @@ impl Read {
 /// An order to the host.
 #[derive(Debug)]
 pub enum Effect {
-    /// Read back the block at `source`, which message `first` lies in; answered by `Request::Loaded` with the same `first`
+    /// Read back the block at `source`, which message `first` lies in; answered by `Request::FinishLoad` with the same `first`
     /// and the whole block found there.
     Load {
         first: Seq,
@@ -78,7 +78,7 @@ pub enum Effect {
         /// How often it could not be read before.
         failures: u32,
     },
-    /// Write these pieces to segments, in order; answered by `Request::Stored`, one answer for each `Store`
+    /// Write these pieces to segments, in order; answered by `Request::FinishStore`, one answer for each `Store`
     /// and in the order of the `Store`s. `durable` pieces must be synced before the answer.
     Store { pieces: Vec<Piece>, durable: bool },
     /// Nothing in these entries is needed any more.
@@ -87,8 +87,9 @@ pub enum Effect {
     Remember(Record),
     /// Remember the machine's contents and the store's places together, as they are at the end of this turn.
     Checkpoint,
-    /// These messages cannot be read here, now or later. Their machine keeps them until it is told to give them up.
-    Unreadable { seqs: Ranges },
+    /// Find these messages elsewhere: they cannot be read here, now or later. Their machine keeps them until it is told to give them
+    /// up.
+    FindElsewhere { seqs: Ranges },
 }
 
 /// A fact about where bytes lie on this node.

@@ -32,9 +32,9 @@ impl Store {
 
     /// Says that these are lost: whoever wants them must know.
     pub(crate) fn report(&mut self, seqs: Ranges) {
-        let known = |effect: &Effect| matches!(effect, Effect::Unreadable { seqs: told } if *told == seqs);
+        let known = |effect: &Effect| matches!(effect, Effect::FindElsewhere { seqs: told } if *told == seqs);
         if !seqs.is_empty() && !self.orders.effects.iter().any(known) {
-            self.orders.effects.push(Effect::Unreadable { seqs });
+            self.orders.effects.push(Effect::FindElsewhere { seqs });
         }
     }
 

@@ -91,7 +91,7 @@ fn messages_expire_in_every_lane_when_their_time_has_come() {
     world.now = Timestamp(60);
     publish(&mut world, 4, &[9, 0]);
     world.now = Timestamp(101);
-    let events = world.handle(Request::Tick);
+    let events = world.handle(Request::Wake);
     let letters = dead(&events);
     assert!(letters.iter().all(|(reason, _)| *reason == DropReason::Expired));
     let mut numbers: Vec<u64> = letters.into_iter().flat_map(|(_, numbers)| numbers).collect();
@@ -107,7 +107,7 @@ fn messages_expire_in_every_lane_when_their_time_has_come() {
         world.disk.clone(),
     );
     again.now = world.now;
-    again.handle(Request::Tick);
+    again.handle(Request::Wake);
     assert_eq!(again.fifo.wakes_at_ms(), 160, "deadlines outlive a restart");
     for world in [&mut world, &mut again] {
         assert_eq!(get(world).map(|(_, number)| number), Some(4));
@@ -136,7 +136,7 @@ fn what_expired_while_the_queue_was_down_goes_where_its_settings_say() {
         let mut events = again.handle(Request::Configure {
             settings: Box::new(settings),
         });
-        events.extend(again.handle(Request::Tick));
+        events.extend(again.handle(Request::Wake));
         let mut numbers: Vec<u64> = dead(&events)
             .into_iter()
             .flat_map(|(_, numbers)| numbers)

@@ -409,7 +409,7 @@ impl Naive {
             Step::Pass { ms } => {
                 self.world.now.0 += ms;
                 self.time_passes();
-                self.turn(Request::Tick);
+                self.turn(Request::Wake);
             }
             Step::Purge => {
                 self.known.retain(|it| matches!(it.state, State::Held { .. }));

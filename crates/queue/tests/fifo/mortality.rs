@@ -354,7 +354,7 @@ impl Model {
                 self.messages.remove(seq);
             }
         }
-        let events = self.turn(Request::DeadLettered {
+        let events = self.turn(Request::FinishDeadLetters {
             ticket,
             unread: lost,
             failed: Ranges::new(),
@@ -433,7 +433,7 @@ impl Model {
             again.now = Timestamp(self.now() + later);
             let stay = |seq: &&Seq| self.messages[seq].deadline > again.now.0;
             let stay: Vec<Seq> = known.iter().filter(stay).copied().collect();
-            again.handle(Request::Tick);
+            again.handle(Request::Wake);
             assert_eq!(again.drain(), stay);
             while again.dead_letter_one().is_some() {}
             assert_eq!(again.disk.segments.len(), 0, "places were not released");
@@ -475,7 +475,7 @@ impl Model {
             }
             Step::Time { ms } => {
                 self.world.now.0 += ms;
-                self.simply(Request::Tick);
+                self.simply(Request::Wake);
             }
             Step::Arrive { unread } => self.arrive(unread),
             Step::Configure {
@@ -569,7 +569,7 @@ proptest! {
             }
         }
         model.world.now.0 += 1_000_000;
-        model.simply(Request::Tick);
+        model.simply(Request::Wake);
         while !model.world.dead_letters.is_empty() {
             model.arrive(0);
         }

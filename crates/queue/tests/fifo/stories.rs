@@ -127,7 +127,7 @@ impl Story {
             }
             "clock" => {
                 self.world.now = Timestamp(words[1].parse().unwrap());
-                let events = self.world.handle(Request::Tick);
+                let events = self.world.handle(Request::Wake);
                 return self.describe(events);
             }
             "arrive" => {

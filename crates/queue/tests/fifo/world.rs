@@ -341,7 +341,7 @@ impl World {
             Effect::Reply(reply, answer) => Event::Answered(reply, answer),
             Effect::CancelConsumer { consumer, .. } => Event::Cancelled(consumer),
             Effect::Store(effect) => self.serve_store(effect, once_durable),
-            Effect::Unused => Event::Unused,
+            Effect::DeleteQueue => Event::Unused,
         }
     }
 
@@ -374,7 +374,7 @@ impl World {
                 self.disk.log.retain(|place, _| *place >= before);
                 Event::Checkpoint(checkpoint, before)
             }
-            store::Effect::Unreadable { seqs } => Event::Unreadable(seqs),
+            store::Effect::FindElsewhere { seqs } => Event::Unreadable(seqs),
         }
     }
 
@@ -427,7 +427,7 @@ impl World {
 
     /// The disk answers a load.
     pub fn answer_load(&mut self, first: Seq, read: Read) -> Vec<Event> {
-        self.handle(Request::Store(store::Request::Loaded { first, read }))
+        self.handle(Request::Store(store::Request::FinishLoad { first, read }))
     }
 
     /// A request for a checkpoint of all but the last entries of the log.
@@ -452,7 +452,7 @@ impl World {
                 });
             }
         }
-        Some(self.handle(Request::Store(store::Request::Stored {
+        Some(self.handle(Request::Store(store::Request::FinishStore {
             pieces: stored,
             unreadable: Ranges::new(),
         })))
@@ -461,7 +461,7 @@ impl World {
     /// The oldest dead letters have arrived.
     pub fn dead_letter_one(&mut self) -> Option<Vec<Event>> {
         let (ticket, ..) = self.dead_letters.pop_front()?;
-        Some(self.handle(Request::DeadLettered {
+        Some(self.handle(Request::FinishDeadLetters {
             ticket,
             unread: Ranges::new(),
             failed: Ranges::new(),

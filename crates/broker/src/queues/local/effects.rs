@@ -138,7 +138,7 @@ impl Queue {
                 actions.kept.woken.push(outlet.outbox, event);
             }
             Effect::Store(effect) => self.arrange_for_store(effect, actions),
-            Effect::Unused => actions.unused = true,
+            Effect::DeleteQueue => actions.unused = true,
         }
     }
 
@@ -169,7 +169,7 @@ impl Queue {
                 });
                 actions.paging.push(Paging::Rewrite { queue });
             }
-            store::Effect::Unreadable { seqs } => actions.unreadable.push(seqs),
+            store::Effect::FindElsewhere { seqs } => actions.unreadable.push(seqs),
             // The journal's; a queue without one has nothing to remember.
             store::Effect::Remember(_) | store::Effect::Checkpoint => {}
         }

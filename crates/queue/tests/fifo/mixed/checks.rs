@@ -128,7 +128,7 @@ impl Naive {
             return;
         }
         (again.now, again.sorted) = (self.world.now, true);
-        again.handle(Request::Tick);
+        again.handle(Request::Wake);
         again.settle_disk();
         let mut drain = |waits: bool| {
             let (mut drained, mut expected) = (again.drain_numbers(), here(waits));
@@ -138,7 +138,7 @@ impl Naive {
             }
             assert_eq!(drained, expected);
             again.now.0 += 10_000;
-            again.handle(Request::Tick);
+            again.handle(Request::Wake);
         };
         drain(false);
         drain(true);
