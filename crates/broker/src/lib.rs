@@ -28,22 +28,34 @@
 //!
 //! # The path of a published message
 //!
-//! Down, in eleven files of this crate:
-//! 1. `gateway/serve` reads bytes; `gateway/amqp/connection` and `protocol/amqp` find publishes in them.
-//! 2. `gateway/amqp/channel` takes the confirm number, and `messages/unconfirmed` notes what has to be confirmed.
-//! 3. `messages/publish`: permission (`session`) and route (`messages/publish/routes`), both remembered per channel while the catalog's
-//!    view stands (`messages/publish/last`: mostly it is the last one again); one block for all messages of the read that go to the same
-//!    queues.
-//! 4. `queues/handle`, and `queues/local` if the queue is on this node: into the queue's mailbox, or straight on if nobody turns the
-//!    queue.
-//! 5. `node/host`: one turn for everything that waits; `queues/local/effects` sends what comes out of it where it belongs.
-//! 6. `queue/fifo` decides and applies; `queues/journal` and `node/journal` append one batch to the node's log (`storage/log`).
+//! Down, with the function that is called:
+//!
+//! | File | Function | What happens |
+//! |---|---|---|
+//! | `gateway/serve` | `read` | bytes come from the socket |
+//! | `gateway/amqp/connection` | `input` | takes them; in `open`, `publishes` takes many in a row |
+//! | `gateway/amqp/channel/publish` | `publish` | takes the confirm number, which `channel/confirms` and `messages/unconfirmed` note |
+//! | `messages/publish` | `Publisher::publish` | permission (`session`), route (`publish/routes`), into the block of its queues |
+//!
+//! Permission and route are remembered while the catalog's view stands. At the end of the read, once for all that came with it:
+//!
+//! | File | Function | What happens |
+//! |---|---|---|
+//! | `gateway/amqp/connection/events`, `channel` | `flush` | of each channel that published |
+//! | `messages/publish` | `Publisher::flush` | hands the blocks over |
+//! | `queues/handle` | `submit` | to the queue, wherever it is |
+//! | `queues/local` | `submit` | into the queue's mailbox, or straight on if nobody turns the queue |
+//! | `node/host` | `handle`, `commit` | one turn for everything that waits |
+//! | `queue/fifo/classic` | `handle` | the queue decides and applies: `queue/fifo/publish`, `queue/store` |
+//! | `queues/journal`, `node/journal` | `append` | one batch to the node's log, with what waits for it (`node/promise`) |
+//! | `storage/log` | `append` | into the log's buffer (`pending`), which its thread writes (`writer`) |
+//! | `queues/local/effects` | `commit`, `carry_out` | what comes out of the turn goes where it belongs |
 //!
 //! Up:
-//! 7. `Deliver` goes to the outbox of the consumer's connection (`clients/outbox`); its front end gives it a tag and writes frames.
-//! 8. `Confirm`, once the log is synced (`node/promise`, on the log's thread), goes to the publisher's outbox: one `basic.ack` for
+//! 1. `Deliver` goes to the outbox of the consumer's connection (`clients/outbox`); its front end gives it a tag and writes frames.
+//! 2. `Confirm`, once the log is synced (`node/promise`, on the log's thread), goes to the publisher's outbox: one `basic.ack` for
 //!    many.
-//! 9. The consumer's ack becomes `Settle` (`messages/consume`), `Settled` in the journal, and `Release` of what was stored.
+//! 3. The consumer's ack becomes `Settle` (`messages/consume`), `Settled` in the journal, and `Release` of what was stored.
 //!
 //! What expires, is rejected or does not fit goes from the machine's `DeadLetter` to `messages/dead_letters`, which publishes it as
 //! another publisher would, and `node/timers` turn the queues that have something due. What is long is paged out and read back by the two

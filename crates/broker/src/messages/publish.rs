@@ -3,9 +3,7 @@
 //! Routing is done once per (exchange, routing key) and channel and kept while the catalog's view stands. What one socket
 //! read brings for one set of queues travels as one block.
 
-mod last;
 mod routes;
-mod taken;
 
 use crate::broker::replies::{REPLY_TO, Requester};
 use crate::clients::outbox::ChannelId;
@@ -17,7 +15,6 @@ use crate::queues::Handle;
 use crate::session::Session;
 use crate::stats::Ledger;
 use catalog::{QueueKind, Refusal, View};
-use last::Last;
 use model::properties::{Properties, PropertiesBuf};
 use model::{BlockBuilder, Message, QueueId, Ranges};
 use queue::Request;
@@ -26,10 +23,40 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use taken::{Prepared, Taken};
-
 /// A block is handed on when it is this large, in bytes, even if the read brought more.
 const BLOCK_BYTES: usize = 256 * 1024;
+
+/// Who takes a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// How many queues, each of which will confirm it.
+    pub queues: u32,
+    /// How many channels that wait for direct replies; they have it already.
+    pub replies: u32,
+}
+
+impl Taken {
+    /// True if nobody takes it.
+    pub fn is_lost(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Where a message goes that is published later: what a transaction keeps of it. RabbitMQ routes when the message comes.
+#[derive(Debug)]
+pub struct Prepared {
+    queues: SmallVec<[QueueId; 8]>,
+    askers: SmallVec<[Arc<Requester>; 1]>,
+    /// The properties without what nobody else may see, if they had such.
+    pub properties: Option<PropertiesBuf>,
+}
+
+impl Prepared {
+    /// True if there is nobody to take it.
+    pub fn is_lost(&self) -> bool {
+        self.queues.is_empty() && self.askers.is_empty()
+    }
+}
 
 /// A channel's way into the broker for messages.
 pub struct Publisher {
@@ -460,4 +487,32 @@ fn answer(asker: Option<&Requester>, message: &Message<'_>) -> u32 {
     let Some(asker) = asker else { return 0 };
     asker.answer(message);
     1
+}
+
+/// The last route that a channel found, and the messages that it is good for: the next one is often like the last.
+#[derive(Default)]
+struct Last {
+    route: Vec<u8>,
+    /// The properties, if the route depends on them.
+    properties: Option<PropertiesBuf>,
+    target: usize,
+}
+
+impl Last {
+    fn is_good_for(&self, message: &Message<'_>) -> bool {
+        let same = |known: &PropertiesBuf| known.as_properties() == message.properties;
+        self.route == message.route.as_bytes() && self.properties.as_ref().is_none_or(same)
+    }
+
+    /// Remembers where this message went, and whether that depended on its properties.
+    fn remember(&mut self, message: &Message<'_>, by_properties: bool, target: usize) {
+        self.route.clear();
+        self.route.extend_from_slice(message.route.as_bytes());
+        self.properties = by_properties.then(|| {
+            let mut kept = self.properties.take().unwrap_or_default();
+            kept.copy_from(message.properties);
+            kept
+        });
+        self.target = target;
+    }
 }

@@ -8,7 +8,6 @@
 //! A durable queue's persistent messages are *journaled*: whatever befalls them is recorded. All others live in the same
 //! store and leave no record.
 
-mod admit;
 mod checkpoint;
 mod classic;
 mod codec;
@@ -18,13 +17,13 @@ mod deliver;
 mod discard;
 mod dispatch;
 mod end;
-mod enqueue;
 mod expire;
 mod lane;
 mod lanes;
 mod look;
 mod once;
 mod overflow;
+mod publish;
 pub mod record;
 mod retry;
 mod settle;

@@ -1,9 +1,8 @@
-//! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` and `batch` (appending), `writer` (the thread),
+//! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` (appending), `writer` (the thread),
 //! `ledger` and `mark` (what may go), `chain` (files), `ends` (which of them belong to the log) and `ahead` (the next one), `walk` and `recovery` (opening).
 
 mod ahead;
 mod aside;
-mod batch;
 mod chain;
 mod ends;
 mod format;
@@ -17,8 +16,8 @@ mod writer;
 
 pub(crate) use crate::journal::{JournalId, Kind};
 pub use aside::{SetAside, set_journals_aside};
-pub use batch::Batch;
 pub use options::LogOptions;
+pub use pending::Batch;
 pub use recovery::{Cut, Damage, Recovery};
 
 use crate::error::StorageError;
