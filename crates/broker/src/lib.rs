@@ -104,7 +104,7 @@ pub use options::node_limits::{CredentialValidator, NodeLimits};
 pub use options::vhost_defaults::{DefaultLimits, DefaultPolicy, DefaultUser, VhostDefaults};
 pub use options::{DISK_FREE_LIMIT, OpenError, Options};
 pub use recovery::{Losses, QueueLoss};
-pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, Retiring};
+pub use session::declare::{Binding, Deleting, QueueDeclared, QueueDeleted, QueueDeletion};
 pub use session::login::LoginAttempt;
 pub use session::{OpenRefusal, Session};
 pub use topology::{CatalogLeader, Done, Question};

@@ -262,11 +262,14 @@ fn delete(call: &Call<'_>) -> Result<Reply, Refusal> {
     let name = &find(call)?.name;
     let session = ApiSession::open(call)?;
     let (if_unused, if_empty) = (call.query.flag("if-unused"), call.query.flag("if-empty"));
-    let deleted = match session.inner().delete_queue(CHANNEL, name, if_unused, if_empty)? {
-        Deleting::Done(deleted) => deleted,
-        Deleting::Asked(retiring) => {
-            let answer = session.answer(retiring.question())?;
-            session.inner().retired(CHANNEL, retiring, answer)?
+    let mut deleting = session.inner().delete_queue(CHANNEL, name, if_unused, if_empty)?;
+    let deleted = loop {
+        match deleting {
+            Deleting::Done(deleted) => break deleted,
+            Deleting::Asked(deletion) => {
+                let answer = session.answer(deletion.question())?;
+                deleting = session.inner().go_on_deleting(CHANNEL, deletion, answer)?;
+            }
         }
     };
     session.durable(deleted.durable)?;

@@ -101,10 +101,10 @@ pub enum Answer {
     Taken(Ranges),
     /// So many ready messages were dropped.
     Purged(u64),
-    /// The queue is ready to be deleted; so many ready messages go with it.
-    Retired(u64),
-    /// Not retired: there are consumers.
+    /// The queue may be deleted; so many ready messages go with it.
+    MayRetire(u64),
+    /// It may not: there are consumers.
     InUse,
-    /// Not retired: there are messages.
+    /// It may not: there are messages.
     NotEmpty,
 }

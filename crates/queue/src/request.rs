@@ -74,13 +74,16 @@ pub enum Request<E: Ends> {
     Resume { consumer: ConsumerId },
     /// Drop everything that is ready. Answered with `Answer::Purged`.
     Purge { reply: E::Reply },
-    /// The queue is about to be deleted. Answered with `Answer::Retired`, `InUse` or `NotEmpty`; once retired, consumers
-    /// are cancelled and everything later is ignored (receipts are confirmed: the message went nowhere, as in RabbitMQ).
-    Retire {
+    /// May the queue be deleted? Answered with `Answer::MayRetire`, `InUse` or `NotEmpty`. Nothing changes: who deletes it is the
+    /// catalog.
+    MayRetire {
         if_unused: bool,
         if_empty: bool,
         reply: E::Reply,
     },
+    /// The queue is deleted: consumers are cancelled and everything later is ignored (receipts are confirmed: the message went
+    /// nowhere, as in RabbitMQ).
+    Retire,
     /// Somebody uses the queue other than by consuming or getting (a repeated declaration): see `QueueSettings::expires_ms`.
     /// Answered with `Answer::Stands`.
     Use { reply: Option<E::Reply> },

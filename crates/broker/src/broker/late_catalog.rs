@@ -116,8 +116,8 @@ impl CatalogLeader for LateCatalog {
 mod tests {
     use super::*;
     use crate::{
-        Binding, ChannelId, DeclareQueue, Event, Options, Outbox, PolicyKind, PutPolicy, QueueDeclared,
-        Session,
+        Binding, ChannelId, DeclareQueue, Deleting, Event, Options, Outbox, PolicyKind, PutPolicy,
+        QueueDeclared, QueueDeleted, Session,
     };
     use model::properties::Properties;
     use model::table::Table;
@@ -178,6 +178,29 @@ mod tests {
             self.step(declare).map(|done| done.value)
         }
 
+        /// Deletes a queue: it waits for its queue, then for the other node.
+        fn delete(&self, name: &str) -> Result<QueueDeleted, Refusal> {
+            let mut deleting = self.session.delete_queue(CHANNEL, name, false, false)?;
+            for is_decided in [false, true] {
+                let Deleting::Asked(deletion) = deleting else {
+                    panic!("{deleting:?}")
+                };
+                assert_eq!(is_decided, self.late.decide_next(&self.broker));
+                let mut events = Vec::new();
+                self.outbox.take_now(&mut events);
+                let answer = events.into_iter().find_map(|event| match event {
+                    Event::Answer { question, answer, .. } if question == deletion.question() => Some(answer),
+                    _ => None,
+                });
+                let answer = answer.expect("what was asked is answered");
+                deleting = self.session.go_on_deleting(CHANNEL, deletion, answer)?;
+            }
+            match deleting {
+                Deleting::Done(deleted) => Ok(deleted),
+                Deleting::Asked(deletion) => panic!("{deletion:?}"),
+            }
+        }
+
         fn publish(&self, key: &str) {
             let mut publisher = self.session.publisher(CHANNEL, 1);
             let route = RouteBuf::new(b"amq.direct", key.as_bytes());
@@ -221,14 +244,7 @@ mod tests {
             .step(|| stage.session.unbind_queue(CHANNEL, binding()))
             .unwrap();
         stage.publish("k");
-        let delete = || match stage.session.delete_queue(CHANNEL, "q", false, false)? {
-            crate::Deleting::Done(deleted) => Ok(deleted),
-            crate::Deleting::Asked(retiring) => {
-                let answer = Some(queue::Answer::Retired(1));
-                stage.session.retired(CHANNEL, retiring, answer)
-            }
-        };
-        assert_eq!(stage.step(delete).unwrap().ready, 1);
+        assert_eq!(stage.delete("q").unwrap().ready, 1);
         assert!(stage.broker.view().queue("/", "q").is_none());
         stage.broker.close();
     }

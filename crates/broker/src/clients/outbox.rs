@@ -52,7 +52,8 @@ pub enum Event {
     },
     /// What the ticket's reply promises is durable.
     Durable { channel: ChannelId, ticket: Ticket },
-    /// The answer to a question; `None` if nobody who has the queue's messages can be reached.
+    /// The answer to a question; `None` if nobody who has the queue's messages can be reached, or if it was the catalog's to answer
+    /// (whoever asked holds what it has decided).
     Answer {
         channel: ChannelId,
         question: Question,

@@ -116,7 +116,7 @@ impl Handle {
             | Request::TakeOut { reply, .. }
             | Request::Purge { reply }
             | Request::Use { reply: Some(reply) }
-            | Request::Retire { reply, .. }
+            | Request::MayRetire { reply, .. }
             | Request::Cancel {
                 reply: Some(reply), ..
             }

@@ -278,12 +278,7 @@ impl Queue {
     /// The queue is deleted: consumers are cancelled, later requests come to nothing.
     pub fn retire(self: &Arc<Self>) {
         self.retired.store(true, Ordering::SeqCst);
-        let (_, reply) = self.question_of_nobody();
-        self.submit(Request::Retire {
-            if_unused: false,
-            if_empty: false,
-            reply,
-        });
+        self.submit(Request::Retire);
     }
 
     /// See [`Queue::retire`].

@@ -157,9 +157,9 @@ mod tests {
         session.declare_queue(channel, declared).unwrap();
         let id = broker.view().queue("/", "gone").unwrap().id;
         let asked = session.delete_queue(channel, "gone", false, false).unwrap();
-        if let crate::Deleting::Asked(retiring) = asked {
-            let answer = Some(queue::Answer::Retired(0));
-            session.retired(channel, retiring, answer).unwrap();
+        if let crate::Deleting::Asked(deletion) = asked {
+            let answer = Some(queue::Answer::MayRetire(0));
+            session.go_on_deleting(channel, deletion, answer).unwrap();
         }
         session.close();
         broker.close();

@@ -8,7 +8,7 @@ use crate::node::ends::Reply;
 use crate::queues::{Handle, Status};
 use crate::session::Session;
 use crate::stats::Churn;
-use crate::topology::{Answered, Asker, Decision, Deletion, Done, Doomed, no_answer};
+use crate::topology::{Answered, Asker, Decision, Deletion, Done, no_answer};
 use catalog::{
     Answer, DeclareExchange, DeclareQueue, Destination, ObjectKind, Refusal, Request, Verb, View,
     WantedBinding,
@@ -16,7 +16,7 @@ use catalog::{
 use model::QueueId;
 use model::table::{Table, Value};
 use queue::{Answer as QueueAnswer, Request as QueueRequest};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// From so many bindings on, a queue is deleted in parts, apart from the connection's thread.
@@ -43,9 +43,6 @@ pub struct QueueDeleted {
     pub ready: u64,
     /// What the reply waits for.
     pub durable: Option<Ticket>,
-    /// The queue has many bindings and is still there: nothing more is taken from this client until it is released, so that
-    /// its next request does not find the queue.
-    pub pause: Option<Pressure>,
 }
 
 /// How far the deletion of a queue has come.
@@ -53,51 +50,47 @@ pub struct QueueDeleted {
 pub enum Deleting {
     /// It is done, or there is no such queue.
     Done(QueueDeleted),
-    /// The queue was asked.
-    Asked(Retiring),
+    /// Somebody was asked: [`Session::go_on_deleting`] takes the next step with the answer.
+    Asked(QueueDeletion),
 }
 
-/// A queue that was asked whether it may be deleted.
-pub struct Retiring {
+/// The deletion of a queue whose next step waits for an answer: the queue is asked first whether it may go, then the catalog deletes
+/// it. The queue itself ends when that has been decided, so nothing is lost if the client goes away in between.
+pub struct QueueDeletion {
     known: Arc<catalog::Queue>,
     question: Question,
-    broker: Arc<Broker>,
-    asker: Asker,
+    /// What the catalog was asked, once the queue has agreed.
+    decision: Option<Arc<DeletionDecision>>,
 }
 
-impl std::fmt::Debug for Retiring {
+/// What the catalog says to a deletion, if that comes later than the question.
+struct DeletionDecision {
+    /// Ready messages that go with the queue.
+    ready: u64,
+    answered: Mutex<Option<Answered>>,
+}
+
+impl DeletionDecision {
+    fn of(answered: Answered, ready: u64) -> Result<Deleting, Refusal> {
+        let durable = answered?.durable;
+        Ok(Deleting::Done(QueueDeleted { ready, durable }))
+    }
+
+    fn answered(&self) -> MutexGuard<'_, Option<Answered>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for QueueDeletion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "deletion of {} ({:?})", self.known.name, self.question)
     }
 }
 
-impl Retiring {
-    /// What it was asked.
+impl QueueDeletion {
+    /// What was asked.
     pub fn question(&self) -> Question {
         self.question
-    }
-
-    /// Who asked is gone. A queue that has given up its messages goes all the same: it would confirm what is published to it and
-    /// keep nothing.
-    pub fn abandon(self, answer: Option<QueueAnswer>) {
-        if let Some(QueueAnswer::Retired(_)) = answer {
-            self.delete_in_parts();
-        }
-    }
-
-    /// Has the pager delete the queue, some of it at a time, since that takes longer than a connection's thread should be busy with
-    /// it. Whoever must not go on before it is gone waits for the pressure's end.
-    fn delete_in_parts(self) -> (Ticket, Pressure) {
-        let (ticket, gone) = (Ticket(self.broker.node().number()), Arc::<Release>::default());
-        let doomed = Doomed::Queue {
-            id: self.known.id,
-            asker: self.asker,
-            ticket,
-            is_bare: false,
-        };
-        self.broker
-            .delete_part_by_part(Deletion::new(doomed, gone.clone()));
-        (ticket, Pressure::until_release(Reason::Catalog, gone))
     }
 }
 
@@ -307,7 +300,7 @@ impl Session {
         }
     }
 
-    /// Begins to delete a queue: [`Session::retired`] goes on when the queue has answered.
+    /// Begins to delete a queue: [`Session::go_on_deleting`] goes on when the queue has answered.
     ///
     /// # Errors
     /// No permission, or another connection's exclusive queue.
@@ -318,14 +311,6 @@ impl Session {
         if_unused: bool,
         if_empty: bool,
     ) -> Result<Deleting, Refusal> {
-        if let Some((ready, answered)) = self.undecided().resume(channel) {
-            let deleted = |done: Done<Answer>| QueueDeleted {
-                ready,
-                durable: done.durable,
-                pause: None,
-            };
-            return answered.map(|done| Deleting::Done(deleted(done)));
-        }
         self.check(Verb::Configure, ObjectKind::Queue, name)?;
         let view = self.broker().view();
         let Some(known) = view.queue(self.vhost(), name) else {
@@ -338,56 +323,80 @@ impl Session {
         self.check_owner(&view, &handle)?;
         let reply = self.reply(channel, false);
         let question = reply.question;
-        let request = QueueRequest::Retire {
+        let request = QueueRequest::MayRetire {
             if_unused,
             if_empty,
             reply,
         };
         handle.ask(question, request);
-        let known = known.clone();
-        Ok(Deleting::Asked(Retiring {
-            known,
+        Ok(Deleting::Asked(QueueDeletion {
+            known: known.clone(),
             question,
-            broker: self.broker().clone(),
-            asker: self.asker(channel),
+            decision: None,
         }))
     }
 
-    /// Goes on with the deletion of a queue that has answered.
+    /// Takes the next step of a deletion with the answer to what was asked last.
     ///
     /// # Errors
-    /// The queue is in use or not empty, if that was asked, or cannot be reached.
-    pub fn retired(
+    /// The queue is in use or not empty, if that was asked, or cannot be reached; or the catalog refuses.
+    pub fn go_on_deleting(
         &self,
         channel: ChannelId,
-        retiring: Retiring,
+        deletion: QueueDeletion,
         answer: Option<QueueAnswer>,
-    ) -> Result<QueueDeleted, Refusal> {
-        let known = &retiring.known;
+    ) -> Result<Deleting, Refusal> {
+        if let Some(decision) = &deletion.decision {
+            let answered = decision.answered().take();
+            return DeletionDecision::of(answered.unwrap_or_else(|| Err(no_answer())), decision.ready);
+        }
+        let known = &deletion.known;
         let (queue, vhost) = (known.name.to_string(), self.vhost().to_string());
         let ready = match answer {
-            Some(QueueAnswer::Retired(count)) => count,
+            Some(QueueAnswer::MayRetire(ready)) => ready,
             Some(QueueAnswer::InUse) => return Err(Refusal::QueueInUse { queue, vhost }),
             Some(QueueAnswer::NotEmpty) => return Err(Refusal::QueueNotEmpty { queue, vhost }),
             Some(_) => 0,
             None => return Err(self.unreachable(&queue)),
         };
-        if has_many_bindings(&self.broker().view(), known) {
-            let (ticket, pause) = retiring.delete_in_parts();
-            return Ok(QueueDeleted {
-                ready,
-                durable: Some(ticket),
-                pause: Some(pause),
-            });
-        }
-        let request = Request::DeleteQueue { id: known.id };
-        let topology = self.broker().topology();
-        let decision = topology.decide(Some(retiring.asker), request);
-        self.answer_to(channel, ready, decision).map(|done| QueueDeleted {
+        self.delete_agreed(channel, deletion, ready)
+    }
+
+    /// Has the catalog delete a queue that has agreed. One with many bindings goes by the pager, some of it at a time, since that takes
+    /// longer than a connection's thread should be busy with it.
+    fn delete_agreed(
+        &self,
+        channel: ChannelId,
+        deletion: QueueDeletion,
+        ready: u64,
+    ) -> Result<Deleting, Refusal> {
+        let (id, asker) = (deletion.known.id, self.asker(channel));
+        let reply = self.reply(channel, false);
+        let question = reply.question;
+        let decision = Arc::new(DeletionDecision {
             ready,
-            durable: done.durable,
-            pause: None,
-        })
+            answered: Mutex::default(),
+        });
+        let kept = decision.clone();
+        let tell = move |answered| {
+            *kept.answered() = Some(answered);
+            reply.outbox.send(reply.answered(None));
+        };
+        if has_many_bindings(&self.broker().view(), &deletion.known) {
+            self.broker()
+                .delete_part_by_part(Deletion::of_queue(id, asker, tell));
+        } else {
+            let topology = self.broker().topology();
+            match topology.decide(Some(asker), Request::DeleteQueue { id }) {
+                Decision::Made(answered) => return DeletionDecision::of(answered, ready),
+                awaited => awaited.then(tell),
+            }
+        }
+        Ok(Deleting::Asked(QueueDeletion {
+            question,
+            decision: Some(decision),
+            ..deletion
+        }))
     }
 
     fn asker(&self, channel: ChannelId) -> Asker {
@@ -402,7 +411,8 @@ impl Session {
     /// the pressure ends; until then they are locked for everybody else.
     pub(crate) fn delete_exclusive_queues(&self) -> Option<Pressure> {
         let gone = Arc::<Release>::default();
-        let deletion = Deletion::new(Doomed::ExclusiveTo(self.connection()), gone.clone());
+        let released = gone.clone();
+        let deletion = Deletion::of_exclusive_queues(self.connection(), move |_| released.release());
         if let Some(left) = self.broker().delete_a_part(deletion) {
             self.broker().delete_part_by_part(left);
         }
@@ -455,16 +465,12 @@ impl Session {
         permit: impl FnOnce() -> Result<(), Refusal>,
         request: Request,
     ) -> Answered {
-        if let Some((_, answered)) = self.undecided().resume(channel) {
+        if let Some(answered) = self.undecided().resume(channel) {
             return answered;
         }
         let asker = Some(self.asker(channel));
         let decision = self.broker().topology().decide_if(asker, permit, request);
-        self.answer_to(channel, 0, decision)
-    }
-
-    fn answer_to(&self, channel: ChannelId, ready: u64, decision: Decision) -> Answered {
-        self.undecided().answer(self.outbox(), channel, ready, decision)
+        self.undecided().answer(self.outbox(), channel, decision)
     }
 
     /// A new queue with a dead-letter exchange takes messages from itself to there: RabbitMQ asks for `read` on the queue and

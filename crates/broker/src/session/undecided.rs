@@ -13,22 +13,14 @@ pub struct Undecided(Mutex<Option<Step>>);
 struct Step {
     /// Whose step it is: one of another channel was given up.
     channel: ChannelId,
-    /// What the step has done already: so many ready messages went with a queue.
-    ready: u64,
     answered: Arc<Mutex<Option<Answered>>>,
     /// The session was told to wait, and has not been asked why.
     is_news: bool,
 }
 
 impl Undecided {
-    /// What the catalog decided, or [`Refusal::Undecided`] if that comes later: the outbox is told then. `ready` is kept until then.
-    pub fn answer(
-        &self,
-        outbox: &Arc<Outbox>,
-        channel: ChannelId,
-        ready: u64,
-        decision: Decision,
-    ) -> Answered {
+    /// What the catalog decided, or [`Refusal::Undecided`] if that comes later: the outbox is told then.
+    pub fn answer(&self, outbox: &Arc<Outbox>, channel: ChannelId, decision: Decision) -> Answered {
         let awaited = match decision {
             Decision::Made(answered) => return answered,
             awaited => awaited,
@@ -36,7 +28,6 @@ impl Undecided {
         let answered = Arc::<Mutex<Option<Answered>>>::default();
         *self.lock() = Some(Step {
             channel,
-            ready,
             answered: answered.clone(),
             is_news: true,
         });
@@ -48,22 +39,20 @@ impl Undecided {
         Err(Refusal::Undecided)
     }
 
-    /// The answer to a step that is taken again, with what it had done before; `None` if it is taken for the first time.
-    pub fn resume(&self, channel: ChannelId) -> Option<(u64, Answered)> {
+    /// The answer to a step that is taken again; `None` if it is taken for the first time.
+    pub fn resume(&self, channel: ChannelId) -> Option<Answered> {
         let mut waiting = self.lock();
         let mut step = waiting.take().filter(|step| step.channel == channel)?;
-        let ready = step.ready;
         let answered = step
             .answered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let answered = answered.unwrap_or_else(|| {
+        Some(answered.unwrap_or_else(|| {
             step.is_news = true;
             *waiting = Some(step);
             Err(Refusal::Undecided)
-        });
-        Some((ready, answered))
+        }))
     }
 
     /// After a refusal: true if it was none, because the catalog has not decided yet.

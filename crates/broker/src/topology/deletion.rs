@@ -2,12 +2,8 @@
 
 use super::decision::{Answered, Decision};
 use super::{Asker, Topology};
-use crate::clients::outbox::Ticket;
-use crate::clients::pressure::Release;
-use crate::node::promise::Promise;
 use catalog::{Answer, NodeConnection, Refusal, Request};
 use model::QueueId;
-use std::sync::Arc;
 
 /// How many bindings of a queue are taken away at a time.
 const BINDINGS_PART: usize = 64;
@@ -18,20 +14,19 @@ const QUEUES_PART: usize = 64;
 /// Something that is deleted in parts.
 pub struct Deletion {
     of: Doomed,
-    /// Comes when it is gone: later requests of whoever deletes it must not find it.
-    gone: Arc<Release>,
+    /// What is done once it is gone, or cannot be deleted: with the last answer.
+    then: Box<dyn FnOnce(Answered) + Send>,
     /// The answer to what was asked last, if that came later than the question.
     answered: Option<Answered>,
 }
 
 /// What is deleted in parts.
-pub enum Doomed {
+enum Doomed {
     /// A queue that has many bindings.
     Queue {
         id: QueueId,
-        /// Who gets the ticket when the queue is gone for good.
-        asker: Asker,
-        ticket: Ticket,
+        /// Who gets the ticket when the queue is gone.
+        asker: Option<Asker>,
         /// Its bindings are gone.
         is_bare: bool,
     },
@@ -65,10 +60,23 @@ impl Doomed {
 }
 
 impl Deletion {
-    /// Of which nothing is gone yet.
-    pub fn new(of: Doomed, gone: Arc<Release>) -> Self {
-        let answered = None;
-        Self { of, gone, answered }
+    /// A queue with its bindings, of which nothing is gone yet.
+    pub fn of_queue(id: QueueId, asker: Asker, then: impl FnOnce(Answered) + Send + 'static) -> Self {
+        let (asker, is_bare) = (Some(asker), false);
+        Self::new(Doomed::Queue { id, asker, is_bare }, then)
+    }
+
+    /// The exclusive queues of a connection.
+    pub fn of_exclusive_queues(
+        connection: NodeConnection,
+        then: impl FnOnce(Answered) + Send + 'static,
+    ) -> Self {
+        Self::new(Doomed::ExclusiveTo(connection), then)
+    }
+
+    fn new(of: Doomed, then: impl FnOnce(Answered) + Send + 'static) -> Self {
+        let (then, answered) = (Box::new(then), None);
+        Self { of, then, answered }
     }
 
     /// The same, to go on with this answer.
@@ -78,17 +86,27 @@ impl Deletion {
     }
 
     /// Takes an answer: true if nothing is left to be asked.
-    fn is_over(&mut self, answered: Answered) -> bool {
-        match (&mut self.of, answered.map(|done| done.value)) {
-            (_, Err(refusal)) => warn(&self.of.label(), &refusal),
+    fn is_over(&mut self, answered: &Answered) -> bool {
+        match (&mut self.of, answered.as_ref().map(|done| &done.value)) {
+            (_, Err(refusal)) => warn(&self.of.label(), refusal),
             (Doomed::Queue { is_bare, .. }, Ok(answer)) if !*is_bare => {
-                *is_bare = answer != Answer::Cleared(BINDINGS_PART);
+                *is_bare = *answer != Answer::Cleared(BINDINGS_PART);
                 return false;
             }
             (Doomed::Queue { .. }, Ok(_)) => {}
-            (Doomed::ExclusiveTo(_), Ok(answer)) => return answer != Answer::Cleared(QUEUES_PART),
+            (Doomed::ExclusiveTo(_), Ok(answer)) => return *answer != Answer::Cleared(QUEUES_PART),
         }
         true
+    }
+
+    /// Who gets a ticket for what is asked next.
+    fn asker(&mut self) -> Option<Asker> {
+        match &mut self.of {
+            Doomed::Queue {
+                asker, is_bare: true, ..
+            } => asker.take(),
+            Doomed::Queue { .. } | Doomed::ExclusiveTo(_) => None,
+        }
     }
 
     /// True if the part that comes next is as small as the last one was: it is taken at once.
@@ -112,7 +130,7 @@ impl Topology {
         loop {
             let answered = match deletion.answered.take() {
                 Some(answered) => answered,
-                None => match self.decide(None, deletion.of.next_part()) {
+                None => match self.decide(deletion.asker(), deletion.of.next_part()) {
                     Decision::Made(answered) => answered,
                     awaited => {
                         awaited.then(move |answered| go_on(deletion.with(answered)));
@@ -120,26 +138,14 @@ impl Topology {
                     }
                 },
             };
-            if deletion.is_over(answered) {
-                self.finish_deletion(deletion);
+            if deletion.is_over(&answered) {
+                (deletion.then)(answered);
                 return None;
             }
             if !deletion.is_small() {
                 return Some(deletion);
             }
         }
-    }
-
-    fn finish_deletion(&self, deletion: Deletion) {
-        if let Doomed::Queue { asker, ticket, .. } = deletion.of {
-            let Asker { outbox, channel, .. } = asker;
-            self.node.log.promise(Promise::Durable {
-                outbox,
-                channel,
-                ticket,
-            });
-        }
-        deletion.gone.release();
     }
 
     /// Deletes a queue for which nobody waits.

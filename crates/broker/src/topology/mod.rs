@@ -14,7 +14,7 @@ pub(crate) mod policies;
 
 pub(crate) use decision::{Answered, Decision, no_answer};
 pub use decision::{CatalogLeader, Question};
-pub(crate) use deletion::{Deletion, Doomed};
+pub(crate) use deletion::Deletion;
 
 use crate::clients::alarms::AlarmReason;
 use crate::clients::outbox::{ChannelId, Outbox, Ticket};
@@ -431,13 +431,13 @@ fn kind_of(request: &Request) -> Change {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asker, Deletion, Doomed};
+    use super::{Answered, Asker, Deletion};
     use crate::Broker;
-    use crate::clients::pressure::Release;
-    use crate::{Binding, ChannelId, DeclareExchange, DeclareQueue, Options, Outbox, Session, Ticket};
+    use crate::clients::outbox::Event;
+    use crate::{Binding, ChannelId, DeclareExchange, DeclareQueue, Options, Outbox, Session};
     use catalog::Refusal;
     use model::table::Table;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
     use std::task::{Wake, Waker};
     use std::thread::{self, Thread};
 
@@ -504,33 +504,33 @@ mod tests {
         let broker = Broker::open(Options::new(dir.path())).unwrap();
         let session = session(&broker);
         declare_bound(&session, 150);
-        let (outbox, gone) = (Arc::new(Outbox::new()), Arc::<Release>::default());
+        let outbox = Arc::new(Outbox::new());
+        let (deletion, deleted) = deletion_of_queue(&broker, &outbox);
+        let deletion = broker.topology().delete_a_part(deletion, drop).unwrap();
+        assert_eq!(keys(&broker), 86);
+        let deletion = broker.topology().delete_a_part(deletion, drop).unwrap();
+        assert_eq!((keys(&broker), deleted.lock().unwrap().is_some()), (22, false));
+        assert!(broker.topology().delete_a_part(deletion, drop).is_none());
+        assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
+        let awaited = deleted.lock().unwrap().take().unwrap().unwrap().durable.unwrap();
+        broker.close();
+        let mut events = Vec::new();
+        outbox.take_now(&mut events);
+        assert!(matches!(events[..], [Event::Durable { ticket, .. }] if ticket == awaited));
+    }
+
+    /// The deletion of the only queue in parts, and what it comes to.
+    fn deletion_of_queue(broker: &Broker, outbox: &Arc<Outbox>) -> (Deletion, Arc<Mutex<Option<Answered>>>) {
         let asker = Asker {
             outbox: outbox.clone(),
             channel: CHANNEL,
             user: "guest".into(),
         };
         let queue = broker.view().queues("/").next().unwrap().id;
-        let of = Doomed::Queue {
-            id: queue,
-            asker,
-            ticket: Ticket(7),
-            is_bare: false,
-        };
-        let deletion = Deletion::new(of, gone);
-        let deletion = broker.topology().delete_a_part(deletion, drop).unwrap();
-        assert_eq!(keys(&broker), 86);
-        let deletion = broker.topology().delete_a_part(deletion, drop).unwrap();
-        let told = || {
-            let mut events = Vec::new();
-            outbox.take_now(&mut events);
-            events.len()
-        };
-        assert_eq!((keys(&broker), told()), (22, 0));
-        assert!(broker.topology().delete_a_part(deletion, drop).is_none());
-        assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
-        broker.close();
-        assert_eq!(told(), 1);
+        let deleted = Arc::<Mutex<Option<Answered>>>::default();
+        let told = deleted.clone();
+        let then = move |answered| *told.lock().unwrap() = Some(answered);
+        (Deletion::of_queue(queue, asker, then), deleted)
     }
 
     #[test]
@@ -584,17 +584,7 @@ mod tests {
             let broker = Broker::open(Options::new(dir.path())).unwrap();
             let session = session(&broker);
             declare_bound(&session, 150);
-            let of = Doomed::Queue {
-                id: broker.view().queues("/").next().unwrap().id,
-                asker: Asker {
-                    outbox: Arc::new(Outbox::new()),
-                    channel: CHANNEL,
-                    user: "guest".into(),
-                },
-                ticket: Ticket(7),
-                is_bare: false,
-            };
-            let deletion = Deletion::new(of, Arc::default());
+            let (deletion, _) = deletion_of_queue(&broker, &Arc::default());
             assert!(broker.topology().delete_a_part(deletion, drop).is_some());
             if checkpoint {
                 broker.topology().checkpoint();
@@ -610,7 +600,7 @@ mod tests {
     }
 
     fn exclusive_to(session: &Session) -> Deletion {
-        Deletion::new(Doomed::ExclusiveTo(session.connection()), Arc::default())
+        Deletion::of_exclusive_queues(session.connection(), drop)
     }
 
     fn declare_exclusive(session: &Session, count: usize) {

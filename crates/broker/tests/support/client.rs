@@ -99,12 +99,16 @@ impl Client {
     /// Deletes a queue.
     pub fn delete(&self, queue: &str, if_unused: bool, if_empty: bool) -> QueueDeleted {
         let asked = self.session.delete_queue(CHANNEL, queue, if_unused, if_empty);
-        let retiring = match asked.unwrap() {
-            Deleting::Done(deleted) => return deleted,
-            Deleting::Asked(retiring) => retiring,
-        };
-        let answer = self.answer(retiring.question());
-        self.session.retired(CHANNEL, retiring, answer).unwrap()
+        let mut deleting = asked.unwrap();
+        loop {
+            match deleting {
+                Deleting::Done(deleted) => return deleted,
+                Deleting::Asked(deletion) => {
+                    let answer = self.answer(deletion.question());
+                    deleting = self.session.go_on_deleting(CHANNEL, deletion, answer).unwrap();
+                }
+            }
+        }
     }
 
     pub fn publish(

@@ -142,11 +142,15 @@ impl<E: Ends> Machine for Classic<E> {
             Request::Pause { consumer, reply } => self.pause(consumer, reply, outcome),
             Request::Resume { consumer } => self.change(consumer, outcome, |it| it.paused = false),
             Request::Purge { reply } => self.purge(reply, outcome),
-            Request::Retire {
+            Request::MayRetire {
                 if_unused,
                 if_empty,
                 reply,
-            } => self.retire(if_unused, if_empty, reply, outcome),
+            } => {
+                let answer = self.may_retire(if_unused, if_empty);
+                outcome.effects.push(Effect::Reply(reply, answer));
+            }
+            Request::Retire => self.retire(outcome),
             Request::Configure { settings } => self.configure(*settings, now, outcome),
             Request::Use { reply } => self.declared(reply, now, outcome),
             Request::Wake => {}

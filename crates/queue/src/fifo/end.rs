@@ -4,25 +4,17 @@ use super::{Answer, Classic, Effect, Ends, FifoOutcome, Request};
 use model::Ranges;
 
 impl<E: Ends> Classic<E> {
-    pub(super) fn retire(
-        &mut self,
-        if_unused: bool,
-        if_empty: bool,
-        reply: E::Reply,
-        outcome: &mut FifoOutcome<E>,
-    ) {
-        if if_unused && self.consumers.ring.len() > 0 {
-            outcome.effects.push(Effect::Reply(reply, Answer::InUse));
-            return;
-        }
+    pub(super) fn may_retire(&self, if_unused: bool, if_empty: bool) -> Answer {
         // Empty means that nothing is ready; RabbitMQ does not look at what consumers hold.
         let ready = self.lanes.ready();
-        if if_empty && ready > 0 {
-            outcome.effects.push(Effect::Reply(reply, Answer::NotEmpty));
-            return;
+        match () {
+            () if if_unused && self.consumers.ring.len() > 0 => Answer::InUse,
+            () if if_empty && ready > 0 => Answer::NotEmpty,
+            () => Answer::MayRetire(ready),
         }
-        // Before consumers hear of it: a client that deletes a queue from which it consumes sees delete-ok first, as in RabbitMQ.
-        outcome.effects.push(Effect::Reply(reply, Answer::Retired(ready)));
+    }
+
+    pub(super) fn retire(&mut self, outcome: &mut FifoOutcome<E>) {
         for get in self.consumers.gets.drain(..) {
             outcome.effects.push(Effect::Reply(get.reply, Answer::Empty));
         }
@@ -62,7 +54,7 @@ impl<E: Ends> Classic<E> {
             }
             Request::TakeOut { reply, .. } => (reply, Answer::Taken(Ranges::new())),
             Request::Purge { reply } => (reply, Answer::Purged(0)),
-            Request::Retire { reply, .. } => (reply, Answer::Retired(0)),
+            Request::MayRetire { reply, .. } => (reply, Answer::MayRetire(0)),
             _ => return,
         };
         outcome.effects.push(Effect::Reply(reply, answer));

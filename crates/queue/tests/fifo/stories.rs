@@ -147,7 +147,10 @@ impl Story {
             "disk" => return self.disk(words.get(1).copied(), words.get(2).map(|some| spans(some))),
             _ => self.request(words),
         };
-        let events = self.world.handle(requests);
+        let mut events = self.world.handle(requests);
+        if let [Event::Answered(_, Answer::MayRetire(_))] = events[..] {
+            events.extend(self.world.handle(Request::Retire));
+        }
         self.describe(events)
     }
 
@@ -172,7 +175,7 @@ impl Story {
             },
             "remove" => Request::Remove { seqs: spans(who) },
             "purge" => Request::Purge { reply },
-            "delete" => Request::Retire {
+            "delete" => Request::MayRetire {
                 if_unused: words.contains(&"if-unused"),
                 if_empty: words.contains(&"if-empty"),
                 reply,
@@ -485,7 +488,7 @@ fn answered(answer: &Answer) -> String {
         Answer::Taken(seqs) if seqs.is_empty() => "nothing taken".to_string(),
         Answer::Taken(seqs) => format!("{} taken", list(seqs)),
         Answer::Purged(count) => format!("{count} purged"),
-        Answer::Retired(count) => format!("deleted with {count} ready"),
+        Answer::MayRetire(count) => format!("deleted with {count} ready"),
         Answer::InUse => "refused, there are consumers".to_string(),
         Answer::NotEmpty => "refused, there are messages".to_string(),
     }

@@ -5,11 +5,11 @@ use super::methods::{Answer, Next};
 use super::topology::count;
 use super::{Channel, Context};
 use broker::stats::ConsumerDetails;
-use broker::{Done, QueueDeclared, QueueRef, Retiring, Subscription};
+use broker::{Done, QueueDeclared, QueueDeletion, QueueRef, Subscription};
 use model::table::Table;
 use protocol::amqp::DeliverTemplate;
 use protocol::amqp::method::{
-    BasicConsume, BasicConsumeOk, BasicGet, QueueDeclare, QueueDelete, QueuePurge, QueuePurgeOk,
+    BasicConsume, BasicConsumeOk, BasicGet, QueueDeclare, QueuePurge, QueuePurgeOk,
 };
 
 /// What was asked of a queue.
@@ -31,7 +31,7 @@ pub enum Asked {
     /// `queue.purge`.
     Purge { queue: String, no_wait: bool },
     /// `queue.delete`.
-    Delete { retiring: Retiring, no_wait: bool },
+    Delete { deletion: QueueDeletion, no_wait: bool },
 }
 
 /// A consumer that its queue does not know yet.
@@ -58,7 +58,6 @@ impl Asked {
             (Self::Consume(starting), Some(broker::Answer::Consuming)) => {
                 starting.subscription.cancel();
             }
-            (Self::Delete { retiring, .. }, answer) => retiring.abandon(answer),
             _ => {}
         }
     }
@@ -97,10 +96,9 @@ impl Channel {
                 let message_count = count(purged);
                 self.answer(cx, no_wait, None, &QueuePurgeOk { message_count })
             }
-            Asked::Delete { retiring, no_wait } => {
-                let deleted = session.retired(self.id, retiring, answer);
-                let deleted = deleted.map_err(|refusal| Self::refused::<QueueDelete<'_>>(&refusal))?;
-                self.queue_deleted(deleted, no_wait, cx)
+            Asked::Delete { deletion, no_wait } => {
+                let deleting = session.go_on_deleting(self.id, deletion, answer);
+                self.deleting(deleting, no_wait, cx)
             }
         }
     }

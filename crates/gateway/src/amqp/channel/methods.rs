@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::settle::Verdict;
 use super::{Channel, Confirms, Context};
-use broker::{Pressure, QueueQuestion, Ticket};
+use broker::{QueueQuestion, Ticket};
 use protocol::amqp::method::{
     AccessRequestOk, BasicAck, BasicNack, BasicQos, BasicQosOk, BasicRecover, BasicRecoverAsync,
     BasicRecoverOk, BasicReject, ChannelFlow, ChannelFlowOk, ChannelOpen, ConfirmSelectOk,
@@ -17,11 +17,9 @@ pub enum Next {
     Go,
     /// Closes the channel, as its client asked.
     Close,
-    /// Takes another frame when the back-pressure is released.
-    Pause(Pressure),
     /// It was done in part: others have their turn, then the same method is to be taken again.
     Again,
-    /// Waits for a queue's answer before it takes another frame; mostly it is there already.
+    /// Waits for an answer before it takes another frame; mostly it is there already.
     Wait(QueueQuestion, Asked),
 }
 

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::methods::{Answer, Next};
 use super::{Channel, Context};
-use broker::{Binding, DeclareExchange, DeclareQueue, Deleting, Done, QueueDeclared, QueueDeleted};
+use broker::{Binding, DeclareExchange, DeclareQueue, Deleting, Done, QueueDeclared, Refusal};
 use model::table::Table;
 use protocol::amqp::method::{
     ExchangeBind, ExchangeBindOk, ExchangeDeclare, ExchangeDeclareOk, ExchangeDelete, ExchangeDeleteOk,
@@ -158,31 +158,28 @@ impl Channel {
 
     pub(super) fn queue_delete(&mut self, it: &QueueDelete<'_>, cx: &mut Context<'_>) -> Answer {
         let queue = self.queue_name(&without_line_ends(it.queue), QueueDelete::ID)?;
-        let asked = cx
-            .shared
-            .session
-            .delete_queue(self.id, &queue, it.if_unused, it.if_empty)
-            .map_err(|refusal| Self::refused::<QueueDelete<'_>>(&refusal))?;
-        let no_wait = it.no_wait;
-        match asked {
-            Deleting::Asked(retiring) => {
-                let question = retiring.question();
-                Ok(Next::Wait(question, Asked::Delete { retiring, no_wait }))
-            }
-            Deleting::Done(deleted) => self.queue_deleted(deleted, no_wait, cx),
-        }
+        let session = &cx.shared.session;
+        let deleting = session.delete_queue(self.id, &queue, it.if_unused, it.if_empty);
+        self.deleting(deleting, it.no_wait, cx)
     }
 
-    pub(super) fn queue_deleted(
+    /// A deletion has come a step further.
+    pub(super) fn deleting(
         &mut self,
-        deleted: QueueDeleted,
+        deleting: Result<Deleting, Refusal>,
         no_wait: bool,
         cx: &mut Context<'_>,
     ) -> Answer {
-        let message_count = count(deleted.ready);
-        let reply = QueueDeleteOk { message_count };
-        let answered = self.answer(cx, no_wait, deleted.durable, &reply)?;
-        Ok(deleted.pause.map_or(answered, Next::Pause))
+        match deleting.map_err(|refusal| Self::refused::<QueueDelete<'_>>(&refusal))? {
+            Deleting::Asked(deletion) => {
+                let question = deletion.question();
+                Ok(Next::Wait(question, Asked::Delete { deletion, no_wait }))
+            }
+            Deleting::Done(deleted) => {
+                let message_count = count(deleted.ready);
+                self.answer(cx, no_wait, deleted.durable, &QueueDeleteOk { message_count })
+            }
+        }
     }
 
     /// An empty name stands for the queue that was declared last on this channel.

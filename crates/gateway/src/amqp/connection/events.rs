@@ -1,8 +1,8 @@
 //! What the broker has for an open connection, and what the connection hands on and writes at the end of a turn.
 
 use super::channels;
-use super::open::{Asking, Failure, Open};
-use crate::amqp::channel::{Next, State};
+use super::open::{Asking, Failure, Open, Waiting};
+use crate::amqp::channel::{Asked, Next, State};
 use crate::amqp::refusal;
 use crate::connection::Millis;
 use crate::connection::Name;
@@ -195,7 +195,7 @@ impl Open {
         }
     }
 
-    /// A queue has answered.
+    /// A queue has answered, or the catalog.
     fn answered(&mut self, question: QueueQuestion, answer: Option<Answer>, out: &mut Output) {
         self.departures.answered(question);
         if let Some(at) = self.fences.iter().position(|fence| *fence == question) {
@@ -204,26 +204,53 @@ impl Open {
         let Some(waiting) = self.waiting.take_if(|waiting| waiting.question == question) else {
             return;
         };
-        let live = self.live(waiting.channel);
+        let Waiting {
+            channel,
+            asked,
+            cancelled,
+            ..
+        } = *waiting;
+        self.go_on_with(channel, asked, answer, out);
+        for (channel, consumer) in cancelled {
+            self.consumer_cancelled(channel, consumer, out);
+        }
+    }
+
+    /// A method has the answer that it waited for.
+    fn go_on_with(&mut self, id: ChannelId, asked: Asked, answer: Option<Answer>, out: &mut Output) {
+        let live = self.live(id);
         let channel = live.and_then(|at| self.channels.get_mut(at));
         let Some(channel) = channel.filter(|channel| channel.state == State::Open) else {
-            return waiting.asked.abandon(answer);
+            return asked.abandon(answer);
         };
         let waited = channel.waiting_replies();
         let mut cx = self.shared.context(out.bytes());
-        match channel.answered(waiting.asked, answer, &mut cx) {
-            Ok(Next::Pause(pause)) => {
-                self.pressure = Some(pause);
-                self.held_until = None;
-            }
+        let next = channel.answered(asked, answer, &mut cx);
+        self.held_replies += channel.waiting_replies() - waited;
+        self.late_at = self.late_at.min(channel.next_deadline());
+        match next {
+            Ok(Next::Wait(question, asked)) => self.wait(id, question, asked),
             Ok(_) => {}
             Err(exception) => self.refused = Some((channel.number(), exception)),
         }
-        self.held_replies += channel.waiting_replies() - waited;
-        self.late_at = self.late_at.min(channel.next_deadline());
+    }
+
+    /// Nothing more is taken before the question is answered.
+    pub(super) fn wait(&mut self, channel: ChannelId, question: QueueQuestion, asked: Asked) {
+        self.waiting = Some(Box::new(Waiting {
+            channel,
+            question,
+            asked,
+            cancelled: Vec::new(),
+        }));
     }
 
     fn consumer_cancelled(&mut self, id: ChannelId, consumer: ConsumerId, out: &mut Output) {
+        if let Some(waiting) = &mut self.waiting
+            && matches!(waiting.asked, Asked::Delete { .. })
+        {
+            return waiting.cancelled.push((id, consumer));
+        }
         let Some(at) = self.live(id) else { return };
         let tell = self.capabilities.consumer_cancel_notify;
         if let Some(channel) = self.channels.get_mut(at) {

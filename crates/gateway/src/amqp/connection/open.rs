@@ -13,6 +13,7 @@ use crate::incomplete::Part;
 use crate::output::{BACKLOG, Output};
 use broker::stats;
 use broker::{AlarmReason, ChannelId, Outbox, Pressure, QueueQuestion, Reason};
+use model::ConsumerId;
 use protocol::amqp::handshake::Capabilities;
 use protocol::amqp::method::ConnectionBlocked;
 use protocol::amqp::{Exception, PublishScanner, encode, next_frame};
@@ -54,7 +55,7 @@ pub struct Open {
     /// Channels with deliveries to write, in turn.
     pub(super) ready: VecDeque<u16>,
     pub(super) departures: Departures,
-    /// A method that waits for a queue's answer. Nothing else is processed meanwhile: frames keep their order.
+    /// A method that waits for an answer. Nothing else is processed meanwhile: frames keep their order.
     pub(super) waiting: Option<Box<Waiting>>,
     /// What queues were asked after whose answers no delivery comes. Nothing is processed before these are there.
     pub(super) fences: VecDeque<QueueQuestion>,
@@ -100,11 +101,13 @@ pub(super) enum Asking {
     Answered,
 }
 
-/// Who waits for a queue's answer.
+/// Who waits for an answer.
 pub struct Waiting {
     pub(super) channel: ChannelId,
     pub(super) question: QueueQuestion,
     pub(super) asked: Asked,
+    /// Consumers of a queue that is deleted: who deletes it sees `queue.delete-ok` first, as in RabbitMQ.
+    pub(super) cancelled: Vec<(ChannelId, ConsumerId)>,
 }
 
 /// Why a connection must be closed.

@@ -1,6 +1,6 @@
 //! Frame by frame: what concerns the connection, channels that open and close, and methods on them.
 
-use super::{EFFORT, Open, Waiting};
+use super::{EFFORT, Open};
 use crate::amqp::channel::{Channel, Next, State};
 use crate::amqp::connection::channels;
 use crate::amqp::refusal;
@@ -248,16 +248,8 @@ impl Open {
             Next::Again => self.feed_again(),
             Next::Close if self.finish_channel(number, out) => {}
             Next::Close => self.feed_again(),
-            Next::Pause(pause) => {
-                self.pressure = Some(pause);
-                self.held_until = None;
-            }
             Next::Wait(question, asked) => {
-                self.waiting = Some(Box::new(Waiting {
-                    channel: asked_on,
-                    question,
-                    asked,
-                }));
+                self.wait(asked_on, question, asked);
                 self.absorb(out);
                 if let Some((_, exception)) = self.refused.take() {
                     return Err(exception);
