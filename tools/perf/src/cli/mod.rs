@@ -87,7 +87,29 @@ pub fn read(
 
 /// What was asked for and has no effect, a line each for flags and for stray arguments.
 fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(note_of_the_jvm(settings));
+    notes.extend(notes_of_what_is_missing(settings));
+    let beside = [
+        ("rate", "publishing-interval"),
+        ("variable-rate", "publishing-interval"),
+        ("rate", "variable-rate"),
+    ];
+    for (long, stronger) in beside {
+        if settings.text(long).is_some() && settings.text(stronger).is_some() {
+            let name = settings.name(long);
+            notes.push(format!("{name} has no effect beside --{stronger}."));
+        }
+    }
+    if !given.strays.is_empty() {
+        let strays: Vec<_> = given.strays.iter().map(|stray| format!("'{stray}'")).collect();
+        let strays = strays.join(", ");
+        notes.push(format!("Ignored, since no flag stands before it: {strays}."));
+    }
+    notes
+}
+
+/// The flags that only a Java program can follow, in one line.
+fn note_of_the_jvm(settings: &Settings<'_>) -> Option<String> {
     let void = |flag: &&Flag| {
         let of_the_jvm = matches!(
             flag.long,
@@ -97,21 +119,20 @@ fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
     };
     let told: Vec<String> = table::flags()
         .filter(void)
-        .filter(|flag| settings.has(flag.long) || settings.text(flag.long).is_some())
+        .filter(|flag| is_given(settings, flag.long))
         .map(|flag| {
-            format!(
-                "--{} ({})",
-                flag.long,
-                flag.text.trim_start_matches("no effect: ")
-            )
+            let text = flag.text.trim_start_matches("no effect: ");
+            format!("--{} ({text})", flag.long)
         })
         .collect();
-    if !told.is_empty() {
-        let told = told.join(", ");
-        notes.push(format!(
-            "These have no effect, since this load generator is not a Java program: {told}."
-        ));
-    }
+    let told = (!told.is_empty()).then(|| told.join(", "))?;
+    Some(format!(
+        "These have no effect, since this load generator is not a Java program: {told}."
+    ))
+}
+
+/// The flags that have no effect without something else that was not given.
+fn notes_of_what_is_missing(settings: &Settings<'_>) -> Vec<String> {
     let without: [(&str, &str); 5] = [
         ("oauth2-client-id", "oauth2-token-endpoint"),
         ("oauth2-client-secret", "oauth2-token-endpoint"),
@@ -119,21 +140,17 @@ fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
         ("oauth2-parameters", "oauth2-token-endpoint"),
         ("servers-up-limit", "servers-startup-timeout"),
     ];
+    let mut notes = Vec::new();
     for (long, needed) in without {
         if settings.text(long).is_some() && settings.text(needed).is_none() {
-            notes.push(format!(
-                "{} has no effect without --{needed}.",
-                settings.name(long)
-            ));
+            let name = settings.name(long);
+            notes.push(format!("{name} has no effect without --{needed}."));
         }
     }
-    let is_given = |long: &str| settings.has(long) || settings.text(long).is_some();
-    if settings
-        .text("expected-instances")
-        .is_none_or(|count| count == "0")
-    {
+    let instances = settings.text("expected-instances");
+    if instances.is_none_or(|count| count == "0") {
         for long in ["instance-sync-namespace", "instance-sync-timeout"] {
-            if is_given(long) {
+            if is_given(settings, long) {
                 notes.push(format!("--{long} has no effect without --expected-instances."));
             }
         }
@@ -141,34 +158,16 @@ fn notes(given: &Given, settings: &Settings<'_>) -> Vec<String> {
     let uris = ["uri", "uris"].map(|long| settings.text(long).unwrap_or_default());
     if !uris.iter().any(|uris| uris.contains("amqps://")) {
         for long in ["use-default-ssl-context", "server-name-indication"] {
-            if is_given(long) {
+            if is_given(settings, long) {
                 notes.push(format!(
                     "--{long} has no effect without TLS: give an amqps:// URI."
                 ));
             }
         }
     }
-    let beside = [
-        ("rate", "publishing-interval"),
-        ("variable-rate", "publishing-interval"),
-        ("rate", "variable-rate"),
-    ];
-    for (long, stronger) in beside {
-        if settings.text(long).is_some() && settings.text(stronger).is_some() {
-            notes.push(format!(
-                "{} has no effect beside --{stronger}.",
-                settings.name(long)
-            ));
-        }
-    }
-    if !given.strays.is_empty() {
-        let strays = given
-            .strays
-            .iter()
-            .map(|stray| format!("'{stray}'"))
-            .collect::<Vec<_>>()
-            .join(", ");
-        notes.push(format!("Ignored, since no flag stands before it: {strays}."));
-    }
     notes
+}
+
+fn is_given(settings: &Settings<'_>, long: &str) -> bool {
+    settings.has(long) || settings.text(long).is_some()
 }
