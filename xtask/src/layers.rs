@@ -12,8 +12,8 @@ use crate::sources;
 use crate::workspace::{self, Dependency, Kind, Package};
 use std::fs;
 
-/// Who may import whom. A room that isn't here may not exist yet.
-const WALLS: &[(&str, &[&str])] = &[
+/// Who may import whom. A crate that isn't here may not exist yet.
+const ALLOWED: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("protocol", &["model"]),
     ("queue", &["model"]),
@@ -62,11 +62,11 @@ const WALLS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Which room a crate of other people lives in, as the architecture page says.
+/// Which of our crates uses a crate of other people, as the architecture page says.
 #[derive(Debug, PartialEq, Eq)]
 struct Home {
     name: String,
-    rooms: Vec<String>,
+    members: Vec<String>,
     reason: String,
 }
 
@@ -89,29 +89,29 @@ pub fn check() -> Result<Findings, String> {
 }
 
 fn check_package(package: &Package, homes: &[Home], findings: &mut Findings) {
-    let room = &package.room;
-    let Some((_, allowed)) = WALLS.iter().find(|(name, _)| name == room) else {
+    let member = &package.member;
+    let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| name == member) else {
         findings.error(format!(
-            "room {room} has no line in the table of walls (xtask/src/layers.rs)"
+            "crate {member} has no line in the table ALLOWED (xtask/src/layers.rs)"
         ));
         return;
     };
     for dependency in &package.dependencies {
         // A crate may switch on its own features for its tests.
-        let own = dependency.name == *room && dependency.kind == Kind::Dev;
+        let own = dependency.name == *member && dependency.kind == Kind::Dev;
         if dependency.ours && !own && !allowed.contains(&dependency.name.as_str()) {
-            findings.error(wall(room, dependency, allowed));
+            findings.error(refusal(member, dependency, allowed));
         }
-        if !dependency.ours && !lives_in(homes, &dependency.name, room, dependency.kind) {
+        if !dependency.ours && !lives_in(homes, &dependency.name, member, dependency.kind) {
             findings.error(format!(
-                "{room} uses {}, which docs/ARCHITECTURE.md doesn't give it as a home (table of outside crates)",
+                "{member} uses {}, which docs/ARCHITECTURE.md doesn't give it as a home (table of outside crates)",
                 dependency.name
             ));
         }
     }
 }
 
-fn wall(room: &str, dependency: &Dependency, allowed: &[&str]) -> String {
+fn refusal(member: &str, dependency: &Dependency, allowed: &[&str]) -> String {
     let how = if dependency.kind == Kind::Dev {
         " in its tests"
     } else {
@@ -122,17 +122,17 @@ fn wall(room: &str, dependency: &Dependency, allowed: &[&str]) -> String {
     } else {
         allowed.join(", ")
     };
-    format!("{room} imports {}{how}; it may import {may}", dependency.name)
+    format!("{member} imports {}{how}; it may import {may}", dependency.name)
 }
 
-/// A crate for tests only may be used by every room's tests: its home is `tests`.
-fn lives_in(homes: &[Home], name: &str, room: &str, kind: Kind) -> bool {
+/// A crate for tests only may be used by every crate's tests: its home is `tests`.
+fn lives_in(homes: &[Home], name: &str, member: &str, kind: Kind) -> bool {
     let Some(home) = homes.iter().find(|h| h.name == name) else {
         return false;
     };
-    home.rooms
+    home.members
         .iter()
-        .any(|r| r == room || (r == "tests" && kind == Kind::Dev))
+        .any(|r| r == member || (r == "tests" && kind == Kind::Dev))
 }
 
 /// The page must not name crates or homes that are no longer true.
@@ -141,20 +141,20 @@ fn check_homes(packages: &[Package], homes: &[Home], findings: &mut Findings) {
         if home.reason.is_empty() {
             findings.error(format!("docs/ARCHITECTURE.md gives no reason for {}", home.name));
         }
-        for room in &home.rooms {
+        for member in &home.members {
             let used = packages.iter().any(|p| {
                 p.dependencies.iter().any(|d| {
-                    let here = if room == "tests" {
+                    let here = if member == "tests" {
                         d.kind == Kind::Dev
                     } else {
-                        p.room == *room
+                        p.member == *member
                     };
                     !d.ours && d.name == home.name && here
                 })
             });
             if !used {
                 findings.error(format!(
-                    "docs/ARCHITECTURE.md says {room} uses {}, but it doesn't",
+                    "docs/ARCHITECTURE.md says {member} uses {}, but it doesn't",
                     home.name
                 ));
             }
@@ -162,17 +162,17 @@ fn check_homes(packages: &[Package], homes: &[Home], findings: &mut Findings) {
     }
 }
 
-/// Reads the table whose first column is headed `Crate`: rows of crate, rooms and reason.
+/// Reads the table whose first column is headed `Crate`: rows of crate, its users and reason.
 fn homes(page: &str) -> Vec<Home> {
     let rows = page.lines().skip_while(|line| !line.starts_with("| Crate |"));
     rows.skip(2)
         .take_while(|line| line.starts_with('|'))
         .filter_map(|line| {
             let mut cells = line.trim_matches('|').split('|').map(str::trim);
-            let (name, rooms, reason) = (cells.next()?, cells.next()?, cells.next()?);
+            let (name, members, reason) = (cells.next()?, cells.next()?, cells.next()?);
             Some(Home {
                 name: name.trim_matches('`').to_owned(),
-                rooms: rooms
+                members: members
                     .split(',')
                     .map(|r| r.trim().trim_matches('`').to_owned())
                     .collect(),
@@ -186,14 +186,14 @@ fn homes(page: &str) -> Vec<Home> {
 mod tests {
     use super::*;
 
-    fn package(room: &str, dependencies: &[(&str, bool, Kind)]) -> Package {
+    fn package(member: &str, dependencies: &[(&str, bool, Kind)]) -> Package {
         let dependency = |&(name, ours, kind): &(&str, bool, Kind)| Dependency {
             name: name.to_owned(),
             ours,
             kind,
         };
         Package {
-            room: room.to_owned(),
+            member: member.to_owned(),
             dir: Default::default(),
             dependencies: dependencies.iter().map(dependency).collect(),
         }
@@ -213,12 +213,12 @@ mod tests {
         let homes = homes(PAGE);
         assert_eq!(homes.len(), 2);
         assert_eq!(homes[0].name, "tokio");
-        assert_eq!(homes[0].rooms, ["gateway"]);
+        assert_eq!(homes[0].members, ["gateway"]);
         assert_eq!(homes[0].reason, "sockets");
     }
 
     #[test]
-    fn rooms_keep_to_their_walls() {
+    fn crates_import_only_what_they_may() {
         let fine = package(
             "gateway",
             &[("broker", true, Kind::Normal), ("tokio", false, Kind::Normal)],
@@ -233,7 +233,7 @@ mod tests {
         assert!(
             errors(&gateway, PAGE)[0].starts_with("gateway imports queue in its tests; it may import broker")
         );
-        assert!(errors(&package("attic", &[]), PAGE)[0].starts_with("room attic has no line"));
+        assert!(errors(&package("attic", &[]), PAGE)[0].starts_with("crate attic has no line"));
     }
 
     #[test]
@@ -258,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn the_walls_know_only_rooms() {
-        for (room, allowed) in WALLS {
+    fn the_table_names_only_crates_of_ours() {
+        for (member, allowed) in ALLOWED {
             for other in *allowed {
                 assert!(
-                    WALLS.iter().any(|(name, _)| name == other),
-                    "{room} may import {other}, which is no room"
+                    ALLOWED.iter().any(|(name, _)| name == other),
+                    "{member} may import {other}, which is no crate of ours"
                 );
             }
             assert!(

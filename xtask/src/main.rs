@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "cargo xtask TASK
 
-  ci        the one gate: format, lints, walls, tidiness, licences, all tests
+  ci        the one gate: format, lints, imports, tidiness, licences, all tests
   fix       format, and let clippy repair what it can
   layers    who may import whom, among the crates and inside them
   tidy      sizes, names, leftovers, dead links in the documents

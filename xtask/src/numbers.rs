@@ -37,19 +37,19 @@ pub fn print() -> Result<(), String> {
     println!(
         "{}",
         row(
-            "room",
+            "member",
             &["files", "lines", "functions", "tests", "stories", "outside"].map(str::to_owned)
         )
     );
     let mut all = Size::default();
     for package in workspace::packages()? {
         let size = size(&package, &sources, &root);
-        println!("{}", row(&package.room, &cells(&size)));
+        println!("{}", row(&package.member, &cells(&size)));
         all.add(&size);
     }
     println!("{}", row("all", &cells(&all)));
     println!(
-        "outside: direct dependencies on crates of other people, tests' included (the sum counts one per room)"
+        "outside: direct dependencies on crates of other people, tests' included (the sum counts one per crate of ours)"
     );
     println!("packages in the lock file: {}", workspace::outside()?.len());
     Ok(())

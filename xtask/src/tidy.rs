@@ -5,6 +5,7 @@ pub mod functions;
 mod leftovers;
 mod names;
 mod sizes;
+mod widths;
 mod words;
 
 use crate::findings::Findings;
@@ -17,12 +18,13 @@ use crate::workspace;
 /// Git or Cargo can't be asked.
 pub fn check() -> Result<Findings, String> {
     let sources = sources::all()?;
-    let rooms: Vec<String> = workspace::packages()?.into_iter().map(|p| p.room).collect();
+    let members: Vec<String> = workspace::packages()?.into_iter().map(|p| p.member).collect();
     let mut findings = sizes::check(&sources);
     findings.extend(functions::check(&sources));
     findings.extend(names::check(&sources));
     findings.extend(leftovers::check(&sources));
+    findings.extend(widths::check(&sources));
     findings.extend(words::check(&sources));
-    findings.extend(documents::check(&sources, &rooms));
+    findings.extend(documents::check(&sources, &members));
     Ok(findings)
 }

@@ -7,8 +7,8 @@ use std::process::Command;
 /// One crate of ours.
 #[derive(Debug)]
 pub struct Package {
-    /// Its room: the folder's name, such as `queue`.
-    pub room: String,
+    /// Its name in the workspace: the folder's name, such as `queue`.
+    pub member: String,
     /// Its folder, absolute.
     pub dir: PathBuf,
     pub dependencies: Vec<Dependency>,
@@ -17,7 +17,7 @@ pub struct Package {
 /// A direct dependency of a crate of ours.
 #[derive(Debug)]
 pub struct Dependency {
-    /// The package's name, or the room's if it is ours.
+    /// The package's name, or the folder's if it is ours.
     pub name: String,
     pub ours: bool,
     pub kind: Kind,
@@ -56,20 +56,20 @@ pub fn root() -> PathBuf {
 pub fn packages() -> Result<Vec<Package>, String> {
     let value = metadata(&["--no-deps"])?;
     let all = array(&value, "packages");
-    let room_of = |name: &str| {
+    let member_of = |name: &str| {
         all.iter().find(|p| text(p, "name") == name).map(|p| {
             let dir = folder(p);
-            (room(&dir), dir)
+            (member(&dir), dir)
         })
     };
     let package = |p: &Value| {
-        let (room, dir) = room_of(text(p, "name"))?;
+        let (member, dir) = member_of(text(p, "name"))?;
         let dependencies = array(p, "dependencies")
             .iter()
-            .map(|d| dependency(d, &room_of))
+            .map(|d| dependency(d, &member_of))
             .collect();
         Some(Package {
-            room,
+            member,
             dir,
             dependencies,
         })
@@ -77,17 +77,17 @@ pub fn packages() -> Result<Vec<Package>, String> {
     Ok(all.iter().filter_map(package).collect())
 }
 
-fn dependency(value: &Value, room_of: &impl Fn(&str) -> Option<(String, PathBuf)>) -> Dependency {
+fn dependency(value: &Value, member_of: &impl Fn(&str) -> Option<(String, PathBuf)>) -> Dependency {
     let ours = value.get("path").is_some_and(Value::is_string);
     let name = text(value, "name");
-    let room = room_of(name).map(|(room, _)| room);
+    let member = member_of(name).map(|(member, _)| member);
     let kind = match text(value, "kind") {
         "dev" => Kind::Dev,
         "build" => Kind::Build,
         _ => Kind::Normal,
     };
     Dependency {
-        name: room.filter(|_| ours).unwrap_or_else(|| name.to_owned()),
+        name: member.filter(|_| ours).unwrap_or_else(|| name.to_owned()),
         ours,
         kind,
     }
@@ -142,7 +142,7 @@ fn folder(package: &Value) -> PathBuf {
         .unwrap_or_default()
 }
 
-fn room(dir: &Path) -> String {
+fn member(dir: &Path) -> String {
     dir.file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default()

@@ -3,9 +3,9 @@
 //! Texts and order are RabbitMQ 4.3's. What it knows and this broker does not do yet is refused, never ignored;
 //! arguments that RabbitMQ does not know either are kept and mean nothing, as there.
 //!
-//! [`table`] says which arguments there are, for which kinds, what they must be (`rule`; `policy_key` for policies), and what they
-//! set; [`settings`] puts a queue's settings together. A new argument of queues is a line in the table, a field of
-//! `model::QueueSettings`, and the place in the queue that acts on it.
+//! [`table`] says which arguments there are, for which kinds, what they must be (`rule`; `policy_key` for policies),
+//! and what they set; [`settings`] puts a queue's settings together. A new argument of queues is a line in the table, a
+//! field of `model::QueueSettings`, and the place in the queue that acts on it.
 
 pub(crate) mod policy_key;
 pub mod retry_delay;

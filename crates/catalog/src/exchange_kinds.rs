@@ -207,8 +207,8 @@ impl ExchangeKind {
         self.row().keeps
     }
 
-    /// The kind that chooses destinations for an exchange with these arguments, mostly itself; none if they name no kind, or one that
-    /// keeps something: one kind below another, and no more.
+    /// The kind that chooses destinations for an exchange with these arguments, mostly itself; none if they name no
+    /// kind, or one that keeps something: one kind below another, and no more.
     pub(crate) fn choice(self, arguments: &Table) -> Option<Self> {
         let Some(argument) = self.row().chosen_by else {
             return Some(self);

@@ -1,6 +1,6 @@
 //! The command line: `leveret ctl`, and RabbitMQ's tools when the program is called by their names.
 //!
-//! This room speaks HTTP and nothing else: to the admin socket of the node of this machine, or to a node's HTTP API. It knows no
+//! This crate speaks HTTP and nothing else: to the admin socket of the node of this machine, or to a node's HTTP API. It knows no
 //! queue, no log and no file of the broker, and decides nothing that the node decides. What it shows, and the exit codes, are
 //! RabbitMQ's.
 //!

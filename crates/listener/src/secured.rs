@@ -71,7 +71,8 @@ impl<S> Secured<S> {
                     break;
                 }
                 Ok(count) => buffer.advance(count),
-                // Nothing yet; or the end without TLS's goodbye, which `pull` notices. Frames say their length, so a cut one shows.
+                // Nothing yet; or the end without TLS's goodbye, which `pull` notices. Frames say their length, so a
+                // cut one shows.
                 Err(_) => break,
             }
         }

@@ -1,6 +1,6 @@
 //! The settings of one node, typed and checked: what `rabbitmq.conf`, the environment and the command line say.
 //!
-//! [`Config`] holds only what some room acts on. Keys of RabbitMQ that nothing here acts on are known to
+//! [`Config`] holds only what some crate acts on. Keys of RabbitMQ that nothing here acts on are known to
 //! [`keys`] and end as a warning or a refusal, never as a silent nothing.
 
 pub mod advanced;

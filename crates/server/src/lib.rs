@@ -1,5 +1,5 @@
 //! The process: command line, configuration, logs, boot and shutdown. *No logic*: nothing here decides what becomes
-//! of a message, a connection or a permission, and no other room reads a configuration key.
+//! of a message, a connection or a permission, and no other crate reads a configuration key.
 //!
 //! Reading order: [`cli`], [`config`] (what can be set; `config/keys.rs` has every key), [`logs`], [`boot`].
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything this room reports. Cheap to clone, because one failure of the log is told to many.
+/// Everything that this crate reports. Cheap to clone, because one failure of the log is told to many.
 #[derive(Debug, Clone)]
 pub enum StorageError {
     /// The disk (or the quota) is full. Nothing that was promised is lost; free space.
@@ -69,8 +69,8 @@ impl StorageError {
         }
     }
 
-    /// True if what was to be read is not there, or is not what was written. Every other error says nothing about what is on disk:
-    /// the same may work later.
+    /// True if what was to be read is not there, or is not what was written. Every other error says nothing about what
+    /// is on disk: the same may work later.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Gone { .. })
     }

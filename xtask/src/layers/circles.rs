@@ -13,7 +13,7 @@ pub fn check(packages: &[Package], sources: &[Source]) -> Findings {
     for package in packages {
         let folder = package.dir.strip_prefix(&root).unwrap_or(&package.dir);
         match modules::arrows(&folder.to_string_lossy(), sources) {
-            Ok(arrows) => judge(&package.room, &arrows, &mut findings),
+            Ok(arrows) => judge(&package.member, &arrows, &mut findings),
             Err(error) => findings.error(error),
         }
     }

@@ -11,24 +11,24 @@ const FOLDERS: [&str; 9] = [
     "crates/", "tools/", "docs/", "xtask/", "tests/", "fuzz/", "sim/", "ui/", ".ci/",
 ];
 
-pub fn check(sources: &[Source], rooms: &[String]) -> Findings {
+pub fn check(sources: &[Source], members: &[String]) -> Findings {
     let root = workspace::root();
     let exists = |path: &str| root.join(path).exists();
     let mut findings = check_links(sources, exists);
-    findings.extend(check_rooms(sources, rooms));
+    findings.extend(check_members(sources, members));
     findings
 }
 
-/// Every room has its place on the architecture page.
-fn check_rooms(sources: &[Source], rooms: &[String]) -> Findings {
+/// Every crate of ours has its place on the architecture page.
+fn check_members(sources: &[Source], members: &[String]) -> Findings {
     let mut findings = Findings::default();
     let Some(page) = sources.iter().find(|s| s.path == "docs/ARCHITECTURE.md") else {
         findings.error("docs/ARCHITECTURE.md is missing");
         return findings;
     };
-    for room in rooms {
-        if !page.text.contains(&format!("`{room}`")) {
-            findings.error(format!("docs/ARCHITECTURE.md doesn't name `{room}`"));
+    for member in members {
+        if !page.text.contains(&format!("`{member}`")) {
+            findings.error(format!("docs/ARCHITECTURE.md doesn't name `{member}`"));
         }
     }
     findings
@@ -212,9 +212,9 @@ mod tests {
             path: "docs/ARCHITECTURE.md".to_owned(),
             text: "`model` and queue".to_owned(),
         };
-        let rooms = ["model".to_owned(), "queue".to_owned()];
+        let members = ["model".to_owned(), "queue".to_owned()];
         assert_eq!(
-            check_rooms(&[page], &rooms).errors,
+            check_members(&[page], &members).errors,
             ["docs/ARCHITECTURE.md doesn't name `queue`"]
         );
     }

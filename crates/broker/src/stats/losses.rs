@@ -11,8 +11,8 @@ impl LossCounts {
     /// How many kinds there are.
     pub const KINDS: usize = LOSSES;
 
-    /// What they are called, in the order of the numbers. What was dropped is gone; what was dead-lettered went to the dead-letter
-    /// exchange; what was refused or is a duplicate never came in.
+    /// What they are called, in the order of the numbers. What was dropped is gone; what was dead-lettered went to the
+    /// dead-letter exchange; what was refused or is a duplicate never came in.
     pub const NAMES: [&'static str; LOSSES] = [
         "dropped_maxlen",
         "dropped_expired",

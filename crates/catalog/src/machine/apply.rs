@@ -11,8 +11,8 @@ use model::QueueId;
 use std::sync::Arc;
 
 impl<R> Catalog<R> {
-    /// Takes a fact over. What the host has to start, stop or set for that, it is ordered here and nowhere else: so it is the same
-    /// whether this node decided the fact, replays it, or is told of it by another.
+    /// Takes a fact over. What the host has to start, stop or set for that, it is ordered here and nowhere else: so it
+    /// is the same whether this node decided the fact, replays it, or is told of it by another.
     pub(super) fn take(&mut self, record: &Record, effects: &mut Vec<Effect<R>>) {
         self.view.generation += 1;
         match record {

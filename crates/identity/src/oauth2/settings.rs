@@ -13,7 +13,8 @@ const USERNAME_CLAIMS: [&str; 2] = ["sub", "client_id"];
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The keys directly below `auth_oauth2`: the resource server with their `resource_server_id`, and the defaults of the others.
+    /// The keys directly below `auth_oauth2`: the resource server with their `resource_server_id`, and the defaults of
+    /// the others.
     pub root: ResourceServerSettings,
     /// `resource_servers.NAME.*`.
     pub resource_servers: BTreeMap<String, ResourceServerSettings>,

@@ -1,6 +1,6 @@
-//! A lane: messages in the order in which they came, and what became of each. A plain queue has one, a queue that sorts its messages
-//! several. A lane knows nothing of consumers, of limits, or of other lanes: what is decided for the queue as a whole is decided
-//! above.
+//! A lane: messages in the order in which they came, and what became of each. A plain queue has one, a queue that sorts
+//! its messages several. A lane knows nothing of consumers, of limits, or of other lanes: what is decided for the queue
+//! as a whole is decided above.
 
 use super::contents::Contents;
 use super::discard::Leaving;

@@ -22,8 +22,8 @@ pub(super) fn key_of(block: &Block, at: usize) -> Option<DeduplicationKey> {
     DeduplicationKey::of(block.message(at).properties)
 }
 
-/// The stretch of the block that begins at `from`, if `is_there` says what the queue has. It ends before a message whose duplicate
-/// is in the stretch itself: whether that is there by then is seen when it has been taken.
+/// The stretch of the block that begins at `from`, if `is_there` says what the queue has. It ends before a message
+/// whose duplicate is in the stretch itself: whether that is there by then is seen when it has been taken.
 fn stretch(block: &Block, from: usize, is_there: impl Fn(DeduplicationKey) -> bool) -> Stretch {
     let mut seen = BTreeSet::new();
     let mut is_new = |at: usize| match key_of(block, at) {

@@ -152,8 +152,8 @@ impl Lane {
         }
     }
 
-    /// A limit is in force: what was tried too often before (or was on its way to the dead-letter exchange when the process ended)
-    /// leaves.
+    /// A limit is in force: what was tried too often before (or was on its way to the dead-letter exchange when the
+    /// process ended) leaves.
     pub(super) fn drop_spent<E: Ends>(&mut self, outcome: &mut FifoOutcome<E>) {
         if self.settings.delivery_limit.is_none() {
             return;

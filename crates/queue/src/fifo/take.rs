@@ -1,8 +1,8 @@
 //! Messages that an operator takes out from wherever they stand: to move them elsewhere, or to have them gone.
 //!
-//! A taken message is in the operator's hands: nobody else gets it, and it counts as unacknowledged. It stays in the contents until
-//! the operator says that it is to be removed, so a crash brings it back rather than losing it; put back, it stands where it stood,
-//! and nothing tells that it was away.
+//! A taken message is in the operator's hands: nobody else gets it, and it counts as unacknowledged. It stays in the
+//! contents until the operator says that it is to be removed, so a crash brings it back rather than losing it; put
+//! back, it stands where it stood, and nothing tells that it was away.
 
 use super::{Answer, Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss};
 use model::{Ranges, Seq};

@@ -1,6 +1,6 @@
 //! How important an event of each area must be to be written to one output.
 //!
-//! An event's area is its field `area`, else the room it comes from (the first part of its target). Areas have the
+//! An event's area is its field `area`, else the crate it comes from (the first part of its target). Areas have the
 //! names of RabbitMQ's log categories where there is one: connection, channel, queue, user.
 
 use super::level_filter;
@@ -107,7 +107,10 @@ impl<S> Filter<S> for AreaLevels {
         }
         let mut found = AreaField::default();
         event.record(&mut found);
-        let area = found.area.as_deref().unwrap_or_else(|| room(event.metadata()));
+        let area = found
+            .area
+            .as_deref()
+            .unwrap_or_else(|| crate_of(event.metadata()));
         self.passes(area, *event.metadata().level())
     }
 
@@ -116,8 +119,8 @@ impl<S> Filter<S> for AreaLevels {
     }
 }
 
-/// The room that an event comes from.
-pub fn room<'a>(meta: &Metadata<'a>) -> &'a str {
+/// The crate that an event comes from.
+pub fn crate_of<'a>(meta: &Metadata<'a>) -> &'a str {
     meta.target().split("::").next().unwrap_or_default()
 }
 
@@ -150,7 +153,9 @@ mod tests {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
             let mut found = AreaField::default();
             event.record(&mut found);
-            let area = found.area.unwrap_or_else(|| room(event.metadata()).to_owned());
+            let area = found
+                .area
+                .unwrap_or_else(|| crate_of(event.metadata()).to_owned());
             self.0
                 .lock()
                 .unwrap()

@@ -31,11 +31,11 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let meta = event.metadata();
-        let room = area::room(meta);
+        let from = area::crate_of(meta);
         let head = Head {
             time: WallTime::now(),
             level: level_name(*meta.level()),
-            area: fields.area.as_deref().unwrap_or(room),
+            area: fields.area.as_deref().unwrap_or(from),
         };
         match self.format {
             LogFormat::Text => write_text(&mut out, &head, &fields),
@@ -62,7 +62,7 @@ pub fn json(event: &Event<'_>) -> String {
     let head = Head {
         time: WallTime::now(),
         level: level_name(*meta.level()),
-        area: fields.area.as_deref().unwrap_or(area::room(meta)),
+        area: fields.area.as_deref().unwrap_or(area::crate_of(meta)),
     };
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -92,7 +92,7 @@ pub fn level_name(level: Level) -> &'static str {
 #[derive(Default)]
 struct Fields {
     message: String,
-    /// The field `area`, by which a room can say more exactly who speaks.
+    /// The field `area`, by which a crate can say more exactly which part of it speaks.
     area: Option<String>,
     others: Vec<(&'static str, Value)>,
 }

@@ -20,7 +20,7 @@ impl<S: Subscriber> Layer<S> for Recent {
         self.0.push(LogLine {
             at_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             level: line::level_name(*meta.level()),
-            area: area.unwrap_or_else(|| area::room(meta).to_owned()),
+            area: area.unwrap_or_else(|| area::crate_of(meta).to_owned()),
             text,
         });
     }

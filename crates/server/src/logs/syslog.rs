@@ -89,7 +89,7 @@ impl<S: Subscriber> Layer<S> for Syslog {
         let text = match self.format {
             LogFormat::Text => {
                 let (area, text) = line::area_and_text(event);
-                let area = area.unwrap_or_else(|| area::room(event.metadata()).to_owned());
+                let area = area.unwrap_or_else(|| area::crate_of(event.metadata()).to_owned());
                 format!("{area}: {text}")
             }
             LogFormat::Json => line::json(event),

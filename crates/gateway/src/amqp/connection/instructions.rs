@@ -35,7 +35,7 @@ const READ: usize = 128 * 1024;
 /// The log's disk may be slow, but not as slow as this.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Callgrind counts what happens in here. Its name is what the chore looks for.
+/// Callgrind counts what happens in here. Its name is what `cargo xtask instructions` looks for.
 #[inline(never)]
 fn counted<R>(work: impl FnOnce() -> R) -> R {
     work()
@@ -214,7 +214,7 @@ impl Case {
         let published = (self.rounds * self.publishers * self.window) as u64;
         let delivered: u64 = consumers.iter().map(|consumer| consumer.delivered).sum();
         assert!(self.consumers == 0 || delivered == published);
-        // The chore divides by this number.
+        // `cargo xtask instructions` divides by this number.
         let messages = (self.rounds - 1) * self.publishers * self.window;
         println!("counted messages: {messages}");
     }

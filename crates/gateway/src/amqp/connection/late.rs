@@ -8,8 +8,8 @@ use crate::output::Output;
 use protocol::amqp::{Exception, MethodId, ReplyCode};
 
 impl Open {
-    /// Takes back what is late by now. As in RabbitMQ 4.3 a client that understands it is told that its consumer is cancelled, and
-    /// goes on; of any other the channel is closed.
+    /// Takes back what is late by now. As in RabbitMQ 4.3 a client that understands it is told that its consumer is
+    /// cancelled, and goes on; of any other the channel is closed.
     pub(super) fn take_back_late(&mut self, out: &mut Output, name: &Name) {
         if self.shared.now < self.late_at {
             return;

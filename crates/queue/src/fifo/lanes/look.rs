@@ -28,9 +28,9 @@ impl<E: Ends> Classic<E> {
         }
     }
 
-    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch: RabbitMQ's `head_message_timestamp`,
-    /// which in a queue with priorities is that of the highest priority of which there are messages. `None` if it wrote nothing, or the
-    /// message is not in memory.
+    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch: RabbitMQ's
+    /// `head_message_timestamp`, which in a queue with priorities is that of the highest priority of which there are
+    /// messages. `None` if it wrote nothing, or the message is not in memory.
     pub fn head_timestamp(&self) -> Option<u64> {
         let lanes = match &self.lanes {
             Lanes::One(lane) => return lane.head_timestamp(),

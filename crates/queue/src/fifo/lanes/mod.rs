@@ -1,9 +1,9 @@
-//! One lane or several. A queue that sorts its messages (by priority, or by the group that shall be treated fairly) has a lane for
-//! each kind, all others have one and pay for no more.
+//! One lane or several. A queue that sorts its messages (by priority, or by the group that shall be treated fairly) has
+//! a lane for each kind, all others have one and pay for no more.
 //!
-//! Every lane has contents and paging of its own. What ties them together is that a message's number carries its lane in the upper
-//! 16 bits: acknowledgements, records and pages find their lane by it, so nothing else has to be journaled, and replay needs no
-//! settings. The numbers of a plain queue are those of lane 0.
+//! Every lane has contents and paging of its own. What ties them together is that a message's number carries its lane
+//! in the upper 16 bits: acknowledgements, records and pages find their lane by it, so nothing else has to be
+//! journaled, and replay needs no settings. The numbers of a plain queue are those of lane 0.
 
 mod checkpoints;
 mod keys;
@@ -174,8 +174,8 @@ impl Lanes {
         }
     }
 
-    /// Drops ready messages where the queue's head is: at most `count`, and no more than it takes to get rid of `bytes` of bodies.
-    /// Returns how many; there may be more to drop.
+    /// Drops ready messages where the queue's head is: at most `count`, and no more than it takes to get rid of `bytes`
+    /// of bodies. Returns how many; there may be more to drop.
     pub(super) fn drop_head<E: Ends>(&mut self, count: u64, bytes: u64, outcome: &mut FifoOutcome<E>) -> u64 {
         let reason = DropReason::MaxLength;
         match self {
