@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::{BlockBuilder, Machine, Outcome, Ranges, Timestamp};
+use model::{BlockBuilder, Journaled, Machine, Outcome, Ranges, Timestamp};
 use queue::fifo::{Classic, Disposal, Ends, LocalRecord, QueueSettings, Record, Request};
 use queue::store::{self, LogPlace};
 use std::sync::Arc;

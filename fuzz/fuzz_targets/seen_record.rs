@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::{DeduplicationKey, Machine, Outcome, Timestamp};
+use model::{DeduplicationKey, Journaled, Machine, Outcome, Timestamp};
 use queue::seen::{Record, Request, Seen, SeenSettings};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,7 +20,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut seen = Seen::new(settings);
     let mut outcome = Outcome::default();
     seen.apply(1, record, &mut outcome);
-    seen.recovered(settings);
+    seen.recovered(true);
+    seen.configure(settings);
     for at in 0..8 {
         let key = DeduplicationKey(at % 5);
         let lifetime_ms = (at % 2 == 0).then_some(u64::MAX);

@@ -119,5 +119,4 @@ pub use catalog::{
 };
 pub use catalog::{DeclareExchange, DeclareQueue, PutPolicy, Refusal, RefusalKind};
 pub use model::{Overflow, QueueSettings};
-pub use queue::fifo::Standing;
-pub use queue::{Answer, ConsumerSettings, Delivery, Disposal};
+pub use queue::{Answer, ConsumerSettings, Delivery, Disposal, Standing};

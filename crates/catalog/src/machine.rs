@@ -128,6 +128,8 @@ impl<R> Machine for Catalog<R> {
     type Request = Asked<R>;
     type Record = Record;
     type Effect = Effect<R>;
+    /// What exists.
+    type Status = View;
 
     fn handle(&mut self, _now: Timestamp, asked: Asked<R>, turn: &mut Turn<R>) {
         let before = turn.records.len();
@@ -154,6 +156,22 @@ impl<R> Machine for Catalog<R> {
                 None => self.take(&record, &mut turn.effects),
             },
         }
+    }
+
+    /// Nothing is put off any longer. Everything there is is started once that is so.
+    fn recovered(&mut self, _closed: bool) {
+        self.take_deferred(&mut Vec::new());
+    }
+
+    /// Only a whole snapshot counts: what has begun is waited for.
+    fn follow(&mut self) {}
+
+    fn wakes_at_ms(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn status(&self) -> View {
+        self.view()
     }
 }
 

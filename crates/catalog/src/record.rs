@@ -7,8 +7,8 @@ use crate::{
     DeclaredExchange, Metadata, Name, NamedBinding, PasswordHash, Permission, Policy, PolicyKind, Queue,
     Quota, QuotaOf, TopicPermission,
 };
-use model::QueueId;
 use model::table::Value;
+use model::{Journaled, QueueId};
 use std::sync::Arc;
 
 /// A fact about what exists. Deleting a thing includes deleting its bindings; applying a record again changes nothing.
@@ -95,15 +95,15 @@ impl Record {
             _ => true,
         }
     }
+}
 
-    /// Appends the record's bytes, of a size bounded by what a declaration may carry.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+impl Journaled for Record {
+    /// The size is bounded by what a declaration may carry.
+    fn encode(&self, out: &mut Vec<u8>) {
         codec::encode(self, out);
     }
 
-    /// Reads a record back. `None` if it is none, or of a later version: the log's checksums have been checked before,
-    /// so this is not a torn write.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         codec::decode(bytes)
     }
 }

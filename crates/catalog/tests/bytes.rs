@@ -8,7 +8,7 @@ use catalog::{
     QuotaOf, Record, TopicPermission,
 };
 use model::table::{Table, Value};
-use model::{ConnectionId, QueueId};
+use model::{ConnectionId, Journaled, QueueId};
 use std::sync::Arc;
 
 const RUN: Incarnation = Incarnation {

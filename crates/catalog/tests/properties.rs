@@ -8,7 +8,7 @@ use catalog::{
 };
 use model::properties::{Properties, PropertiesBuilder};
 use model::table::Table;
-use model::{ConnectionId, Machine, Outcome, QueueId, Timestamp};
+use model::{ConnectionId, Journaled, Machine, Outcome, QueueId, Timestamp};
 use proptest::prelude::*;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -273,7 +273,7 @@ fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> Catalog<()> {
     for (at, record) in records.into_iter().enumerate() {
         catalog.apply(at as u64 + 1, record.clone(), &mut Outcome::default());
     }
-    catalog.recovered();
+    catalog.recovered(true);
     catalog
 }
 

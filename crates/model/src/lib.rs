@@ -28,7 +28,7 @@ pub use delay::{X_CACHE_TTL, X_DELAY, cache_ttl_ms, delay_ms};
 pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};
 pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};
 pub use limits::Limits;
-pub use machine::{Index, Machine, Outcome, Timestamp};
+pub use machine::{Index, Journaled, Machine, Outcome, Timestamp};
 pub use ranges::Ranges;
 pub use retry::{LONGEST_RETRY_MS, RetryDelay};
 pub use route::{Route, RouteBuf};

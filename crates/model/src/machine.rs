@@ -40,14 +40,30 @@ impl<R, E> Default for Outcome<R, E> {
     }
 }
 
+/// A record as bytes: what a journal keeps, and what other members of a journal are sent.
+pub trait Journaled: Sized {
+    /// Appends the record's bytes.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads back what [`Journaled::encode`] wrote; `None` if the bytes are not a record of a known version. Everything is checked, and
+    /// nothing is allocated for what is not there.
+    fn decode(bytes: &[u8]) -> Option<Self>;
+}
+
 /// A deterministic state machine, turned by a host, remembered by a journal.
+///
+/// Its life: it is made empty and applies what its journal has. Then it either decides ([`Machine::recovered`]) or goes on applying
+/// what another one decides ([`Machine::follow`]), until it is called to decide as well. A machine that shall decide no longer is
+/// dropped, since it may have decided what never became so; its successor applies the journal from the beginning.
 pub trait Machine {
     /// Imperative: what somebody wants.
     type Request;
     /// Past tense: what is now so.
-    type Record;
+    type Record: Journaled;
     /// Imperative, to the host.
     type Effect;
+    /// What the host shows of it after each turn.
+    type Status;
 
     /// Decides. Afterwards all pushed records are applied and stand in `outcome.records`.
     fn handle(
@@ -65,4 +81,17 @@ pub trait Machine {
         record: Self::Record,
         outcome: &mut Outcome<Self::Record, Self::Effect>,
     );
+
+    /// Everything on record has been applied, and this machine decides from now on. `closed` if whoever decided before ended in good
+    /// order: all that it did is on record.
+    fn recovered(&mut self, closed: bool);
+
+    /// Replay is over, and this machine goes on applying what is decided elsewhere.
+    fn follow(&mut self);
+
+    /// When it wants to be turned although nobody asks for anything, in milliseconds since the Unix epoch; `u64::MAX` for never.
+    fn wakes_at_ms(&self) -> u64;
+
+    /// Its numbers. All are kept as they change; asking costs nothing.
+    fn status(&self) -> Self::Status;
 }

@@ -4,14 +4,17 @@
 //! This crate has no I/O, no clock, no randomness, no thread, no async. It never sees a frame, a socket, a file or
 //! a client: what the host ties to requests ([`Ends`]) is carried through and never looked into.
 //!
-//! Reading order: [`request`] and [`effect`], what is asked of a queue of whatever kind and what it orders; [`fifo::record`], then
+//! Reading order: [`request`] and [`effect`], what is asked of a queue of whatever kind and what it orders; [`QueueMachine`], what its
+//! host calls; [`fifo::record`], then
 //! `contents` (what is known of messages; journaled) and `dispatch` (who gets them; never journaled), and `fifo` itself; then
 //! [`store::grammar`] and `store`.
 
 pub mod effect;
 mod encoding;
 pub mod fifo;
+mod glance;
 mod losses;
+mod machine;
 pub mod request;
 pub mod seen;
 mod seq_set;
@@ -19,6 +22,8 @@ mod status;
 pub mod store;
 
 pub use effect::{Answer, Delivery, Effect};
+pub use glance::{Glance, Glimpse, Standing};
 pub use losses::{DropReason, LOSSES, Loss, Losses};
+pub use machine::{Inspect, QueueMachine};
 pub use request::{ConsumerSettings, Disposal, Ends, Request};
 pub use status::Status;

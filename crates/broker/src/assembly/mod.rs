@@ -11,8 +11,8 @@ use crate::clients::alarms::Monitor;
 use crate::messages::dead_letters::DeadLetterPublisher;
 use crate::messages::own_exchanges::publish_notice;
 use crate::node::LogFollower;
-use crate::node::journal::JournalOf;
 use crate::options::{DISK_FREE_LIMIT, OpenError, Options};
+use crate::queues::JournalOf;
 use crate::queues::{DeadLetters, Handle, Paging, QueueEvents};
 use crate::recovery;
 use crate::topology::Told;
@@ -160,7 +160,7 @@ impl LogFollower for Broker {
                 Some(JournalOf::Cache(cache)) => {
                     self.checkpoint_by(move |broker| broker.restate_cache(cache))
                 }
-                Some(JournalOf::Queue(id)) => match self.queues().get(id) {
+                Some(JournalOf::Queue(_, id)) => match self.queues().get(id) {
                     Some(Handle::Here(queue)) => Paging::Checkpoint { queue, before }.send(pager),
                     // What is left of it here stays until it is deleted.
                     Some(Handle::Elsewhere(..) | Handle::WithoutOwner(_)) => {}

@@ -1,8 +1,8 @@
 //! Makes a data directory that has lost something whole again: what is left is written anew, and what was there before is kept aside.
 
 use crate::broker::Broker;
-use crate::node::journal::JournalOf;
 use crate::options::{OpenError, Options};
+use crate::queues::JournalOf;
 use crate::recovery::{LOG, Losses, SET_ASIDE, inspect};
 use std::path::PathBuf;
 use storage::StorageError;
@@ -46,7 +46,7 @@ impl Broker {
         for journal in node.log.recovery().damage.iter().filter_map(|it| it.journal) {
             let known = match JournalOf::known(journal) {
                 Some(JournalOf::Catalog | JournalOf::Cache(_)) => true,
-                Some(JournalOf::Queue(id)) => self.registry().get(id).is_some(),
+                Some(JournalOf::Queue(_, id)) => self.registry().get(id).is_some(),
                 None => false,
             };
             if !known {

@@ -3,7 +3,7 @@
 use crate::broker::Broker;
 use crate::topology::{CatalogLeader, Question, no_answer};
 use catalog::{Answer, Catalog, Effect, Record, Refusal, Request};
-use model::{Index, Machine, Outcome, Timestamp};
+use model::{Index, Journaled, Machine, Outcome, Timestamp};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

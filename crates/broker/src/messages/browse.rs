@@ -10,9 +10,8 @@ use crate::queues::{Queue, Spot, Status};
 use crate::session::Session;
 use catalog::Refusal;
 use model::{Block, Message, Ranges, Seq, Timestamp};
-use queue::Request;
-use queue::fifo::Standing;
 use queue::store::{Bytes, Source};
+use queue::{Request, Standing};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -181,7 +180,7 @@ impl Browser {
             Bytes::Source(source) => match last {
                 Some((known, found)) if known == source => found.clone(),
                 _ => {
-                    let found = self.files.read(self.queue.id, *source).ok()?;
+                    let found = self.queue.read(&self.files, *source).ok()?;
                     *last = Some((*source, found.clone()));
                     found
                 }

@@ -199,7 +199,7 @@ impl Publishing {
         for (part, first) in letters.pieces.iter().flat_map(parts) {
             let found = match &part.bytes {
                 Bytes::Memory(block) => Ok(Found::intact(block.clone())),
-                Bytes::Source(source) => self.files.read(letters.queue.id, *source),
+                Bytes::Source(source) => letters.queue.read(&self.files, *source),
             };
             let count = u64::from(part.count);
             let Some(open) = self.open.get_mut(&number) else {

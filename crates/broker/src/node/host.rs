@@ -74,10 +74,20 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
 
     /// Somebody else decides from now on: what was not committed never leaves. The machine has decided things that may not
     /// become so, and is given up; whoever follows replays the journal.
+    #[cfg_attr(
+        not(test),
+        expect(
+            dead_code,
+            reason = "only journals that others write to as well make their hosts step down"
+        )
+    )]
     pub fn step_down(self) -> J {
         self.journal
     }
 }
+
+#[cfg(test)]
+mod succession;
 
 #[cfg(test)]
 mod tests {

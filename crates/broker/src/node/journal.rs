@@ -2,43 +2,10 @@
 //! and *simulated*.
 
 use crate::node::promise::{Promise, Promises};
-use model::{Index, Machine, QueueId};
+use model::{Index, Journaled, Machine};
 use std::ops::Deref;
 use std::sync::Arc;
-use storage::{Batch, JournalId, Kind, Log, Position};
-
-/// What a journal of this node's log is of. Journals have numbers of their own: nobody takes one for a queue's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JournalOf {
-    /// What exists.
-    Catalog,
-    /// A queue.
-    Queue(QueueId),
-    /// What a deduplication exchange remembers.
-    Cache(QueueId),
-}
-
-impl JournalOf {
-    /// What the journal is of; `None` if this version knows no such journals.
-    pub fn known(journal: JournalId) -> Option<Self> {
-        let id = QueueId(journal.number);
-        match journal.kind {
-            Kind::CATALOG if journal.number == 0 => Some(Self::Catalog),
-            Kind::QUEUE => Some(Self::Queue(id)),
-            Kind::CACHE => Some(Self::Cache(id)),
-            _ => None,
-        }
-    }
-
-    /// Its name in the log.
-    pub fn id(self) -> JournalId {
-        match self {
-            Self::Catalog => JournalId::new(Kind::CATALOG, 0),
-            Self::Queue(id) => JournalId::new(Kind::QUEUE, id.0),
-            Self::Cache(id) => JournalId::new(Kind::CACHE, id.0),
-        }
-    }
-}
+use storage::{Batch, JournalId, Log, Position};
 
 /// What a machine's host writes to.
 pub trait Journal<M: Machine> {
@@ -57,12 +24,6 @@ pub trait Journal<M: Machine> {
     fn committed(&self) -> Index {
         Index::MAX
     }
-}
-
-/// A record as the local journal sees it.
-pub trait Journaled {
-    /// Appends the record's bytes.
-    fn encode(&self, out: &mut Vec<u8>);
 }
 
 /// The node's log, and what waits until it is durable.

@@ -6,6 +6,7 @@ pub mod host;
 pub mod journal;
 pub mod pager;
 pub mod promise;
+pub mod replayed;
 pub mod timers;
 
 use crate::clients::pressure::{Pressure, Reason, Release};

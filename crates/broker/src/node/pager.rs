@@ -7,7 +7,6 @@ use crate::node::journal::{Entry, NodeLog, entry};
 use crate::node::promise::Kept;
 use crate::worker::Worker;
 use model::{Block, QueueId, Ranges};
-use queue::fifo::Record;
 use queue::store::{Place, Source, decode_entry};
 use std::sync::Arc;
 use storage::{Position, Segments, World};
@@ -110,13 +109,22 @@ impl StoreFiles {
         }
     }
 
-    /// Reads a block.
+    /// Reads a block of a queue whose records bring what `block` says.
     ///
     /// # Errors
     /// It cannot be read.
-    pub(crate) fn read(&self, queue: QueueId, source: Source) -> Result<Found, Unread> {
+    pub(crate) fn read(
+        &self,
+        queue: QueueId,
+        source: Source,
+        block: impl FnOnce(&[u8]) -> Option<Arc<Block>>,
+    ) -> Result<Found, Unread> {
+        let logged = |payload: &[u8]| match entry(payload)? {
+            Entry::Record(_, record) => Some((block(record)?, Ranges::new())),
+            Entry::Local(_) => None,
+        };
         let read = match source {
-            Source::Log(at) => self.log.read(Position(at.0)).map(|bytes| logged_block(&bytes)),
+            Source::Log(at) => self.log.read(Position(at.0)).map(|bytes| logged(&bytes)),
             Source::Segment(place) => self
                 .segments
                 .read_parts(queue.0, stored_place(place))
@@ -140,17 +148,6 @@ impl StoreFiles {
             Err(error) if error.is_damage() => Err(Unread::Damaged(error.to_string())),
             Err(error) => Err(Unread::Failed(error.to_string())),
         }
-    }
-}
-
-/// The block of an `Enqueued` record.
-fn logged_block(payload: &[u8]) -> Option<(Arc<Block>, Ranges)> {
-    let Entry::Record(_, record) = entry(payload)? else {
-        return None;
-    };
-    match Record::decode(record)? {
-        Record::Enqueued { block, .. } => Some((block, Ranges::new())),
-        _ => None,
     }
 }
 

@@ -1,12 +1,11 @@
-//! The queue machine's journal: none, or this node's log.
+//! The journal of a queue's machine: none, or this node's log.
 
 use crate::node::ends::Ends;
-use crate::node::journal::{Journal, Journaled, LocalJournal};
+use crate::node::journal::{Journal, LocalJournal};
 use crate::node::promise::Promise;
 use model::QueueId;
-use queue::Effect;
-use queue::fifo::{Classic, LocalRecord, Record};
 use queue::store::{self, LogPlace};
+use queue::{Effect, QueueMachine};
 use storage::Position;
 
 /// Where a queue's records go.
@@ -17,13 +16,8 @@ pub enum QueueJournal {
     Local(LocalJournal),
 }
 
-impl Journal<Classic<Ends>> for QueueJournal {
-    fn append(
-        &mut self,
-        machine: &mut Classic<Ends>,
-        records: &mut Vec<Record>,
-        promises: &mut Vec<Effect<Ends>>,
-    ) {
+impl<M: QueueMachine<Ends>> Journal<M> for QueueJournal {
+    fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<Effect<Ends>>) {
         let Self::Local(journal) = self else {
             records.clear();
             return;
@@ -42,13 +36,13 @@ impl Journal<Classic<Ends>> for QueueJournal {
             journal.append(waiting, |batch| {
                 for record in records.drain(..) {
                     let at = batch.record(&record);
-                    if let Record::Enqueued { first, .. } = record {
+                    if let Some((first, _)) = M::brings(&record) {
                         machine.appended(first, LogPlace(at.0));
                     }
                 }
                 for effect in &local {
                     if let Effect::Store(store::Effect::Remember(record)) = effect {
-                        batch.local(&LocalRecord::Store(record.clone()));
+                        batch.local(&M::Local::from(record.clone()));
                     }
                 }
             });
@@ -61,24 +55,10 @@ impl Journal<Classic<Ends>> for QueueJournal {
 }
 
 /// Writes down everything that is there, so that the log may forget what is older.
-fn write_checkpoint(journal: &mut LocalJournal, machine: &Classic<Ends>) {
-    let checkpoint = machine.checkpoint(journal.next_index());
-    let needed = checkpoint.first_in_log();
-    let record = LocalRecord::Checkpoint(checkpoint);
+fn write_checkpoint<M: QueueMachine<Ends>>(journal: &mut LocalJournal, machine: &M) {
+    let (checkpoint, needed) = machine.checkpoint(journal.next_index());
     journal.append(std::iter::empty(), |batch| {
-        let own = batch.local(&record);
+        let own = batch.local(&checkpoint);
         batch.release(needed.map_or(own, |place| Position(place.0)));
     });
-}
-
-impl Journaled for Record {
-    fn encode(&self, out: &mut Vec<u8>) {
-        Record::encode(self, out);
-    }
-}
-
-impl Journaled for LocalRecord {
-    fn encode(&self, out: &mut Vec<u8>) {
-        LocalRecord::encode(self, out);
-    }
 }

@@ -8,17 +8,15 @@ mod effects;
 
 use super::holding::Holding;
 use super::status::{Published, Status};
-use super::{Paging, QueueEvents, QueueJournal};
+use super::{JournalOf, Paging, QueueEvents, QueueHost, QueueType};
 use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::clients::pressure::{Pressure, Reason};
 use crate::node::Node;
 use crate::node::ends::{Ends, Reply};
-use crate::node::host::Host;
 use crate::node::timers::Due;
 use crate::stats::{Consumer, Latencies, LossCounts, MessageCounts, Pending, Probe};
 use catalog::QueueKind;
 use model::{ConsumerId, QueueId, Timestamp};
-use queue::fifo::Classic;
 use queue::store::{self, LogPlace};
 use queue::{Answer, Disposal, Request};
 use std::collections::BTreeMap;
@@ -26,14 +24,15 @@ use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
-use storage::Position;
+use storage::{JournalId, Position};
 
 pub(super) use effects::Actions;
 
 /// How many turns one thread makes in a row for others before it hands the queue on.
 const TURNS: usize = 16;
 
-pub(super) type QueueHost = Host<Classic<Ends>, QueueJournal>;
+/// The host of a queue's machine, of whatever kind.
+pub(super) type BoxedHost = Box<dyn QueueHost>;
 
 /// A queue of this node.
 pub struct Queue {
@@ -41,11 +40,12 @@ pub struct Queue {
     pub id: QueueId,
     /// What it is.
     pub kind: QueueKind,
+    made: &'static dyn QueueType,
     /// Its name; the exchange's, if it is what an exchange keeps for itself.
     pub name: Arc<str>,
     /// Its virtual host's name.
     pub vhost: Arc<str>,
-    host: Mutex<QueueHost>,
+    host: Mutex<BoxedHost>,
     mailbox: Mutex<Vec<Request<Ends>>>,
     mail: AtomicBool,
     status: Published,
@@ -75,17 +75,19 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue around a new or replayed machine.
+    /// A queue around the host of a new or replayed machine of its kind.
     pub fn new(
         known: &catalog::Queue,
-        host: QueueHost,
+        made: &'static dyn QueueType,
+        host: Box<dyn QueueHost>,
         node: Arc<Node>,
         events: Arc<dyn QueueEvents>,
     ) -> Arc<Self> {
         let queue = Arc::new(Self {
-            first_seq: host.machine.status().next_seq,
+            first_seq: host.turned().status.next_seq,
             id: known.id,
             kind: known.kind,
+            made,
             name: known.name.clone(),
             vhost: known.vhost.clone(),
             host: Mutex::new(host),
@@ -106,7 +108,9 @@ impl Queue {
             node,
             events,
         });
-        queue.publish_status(&queue.lock(), &mut Vec::new());
+        let host = queue.lock();
+        queue.publish_status(&host, &host.turned(), &mut Vec::new());
+        drop(host);
         queue
     }
 
@@ -168,7 +172,7 @@ impl Queue {
         let Ok(host) = self.host.try_lock() else {
             return self.touch();
         };
-        self.status.note_head(host.machine.head_timestamp());
+        self.status.note_head(host.inspect().head_timestamp());
         self.finish(host, Actions::default());
     }
 
@@ -270,6 +274,16 @@ impl Queue {
         self.submit(Request::Store(store::Request::Checkpoint { before }));
     }
 
+    /// The name of its journal in the log.
+    pub fn journal(&self) -> JournalId {
+        JournalOf::Queue(self.made, self.id).id()
+    }
+
+    /// How queues of its kind are made.
+    pub(super) fn made(&self) -> &'static dyn QueueType {
+        self.made
+    }
+
     /// The node that it belongs to.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
@@ -301,11 +315,11 @@ impl Queue {
         )
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, QueueHost> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, BoxedHost> {
         self.host.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(self: &Arc<Self>, mut host: MutexGuard<'_, QueueHost>, request: Option<Request<Ends>>) {
+    fn turn(self: &Arc<Self>, mut host: MutexGuard<'_, BoxedHost>, request: Option<Request<Ends>>) {
         let mut actions = Actions::default();
         self.drain_mailbox(&mut host);
         if let Some(request) = request {
@@ -316,7 +330,7 @@ impl Queue {
     }
 
     /// Lets go of the host and carries out what must not happen under its lock; then looks whether mail came meanwhile.
-    pub(super) fn finish(self: &Arc<Self>, host: MutexGuard<'_, QueueHost>, actions: Actions) {
+    pub(super) fn finish(self: &Arc<Self>, host: MutexGuard<'_, BoxedHost>, actions: Actions) {
         drop(host);
         self.carry_out(actions);
         for _ in 0..TURNS {
@@ -345,7 +359,7 @@ impl Queue {
         }
     }
 
-    fn drain_mailbox(&self, host: &mut QueueHost) {
+    fn drain_mailbox(&self, host: &mut BoxedHost) {
         if !self.mail.swap(false, Ordering::SeqCst) {
             return;
         }
@@ -357,12 +371,12 @@ impl Queue {
     }
 
     /// Has the machine decide, and counts what operators want to know.
-    fn handle(&self, host: &mut QueueHost, now: Timestamp, mut request: Request<Ends>) {
+    fn handle(&self, host: &mut BoxedHost, now: Timestamp, mut request: Request<Ends>) {
         match &mut request {
             Request::Enqueue { block, receipt } => {
                 self.counts.publish.add(block.len() as u64);
                 // The lanes of a sorted queue number their messages each for itself.
-                if host.machine.is_sorted() {
+                if host.inspect().is_sorted() {
                     self.probe.published_sorted();
                 } else {
                     let next = self.status.next_seq();

@@ -1,12 +1,11 @@
 //! What a browser asks a queue: a look at its machine, for a moment, without a turn.
 
 use super::Queue;
-use super::local::{Actions, QueueHost};
+use super::local::{Actions, BoxedHost};
 use crate::node::ends::Ends;
 use model::{Ranges, Seq};
-use queue::fifo::{Glimpse, Standing};
 use queue::store::Bytes;
-use queue::{Answer, Request};
+use queue::{Answer, Glimpse, Request, Standing};
 use std::sync::Arc;
 
 /// One span of a look.
@@ -34,10 +33,10 @@ pub struct Looked {
 }
 
 impl Queue {
-    /// See [`queue::fifo::Classic::look`].
+    /// See [`queue::Inspect::look`].
     pub fn look_at(self: &Arc<Self>, from: Option<Seq>, skip: u64, count: u64) -> Looked {
         self.glance(|host| {
-            let glance = host.machine.look(from, skip, count);
+            let glance = host.inspect().look(from, skip, count);
             let spot = |span: Glimpse| Spot {
                 first: span.first,
                 last: span.last,
@@ -56,7 +55,7 @@ impl Queue {
     }
 
     /// Lends the host for a moment. Whoever asked something of the queue meanwhile is served afterwards, as after a turn.
-    fn glance<T>(self: &Arc<Self>, look: impl FnOnce(&QueueHost) -> T) -> T {
+    fn glance<T>(self: &Arc<Self>, look: impl FnOnce(&BoxedHost) -> T) -> T {
         let host = self.lock();
         let found = look(&host);
         self.finish(host, Actions::default());
@@ -78,13 +77,13 @@ impl Queue {
         self.ask_now(question, request);
     }
 
-    /// See [`queue::fifo::Classic::back`].
+    /// See [`queue::Inspect::back`].
     pub fn back(self: &Arc<Self>, before: Option<Seq>, count: u64) -> Option<Seq> {
-        self.glance(|host| host.machine.back(before, count))
+        self.glance(|host| host.inspect().back(before, count))
     }
 
-    /// See [`queue::fifo::Classic::bounds`].
+    /// See [`queue::Inspect::bounds`].
     pub fn bounds(self: &Arc<Self>) -> Option<(Seq, Seq)> {
-        self.glance(|host| host.machine.bounds())
+        self.glance(|host| host.inspect().bounds())
     }
 }

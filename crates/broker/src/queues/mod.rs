@@ -3,21 +3,27 @@
 mod events;
 mod handle;
 mod holding;
+mod host;
 mod journal;
+mod kinds;
 mod local;
 mod look;
 mod paging;
 mod registry;
 mod remote;
+mod replay;
 mod status;
 mod throttle;
 
 pub use events::{DeadLetters, QueueEvents};
 pub use handle::Handle;
+pub use host::QueueHost;
 pub use journal::QueueJournal;
+pub use kinds::{JournalOf, QueueType, queue_type};
 pub use local::Queue;
 pub use look::Spot;
 pub use paging::Paging;
 pub use registry::Registry;
 pub use remote::{Peers, Remote, Request};
+pub use replay::{Missing, Replaying};
 pub use status::Status;

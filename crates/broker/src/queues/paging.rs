@@ -174,9 +174,17 @@ impl Queue {
         Some(entry)
     }
 
+    /// Reads a block of its messages.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn read(&self, files: &StoreFiles, source: Source) -> Result<Found, Unread> {
+        files.read(self.id, source, |record| self.made().block(record))
+    }
+
     /// Reads a block that the queue's store asked for. If it cannot be read, why is in the log.
     fn read_for(&self, files: &StoreFiles, source: Source, failures: u32) -> Result<Found, Unread> {
-        let read = files.read(self.id, source);
+        let read = self.read(files, source);
         match &read {
             Err(Unread::Damaged(reason)) => {
                 tracing::error!(

@@ -1,8 +1,8 @@
 //! What a data directory has lost, in words for an operator: what is damaged or missing, and whose messages that concerns.
 
 use super::replay::Replay;
-use crate::node::journal::JournalOf;
 use crate::node::pager::stored_place;
+use crate::queues::JournalOf;
 use model::words::{counted, counted_are};
 use std::fmt;
 use storage::{Damage, Recovery, Segments, StorageError};
@@ -54,28 +54,25 @@ impl Losses {
         let mut losses = Self {
             found: recovery.damage.iter().map(describe).collect(),
             anybodys: recovery.damage.iter().any(|damage| damage.journal.is_none()),
-            definitions: replay.catalog.missing > 0 || recovery.damage.iter().any(|it| catalogs(&it)),
+            definitions: replay.catalog.missing() > 0 || recovery.damage.iter().any(|it| catalogs(&it)),
             ..Self::default()
         };
         let view = replay.catalog.machine.view();
         let mut named = 0;
         for known in view.vhosts().flat_map(|vhost| vhost.queues()) {
-            let Some(queue) = replay.queues.get(&known.id) else {
+            let journal = JournalOf::queue(known).map(JournalOf::id);
+            let Some(queue) = journal.and_then(|journal| replay.queues.get(&journal)) else {
                 continue;
             };
             named += 1;
             let read = |place| segments.read(known.id.0, stored_place(place));
-            let pieces = queue
-                .machine
-                .places()
-                .filter(|place| read(*place).is_err())
-                .count() as u64;
-            let damaged = recovery
-                .damage
-                .iter()
-                .filter(|damage| damage.journal == Some(JournalOf::Queue(known.id).id()));
-            let records = queue.missing.max(damaged.count() as u64);
-            let kept = queue.machine.status().persistent;
+            let places = queue.places().into_iter();
+            let pieces = places.filter(|place| read(*place).is_err()).count() as u64;
+            let damage = recovery.damage.iter();
+            let damaged = damage.filter(|damage| damage.journal == journal);
+            let missing = queue.missing();
+            let records = missing.records.max(damaged.count() as u64);
+            let kept = queue.status().persistent;
             losses.kept += kept;
             if records > 0 || pieces > 0 {
                 losses.queues.push(QueueLoss {
@@ -83,7 +80,7 @@ impl Losses {
                     name: known.name.to_string(),
                     kept,
                     records,
-                    messages: queue.missing_messages,
+                    messages: missing.messages,
                     pieces,
                 });
             }
@@ -180,10 +177,7 @@ pub(super) fn accept(replay: &Replay, recovery: &Recovery) -> Result<(), Storage
             _ => Ok(()),
         };
     };
-    let queue = match damage.journal.and_then(JournalOf::known) {
-        Some(JournalOf::Queue(id)) => replay.queues.get(&id),
-        _ => None,
-    };
+    let queue = damage.journal.and_then(|journal| replay.queues.get(&journal));
     // The first record of what a journal has may be the list of all that it holds.
     match queue.and_then(|queue| queue.first()) {
         Some((index, position)) if index > 2 && damage.position < position => refused(format!(

@@ -7,21 +7,20 @@ mod unknown;
 pub use losses::{Losses, QueueLoss};
 
 use crate::broker::Recovered;
-use crate::node::ends::Ends;
-use crate::node::journal::{JournalOf, NodeLog};
+use crate::node::journal::NodeLog;
 use crate::node::pager::{Pager, StoreFiles, stored_place};
+use crate::node::replayed::Replayed;
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
-use crate::queues::{Queue, QueueEvents, QueueJournal, Registry};
+use crate::queues::{JournalOf, Queue, QueueEvents, Registry, queue_type};
 use crate::topology::Topology;
 use crate::topology::caches::Caches;
 use catalog::QueueKind;
 use losses::{accept, describe};
-use model::QueueId;
 use model::words::counted;
-use queue::fifo::Classic;
+use model::{Machine, QueueId};
 use queue::seen::Seen;
-use replay::{Replay, Replayed};
+use replay::{Queues, Replay, durable};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -68,9 +67,9 @@ pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<
         unknown,
         ..
     } = replay;
-    catalog.machine.recovered();
+    catalog.machine.recovered(node.log.recovery().clean);
     let given_out = catalog.machine.next_queue();
-    let (machine, journal) = catalog.host(&node.log, JournalOf::Catalog.id(), |journal| journal);
+    let (machine, journal) = catalog.into_parts(&node.log, JournalOf::Catalog.id());
     let remembered = Arc::new(Caches::new(node.clone()));
     let topology = Topology::new(
         machine,
@@ -101,18 +100,15 @@ pub fn recover(options: &Options, queue_events: Arc<dyn QueueEvents>) -> Result<
 }
 
 /// Takes out what was replayed of queues that do not exist.
-fn not_in(
-    view: &catalog::View,
-    queues: &mut BTreeMap<QueueId, Replayed<Classic<Ends>>>,
-    caches: &mut BTreeMap<QueueId, Replayed<Seen>>,
-) -> Left {
-    let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
-    let (seen, held): (Vec<_>, Vec<_>) = all.partition(|queue| queue.kind == QueueKind::Deduplication);
-    let ids = |of: Vec<&Arc<catalog::Queue>>| of.iter().map(|queue| queue.id).collect::<HashSet<_>>();
-    let (seen, held) = (ids(seen), ids(held));
-    let queues = queues.extract_if(.., |id, _| !held.contains(id));
+fn not_in(view: &catalog::View, queues: &mut Queues, caches: &mut BTreeMap<QueueId, Replayed<Seen>>) -> Left {
+    let all = || view.vhosts().flat_map(|vhost| vhost.all_queues());
+    let held = all().filter_map(|known| JournalOf::queue(known));
+    let held: HashSet<JournalId> = held.map(JournalOf::id).collect();
+    let seen = all().filter(|known| known.kind == QueueKind::Deduplication);
+    let seen: HashSet<QueueId> = seen.map(|known| known.id).collect();
+    let queues = queues.extract_if(.., |journal, _| !held.contains(journal));
     let caches = caches.extract_if(.., |id, _| !seen.contains(id));
-    let queues = queues.map(|(id, _)| (JournalOf::Queue(id).id(), id));
+    let queues = queues.map(|(journal, _)| (journal, QueueId(journal.number)));
     queues
         .chain(caches.map(|(id, _)| (JournalOf::Cache(id).id(), id)))
         .collect()
@@ -261,7 +257,7 @@ fn set_apart(queue: &Arc<Queue>, missing_messages: u64, node: &Node) -> Result<(
 fn restore_queues(
     topology: &Topology,
     queues: &Registry,
-    mut replayed: BTreeMap<QueueId, Replayed<Classic<Ends>>>,
+    mut replayed: Queues,
     node: &Arc<Node>,
 ) -> Result<(), StorageError> {
     let damaged: Vec<JournalId> = node
@@ -274,18 +270,16 @@ fn restore_queues(
     let view = topology.view();
     let all = view.vhosts().flat_map(|vhost| vhost.all_queues());
     for known in all.filter(|queue| queue.kind != QueueKind::Deduplication) {
-        if !topology.is_here(known) {
+        let Some(made) = queue_type(known.kind).filter(|_| topology.is_here(known)) else {
             queues.insert(topology.away(known));
             continue;
-        }
-        let settings = view.settings(known);
-        let id = JournalOf::Queue(known.id).id();
-        let mut queue = replayed
-            .remove(&known.id)
-            .unwrap_or_else(|| Replayed::new(Classic::new(settings.clone())));
-        let missing_messages = queue.missing_messages;
-        queue.machine.recovered(node.log.recovery().clean);
-        for place in queue.machine.places() {
+        };
+        let id = JournalOf::Queue(made, known.id).id();
+        let queue = replayed.remove(&id).unwrap_or_else(|| made.replay(durable()));
+        let missing = queue.missing();
+        let places = queue.places();
+        let host = queue.recovered(node.log.recovery().clean, &node.log, id);
+        for place in places {
             if !node.segments.adopt(known.id.0, stored_place(place)) {
                 tracing::error!(
                     area = "storage",
@@ -295,10 +289,9 @@ fn restore_queues(
                 );
             }
         }
-        let replayed = queue.host(&node.log, id, QueueJournal::Local);
-        let queue = topology.start_queue(known, settings, Some(replayed));
+        let queue = topology.start_queue(known, made, view.settings(known), Some(host));
         if damaged.contains(&id) {
-            set_apart(&queue, missing_messages, node)?;
+            set_apart(&queue, missing.messages, node)?;
         }
     }
     Ok(())
@@ -311,7 +304,7 @@ fn restore_caches(topology: &Topology, mut replayed: BTreeMap<QueueId, Replayed<
     for known in queues.filter(|queue| queue.kind == QueueKind::Deduplication) {
         let id = JournalOf::Cache(known.id).id();
         let replayed = replayed.remove(&known.id);
-        let replayed = replayed.map(|cache| cache.host(&node.log, id, |journal| journal));
+        let replayed = replayed.map(|cache| cache.into_parts(&node.log, id));
         topology.start_cache(known, replayed);
     }
 }

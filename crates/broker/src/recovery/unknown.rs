@@ -74,9 +74,10 @@ pub(super) fn sort_out(
 
 #[cfg(test)]
 mod tests {
-    use crate::node::journal::JournalOf;
+    use crate::queues::{JournalOf, queue_type};
     use crate::{Broker, Options};
-    use model::QueueId;
+    use catalog::QueueKind;
+    use model::{Journaled, QueueId};
     use std::path::Path;
     use std::sync::Arc;
     use storage::{Callbacks, JournalId, Kind, Log, LogOptions, Position, StorageError};
@@ -87,6 +88,11 @@ mod tests {
         fn durable(&self, _up_to: Position) {}
         fn failed(&self, _error: &StorageError) {}
         fn reclaim(&self, _journals: Vec<JournalId>, _before: Position) {}
+    }
+
+    /// The journal of a classic queue of this number.
+    fn journal(id: QueueId) -> JournalId {
+        JournalOf::Queue(queue_type(QueueKind::Classic).unwrap(), id).id()
     }
 
     fn open(dir: &Path) -> Arc<Broker> {
@@ -121,7 +127,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         open(dir.path()).close();
         write(dir.path(), JournalId::new(Kind(77), 5));
-        write(dir.path(), JournalOf::Queue(QueueId(1_000_000)).id());
+        write(dir.path(), journal(QueueId(1_000_000)));
         let broker = open(dir.path());
         let files: Vec<String> = broker.set_aside_journals().collect();
         assert!(files[0].ends_with("journals/2-1000000.journal"), "{files:?}");
@@ -164,7 +170,7 @@ mod tests {
         session.close();
         broker.close();
         drop((session, broker));
-        write(dir.path(), JournalOf::Queue(id).id());
+        write(dir.path(), journal(id));
         let again = open(dir.path());
         assert_eq!(again.set_aside_journals().count(), 0);
         again.close();

@@ -6,7 +6,7 @@
 
 use crate::node::Node;
 use crate::node::host::Host;
-use crate::node::journal::{Journal, Journaled, LocalJournal};
+use crate::node::journal::{Journal, LocalJournal};
 use catalog::DeduplicationFilter;
 use model::{DeduplicationKey, QueueId};
 use queue::seen::{Effect, Record, Request, Seen, SeenSettings};
@@ -141,12 +141,6 @@ impl Journal<Seen> for CacheJournal {
                 batch.release(before);
             }
         });
-    }
-}
-
-impl Journaled for Record {
-    fn encode(&self, out: &mut Vec<u8>) {
-        Record::encode(self, out);
     }
 }
 

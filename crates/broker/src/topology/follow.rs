@@ -2,16 +2,13 @@
 //! changed, or the node has just come up.
 
 use super::{CatalogJournal, Topology};
-use crate::node::ends::Ends;
-use crate::node::host::Host;
-use crate::node::journal::{JournalOf, LocalJournal};
-use crate::queues::{Handle, Paging, Queue, QueueJournal};
+use crate::node::journal::LocalJournal;
+use crate::queues::{Handle, JournalOf, Paging, Queue, QueueHost, QueueJournal, QueueType, queue_type};
 use crate::stats::Churn;
 use crate::topology::caches::{self, CacheJournal};
 use catalog::{Effect, Name, QueueKind, View};
-use model::QueueSettings;
+use model::{Machine, QueueSettings};
 use queue::Request as QueueRequest;
-use queue::fifo::Classic;
 use queue::seen::Seen;
 use std::collections::BTreeSet;
 use std::sync::{
@@ -63,9 +60,9 @@ impl Topology {
                 }
                 Order::Start(known) => {
                     self.count(&known, |churn| &churn.queues_created);
-                    match self.is_here(&known) {
-                        true => drop(self.start_queue(&known, view.settings(&known), None)),
-                        false => self.registry.insert(self.away(&known)),
+                    match queue_type(known.kind).filter(|_| self.is_here(&known)) {
+                        Some(made) => drop(self.start_queue(&known, made, view.settings(&known), None)),
+                        None => self.registry.insert(self.away(&known)),
                     }
                 }
                 Order::Stop(known) if self.caches.remove(known.id) => {
@@ -91,15 +88,16 @@ impl Topology {
     pub(crate) fn start_queue(
         &self,
         known: &catalog::Queue,
+        made: &'static dyn QueueType,
         settings: QueueSettings,
-        replayed: Option<(Classic<Ends>, QueueJournal)>,
+        replayed: Option<Box<dyn QueueHost>>,
     ) -> Arc<Queue> {
         let is_new = replayed.is_none();
-        let (machine, journal) =
-            replayed.unwrap_or_else(|| (Classic::new(settings.clone()), self.new_journal(known)));
+        let new = || made.start(settings.clone(), self.new_journal(known, made));
         let queue = Queue::new(
             known,
-            Host::new(machine, journal),
+            made,
+            replayed.unwrap_or_else(new),
             self.node.clone(),
             self.queue_events.clone(),
         );
@@ -122,11 +120,11 @@ impl Topology {
         queue
     }
 
-    fn new_journal(&self, known: &catalog::Queue) -> QueueJournal {
+    fn new_journal(&self, known: &catalog::Queue, made: &'static dyn QueueType) -> QueueJournal {
         if !known.is_durable() {
             return QueueJournal::None;
         }
-        let (log, id) = (self.node.log.clone(), JournalOf::Queue(known.id).id());
+        let (log, id) = (self.node.log.clone(), JournalOf::Queue(made, known.id).id());
         QueueJournal::Local(LocalJournal::new(log, id, 1))
     }
 
@@ -145,7 +143,8 @@ impl Topology {
             )
         };
         let (mut machine, journal) = replayed.filter(|_| journaled).unwrap_or_else(new);
-        machine.recovered(settings);
+        machine.recovered(self.node.log.recovery().clean);
+        machine.configure(settings);
         let journal = CacheJournal(journaled.then_some(journal));
         self.caches.insert(known.id, machine, journal);
     }
@@ -153,7 +152,7 @@ impl Topology {
     /// Ends a queue that the catalog no longer knows: consumers are cancelled, its journal and segments go.
     fn stop_queue(&self, queue: &Arc<Queue>) {
         queue.retire();
-        self.node.log.forget(JournalOf::Queue(queue.id).id());
+        self.node.log.forget(queue.journal());
         Paging::Remove { queue: queue.id }.send(&self.node.pager);
     }
 

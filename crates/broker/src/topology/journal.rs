@@ -4,7 +4,7 @@ use super::Asker;
 use super::happenings::Watch;
 use crate::clients::outbox::Ticket;
 use crate::node::Node;
-use crate::node::journal::{Journal, Journaled, LocalJournal};
+use crate::node::journal::{Journal, LocalJournal};
 use crate::node::promise::Promise;
 use catalog::{Catalog, Effect, Record};
 use std::sync::{
@@ -110,11 +110,5 @@ impl Journal<Catalog<u64>> for CatalogJournal {
                 batch.release(before);
             }
         });
-    }
-}
-
-impl Journaled for Record {
-    fn encode(&self, out: &mut Vec<u8>) {
-        Record::encode(self, out);
     }
 }

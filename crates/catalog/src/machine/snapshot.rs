@@ -31,11 +31,6 @@ impl<R> Catalog<R> {
         Ok(Answer::Done)
     }
 
-    /// The journal has been replayed to its end: nothing is put off any longer. Everything there is is started once that is so.
-    pub fn recovered(&mut self) {
-        self.take_deferred(&mut Vec::new());
-    }
-
     pub(super) fn take_deferred(&mut self, effects: &mut Vec<Effect<R>>) {
         for record in self.deferred.take().into_iter().flatten() {
             self.take(&record, effects);

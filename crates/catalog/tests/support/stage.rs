@@ -7,7 +7,7 @@ use catalog::{
     RefusalKind, Request, Verb, WantedBinding,
 };
 use model::properties::{Properties, PropertiesBuilder};
-use model::{ConnectionId, DeliveryLimit, Machine, Outcome, Timestamp};
+use model::{ConnectionId, DeliveryLimit, Journaled, Machine, Outcome, Timestamp};
 use smallvec::SmallVec;
 
 pub struct Stage {
@@ -200,7 +200,7 @@ impl Stage {
             let record = Record::decode(bytes).expect("a record that was just written");
             self.catalog.apply(at as u64 + 1, record, &mut Outcome::default());
         }
-        self.catalog.recovered();
+        self.catalog.recovered(true);
         self.snapshot = None;
         self.start();
     }

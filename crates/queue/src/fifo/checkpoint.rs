@@ -8,7 +8,7 @@
 use super::record::Snapshot;
 use crate::encoding::{Input, put};
 use crate::store::{self, LogPlace, Table};
-use model::Index;
+use model::{Index, Journaled};
 
 const STORE: u8 = 1;
 const CHECKPOINT: u8 = 2;
@@ -41,9 +41,8 @@ impl Checkpoint {
     }
 }
 
-impl LocalRecord {
-    /// Appends the record's bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+impl Journaled for LocalRecord {
+    fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Store(record) => {
                 out.push(STORE);
@@ -61,8 +60,7 @@ impl LocalRecord {
         }
     }
 
-    /// Reads back what [`LocalRecord::encode`] wrote; `None` if the bytes are not such a record.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         let mut input = Input { rest };
         let record = match *kind {

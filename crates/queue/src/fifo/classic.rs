@@ -31,35 +31,9 @@ impl<E: Ends> Classic<E> {
         }
     }
 
-    /// Ends replay: everything that exists is ready. Limits are enforced by the next request that looks at them (a publish,
-    /// a return, `Configure`).
-    ///
-    /// Deliveries leave no record, so who was given a message before the restart is not known. If the log was closed in
-    /// good order (`closed`), a message is marked as perhaps delivered before if it was returned once, as what consumers
-    /// held is when their connections end, or if a later message was settled. After a crash every message is: as in
-    /// RabbitMQ, a message that is not marked was never delivered.
-    pub fn recovered(&mut self, closed: bool) {
-        self.lanes.recovered(closed);
-    }
-
-    /// The queue's numbers.
-    pub fn status(&self) -> Status {
-        Status {
-            consumers: self.consumers.ring.len(),
-            active: self.consumers.ring.active(),
-            ..self.lanes.status()
-        }
-    }
-
     /// The log is replayed from now on, until [`Classic::recovered`] or [`Classic::follow`]: applying records orders nothing.
     pub fn replay(&mut self) {
         self.lanes.replay();
-    }
-
-    /// Ends replay for a queue that goes on applying what is decided elsewhere: from now on its store pages out, and frees what is
-    /// gone.
-    pub fn follow(&mut self) {
-        self.lanes.follow();
     }
 
     /// The record that brought messages `first..` was appended to the log, and stands there.
@@ -74,13 +48,6 @@ impl<E: Ends> Classic<E> {
     #[inline]
     pub fn is_sorted(&self) -> bool {
         matches!(self.lanes, Lanes::Sorted(_))
-    }
-
-    /// When the queue wants to be turned although nobody asks anything of it, in milliseconds since the Unix epoch; `u64::MAX`
-    /// for never.
-    #[inline]
-    pub fn wakes_at_ms(&self) -> u64 {
-        self.lanes.wakes_at_ms().min(self.unused_at_ms)
     }
 
     /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
@@ -104,6 +71,7 @@ impl<E: Ends> Machine for Classic<E> {
     type Request = Request<E>;
     type Record = Record;
     type Effect = Effect<E>;
+    type Status = Status;
 
     fn handle(&mut self, now: Timestamp, request: Request<E>, outcome: &mut FifoOutcome<E>) {
         if self.retired {
@@ -167,6 +135,35 @@ impl<E: Ends> Machine for Classic<E> {
 
     fn apply(&mut self, _: Index, record: Record, outcome: &mut FifoOutcome<E>) {
         self.lanes.apply(record, outcome);
+    }
+
+    /// Everything that exists is ready. Limits are enforced by the next request that looks at them (a publish,
+    /// a return, `Configure`).
+    ///
+    /// Deliveries leave no record, so who was given a message before the restart is not known. If the log was closed in
+    /// good order (`closed`), a message is marked as perhaps delivered before if it was returned once, as what consumers
+    /// held is when their connections end, or if a later message was settled. After a crash every message is: as in
+    /// RabbitMQ, a message that is not marked was never delivered.
+    fn recovered(&mut self, closed: bool) {
+        self.lanes.recovered(closed);
+    }
+
+    /// From now on its store pages out, and frees what is gone.
+    fn follow(&mut self) {
+        self.lanes.follow();
+    }
+
+    #[inline]
+    fn wakes_at_ms(&self) -> u64 {
+        self.lanes.wakes_at_ms().min(self.unused_at_ms)
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            consumers: self.consumers.ring.len(),
+            active: self.consumers.ring.active(),
+            ..self.lanes.status()
+        }
     }
 }
 

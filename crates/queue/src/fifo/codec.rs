@@ -15,7 +15,7 @@
 use super::record::{Expiry, Record, Snapshot};
 use crate::DropReason;
 use crate::encoding::{Input, put, put_set};
-use model::{Block, DeduplicationKey, Seq, Timestamp};
+use model::{Block, DeduplicationKey, Journaled, Seq, Timestamp};
 use std::sync::Arc;
 
 const ENQUEUED: u8 = 1;
@@ -26,9 +26,8 @@ const ENQUEUED_EXPIRING: u8 = 7;
 const RETRIED: u8 = 9;
 const ENQUEUED_KEYED: u8 = 11;
 
-impl Record {
-    /// Appends the record's bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+impl Journaled for Record {
+    fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Enqueued {
                 first,
@@ -73,9 +72,8 @@ impl Record {
         }
     }
 
-    /// Reads back what [`Record::encode`] wrote; of an `Enqueued`, what stood from `from` on. `None` if the bytes are not a
-    /// record of a known version. Everything is checked, and nothing is allocated for what is not there.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Of an `Enqueued`, what stood from `from` on comes back.
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         let mut input = Input { rest };
         let record = match *kind {

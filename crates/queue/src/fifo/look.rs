@@ -4,58 +4,13 @@
 //! A look is a bounded piece of work, however long the queue is: whoever wants more goes on from where it ended. Places are
 //! told by messages' numbers, so a look goes on rightly although messages came and went meanwhile.
 
-use super::Lane;
-use crate::store::Bytes;
+use super::{Glance, Glimpse, Lane, Standing};
 use model::Seq;
 
 /// How many runs one look passes at the most, tombstones included.
 const RUNS: usize = 4096;
 /// How many spans it shows at the most.
 const SPANS: usize = 512;
-
-/// Whose a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It may be delivered.
-    Ready,
-    /// It was delivered and is not settled.
-    Held,
-    /// It came back and waits for its next try.
-    Waiting,
-    /// It is on its way to a dead-letter exchange.
-    Leaving,
-}
-
-/// Messages that lie together and are told apart by nothing.
-#[derive(Clone, Debug)]
-pub struct Glimpse {
-    /// The first of them.
-    pub first: Seq,
-    /// The last.
-    pub last: Seq,
-    /// Whose they are.
-    pub standing: Standing,
-    /// They may have been delivered before.
-    pub redelivered: bool,
-    /// How often they came back.
-    pub returns: u32,
-    /// Where their block is; `None` if nobody can read it here. Places on disk stand until the queue's next turn: what cannot be
-    /// read there was moved, or is gone, and is to be looked at again.
-    pub bytes: Option<Bytes>,
-    /// The number that the block's first message has, or would have.
-    pub base: Seq,
-}
-
-/// What a look has found.
-#[derive(Clone, Debug, Default)]
-pub struct Glance {
-    /// The messages, in the queue's order.
-    pub spans: Vec<Glimpse>,
-    /// Where the next look goes on; `None` at the end of the queue.
-    pub next: Option<Seq>,
-    /// How many messages were passed over, of those that were to be.
-    pub skipped: u64,
-}
 
 /// What a look at the queue may still pass over and show.
 pub(super) struct LookLimits {

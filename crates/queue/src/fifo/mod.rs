@@ -18,6 +18,7 @@ mod discard;
 mod dispatch;
 mod end;
 mod expire;
+mod kind;
 mod lane;
 mod lanes;
 mod look;
@@ -31,12 +32,12 @@ mod storing;
 mod take;
 
 pub use crate::effect::{Answer, Delivery, Effect};
+pub use crate::glance::{Glance, Glimpse, Standing};
 pub use crate::losses::{DropReason, LOSSES, Loss, Losses};
 pub use crate::request::{ConsumerSettings, Disposal, Ends, Request};
 pub use crate::status::Status;
 pub use checkpoint::{Checkpoint, LocalRecord};
 pub use classic::Classic;
-pub use look::{Glance, Glimpse, Standing};
 pub use model::{DeadLetterTo, DeliveryLimit, Overflow, QueueSettings, Sorting};
 pub use record::{Expiry, Record, Snapshot};
 

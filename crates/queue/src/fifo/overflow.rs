@@ -1,7 +1,7 @@
 //! Dropping what is ready: too much of it, or purged.
 
 use super::{Answer, Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss, Overflow, QueueSettings};
-use model::{Ranges, Seq, Timestamp};
+use model::{Machine, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
 impl<E: Ends> Classic<E> {

@@ -4,7 +4,7 @@
 use super::dispatch::Span;
 use super::lanes::Lanes;
 use super::{Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss, Overflow, Record};
-use model::{Block, Ranges, Timestamp};
+use model::{Block, Machine, Ranges, Timestamp};
 use std::sync::Arc;
 
 impl<E: Ends> Classic<E> {

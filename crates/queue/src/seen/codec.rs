@@ -1,7 +1,7 @@
 //! Records as bytes. The first octet says which record and in which version, then each key with 32 octets: number, key, end, little-endian.
 
 use super::{Record, SeenKey};
-use model::DeduplicationKey;
+use model::{DeduplicationKey, Journaled};
 
 const SEEN: u8 = 1;
 const RESTATED: u8 = 2;
@@ -9,9 +9,8 @@ const RESTATED: u8 = 2;
 /// Octets of a key.
 const KEY_BYTES: usize = 32;
 
-impl Record {
-    /// Appends the record's bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+impl Journaled for Record {
+    fn encode(&self, out: &mut Vec<u8>) {
         let (kind, keys) = match self {
             Self::Seen(keys) => (SEEN, keys),
             Self::Restated(keys) => (RESTATED, keys),
@@ -25,8 +24,7 @@ impl Record {
         }
     }
 
-    /// Reads a record back; `None` if the bytes are none.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         let (keys, rest) = rest.as_chunks::<KEY_BYTES>();
         if !rest.is_empty() {

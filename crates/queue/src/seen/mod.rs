@@ -96,12 +96,11 @@ impl Seen {
         }
     }
 
-    /// Ends a replay: from now on these settings hold.
-    pub fn recovered(&mut self, settings: SeenSettings) {
+    /// From now on these settings hold. While records are applied nothing has to give way, as nobody knows yet what is to hold.
+    pub fn configure(&mut self, settings: SeenSettings) {
         self.settings = settings;
         self.sweep();
         self.make_room(0);
-        (self.written, self.ripe) = (self.next, self.next);
     }
 
     /// How many keys it knows; some of them may have come to their end.
@@ -213,6 +212,8 @@ impl Machine for Seen {
     type Request = Request;
     type Record = Record;
     type Effect = Effect;
+    /// How many keys it knows; some of them may have come to their end.
+    type Status = u64;
 
     fn handle(&mut self, now: Timestamp, request: Request, outcome: &mut Outcome<Record, Effect>) {
         match request {
@@ -241,6 +242,20 @@ impl Machine for Seen {
             }
             self.next = self.next.max(seen.number.saturating_add(1));
         }
+    }
+
+    fn recovered(&mut self, _closed: bool) {
+        (self.written, self.ripe) = (self.next, self.next);
+    }
+
+    fn follow(&mut self) {}
+
+    fn wakes_at_ms(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn status(&self) -> u64 {
+        self.len()
     }
 }
 
@@ -317,7 +332,8 @@ mod tests {
         (1..)
             .zip(records)
             .for_each(|(index, it)| replayed.apply(index, it, &mut Outcome::default()));
-        replayed.recovered(live.settings);
+        replayed.recovered(true);
+        replayed.configure(live.settings);
         assert!(!passes(&mut replayed, 0, 1, None) && !passes(&mut replayed, 0, 2, None));
         assert!(!replayed.has_news());
     }
@@ -334,7 +350,8 @@ mod tests {
         (1..)
             .zip(records)
             .for_each(|(index, it)| replayed.apply(index, it, &mut Outcome::default()));
-        replayed.recovered(live.settings);
+        replayed.recovered(true);
+        replayed.configure(live.settings);
         assert_eq!((replayed.known, replayed.next), (live.known, live.next));
         assert_eq!(replayed.order, live.order);
     }

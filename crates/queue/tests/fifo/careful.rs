@@ -1,7 +1,7 @@
 //! A careful bystander: it keeps its own list of what must be so, message by message, and compares after every turn.
 
 use crate::world::{Event, Plain, World, numbers, shrink};
-use model::{ConsumerId, Ranges, Seq};
+use model::{ConsumerId, Machine, Ranges, Seq};
 use queue::fifo::{Answer, ConsumerSettings, DropReason, QueueSettings, Record, Request, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 
 use crate::world::{Event, World};
 use model::properties::PropertiesBuilder;
-use model::{Block, BlockBuilder, Ranges, Timestamp};
+use model::{Block, BlockBuilder, Machine, Ranges, Timestamp};
 use queue::fifo::{Answer, Disposal, QueueSettings, Request, Sorting};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use crate::world::{Event, Plain, World, body, number, shrink};
 use model::properties::PropertiesBuilder;
-use model::{Block, BlockBuilder, ConsumerId, Ranges, Timestamp};
+use model::{Block, BlockBuilder, ConsumerId, Machine, Ranges, Timestamp};
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Disposal, DropReason, Overflow, QueueSettings, Request, Sorting,
 };

@@ -3,7 +3,7 @@
 use crate::world::{Event, Plain, World, compact, number, shrink};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
-use model::{Block, BlockBuilder, ConsumerId, Ranges, Seq, Timestamp};
+use model::{Block, BlockBuilder, ConsumerId, Machine, Ranges, Seq, Timestamp};
 use proptest::prelude::*;
 use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, QueueSettings, Record, Request, Sorting};
 use std::collections::{BTreeMap, BTreeSet};

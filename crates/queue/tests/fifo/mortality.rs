@@ -2,7 +2,7 @@
 //! message of its list at each turn.
 
 use crate::world::{Event, Plain, World, expiring_block, numbers, shrink};
-use model::{ConsumerId, Ranges, Seq, Timestamp};
+use model::{ConsumerId, Machine, Ranges, Seq, Timestamp};
 use proptest::prelude::*;
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Disposal, DropReason, Overflow, QueueSettings, Request,

@@ -3,7 +3,7 @@
 
 use crate::careful::Careful;
 use crate::world::{Event, Plain, block, compact, shrink};
-use model::{ConsumerId, Machine, Outcome, Seq, Timestamp};
+use model::{ConsumerId, Journaled, Machine, Outcome, Seq, Timestamp};
 use proptest::prelude::*;
 use queue::fifo::{Classic, ConsumerSettings, Effect, QueueSettings, Record, Request};
 use std::collections::{BTreeMap, VecDeque};

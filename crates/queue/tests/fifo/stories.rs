@@ -23,7 +23,7 @@
 #![allow(clippy::disallowed_methods, reason = "stories are files")]
 
 use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
-use model::{ConsumerId, Ranges, RetryDelay, Timestamp};
+use model::{ConsumerId, Machine, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Loss,
     Overflow, QueueSettings, Record, Request, Sorting, Standing,

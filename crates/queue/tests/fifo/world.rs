@@ -3,7 +3,7 @@
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{
-    Block, BlockBuilder, ConsumerId, Index, Machine, Message, Outcome, Ranges, Seq, Timestamp,
+    Block, BlockBuilder, ConsumerId, Index, Journaled, Machine, Message, Outcome, Ranges, Seq, Timestamp,
     X_DEDUPLICATION_HEADER,
 };
 use queue::fifo::{

@@ -1,11 +1,12 @@
 //! The end of a turn: what the machine decided goes where it belongs, and what must not happen under the host's lock is left for later.
 
-use super::{Paging, Queue, QueueHost};
+use super::{BoxedHost, Paging, Queue};
 use crate::clients::outbox::Event;
 use crate::clients::pressure::Release;
 use crate::node::ends::{Ends, Reply};
 use crate::node::promise::{Kept, Promise};
 use crate::queues::DeadLetters;
+use crate::queues::host::Turned;
 use crate::stats::Count;
 use model::Ranges;
 use model::words::counted_are;
@@ -70,13 +71,13 @@ impl Queue {
     /// Ends the turn. `answered` may keep an answer for itself.
     pub(super) fn commit(
         self: &Arc<Self>,
-        host: &mut QueueHost,
+        host: &mut BoxedHost,
         actions: &mut Actions,
         answered: &mut dyn FnMut(&Reply, Answer) -> Option<Answer>,
     ) {
-        host.commit(|effect, _| self.arrange(effect, actions, answered));
-        self.publish_status(host, &mut actions.released);
-        let wakes_at_ms = host.machine.wakes_at_ms();
+        let turned = host.commit(&mut |effect| self.arrange(effect, actions, answered));
+        self.publish_status(host, &turned, &mut actions.released);
+        let wakes_at_ms = turned.wakes_at_ms;
         if wakes_at_ms < self.alarm.load(Ordering::SeqCst) {
             self.alarm.store(wakes_at_ms, Ordering::SeqCst);
             actions.wakes_at_ms = Some(wakes_at_ms);
@@ -211,8 +212,8 @@ impl Queue {
 
     /// Tells operators what the queue lost, if it is one of theirs.
     #[cold]
-    fn note_losses(&self, host: &QueueHost) {
-        let losses = host.machine.losses();
+    fn note_losses(&self, host: &BoxedHost) {
+        let losses = host.inspect().losses();
         self.lost.store(losses.sum(), Ordering::Relaxed);
         if self.kind.is_of_clients() {
             let gained = self.losses.get_or_init(Box::default).set(losses.numbers());
@@ -220,11 +221,11 @@ impl Queue {
         }
     }
 
-    pub(super) fn publish_status(&self, host: &QueueHost, released: &mut Vec<Arc<Release>>) {
-        let status = host.machine.status();
-        self.holding.look(&status, || self.node.micros(), released);
-        let before = self.status.store(&status);
-        if self.lost.load(Ordering::Relaxed) != host.machine.lost() {
+    pub(super) fn publish_status(&self, host: &BoxedHost, turned: &Turned, released: &mut Vec<Arc<Release>>) {
+        let status = &turned.status;
+        self.holding.look(status, || self.node.micros(), released);
+        let before = self.status.store(status);
+        if self.lost.load(Ordering::Relaxed) != turned.lost {
             self.note_losses(host);
         }
         self.probe.look(status.ready, status.unacked);

@@ -3,7 +3,7 @@
 
 use super::{Consumer, Known, Naive, State, properties};
 use crate::world::{Event, World, body};
-use model::{BlockBuilder, Seq, Timestamp};
+use model::{BlockBuilder, Machine, Seq, Timestamp};
 use queue::fifo::{QueueSettings, Request, Sorting, Standing};
 use std::sync::Arc;
 

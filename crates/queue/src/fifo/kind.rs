@@ -1,0 +1,86 @@
+//! The classic queue as one kind among others.
+
+use super::{Classic, Ends, Glance, LocalRecord, Losses, Record};
+use crate::store::{self, LogPlace, Place};
+use crate::{Inspect, QueueMachine};
+use model::{Block, Index, QueueSettings, Seq};
+use std::sync::Arc;
+
+impl<E: Ends> Inspect for Classic<E> {
+    fn losses(&self) -> Losses {
+        Self::losses(self)
+    }
+
+    fn lost(&self) -> u64 {
+        Self::lost(self)
+    }
+
+    fn is_sorted(&self) -> bool {
+        Self::is_sorted(self)
+    }
+
+    fn head_timestamp(&self) -> Option<u64> {
+        Self::head_timestamp(self)
+    }
+
+    fn look(&self, from: Option<Seq>, skip: u64, count: u64) -> Glance {
+        Self::look(self, from, skip, count)
+    }
+
+    fn back(&self, before: Option<Seq>, count: u64) -> Option<Seq> {
+        Self::back(self, before, count)
+    }
+
+    fn bounds(&self) -> Option<(Seq, Seq)> {
+        Self::bounds(self)
+    }
+}
+
+impl<E: Ends> QueueMachine<E> for Classic<E> {
+    type Local = LocalRecord;
+
+    fn new(settings: QueueSettings) -> Self {
+        Self::new(settings)
+    }
+
+    fn replay(&mut self) {
+        Self::replay(self);
+    }
+
+    fn brings(record: &Record) -> Option<(Seq, &Arc<Block>)> {
+        match record {
+            Record::Enqueued { first, block, .. } => Some((*first, block)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn appended(&mut self, first: Seq, at: LogPlace) {
+        Self::appended(self, first, at);
+    }
+
+    fn checkpoint(&self, next: Index) -> (LocalRecord, Option<LogPlace>) {
+        let checkpoint = Self::checkpoint(self, next);
+        let needed = checkpoint.first_in_log();
+        (LocalRecord::Checkpoint(checkpoint), needed)
+    }
+
+    fn apply_local(&mut self, record: LocalRecord) -> Option<Index> {
+        let next = match &record {
+            LocalRecord::Checkpoint(checkpoint) => Some(checkpoint.next),
+            LocalRecord::Store(_) => None,
+        };
+        Self::apply_local(self, record);
+        next
+    }
+
+    fn places(&self) -> Vec<Place> {
+        Self::places(self).collect()
+    }
+}
+
+impl From<store::Record> for LocalRecord {
+    fn from(record: store::Record) -> Self {
+        Self::Store(record)
+    }
+}

@@ -1,0 +1,62 @@
+//! What a kind of queue is made of: a machine that answers [`Request`]s and orders [`Effect`]s, whatever its records are.
+
+use crate::store::{self, LogPlace, Place};
+use crate::{Effect, Ends, Glance, Losses, Request, Status};
+use model::{Block, Index, Journaled, Machine, QueueSettings, Seq};
+use std::sync::Arc;
+
+/// What can be seen of a queue's machine between two turns. Nothing is changed by it, which the type says.
+pub trait Inspect {
+    /// What was lost since the start; it never falls.
+    fn losses(&self) -> Losses;
+
+    /// The sum of [`Inspect::losses`]: whoever looks after each turn sees by it whether there is something new.
+    fn lost(&self) -> u64;
+
+    /// Messages are handed out in another order than that of their numbers, which don't rise with each message either.
+    fn is_sorted(&self) -> bool;
+
+    /// What the publisher wrote as the time of the first message, in seconds since the Unix epoch: RabbitMQ's `head_message_timestamp`.
+    /// `None` if it wrote nothing, or the message is not in memory.
+    fn head_timestamp(&self) -> Option<u64>;
+
+    /// Which messages are there, in the order of delivery, from `from` on or from the head: `skip` are passed over, at most `count`
+    /// shown.
+    fn look(&self, from: Option<Seq>, skip: u64, count: u64) -> Glance;
+
+    /// Where a look begins that shall end before message `before`, or at the end of the queue, and show `count` messages.
+    fn back(&self, before: Option<Seq>, count: u64) -> Option<Seq>;
+
+    /// The numbers between which its messages lie, the second one excluded; `None` if a later message may have a lower number.
+    fn bounds(&self) -> Option<(Seq, Seq)>;
+}
+
+/// The machine of a kind of queue. The host that turns it, the journal that it writes to and the replay at the start know no more of it.
+pub trait QueueMachine<E: Ends>:
+    Machine<Request = Request<E>, Effect = Effect<E>, Status = Status> + Inspect + Sized
+{
+    /// What a node remembers beside the records, in its own log only: where its message store has moved bytes, and checkpoints.
+    type Local: Journaled + From<store::Record>;
+
+    /// An empty queue.
+    fn new(settings: QueueSettings) -> Self;
+
+    /// The journal is replayed from now on, until [`Machine::recovered`] or [`Machine::follow`]: applying records orders nothing.
+    fn replay(&mut self);
+
+    /// The messages that a record brings, and the number of the first one.
+    fn brings(record: &Self::Record) -> Option<(Seq, &Arc<Block>)>;
+
+    /// The record that brought messages `first..` was appended to the log, and stands there.
+    fn appended(&mut self, first: Seq, at: LogPlace);
+
+    /// Everything that is there before the record `next`, so that the log may forget what is older; and the earliest place in the log
+    /// that something in it needs.
+    fn checkpoint(&self, next: Index) -> (Self::Local, Option<LogPlace>);
+
+    /// Takes over what this node remembered. Of a checkpoint returns the number of the first record that it does not contain.
+    fn apply_local(&mut self, record: Self::Local) -> Option<Index>;
+
+    /// All places in the queue's segments that hold messages, each once. After replay, what lies elsewhere in them is garbage.
+    fn places(&self) -> Vec<Place>;
+}
