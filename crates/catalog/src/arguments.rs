@@ -126,6 +126,13 @@ pub fn kind_of(arguments: &Table) -> QueueKind {
     named.and_then(QueueKind::from_name).unwrap_or_default()
 }
 
+/// True for an argument of queues that this kind takes, or of which nobody knows.
+pub fn takes(kind: QueueKind, argument: &str) -> bool {
+    let mut arguments = ARGUMENTS.iter();
+    let known = arguments.find(|known| known.name == argument);
+    known.is_none_or(|known| known.kinds.contains(&kind))
+}
+
 /// Checks the arguments of a new exchange.
 ///
 /// # Errors

@@ -104,6 +104,17 @@ impl QueueKind {
         rows.find(|row| row.name == Some(name)).map(|row| row.kind)
     }
 
+    /// Those that clients declare, by their names.
+    pub fn declared() -> impl Iterator<Item = Self> {
+        ROWS.iter().filter(|row| row.name.is_some()).map(|row| row.kind)
+    }
+
+    /// The first kind that policies mean by this word alone.
+    pub fn from_apply_to(word: &str) -> Option<Self> {
+        let mut rows = ROWS.iter();
+        rows.find(|row| row.apply_to == Some(word)).map(|row| row.kind)
+    }
+
     /// What clients call it; what an exchange keeps for itself has no name of its own.
     pub fn name(self) -> &'static str {
         self.row().name.unwrap_or_else(|| Self::default().name())

@@ -28,12 +28,8 @@ pub enum ApplyTo {
     All,
     /// Queues of all types.
     Queues,
-    /// Classic queues.
-    ClassicQueues,
-    /// Quorum queues: none in this version.
-    QuorumQueues,
-    /// Streams: none in this version.
-    Streams,
+    /// Queues of the kinds that go by one word: [`QueueKind::apply_to`].
+    Kind(QueueKind),
     /// Exchanges.
     Exchanges,
 }
@@ -44,31 +40,26 @@ impl ApplyTo {
         match self {
             Self::All => "all",
             Self::Queues => "queues",
-            Self::ClassicQueues => "classic_queues",
-            Self::QuorumQueues => "quorum_queues",
-            Self::Streams => "streams",
+            Self::Kind(kind) => kind.apply_to().unwrap_or_default(),
             Self::Exchanges => "exchanges",
         }
     }
 
     /// What RabbitMQ's word means.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [
-            Self::All,
-            Self::Queues,
-            Self::ClassicQueues,
-            Self::QuorumQueues,
-            Self::Streams,
-            Self::Exchanges,
-        ];
-        all.into_iter().find(|it| it.name() == name)
+        match name {
+            "all" => Some(Self::All),
+            "queues" => Some(Self::Queues),
+            "exchanges" => Some(Self::Exchanges),
+            word => QueueKind::from_apply_to(word).map(Self::Kind),
+        }
     }
 
     fn includes(self, object: Object) -> bool {
         match (self, object) {
             (Self::All, _) | (Self::Queues, Object::Queue(_)) | (Self::Exchanges, Object::Exchange) => true,
-            (one_kind, Object::Queue(kind)) => kind.apply_to() == Some(one_kind.name()),
-            (_, Object::Exchange) => false,
+            (Self::Kind(one), Object::Queue(kind)) => kind.apply_to() == one.apply_to(),
+            (Self::Exchanges, Object::Queue(_)) | (Self::Queues | Self::Kind(_), Object::Exchange) => false,
         }
     }
 }

@@ -2,20 +2,8 @@
 
 use crate::import_options::ImportOptions;
 use crate::import_report::{Cause, Outcome, Remark};
-use broker::{ExchangeKind, PasswordHashing, is_for_clusters};
+use broker::{ExchangeKind, PasswordHashing, QueueKind, is_for_clusters, takes_argument};
 use serde_json::{Map, Value};
-
-/// The arguments of quorum queues that a classic queue can't have.
-const OF_QUORUM_QUEUES: &[&str] = &[
-    "x-consumer-disconnected-timeout",
-    "x-dead-letter-strategy",
-    "x-delayed-retry-max",
-    "x-delayed-retry-min",
-    "x-delayed-retry-type",
-    "x-quorum-initial-group-size",
-    "x-quorum-target-group-size",
-    "x-queue-type",
-];
 
 /// An object as it is to be imported, or why it can't be.
 pub enum Fit {
@@ -71,31 +59,38 @@ fn vhost(object: &Map<String, Value>, options: ImportOptions) -> Fit {
         Some(members) => (members, "metadata.default_queue_type"),
         None => (object, KEY),
     };
-    let reason = |kind| format!("{kind} queues are not built yet, so they can't be the default");
-    match text_at(said, KEY) {
-        Some("quorum") if options.quorum_as_classic => {
+    let Some(kind) = text_at(said, KEY).and_then(missing) else {
+        return Fit::Same;
+    };
+    let reason = format!("{}, so they can't be the default", not_built(kind));
+    match kind {
+        QueueKind::Quorum if options.quorum_as_classic => {
             let mut said = said.clone();
-            said.insert(KEY.into(), "classic".into());
+            said.insert(KEY.into(), CLASSIC.name().into());
             let mut object = object.clone();
             match metadata {
                 Some(_) => object.insert("metadata".into(), Value::Object(said)),
-                None => object.insert(KEY.into(), "classic".into()),
+                None => object.insert(KEY.into(), CLASSIC.name().into()),
             };
-            let remark = Remark::new(Outcome::Converted, Cause::Unsupported, reason("quorum"));
+            let remark = Remark::new(Outcome::Converted, Cause::Unsupported, reason);
             Fit::Converted(object, remark.at(field).instead("its default is classic"))
         }
-        Some("quorum") => no(
-            field,
-            reason("quorum"),
-            "make the default classic: quorum_as=classic",
-        ),
-        Some("stream") => no(
-            field,
-            "streams are not built yet, so they can't be the default".into(),
-            "make the default classic in the file",
-        ),
-        _ => Fit::Same,
+        QueueKind::Quorum => no(field, reason, "make the default classic: quorum_as=classic"),
+        _ => no(field, reason, "make the default classic in the file"),
     }
+}
+
+/// What a quorum queue is made, if the asker wants that.
+const CLASSIC: QueueKind = QueueKind::Classic;
+
+/// The kind of queue of this name, if this version does not have it.
+fn missing(name: &str) -> Option<QueueKind> {
+    QueueKind::from_name(name).filter(|kind| !kind.is_here())
+}
+
+fn not_built(kind: QueueKind) -> String {
+    let plural = kind.apply_to().unwrap_or_default().replace('_', " ");
+    format!("{plural} are not built yet")
 }
 
 fn exchange(object: &Map<String, Value>) -> Fit {
@@ -117,26 +112,23 @@ fn queue(object: &Map<String, Value>, options: ImportOptions) -> Fit {
         (None, Some(kind)) => (kind, "type"),
         (None, None) => return Fit::Same,
     };
-    match kind
+    let name = kind
         .strip_prefix("rabbit_")
-        .and_then(|it| it.strip_suffix("_queue"))
-        .unwrap_or(kind)
-    {
-        "classic" => Fit::Same,
-        "quorum" if options.quorum_as_classic => as_classic(object, field),
-        "quorum" => no(
+        .and_then(|it| it.strip_suffix("_queue"));
+    match QueueKind::from_name(name.unwrap_or(kind)) {
+        Some(kind) if kind.is_here() => Fit::Same,
+        Some(QueueKind::Quorum) if options.quorum_as_classic => as_classic(object, field),
+        Some(QueueKind::Quorum) => no(
             field,
-            "quorum queues are not built yet".into(),
+            not_built(QueueKind::Quorum),
             "import it as a durable classic queue: quorum_as=classic",
         ),
-        "stream" => no(
+        found => no(
             field,
-            "streams are not built yet".into(),
-            "leave it out with its bindings: on_unsupported=skip",
-        ),
-        _ => no(
-            field,
-            format!("queues of type '{kind}' are not part of this version"),
+            match found {
+                Some(kind) => not_built(kind),
+                None => format!("queues of type '{kind}' are not part of this version"),
+            },
             "leave it out with its bindings: on_unsupported=skip",
         ),
     }
@@ -147,14 +139,17 @@ fn as_classic(object: &Map<String, Value>, field: &str) -> Fit {
     let mut object = object.clone();
     let mut lost = Vec::new();
     if let Some(Value::Object(arguments)) = object.get_mut("arguments") {
-        for name in OF_QUORUM_QUEUES {
-            if arguments.remove(*name).is_some() && *name != "x-queue-type" {
-                lost.push(*name);
+        arguments.remove("x-queue-type");
+        arguments.retain(|name, _| {
+            let stays = takes_argument(CLASSIC, name);
+            if !stays {
+                lost.push(name.clone());
             }
-        }
+            stays
+        });
     }
     for (name, value) in [
-        ("type", Value::from("classic")),
+        ("type", Value::from(CLASSIC.name())),
         ("durable", true.into()),
         ("auto_delete", false.into()),
     ] {
@@ -315,7 +310,8 @@ mod tests {
     #[test]
     fn a_quorum_queue_becomes_a_durable_classic_queue_that_keeps_what_it_can() {
         let queue = json!({"name": "q", "type": "quorum", "durable": false, "auto_delete": true,
-            "arguments": {"x-queue-type": "quorum", "x-delivery-limit": 5, "x-quorum-initial-group-size": 3}});
+            "arguments": {"x-queue-type": "quorum", "x-delivery-limit": 5, "x-quorum-initial-group-size": 3,
+                "x-initial-cluster-size": 3}});
         assert_eq!(
             said("queues", queue, true),
             r#"arguments.x-queue-type -> {"arguments":{"x-delivery-limit":5},"auto_delete":false,"durable":true,"name":"q","type":"classic"}"#

@@ -108,10 +108,15 @@ pub fn refuse_what_is_not_kept(body: &Map<String, Value>) -> Result<(), Refusal>
         None | Some("undefined") => Ok(()),
         Some(named) => match QueueKind::from_name(named) {
             Some(kind) if kind.is_here() => Ok(()),
-            Some(kind) => Err(Refusal::bad_request(format!(
-                "default_queue_type can only be classic in this version, not {}",
-                kind.name()
-            ))),
+            Some(kind) => {
+                let here = QueueKind::declared().filter(|kind| kind.is_here());
+                let here: Vec<&str> = here.map(QueueKind::name).collect();
+                Err(Refusal::bad_request(format!(
+                    "default_queue_type can only be {} in this version, not {}",
+                    here.join(" or "),
+                    kind.name()
+                )))
+            }
             None => Err(Refusal::bad_request(format!("{named} is not a valid queue type"))),
         },
     }

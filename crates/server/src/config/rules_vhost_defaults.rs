@@ -4,7 +4,7 @@
 use super::rules::{Checked, number};
 use super::units::{byte_size, duration_ms};
 use super::{Config, Setting};
-use broker::{DefaultLimits, DefaultPolicy, DefaultUser, Pattern, Permissions};
+use broker::{ApplyTo, DefaultLimits, DefaultPolicy, DefaultUser, Pattern, Permissions};
 use std::collections::BTreeMap;
 
 /// By their ids.
@@ -112,9 +112,9 @@ pub fn policy_queues(config: &mut Config, setting: &Setting) -> Checked {
 }
 
 pub fn policy_applies(config: &mut Config, setting: &Setting) -> Checked {
-    let known = ["all", "queues", "classic_queues", "quorum_queues", "streams"];
-    if !known.contains(&setting.value.as_str()) {
-        return Err("queues, classic_queues, quorum_queues, streams, all");
+    match ApplyTo::from_name(&setting.value) {
+        None | Some(ApplyTo::Exchanges) => return Err("queues, classic_queues, quorum_queues, streams, all"),
+        Some(_) => {}
     }
     policy(config, setting).apply_to.clone_from(&setting.value);
     Ok(())
