@@ -1,0 +1,248 @@
+//! A group's time: elections, sleeping and waking. A group that sleeps isn't turned at all.
+
+use super::{Group, Out};
+use crate::frame::{Digest, Item};
+use crate::identity::{MemberId, NodeId};
+use crate::settings::Settings;
+use raft::eraftpb::Message;
+use raft::{SnapshotStatus, StateRole};
+
+impl Group {
+    pub fn wake(&mut self) {
+        if !self.awake {
+            self.awake = true;
+            self.quiet = 0;
+            self.raw.raft.election_elapsed = 0;
+        }
+    }
+
+    /// A tick of a group that is awake. `reachable` tells whether a node is heard of.
+    pub fn tick(&mut self, settings: &Settings, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
+        match self.raw.raft.state {
+            StateRole::Leader => self.tick_leader(settings, reachable, out),
+            _ => self.tick_follower(settings, reachable),
+        }
+    }
+
+    fn tick_leader(&mut self, settings: &Settings, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
+        self.raw.tick();
+        let joint = self.membership().is_joint() && !self.raw.raft.has_pending_conf();
+        if self.leads() && joint && self.raw.raft.lead_transferee.is_none() {
+            // A leader that came into office within a change ends it; the library does so only where it began it itself.
+            let _ = self
+                .raw
+                .propose_conf_change(Vec::new(), raft::eraftpb::ConfChangeV2::default());
+        }
+        let mut late = Vec::new();
+        for (member, age) in &mut self.offered {
+            *age += 1;
+            if *age >= settings.snapshot_timeout {
+                late.push(*member);
+            }
+        }
+        for member in late {
+            self.offered.retain(|(of, _)| *of != member);
+            self.raw.report_snapshot(member, SnapshotStatus::Failure);
+        }
+        if !self.is_quiet(reachable) {
+            self.quiet = 0;
+            return;
+        }
+        self.quiet += 1;
+        if self.quiet > settings.heartbeat {
+            self.send_to_sleep(reachable, out);
+        }
+    }
+
+    /// Whether all reachable members have persisted and know as committed everything that there is.
+    fn is_quiet(&self, reachable: &dyn Fn(NodeId) -> bool) -> bool {
+        let raft = &self.raw.raft;
+        let last = self.last();
+        let rest =
+            self.proposed.is_empty() && raft.lead_transferee.is_none() && !self.membership().is_joint();
+        self.leads()
+            && rest
+            && self.committed() == last
+            && self.applied() == last
+            && !self.is_unsynced()
+            && self.membership().members().all(|member| {
+                member == self.me
+                    || !reachable(member.node)
+                    || raft
+                        .prs()
+                        .get(member.number())
+                        .is_some_and(|p| p.matched == last && p.committed_index == last)
+            })
+            && self
+                .membership()
+                .has_majority(|member| member == self.me || reachable(member.node))
+    }
+
+    fn send_to_sleep(&mut self, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
+        let mut message = Message {
+            from: self.me.number(),
+            term: self.term(),
+            index: self.last(),
+            commit: self.committed(),
+            ..Message::default()
+        };
+        for member in self.membership().members() {
+            if member != self.me && reachable(member.node) {
+                message.to = member.number();
+                out.send
+                    .push((member.node, Item::Sleep(self.id, message.clone())));
+            }
+        }
+        self.sleep(out);
+    }
+
+    /// The leader says that everybody stands here and that it sleeps now.
+    pub fn may_sleep(&mut self, message: &Message, out: &mut Out) {
+        let here = (self.term(), self.last(), self.committed());
+        let same = here == (message.term, message.index, message.commit);
+        let leader = self.raw.raft.leader_id == message.from && message.to == self.me.number();
+        if same && leader && !self.leads() && !self.is_unsynced() && self.installing.is_none() {
+            self.sleep(out);
+        }
+    }
+
+    fn sleep(&mut self, out: &mut Out) {
+        self.awake = false;
+        self.campaign_in = None;
+        self.attempts = 0;
+        self.raw.raft.election_elapsed = 0;
+        self.raw.raft.maybe_free_inflight_buffers();
+        let last = self.last();
+        self.raw.mut_store().release(last, 0);
+        self.uncommitted.shrink_to_fit();
+        self.proposed.shrink_to_fit();
+        self.unsynced.shrink_to_fit();
+        self.raw.raft.msgs.shrink_to_fit();
+        // After a start nobody has to be woken to learn that nothing has changed.
+        if self.written.commit < last {
+            self.write_promise(last, out);
+        }
+    }
+
+    fn tick_follower(&mut self, settings: &Settings, reachable: &dyn Fn(NodeId) -> bool) {
+        let votes = self.raw.raft.promotable() && !self.removed;
+        let chance = self
+            .membership()
+            .has_majority(|m| m == self.me || reachable(m.node));
+        self.raw.raft.election_elapsed += 1;
+        let heard = self.raw.raft.election_elapsed < settings.election as usize;
+        if !votes || !chance {
+            if !heard && self.leader().is_some() {
+                // A member that may not vote by what it knows may have to by what others know: a new voter that was told nothing yet.
+                // It must not hold on to a leader of which it hears nothing, or it would refuse its vote for ever.
+                let term = self.term();
+                self.raw.raft.become_follower(term, 0);
+            }
+            // Whoever could change that wakes it: a leader's message, or the peer that is heard again.
+            self.campaign_in = None;
+            self.quiet += 1;
+            self.awake =
+                self.quiet <= 2 * settings.election || self.is_unsynced() || self.installing.is_some();
+            return;
+        }
+        if heard && self.leader().is_some() {
+            self.campaign_in = None;
+        }
+        match self.campaign_in {
+            Some(0) => self.campaign(settings),
+            Some(ticks) => self.campaign_in = Some(ticks - 1),
+            None if self.raw.raft.election_elapsed >= settings.election as usize => {
+                self.campaign_in = Some(self.pause(settings));
+            }
+            None => {}
+        }
+    }
+
+    /// How long it waits before it asks for votes, more after each time in vain.
+    fn pause(&self, settings: &Settings) -> u32 {
+        let range = settings.election << self.attempts.min(4);
+        let mine = self.spread(self.attempts ^ (self.me.node.0 << 8));
+        (mine % u64::from(range.max(1))) as u32
+    }
+
+    fn campaign(&mut self, settings: &Settings) {
+        if self.is_unsynced() {
+            // A lone voter would win before its log is synced.
+            return;
+        }
+        self.attempts += 1;
+        let _ = self.raw.campaign();
+        // In vain unless a leader is known before: then it is asked for again.
+        self.campaign_in = Some(settings.election / 2 + self.pause(settings));
+    }
+
+    /// The peer is suspected. Whoever was led from there has no leader from now on, or nobody would get a vote.
+    pub fn suspect(&mut self, node: NodeId, reachable: &dyn Fn(NodeId) -> bool) {
+        for member in self
+            .membership()
+            .members()
+            .filter(|m| m.node == node)
+            .collect::<Vec<_>>()
+        {
+            self.raw.report_unreachable(member.number());
+        }
+        if self.leads() {
+            if !self
+                .membership()
+                .has_majority(|m| m == self.me || reachable(m.node))
+            {
+                self.wake();
+            }
+            return;
+        }
+        if self.leader().is_some_and(|leader| leader.node == node) {
+            self.lose_leader(reachable);
+        }
+    }
+
+    /// There is no leader: one of the voters that are left asks at once, the others only if that comes to nothing.
+    pub fn lose_leader(&mut self, reachable: &dyn Fn(NodeId) -> bool) {
+        if self.leads() {
+            return;
+        }
+        let term = self.term();
+        self.raw.raft.become_follower(term, 0);
+        self.wake();
+        let mut voters: Vec<MemberId> = self.membership().voters.clone();
+        voters.retain(|m| *m == self.me || reachable(m.node));
+        voters.sort_unstable();
+        let Some(at) = voters.iter().position(|m| *m == self.me) else {
+            return;
+        };
+        let first = self.spread(0) as usize % voters.len();
+        let rank = (at + voters.len() - first) % voters.len();
+        // Spread over four ticks, so that ten thousand groups don't ask at once.
+        let late = (self.spread(1) % 4) as u32;
+        self.campaign_in = Some(rank as u32 * 5 + late);
+    }
+
+    pub fn digest(&self) -> Digest {
+        Digest {
+            group: self.id,
+            term: self.term(),
+            leader: self.raw.raft.leader_id,
+            last: self.last(),
+            commit: self.committed(),
+        }
+    }
+
+    /// A peer stands elsewhere: what is missing is found out by being awake.
+    pub fn compare(&mut self, digest: &Digest) -> bool {
+        if self.removed || *digest == self.digest() {
+            return false;
+        }
+        self.wake();
+        self.raw.ping();
+        true
+    }
+
+    /// Whether a majority is reachable and nobody leads.
+    pub fn lacks_leader(&self) -> bool {
+        !self.removed && self.raw.raft.leader_id == 0 && self.campaign_in.is_none()
+    }
+}

@@ -1,0 +1,368 @@
+//! A group: one node's member of a replicated journal, around the library's state machine.
+//!
+//! Reading order: here what it is and what it takes; `guard` (what the library would stop the process for), `turn` (what comes out of it,
+//! and when), `clock` (elections, sleeping).
+
+mod clock;
+mod guard;
+mod turn;
+
+pub use guard::Lie;
+pub(crate) use turn::Out;
+pub use turn::{Committed, Event};
+
+use crate::identity::{GroupId, MemberId, spread};
+use crate::membership::{Membership, Step, encode_change, to_library};
+use crate::record::{Mark, entry};
+use crate::recovery::{Damage, Recovered};
+use crate::settings::Settings;
+use crate::tail::{Tail, Wanted};
+use bytes::Bytes;
+use raft::eraftpb::{Entry, Message, MessageType};
+use raft::{Changer, Config, RawNode, StateRole, Storage};
+use slog::{Discard, Logger, o};
+use std::collections::VecDeque;
+use storage::HardState;
+use turn::Unsynced;
+
+/// Why a group doesn't take what it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// This node has no member of the group.
+    Unknown,
+    /// The member doesn't lead; this one does, as far as it knows.
+    NotLeader(Option<MemberId>),
+    /// Too much is not committed yet; what is committed makes space.
+    Busy,
+    /// A leader of this term has committed nothing yet, so it can't know what is.
+    NotYet,
+    /// The last change of members isn't through.
+    ChangeUnderWay,
+    /// A change that leads to no possible membership.
+    Impossible,
+}
+
+pub(crate) struct Group {
+    pub id: GroupId,
+    pub me: MemberId,
+    raw: RawNode<Tail>,
+    /// Collected until the turn ends, so that they make one message to each member.
+    proposed: Vec<Entry>,
+    uncommitted: VecDeque<(u64, usize)>,
+    uncommitted_bytes: usize,
+    unsynced: VecDeque<Unsynced>,
+    /// The term of which the log is known to be synced.
+    synced_term: u64,
+    /// What was last written of its promise.
+    written: HardState,
+    /// Entries of its own log that it reads for lagging members.
+    reads: Vec<Wanted>,
+    /// A snapshot whose contents the host is fetching.
+    installing: Option<Box<Message>>,
+    /// What the host was asked to fetch.
+    fetching: Option<Mark>,
+    /// When the snapshots that are under way were offered, by member.
+    offered: Vec<(u64, u32)>,
+    awake: bool,
+    /// Whether it is in the node's list of groups to be collected.
+    pub dirty: bool,
+    /// Whether it is in the node's list of groups that are awake.
+    pub listed: bool,
+    /// Ticks until it asks for votes, if it decided to.
+    campaign_in: Option<u32>,
+    attempts: u32,
+    /// Ticks in which nothing had to be done.
+    quiet: u32,
+    reported: (u64, u64),
+    removed: bool,
+}
+
+impl Group {
+    pub fn open(id: GroupId, recovered: Recovered, settings: &Settings) -> Result<Self, Damage> {
+        let mut recovered = recovered.checked()?;
+        recovered.tail.promised(recovered.promise);
+        let me = recovered.me;
+        let election = settings.election as usize;
+        let config = Config {
+            id: me.number(),
+            election_tick: election,
+            heartbeat_tick: settings.heartbeat as usize,
+            // The library draws a random number from this range of one; who asks for votes when is decided in `clock`.
+            min_election_tick: election,
+            max_election_tick: election + 1,
+            applied: recovered.applied,
+            max_size_per_msg: settings.message_bytes,
+            max_inflight_msgs: settings.in_flight,
+            check_quorum: true,
+            pre_vote: true,
+            ..Config::default()
+        };
+        let written = recovered.promise;
+        let possible = recovered.tail.membership().is_possible();
+        // The only failure of the library here is a membership that can't be.
+        let raw = possible
+            .then(|| RawNode::new(&config, recovered.tail, &Logger::root(Discard, o!())).ok())
+            .flatten()
+            .ok_or(Damage::Record(crate::encoding::Malformed::Membership))?;
+        Ok(Self {
+            id,
+            me,
+            raw,
+            proposed: Vec::new(),
+            uncommitted: VecDeque::new(),
+            uncommitted_bytes: 0,
+            unsynced: VecDeque::new(),
+            synced_term: written.term,
+            written,
+            reads: Vec::new(),
+            installing: None,
+            fetching: None,
+            offered: Vec::new(),
+            awake: false,
+            dirty: false,
+            listed: false,
+            campaign_in: None,
+            attempts: 0,
+            quiet: 0,
+            reported: (0, 0),
+            removed: false,
+        })
+    }
+
+    pub fn leads(&self) -> bool {
+        self.raw.raft.state == StateRole::Leader
+    }
+
+    pub fn term(&self) -> u64 {
+        self.raw.raft.term
+    }
+
+    pub fn leader(&self) -> Option<MemberId> {
+        MemberId::from_number(self.raw.raft.leader_id)
+    }
+
+    pub fn last(&self) -> u64 {
+        self.raw.raft.raft_log.last_index()
+    }
+
+    pub fn committed(&self) -> u64 {
+        self.raw.raft.raft_log.committed
+    }
+
+    pub fn applied(&self) -> u64 {
+        self.raw.raft.raft_log.applied
+    }
+
+    pub fn term_at(&self, index: u64) -> Option<u64> {
+        self.raw.store().term(index).ok()
+    }
+
+    pub fn base(&self) -> Mark {
+        self.raw.store().base()
+    }
+
+    pub fn membership(&self) -> &Membership {
+        self.raw.store().membership()
+    }
+
+    pub fn is_awake(&self) -> bool {
+        self.awake
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        self.raw.store().held_bytes()
+    }
+
+    /// Takes a record. It is an entry from the end of the turn on.
+    pub fn propose(&mut self, record: Bytes, settings: &Settings) -> Result<(), Refused> {
+        self.ready_to_lead()?;
+        let full = self.uncommitted_bytes + record.len() > settings.uncommitted_bytes;
+        if full && self.uncommitted_bytes > 0 {
+            return Err(Refused::Busy);
+        }
+        self.uncommitted_bytes += record.len();
+        let entry = entry(Mark::default(), 0, record).map_err(|_| Refused::Impossible)?;
+        self.proposed.push(entry);
+        self.wake();
+        Ok(())
+    }
+
+    /// Changes who the members are. It counts once it is committed.
+    pub fn change(&mut self, steps: &[Step]) -> Result<(), Refused> {
+        self.ready_to_lead()?;
+        let raft = &self.raw.raft;
+        // The library would take it and make an entry of it that does nothing.
+        if raft.has_pending_conf() || self.membership().is_joint() || raft.lead_transferee.is_some() {
+            return Err(Refused::ChangeUnderWay);
+        }
+        let change = to_library(steps);
+        let mut changer = Changer::new(raft.prs());
+        let outcome = match steps {
+            [] => return Err(Refused::Impossible),
+            [_] => changer.simple(change.get_changes()),
+            _ => changer.enter_joint(true, change.get_changes()),
+        };
+        outcome.map_err(|_| Refused::Impossible)?;
+        self.propose_collected();
+        self.wake();
+        let proposed = self.raw.propose_conf_change(encode_change(steps), change);
+        proposed.map_err(|_| Refused::ChangeUnderWay)
+    }
+
+    /// The term and the commit index that a proof is asked for.
+    pub fn ask(&self) -> Result<(u64, u64), Refused> {
+        self.ready_to_lead()?;
+        match self.raw.raft.commit_to_current_term() {
+            true => Ok((self.term(), self.committed())),
+            false => Err(Refused::NotYet),
+        }
+    }
+
+    fn ready_to_lead(&self) -> Result<(), Refused> {
+        match self.leads() {
+            true => Ok(()),
+            false => Err(Refused::NotLeader(self.leader())),
+        }
+    }
+
+    /// Makes entries of what was proposed. In a transfer of leadership the library would drop them: they wait for its end.
+    fn propose_collected(&mut self) {
+        if self.proposed.is_empty() || !self.leads() || self.raw.raft.lead_transferee.is_some() {
+            return;
+        }
+        let entries = std::mem::take(&mut self.proposed);
+        let sizes: Vec<_> = entries.iter().map(|e| e.data.len()).collect();
+        let mut message = Message::default();
+        message.set_msg_type(MessageType::MsgPropose);
+        message.from = self.me.number();
+        message.set_entries(entries.into());
+        let first = self.last() + 1;
+        if self.raw.raft.step(message).is_ok() {
+            self.uncommitted.extend((first..).zip(sizes));
+        }
+    }
+
+    /// Hands the leadership over to a voter that has everything, or as soon as it has.
+    pub fn transfer(&mut self, to: MemberId) -> Result<(), Refused> {
+        self.ready_to_lead()?;
+        if to == self.me || !self.membership().voters.contains(&to) {
+            return Err(Refused::Impossible);
+        }
+        self.propose_collected();
+        self.wake();
+        self.raw.transfer_leader(to.number());
+        Ok(())
+    }
+
+    /// A message of a peer.
+    pub fn step(&mut self, message: Message) -> Result<(), Lie> {
+        self.check(&message)?;
+        self.wake();
+        let kind = message.get_msg_type();
+        match kind {
+            MessageType::MsgSnapshot => {
+                self.offered_snapshot(message);
+                return Ok(());
+            }
+            MessageType::MsgRequestVoteResponse | MessageType::MsgRequestPreVoteResponse
+                if self.is_unsynced() =>
+            {
+                // No vote can have been asked for yet; winning now would stop the process.
+                return Ok(());
+            }
+            MessageType::MsgTimeoutNow if self.is_unsynced() => {
+                self.campaign_in = Some(0);
+                return Ok(());
+            }
+            _ => {}
+        }
+        // Errors are: a member that isn't one any more, and proposals without a leader, which don't come from peers.
+        let _ = self.raw.step(message);
+        if kind == MessageType::MsgTimeoutNow {
+            self.campaign_in = None;
+        }
+        Ok(())
+    }
+
+    /// Whether the log has entries or a snapshot that aren't synced.
+    fn is_unsynced(&self) -> bool {
+        let log = &self.raw.raft.raft_log;
+        log.persisted < log.last_index() || self.unsynced.iter().any(|turn| turn.entries)
+    }
+
+    fn offered_snapshot(&mut self, message: Message) {
+        if self.has(&message) {
+            // The library answers that it has that, and needs no contents.
+            let _ = self.raw.step(message);
+            return;
+        }
+        let index = message.get_snapshot().get_metadata().index;
+        let newer = self.installing.as_ref().is_none_or(|now| {
+            let offered = now.get_snapshot().get_metadata().index;
+            offered < index || now.term < message.term
+        });
+        if newer && message.term >= self.term() {
+            self.installing = Some(Box::new(message));
+        }
+    }
+
+    /// Whether the log has what the snapshot has, so that its contents come out of the log.
+    fn has(&self, message: &Message) -> bool {
+        let metadata = message.get_snapshot().get_metadata();
+        metadata.index <= self.committed() || self.term_at(metadata.index) == Some(metadata.term)
+    }
+
+    /// The snapshot whose contents are to be fetched, from whom, and who the members are in it.
+    pub fn wanted_snapshot(&self) -> Option<(MemberId, Mark, Membership)> {
+        let message = self.installing.as_ref()?;
+        let metadata = message.get_snapshot().get_metadata();
+        let (index, term) = (metadata.index, metadata.term);
+        let members = Membership::from_state(metadata.get_conf_state());
+        Some((
+            MemberId::from_number(message.from)?,
+            Mark { index, term },
+            members,
+        ))
+    }
+
+    /// The contents of the snapshot at `index` are durable here. Whether the member goes on from there.
+    pub fn installed(&mut self, index: u64) -> bool {
+        let Some(message) = self.installing.take() else {
+            return false;
+        };
+        let offered = message.get_snapshot().get_metadata().index;
+        if offered != index || message.term < self.term() || self.has(&message) {
+            return false;
+        }
+        self.wake();
+        let _ = self.raw.step(*message);
+        true
+    }
+
+    /// The contents at `index` are durable; the log may begin behind `keep`.
+    pub fn checkpointed(&mut self, index: u64, keep: u64) {
+        if index <= self.applied() {
+            self.raw.mut_store().checkpointed(index, keep);
+        }
+    }
+
+    /// Entries that were wanted, as they were read from the node's log.
+    pub fn fetched(&mut self, from: u64, entries: Vec<Entry>) {
+        let found = self.reads.iter().position(|wanted| wanted.from == from);
+        let Some(at) = found else { return };
+        let wanted = self.reads.swap_remove(at);
+        let as_known = entries.iter().zip(from..).all(|(entry, index)| {
+            entry.index == index && self.raw.store().term(index).is_ok_and(|term| term == entry.term)
+        });
+        if as_known && !entries.is_empty() {
+            let context = self.raw.mut_store().fetched(wanted, entries);
+            self.raw.on_entries_fetched(context);
+            self.raw.mut_store().forget_fetched();
+        }
+    }
+
+    /// A number that spreads groups, the same on each node.
+    fn spread(&self, salt: u32) -> u64 {
+        spread(self.id.0, u64::from(salt))
+    }
+}

@@ -1,0 +1,300 @@
+//! A node's members of all groups: what a host talks to.
+//!
+//! Whatever comes in is given to the group that it concerns and makes it *dirty*; [`Groups::turn`] collects what comes out of all dirty groups:
+//! one batch for the log, one frame for each peer. Groups that sleep are in no list. Reading order: here, `peers` (who is heard of),
+//! `proofs` (rounds of proof).
+
+mod peers;
+mod proofs;
+
+pub use peers::Rejected;
+
+use crate::frame::{FrameWriter, Item};
+use crate::group::{Event, Group, Out, Refused};
+use crate::identity::{GroupId, MemberId, NodeId};
+use crate::membership::{Membership, Step};
+use crate::record::{Mark, Record};
+use crate::recovery::{Damage, Recovered};
+use crate::settings::Settings;
+use bytes::Bytes;
+use peers::Peers;
+use proofs::Proofs;
+use std::collections::{BTreeMap, VecDeque};
+use storage::GroupEntry;
+
+/// What a turn of a node brings.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// What [`Groups::synced`] is called with once `append` is synced. If there is nothing to append, nobody waits for it.
+    pub number: u64,
+    /// One batch for the node's log.
+    pub append: Vec<Record>,
+    /// Frames for peers. They are sent at once, before the batch is synced: what has to wait for that is in none of them.
+    pub send: Vec<(NodeId, Bytes)>,
+    pub committed: Vec<crate::Committed>,
+    pub events: Vec<Event>,
+}
+
+/// What a member tells of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    pub me: MemberId,
+    pub term: u64,
+    pub leader: Option<MemberId>,
+    pub last: u64,
+    pub committed: u64,
+    pub base: Mark,
+    pub awake: bool,
+    /// Bytes of bodies in memory.
+    pub held_bytes: usize,
+    pub members: Membership,
+}
+
+/// The groups of a node.
+pub struct Groups {
+    node: NodeId,
+    incarnation: u64,
+    settings: Settings,
+    slots: Vec<Group>,
+    index: BTreeMap<GroupId, usize>,
+    dirty: Vec<usize>,
+    awake: Vec<usize>,
+    peers: Peers,
+    proofs: Proofs,
+    turn: u64,
+    /// Which groups wait for which turn to be synced.
+    unsynced: VecDeque<(u64, Vec<usize>)>,
+    out: Out,
+}
+
+impl Groups {
+    /// A node without groups. `incarnation` is higher at each start of the node.
+    pub fn new(node: NodeId, incarnation: u64, settings: Settings) -> Self {
+        Self {
+            node,
+            incarnation,
+            settings,
+            slots: Vec::new(),
+            index: BTreeMap::new(),
+            dirty: Vec::new(),
+            awake: Vec::new(),
+            peers: Peers::default(),
+            proofs: Proofs::default(),
+            turn: 0,
+            unsynced: VecDeque::new(),
+            out: Out::default(),
+        }
+    }
+
+    /// Opens a member, of a new group or after a start.
+    ///
+    /// # Errors
+    /// Its log isn't whole.
+    pub fn open(&mut self, group: GroupId, recovered: Recovered) -> Result<(), Damage> {
+        let mut opened = Group::open(group, recovered, &self.settings)?;
+        opened.lose_leader(&self.peers.reachable());
+        let slot = self.slots.len();
+        self.slots.push(opened);
+        self.index.insert(group, slot);
+        self.touch(slot);
+        Ok(())
+    }
+
+    /// Who this is.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// How many groups are awake.
+    pub fn awake(&self) -> usize {
+        self.awake.len()
+    }
+
+    /// What a group's member tells of itself.
+    pub fn status(&self, group: GroupId) -> Option<Status> {
+        let group = &self.slots[*self.index.get(&group)?];
+        Some(Status {
+            me: group.me,
+            term: group.term(),
+            leader: group.leader(),
+            last: group.last(),
+            committed: group.committed(),
+            base: group.base(),
+            awake: group.is_awake(),
+            held_bytes: group.held_bytes(),
+            members: group.membership().clone(),
+        })
+    }
+
+    /// The term of an entry, as long as the log goes back to it.
+    pub fn term_at(&self, group: GroupId, index: u64) -> Option<u64> {
+        self.slots[*self.index.get(&group)?].term_at(index)
+    }
+
+    /// Appends a record to a group that is led here.
+    ///
+    /// # Errors
+    /// It isn't led here, or too much is uncommitted.
+    pub fn propose(&mut self, group: GroupId, record: Bytes) -> Result<(), Refused> {
+        self.with(group, |group, settings, _| group.propose(record, settings))?
+    }
+
+    /// Changes the members of a group that is led here.
+    ///
+    /// # Errors
+    /// It isn't led here, another change is under way, or it can't be.
+    pub fn change(&mut self, group: GroupId, steps: &[Step]) -> Result<(), Refused> {
+        self.with(group, |group, _, _| group.change(steps))?
+    }
+
+    /// Hands the leadership of a group over.
+    ///
+    /// # Errors
+    /// It isn't led here, or `to` can't lead.
+    pub fn transfer(&mut self, group: GroupId, to: MemberId) -> Result<(), Refused> {
+        self.with(group, |group, _, _| group.transfer(to))?
+    }
+
+    /// The contents of the snapshot that [`Event::Fetch`] asked for are durable here. Whether the member goes on from there; if not, the
+    /// checkpoint is of no use any more.
+    pub fn installed(&mut self, group: GroupId, index: u64) -> bool {
+        self.with(group, |group, _, _| group.installed(index))
+            .unwrap_or(false)
+    }
+
+    /// The contents at `index` are durable, as a checkpoint that other members can be sent; the log is needed behind `keep` only.
+    pub fn checkpointed(&mut self, group: GroupId, index: u64, keep: u64) {
+        if let Some(slot) = self.index.get(&group) {
+            self.slots[*slot].checkpointed(index, keep);
+        }
+    }
+
+    /// Entries that [`Event::Read`] asked for, as the log has them: payloads of [`storage::Kind::GROUP`]. None if they can't be read.
+    pub fn fetched(&mut self, group: GroupId, from: u64, payloads: &[Bytes]) {
+        let entry = |payload: &Bytes| {
+            let (GroupEntry { term, index }, rest) = GroupEntry::decode(payload)?;
+            crate::record::entry(Mark { index, term }, *rest.first()?, payload.slice(17..)).ok()
+        };
+        let entries: Option<Vec<_>> = payloads.iter().map(entry).collect();
+        let _ = self.with(group, |group, _, _| {
+            group.fetched(from, entries.unwrap_or_default())
+        });
+    }
+
+    /// A turn, and all before it, are synced.
+    pub fn synced(&mut self, turn: u64) {
+        while self.unsynced.front().is_some_and(|(number, _)| *number <= turn) {
+            let Some((number, slots)) = self.unsynced.pop_front() else {
+                break;
+            };
+            for slot in slots {
+                self.slots[slot].synced(number, &mut self.out);
+                self.touch(slot);
+            }
+        }
+    }
+
+    /// A tick of the node's clock.
+    pub fn tick(&mut self) {
+        self.tick_peers();
+        self.proofs.tick(self.settings.election, &mut self.out);
+        let mut awake = std::mem::take(&mut self.awake);
+        let reachable = self.peers.reachable();
+        for &slot in &awake {
+            self.slots[slot].tick(&self.settings, &reachable, &mut self.out);
+        }
+        drop(reachable);
+        awake.retain(|&slot| {
+            mark(&mut self.dirty, &mut self.slots[slot], slot);
+            self.slots[slot].listed = self.slots[slot].is_awake();
+            self.slots[slot].listed
+        });
+        // Whoever was woken meanwhile isn't lost: nobody is while a tick runs.
+        self.awake = awake;
+    }
+
+    /// Collects what all groups have to say.
+    pub fn turn(&mut self) -> Turn {
+        self.turn += 1;
+        self.ask_for_proofs();
+        let mut waiting = Vec::new();
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for &slot in &dirty {
+            let before = self.out.append.len();
+            let group = &mut self.slots[slot];
+            group.dirty = false;
+            group.collect(self.turn, &self.settings, &mut self.out);
+            if self.out.append.len() > before {
+                waiting.push(slot);
+            }
+        }
+        dirty.clear();
+        self.dirty = dirty;
+        if !waiting.is_empty() {
+            self.unsynced.push_back((self.turn, waiting));
+        }
+        let out = std::mem::take(&mut self.out);
+        Turn {
+            number: self.turn,
+            append: out.append,
+            send: self.frames(out.send),
+            committed: out.committed,
+            events: out.events,
+        }
+    }
+
+    /// One frame a peer, or several if they would be too long; nothing for whoever isn't heard of, except to be heard by it.
+    fn frames(&mut self, send: Vec<(NodeId, Item)>) -> Vec<(NodeId, Bytes)> {
+        let mut open: BTreeMap<NodeId, FrameWriter> = BTreeMap::new();
+        let mut frames = Vec::new();
+        for (to, item) in send {
+            if to == self.node || !self.peers.is_heard(to) {
+                continue;
+            }
+            let writer = open
+                .entry(to)
+                .or_insert_with(|| FrameWriter::new(self.incarnation));
+            writer.put(&item);
+            if writer.is_full()
+                && let Some(full) = open.remove(&to)
+            {
+                self.peers.said(to);
+                frames.push((to, full.finish()));
+            }
+        }
+        for (to, writer) in open {
+            self.peers.said(to);
+            frames.push((to, writer.finish()));
+        }
+        for to in self.peers.take_silent() {
+            frames.push((to, FrameWriter::new(self.incarnation).finish()));
+        }
+        frames
+    }
+
+    fn with<T>(
+        &mut self,
+        group: GroupId,
+        act: impl FnOnce(&mut Group, &Settings, &mut Out) -> T,
+    ) -> Result<T, Refused> {
+        let slot = *self.index.get(&group).ok_or(Refused::Unknown)?;
+        let done = act(&mut self.slots[slot], &self.settings, &mut self.out);
+        self.touch(slot);
+        Ok(done)
+    }
+
+    /// What was done with a group may have woken it, and made it have something to say.
+    fn touch(&mut self, slot: usize) {
+        let group = &mut self.slots[slot];
+        if group.is_awake() && !std::mem::replace(&mut group.listed, true) {
+            self.awake.push(slot);
+        }
+        mark(&mut self.dirty, group, slot);
+    }
+}
+
+fn mark(dirty: &mut Vec<usize>, group: &mut Group, slot: usize) {
+    if !std::mem::replace(&mut group.dirty, true) {
+        dirty.push(slot);
+    }
+}

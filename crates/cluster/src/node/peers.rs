@@ -1,0 +1,196 @@
+//! Who is heard of. One frame a tick says that a node lives, for all of its groups; while nothing is heard of it, it is suspected.
+
+use super::Groups;
+use crate::encoding::Malformed;
+use crate::frame::{self, Item};
+use crate::group::{Event, Lie};
+use crate::identity::{GroupId, NodeId};
+use bytes::Bytes;
+use raft::eraftpb::Message;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Why a frame of a peer, or a part of it, does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rejected {
+    /// It can't be read; nothing of it counts.
+    Malformed(Malformed),
+    /// It is of an earlier start of the peer than is known; nothing of it counts.
+    OldIncarnation { known: u64 },
+    /// These parts can't be true; all others count.
+    Lies(Vec<(GroupId, Lie)>),
+}
+
+#[derive(Default)]
+struct Peer {
+    incarnation: u64,
+    heard: bool,
+    /// Ticks since something was heard of it.
+    silence: u32,
+    /// Whether something was said to it since the last tick.
+    said: bool,
+    /// Groups of which it is still to be told where they stand here.
+    digests: VecDeque<usize>,
+}
+
+#[derive(Default)]
+pub(super) struct Peers {
+    list: BTreeMap<NodeId, Peer>,
+    silent: Vec<NodeId>,
+}
+
+impl Peers {
+    pub fn is_heard(&self, node: NodeId) -> bool {
+        self.list.get(&node).is_some_and(|peer| peer.heard)
+    }
+
+    pub fn reachable(&self) -> impl Fn(NodeId) -> bool + use<> {
+        let heard: Vec<_> = self
+            .list
+            .iter()
+            .filter(|(_, p)| p.heard)
+            .map(|(node, _)| *node)
+            .collect();
+        move |node| heard.contains(&node)
+    }
+
+    pub fn said(&mut self, node: NodeId) {
+        if let Some(peer) = self.list.get_mut(&node) {
+            peer.said = true;
+        }
+    }
+
+    /// To whom nothing was said in the last tick: an empty frame says that this node lives.
+    pub fn take_silent(&mut self) -> Vec<NodeId> {
+        std::mem::take(&mut self.silent)
+    }
+}
+
+impl Groups {
+    /// A node that groups may be shared with. It is said to live once it is heard of.
+    pub fn add_peer(&mut self, node: NodeId) {
+        if node != self.node {
+            self.peers.list.entry(node).or_default();
+        }
+    }
+
+    /// Takes a frame of a peer that has proven who it is.
+    ///
+    /// # Errors
+    /// It, or a part of it, can't be true. The peer or this node is broken: that is worth a line of log.
+    pub fn receive(&mut self, from: NodeId, frame: &Bytes) -> Result<(), Rejected> {
+        let (incarnation, items) = frame::read(frame).map_err(Rejected::Malformed)?;
+        let peer = self.peers.list.entry(from).or_default();
+        if incarnation < peer.incarnation {
+            let known = peer.incarnation;
+            return Err(Rejected::OldIncarnation { known });
+        }
+        let restarted = incarnation > peer.incarnation;
+        peer.incarnation = incarnation;
+        peer.silence = 0;
+        if restarted && peer.heard {
+            self.suspect(from);
+        }
+        if restarted || !self.peers.is_heard(from) {
+            self.hear(from);
+        }
+        let mut lies = Vec::new();
+        for item in items {
+            match item {
+                Item::Raft(group, message) => self.step(from, group, message, &mut lies),
+                Item::Sleep(group, message) => {
+                    if message.from as u32 == from.0 {
+                        let _ = self.with(group, |group, _, out| group.may_sleep(&message, out));
+                    }
+                }
+                Item::Digest(digest) => {
+                    let _ = self.with(digest.group, |group, _, _| group.compare(&digest));
+                }
+                Item::Ask { round, questions } => self.answer(from, round, &questions),
+                Item::Answer { round, deposed } => self.answered(from, round, &deposed),
+            }
+        }
+        match lies.is_empty() {
+            true => Ok(()),
+            false => Err(Rejected::Lies(lies)),
+        }
+    }
+
+    fn step(&mut self, from: NodeId, group: GroupId, message: Message, lies: &mut Vec<(GroupId, Lie)>) {
+        let told = match message.from as u32 == from.0 {
+            true => self.with(group, |group, _, _| group.step(message)),
+            false => Ok(Err(Lie::Member)),
+        };
+        // A group that is unknown here may be about to be opened: its leader says again what it said.
+        if let Ok(Err(lie)) = told {
+            lies.push((group, lie));
+        }
+    }
+
+    /// The link to a peer is down, or its host knows otherwise that it doesn't answer.
+    pub fn suspect(&mut self, node: NodeId) {
+        match self.peers.list.get_mut(&node) {
+            Some(peer) if peer.heard => {
+                peer.heard = false;
+                peer.digests = VecDeque::new();
+            }
+            _ => return,
+        }
+        self.out.events.push(Event::Suspected(node));
+        let reachable = self.peers.reachable();
+        for slot in 0..self.slots.len() {
+            self.slots[slot].suspect(node, &reachable);
+            self.touch_if_awake(slot);
+        }
+    }
+
+    fn hear(&mut self, node: NodeId) {
+        let Some(peer) = self.peers.list.get_mut(&node) else {
+            return;
+        };
+        peer.heard = true;
+        let shared = |group: &crate::group::Group| group.membership().members().any(|m| m.node == node);
+        let slots = self.slots.iter().enumerate();
+        peer.digests = slots
+            .filter(|(_, group)| shared(group))
+            .map(|(slot, _)| slot)
+            .collect();
+        self.out.events.push(Event::Heard(node));
+        let reachable = self.peers.reachable();
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].lacks_leader() && shared(&self.slots[slot]) {
+                self.slots[slot].lose_leader(&reachable);
+                self.touch_if_awake(slot);
+            }
+        }
+    }
+
+    fn touch_if_awake(&mut self, slot: usize) {
+        if self.slots[slot].is_awake() {
+            self.touch(slot);
+        }
+    }
+
+    pub(super) fn tick_peers(&mut self) {
+        let mut suspects = Vec::new();
+        for (&node, peer) in &mut self.peers.list {
+            if !std::mem::take(&mut peer.said) {
+                self.peers.silent.push(node);
+            }
+            if peer.heard {
+                peer.silence += 1;
+                if peer.silence >= self.settings.suspect_after {
+                    suspects.push(node);
+                }
+            }
+            let some = peer.digests.len().min(self.settings.digests_a_tick);
+            for slot in peer.digests.drain(..some) {
+                self.out
+                    .send
+                    .push((node, Item::Digest(self.slots[slot].digest())));
+            }
+        }
+        for node in suspects {
+            self.suspect(node);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Rounds of proof: whether nobody else leads is asked of each peer once for all groups that want to know.
+//!
+//! A peer that has not seen a later term has voted in none, so when a majority says so after the question, nobody else had been elected
+//! before it. Nothing is written for that, and a group that sleeps sleeps on.
+
+use super::Groups;
+use crate::frame::{Item, PARTS_LIMIT, Question};
+use crate::group::{Event, Out, Refused};
+use crate::identity::{GroupId, MemberId, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A question for each of them fits into a frame.
+const GROUPS_A_ROUND: usize = PARTS_LIMIT / 8;
+
+#[derive(Debug)]
+struct Asked {
+    /// The number of the question.
+    number: u64,
+    group: GroupId,
+    term: u64,
+    /// What was committed when it was asked.
+    index: u64,
+    /// Who was asked; a member that came later was not.
+    members: Vec<MemberId>,
+    answered: Vec<MemberId>,
+}
+
+impl Asked {
+    fn unproven(&self) -> Event {
+        let (group, question) = (self.group, self.number);
+        Event::Unproven { group, question }
+    }
+}
+
+struct Round {
+    number: u64,
+    age: u32,
+    asked: Vec<Asked>,
+}
+
+#[derive(Default)]
+pub(super) struct Proofs {
+    last: u64,
+    questions: u64,
+    wanted: Vec<Asked>,
+    rounds: Vec<Round>,
+}
+
+impl Proofs {
+    pub fn tick(&mut self, timeout: u32, out: &mut Out) {
+        for round in &mut self.rounds {
+            round.age += 1;
+        }
+        for late in self.rounds.extract_if(.., |round| round.age > timeout) {
+            let groups = late.asked.iter().map(Asked::unproven);
+            out.events.extend(groups);
+        }
+    }
+}
+
+impl Groups {
+    /// Asks whether this node still leads the group. [`Event::Proven`] or [`Event::Unproven`] with the number of the question is the answer.
+    ///
+    /// # Errors
+    /// It doesn't lead it, or hasn't yet committed anything in its term.
+    pub fn prove(&mut self, group: GroupId) -> Result<u64, Refused> {
+        let slot = *self.index.get(&group).ok_or(Refused::Unknown)?;
+        let (term, index) = self.slots[slot].ask()?;
+        self.proofs.questions += 1;
+        let number = self.proofs.questions;
+        self.proofs.wanted.push(Asked {
+            number,
+            group,
+            term,
+            index,
+            members: Vec::new(),
+            answered: Vec::new(),
+        });
+        Ok(number)
+    }
+
+    /// Begins a round for what was asked since the last turn; several, where one would be too long for a frame.
+    pub(super) fn ask_for_proofs(&mut self) {
+        let mut wanted = std::mem::take(&mut self.proofs.wanted);
+        while !wanted.is_empty() {
+            let rest = wanted.split_off(wanted.len().min(GROUPS_A_ROUND));
+            self.begin_round(std::mem::replace(&mut wanted, rest));
+        }
+    }
+
+    fn begin_round(&mut self, mut asked: Vec<Asked>) {
+        self.proofs.last += 1;
+        let number = self.proofs.last;
+        let mut questions: BTreeMap<NodeId, Vec<Question>> = BTreeMap::new();
+        for asked in &mut asked {
+            let group = &self.slots[self.index[&asked.group]];
+            asked.members = group.membership().members().filter(|m| *m != group.me).collect();
+            for member in &asked.members {
+                let (group, term, to) = (asked.group, asked.term, member.number());
+                questions
+                    .entry(member.node)
+                    .or_default()
+                    .push(Question { group, to, term });
+            }
+        }
+        for (node, questions) in questions {
+            let round = number;
+            self.out.send.push((node, Item::Ask { round, questions }));
+        }
+        self.proofs.rounds.push(Round {
+            number,
+            age: 0,
+            asked,
+        });
+        self.settle(number);
+    }
+
+    /// A peer asks.
+    pub(super) fn answer(&mut self, from: NodeId, round: u64, questions: &[Question]) {
+        let holds = |question: &&Question| {
+            let slot = self.index.get(&question.group);
+            let group = slot.map(|slot| &self.slots[*slot]);
+            group.is_some_and(|g| g.me.number() == question.to && g.term() <= question.term)
+        };
+        let deposed = questions.iter().filter(|q| !holds(q)).map(|q| q.group).collect();
+        self.out.send.push((from, Item::Answer { round, deposed }));
+    }
+
+    /// A peer answers.
+    pub(super) fn answered(&mut self, from: NodeId, number: u64, deposed: &[GroupId]) {
+        let Some(round) = self.proofs.rounds.iter_mut().find(|r| r.number == number) else {
+            return;
+        };
+        let deposed: BTreeSet<_> = deposed.iter().collect();
+        for asked in round
+            .asked
+            .iter_mut()
+            .filter(|asked| !deposed.contains(&asked.group))
+        {
+            for member in asked.members.iter().filter(|m| m.node == from) {
+                if !asked.answered.contains(member) {
+                    asked.answered.push(*member);
+                }
+            }
+        }
+        self.settle(number);
+    }
+
+    /// Tells of the groups of a round for which enough was said, or that are led elsewhere by now.
+    fn settle(&mut self, number: u64) {
+        let Some(at) = self.proofs.rounds.iter().position(|r| r.number == number) else {
+            return;
+        };
+        let (slots, index, events) = (&self.slots, &self.index, &mut self.out.events);
+        self.proofs.rounds[at].asked.retain(|asked| {
+            let group = &slots[index[&asked.group]];
+            if !group.leads() || group.term() != asked.term {
+                events.push(asked.unproven());
+                return false;
+            }
+            let said = |member| member == group.me || asked.answered.contains(&member);
+            let proven = group.membership().has_majority(said);
+            if proven {
+                let (group, question, index) = (asked.group, asked.number, asked.index);
+                events.push(Event::Proven {
+                    group,
+                    question,
+                    index,
+                });
+            }
+            !proven
+        });
+        if self.proofs.rounds[at].asked.is_empty() {
+            self.proofs.rounds.remove(at);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a member writes to its node's log.
+//!
+//! An entry is a record of [`Kind::GROUP`]: [`GroupEntry`], one byte that says what it is, and its bytes. What a member has promised is a
+//! record of [`Kind::HARD_STATE`].
+
+use crate::encoding::Malformed;
+use crate::identity::GroupId;
+use crate::membership::decode_change;
+use bytes::Bytes;
+use raft::eraftpb::{Entry, EntryType};
+use storage::{GroupEntry, HardState, JournalId, Kind};
+
+/// A record that belongs into the node's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub journal: JournalId,
+    pub payload: Vec<u8>,
+}
+
+/// A place in a group's log: an index, and the term of the entry that is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub index: u64,
+    pub term: u64,
+}
+
+/// What an entry is of: one byte, on disk and between nodes.
+pub(crate) fn kind_of(entry: &Entry) -> u8 {
+    u8::from(entry.get_entry_type() != EntryType::EntryNormal)
+}
+
+/// The bytes of an entry, on disk and between nodes. Those of a change of members are ours; the library's own are never read from outside.
+pub(crate) fn bytes_of(entry: &Entry) -> &Bytes {
+    match entry.get_entry_type() {
+        EntryType::EntryNormal => &entry.data,
+        _ => &entry.context,
+    }
+}
+
+/// An entry of these parts.
+///
+/// # Errors
+/// The kind is unknown, or a change of members can't be read.
+pub(crate) fn entry(mark: Mark, kind: u8, bytes: Bytes) -> Result<Entry, Malformed> {
+    let mut entry = Entry::default();
+    (entry.index, entry.term) = (mark.index, mark.term);
+    match kind {
+        0 => entry.data = bytes,
+        1 => {
+            decode_change(&bytes)?;
+            entry.set_entry_type(EntryType::EntryConfChangeV2);
+            entry.context = bytes;
+        }
+        _ => return Err(Malformed::Unknown),
+    }
+    Ok(entry)
+}
+
+pub(crate) fn entry_record(group: GroupId, entry: &Entry) -> Record {
+    let bytes = bytes_of(entry);
+    let mut payload = Vec::with_capacity(17 + bytes.len());
+    let (term, index) = (entry.term, entry.index);
+    GroupEntry { term, index }.encode(&mut payload);
+    payload.push(kind_of(entry));
+    payload.extend_from_slice(bytes);
+    let journal = JournalId::new(Kind::GROUP, group.0);
+    Record { journal, payload }
+}
+
+pub(crate) fn promise_record(group: GroupId, promise: HardState) -> Record {
+    let mut payload = Vec::with_capacity(24);
+    promise.encode(&mut payload);
+    let journal = JournalId::new(Kind::HARD_STATE, group.0);
+    Record { journal, payload }
+}

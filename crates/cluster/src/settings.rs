@@ -1,0 +1,40 @@
+//! What may be chosen. Times are in ticks of the node, of which the host brings one each 100 ms.
+
+/// The limits and times of a node's groups.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// So long nothing was heard of a peer: it is suspected, and whoever follows it looks for another leader.
+    pub suspect_after: u32,
+    /// The least time in which a group that is awake misses its leader; also how long a leader holds out without a majority.
+    pub election: u32,
+    /// How often the leader of a group that is awake says that it leads.
+    pub heartbeat: u32,
+    /// A follower that is sent a snapshot is asked again after this time.
+    pub snapshot_timeout: u32,
+    /// How many bytes of records a group takes that aren't committed yet.
+    pub uncommitted_bytes: usize,
+    /// The least size at which a message with entries is cut.
+    pub message_bytes: u64,
+    /// Messages with entries under way to a member.
+    pub in_flight: usize,
+    /// So many bytes of what is applied stay in memory for members that are a little behind.
+    pub kept_bytes: usize,
+    /// So many digests are said to a peer in a tick when its link is new.
+    pub digests_a_tick: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            suspect_after: 4,
+            election: 10,
+            heartbeat: 2,
+            snapshot_timeout: 100,
+            uncommitted_bytes: 8 << 20,
+            message_bytes: 256 << 10,
+            in_flight: 32,
+            kept_bytes: 256 << 10,
+            digests_a_tick: 4_000,
+        }
+    }
+}
