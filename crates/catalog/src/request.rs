@@ -197,7 +197,7 @@ impl Request {
         codec::encode(self)
     }
 
-    /// Reads a request back. `None` if it is none, of a later version, or beyond [`Request::MOST_BYTES`].
+    /// Reads a request back. `None` if the bytes are no request, one of a later version, or longer than [`Request::MOST_BYTES`].
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         codec::decode(bytes)
     }

@@ -137,7 +137,8 @@ impl Scheme {
         Some(BASE64_STANDARD.encode(whole))
     }
 
-    /// Decrypts what [`Scheme::encode`] or RabbitMQ gave. `None` if it is none, or if passphrase or scheme are others.
+    /// Decrypts what [`Scheme::encode`] or RabbitMQ gave. `None` if the text is no such value, or if
+    /// another passphrase or scheme made it.
     pub fn decode(&self, text: &str, passphrase: &[u8]) -> Option<Secret> {
         let whole = BASE64_STANDARD.decode(text.trim()).ok()?;
         let (salt, rest) = whole.split_at_checked(SALT)?;

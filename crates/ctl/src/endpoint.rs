@@ -41,7 +41,7 @@ impl Endpoint {
     /// stand in for the options, RABBITMQ_NODENAME for `--node`.
     ///
     /// # Errors
-    /// An address that is none.
+    /// What was given as an address cannot be read as one.
     pub fn find(line: &CommandLine, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
         let url = line.value("url").map(str::to_owned);
         let node = line.value("node").map(str::to_owned);
@@ -79,7 +79,7 @@ impl Endpoint {
         Ok(Self::Socket(socket(&dir.unwrap_or_else(default_dir))))
     }
 
-    /// An address of the HTTP API; nothing if it is none.
+    /// An address of the HTTP API; `None` if the text is no such address.
     pub fn of_url(url: &str, ca: Option<String>) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let (scheme, port) = match scheme {

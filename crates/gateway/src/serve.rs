@@ -82,7 +82,7 @@ enum Round {
 /// Serves a connection until it is over or must go on elsewhere.
 ///
 /// # Errors
-/// The system does not let go of the socket; the connection is gone then.
+/// The socket cannot be taken out of its runtime; the connection is gone then.
 pub async fn serve(mut served: Served) -> std::io::Result<Ended> {
     if let Some(to) = poll_fn(|cx| served.poll(cx)).await {
         let served = served.with_socket(Socket::into_std)?;

@@ -48,7 +48,7 @@ impl Arrival {
     /// The same, free of its runtime.
     ///
     /// # Errors
-    /// The system does not let go of the socket.
+    /// The socket cannot be taken out of its runtime.
     pub fn into_std(self) -> io::Result<Arrival<Parked>> {
         Ok(Arrival {
             stream: self.stream.into_std()?,
@@ -106,7 +106,7 @@ impl ClientConnection {
     /// The same, free of its runtime.
     ///
     /// # Errors
-    /// The system does not let go of the socket.
+    /// The socket cannot be taken out of its runtime.
     pub fn into_std(self) -> io::Result<ClientConnection<Parked>> {
         Ok(ClientConnection {
             protocol: self.protocol,

@@ -76,7 +76,7 @@ const ATTRIBUTES: [(&str, &str); 17] = [
 const COMMON_NAME: &str = "2.5.4.3";
 
 impl Certificate {
-    /// Reads a certificate in DER. `None` if it is none.
+    /// Reads a certificate in DER. `None` if the bytes are no certificate.
     pub fn parse(certificate: &[u8]) -> Option<Self> {
         let (_, found) = X509Certificate::from_der(certificate).ok()?;
         let validity = found.validity();

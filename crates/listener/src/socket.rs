@@ -44,7 +44,7 @@ impl Socket {
     /// The same, free of its runtime.
     ///
     /// # Errors
-    /// The system does not let go of the socket.
+    /// The socket cannot be taken out of its runtime.
     pub fn into_std(self) -> io::Result<Socket<Parked>> {
         self.change(Stream::into_std)
     }

@@ -22,7 +22,7 @@ impl Stream {
     /// The same, free of its runtime.
     ///
     /// # Errors
-    /// The system does not let go of the socket.
+    /// The socket cannot be taken out of its runtime.
     pub fn into_std(self) -> io::Result<Parked> {
         Ok(match self {
             Self::Tcp(stream) => Stream::Tcp(stream.into_std()?),

@@ -45,7 +45,7 @@ pub struct Operation {
     takes: &'static str,
 }
 
-/// All lines, in their order. A line that is none is left out; a test finds it.
+/// The operations of all lines, in their order. A line that cannot be read is left out; a test finds it.
 fn operations() -> impl Iterator<Item = Operation> {
     let lines = OPERATIONS.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| {

@@ -32,8 +32,8 @@ pub enum Effect<E: Ends> {
     CancelConsumer { outlet: E::Outlet, consumer: ConsumerId },
     /// An order of the message store.
     Store(store::Effect),
-    /// Have the queue deleted: its last consumer is gone and it was declared auto-delete, or nobody used it for as long as it was told
-    /// to wait.
+    /// Have the queue deleted: its last consumer is gone and it was declared auto-delete, or nobody used it for as long
+    /// as it was told to wait.
     DeleteQueue,
 }
 

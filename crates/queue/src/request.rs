@@ -64,8 +64,8 @@ pub enum Request<E: Ends> {
     Flow { consumer: ConsumerId, bytes: u32 },
     /// From now on this consumer may hold so many unacknowledged messages; 0 is no limit.
     Limit { consumer: ConsumerId, prefetch: u32 },
-    /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up, by itself or by others). Answered
-    /// with `Answer::Paused`.
+    /// Deliver nothing to this consumer until `Resume` (its channel's global prefetch is used up, by itself or by
+    /// others). Answered with `Answer::Paused`.
     Pause {
         consumer: ConsumerId,
         reply: Option<E::Reply>,
@@ -89,9 +89,9 @@ pub enum Request<E: Ends> {
     Use { reply: Option<E::Reply> },
     /// Do what is due: the time that `Classic::wakes_at_ms` named has come.
     Wake,
-    /// Let these dead letters go, in answer to `Effect::DeadLetter`: all queues that the messages went to have them safely, or they
-    /// went nowhere. `unread` could not be read where the effect said: they were moved meanwhile, or are damaged. `failed` could not
-    /// be read just now, which says nothing about what is there.
+    /// Let these dead letters go, in answer to `Effect::DeadLetter`: all queues that the messages went to have them
+    /// safely, or they went nowhere. `unread` could not be read where the effect said: they were moved meanwhile, or
+    /// are damaged. `failed` could not be read just now, which says nothing about what is there.
     FinishDeadLetters {
         ticket: u64,
         unread: Ranges,

@@ -14,8 +14,8 @@ use std::sync::{
 use std::task::Waker;
 
 /// A channel of a session: whatever the session's front end lets its client have several of. What the number means only
-/// the front end knows; it never gives it to another channel of the session, so what was meant for an earlier channel never reaches a
-/// later one.
+/// the front end knows; it never gives it to another channel of the session, so what was meant for an earlier channel
+/// never reaches a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelId(pub u64);
 
@@ -23,8 +23,8 @@ pub struct ChannelId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// Names a question to a queue. Its answer comes as [`Event::Answer`], whoever turns the queue. That of a queue of this node is there when
-/// the call that asked has returned, and nobody is woken for it; or the disk has to be read first.
+/// Names a question to a queue. Its answer comes as [`Event::Answer`], whoever turns the queue. That of a queue of this
+/// node is there when the call that asked has returned, and nobody is woken for it; or the disk has to be read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Question(pub u64);
 
@@ -37,8 +37,8 @@ pub enum Event {
         consumer: ConsumerId,
         delivery: Delivery,
     },
-    /// One queue has taken responsibility for these publishes of the channel. `queue` says which one, unless each of them went to one
-    /// queue only: then a second confirm of the same number can only be the first one again.
+    /// One queue has taken responsibility for these publishes of the channel. `queue` says which one, unless each of
+    /// them went to one queue only: then a second confirm of the same number can only be the first one again.
     Confirm {
         channel: ChannelId,
         queue: Option<QueueId>,
@@ -52,8 +52,8 @@ pub enum Event {
     },
     /// What the ticket's reply promises is durable.
     Durable { channel: ChannelId, ticket: Ticket },
-    /// The answer to a question; `None` if nobody who has the queue's messages can be reached, or if it was the catalog's to answer
-    /// (whoever asked holds what it has decided).
+    /// The answer to a question; `None` if nobody who has the queue's messages can be reached, or if it was the
+    /// catalog's to answer (whoever asked holds what it has decided).
     Answer {
         channel: ChannelId,
         question: Question,

@@ -22,7 +22,8 @@ use std::task::Waker;
 /// From so many bindings on, a queue is deleted in parts, apart from the connection's thread.
 const MANY_BINDINGS: usize = 256;
 
-/// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to themselves.
+/// So many times as long as a part of a deletion took, those who publish and bind have the processor and the catalog to
+/// themselves.
 const REST: u32 = 3;
 
 /// What `queue.declare-ok` says.
@@ -54,8 +55,9 @@ pub enum Deleting {
     Asked(QueueDeletion),
 }
 
-/// The deletion of a queue whose next step waits for an answer: the queue is asked first whether it may go, then the catalog deletes
-/// it. The queue itself ends when that has been decided, so nothing is lost if the client goes away in between.
+/// The deletion of a queue whose next step waits for an answer: the queue is asked first whether it may go, then the
+/// catalog deletes it. The queue itself ends when that has been decided, so nothing is lost if the client goes away in
+/// between.
 pub struct QueueDeletion {
     known: Arc<catalog::Queue>,
     question: Question,
@@ -362,8 +364,8 @@ impl Session {
         self.delete_agreed(channel, deletion, ready)
     }
 
-    /// Has the catalog delete a queue that has agreed. One with many bindings goes by the pager, some of it at a time, since that takes
-    /// longer than a connection's thread should be busy with it.
+    /// Has the catalog delete a queue that has agreed. One with many bindings goes by the pager, some of it at a time,
+    /// since that takes longer than a connection's thread should be busy with it.
     fn delete_agreed(
         &self,
         channel: ChannelId,
@@ -499,8 +501,8 @@ impl Session {
 }
 
 impl Broker {
-    /// Has a queue that has many bindings deleted, or very many queues, some of these at a time. What is left when the node closes is
-    /// left to the next start.
+    /// Has a queue that has many bindings deleted, or very many queues, some of these at a time. What is left when the
+    /// node closes is left to the next start.
     fn delete_part_by_part(self: &Arc<Self>, deletion: Deletion) {
         let broker = Arc::downgrade(self);
         self.node().pager.write(move |files| {

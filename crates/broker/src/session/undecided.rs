@@ -1,5 +1,5 @@
-//! What a session has asked the catalog while another node decides: its client takes no further step until the answer is here, then
-//! the same step again, which finds the answer.
+//! What a session has asked the catalog while another node decides: its client takes no further step until the answer
+//! is here, then the same step again, which finds the answer.
 
 use crate::clients::outbox::{ChannelId, Event, Outbox};
 use crate::topology::{Answered, Decision};

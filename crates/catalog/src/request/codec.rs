@@ -196,7 +196,7 @@ fn encode_rule(request: &Request, out: &mut Writer<'_>) {
     }
 }
 
-/// Reads a request; `None` if it is none, of a later version, or too long.
+/// Reads a request; `None` if the bytes are no request, one of a later version, or one that is too long.
 pub(super) fn decode(bytes: &[u8]) -> Option<Request> {
     if bytes.len() > Request::MOST_BYTES {
         return None;

@@ -126,7 +126,7 @@ impl Spread {
 /// What a binding to an `x-consistent-hash` exchange weighs: its key is a number.
 ///
 /// # Errors
-/// RabbitMQ's text if it is none, or out of range.
+/// The key is no number, or out of range. The text is the one that RabbitMQ answers.
 fn weight(routing_key: &[u8]) -> Result<u32, String> {
     const HEAVIEST: i128 = 10_000;
     let shown = String::from_utf8_lossy(routing_key);

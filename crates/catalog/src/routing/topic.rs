@@ -14,16 +14,16 @@ use std::sync::Arc;
 /// The patterns of one topic exchange.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trie {
-    root: Arc<Node>,
+    root: Arc<TopicNode>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
-    words: Branches<Key, Node>,
+struct TopicNode {
+    words: Branches<Key, TopicNode>,
     /// The node behind `*`.
-    star: Option<Arc<Node>>,
+    star: Option<Arc<TopicNode>>,
     /// The node behind `#`.
-    hash: Option<Arc<Node>>,
+    hash: Option<Arc<TopicNode>>,
     /// True if this is the node behind a `#`: words may pass while it stays.
     stays: bool,
     targets: Targets,
@@ -101,10 +101,10 @@ impl Trie {
     }
 }
 
-type Walkers<'a> = SmallVec<[&'a Node; 16]>;
+type Walkers<'a> = SmallVec<[&'a TopicNode; 16]>;
 
 /// Adds a node, and those behind its `#`, which may stand for no word at all.
-fn enter<'a>(walkers: &mut Walkers<'a>, mut node: &'a Node) {
+fn enter<'a>(walkers: &mut Walkers<'a>, mut node: &'a TopicNode) {
     walkers.push(node);
     while let Some(behind) = &node.hash {
         walkers.push(behind);
@@ -112,14 +112,14 @@ fn enter<'a>(walkers: &mut Walkers<'a>, mut node: &'a Node) {
     }
 }
 
-impl Node {
-    fn behind_mut(&mut self, word: &[u8]) -> &mut Node {
+impl TopicNode {
+    fn behind_mut(&mut self, word: &[u8]) -> &mut TopicNode {
         let node = match word {
             b"*" => self.star.get_or_insert_default(),
             b"#" => self.hash.get_or_insert_with(|| {
-                Arc::new(Node {
+                Arc::new(TopicNode {
                     stays: true,
-                    ..Node::default()
+                    ..TopicNode::default()
                 })
             }),
             _ => self.words.get_or_insert(&Key::new(word)),
@@ -148,7 +148,7 @@ impl Node {
     }
 }
 
-fn prune(slot: &mut Option<Arc<Node>>, rest: &[&[u8]], target: &Target) {
+fn prune(slot: &mut Option<Arc<TopicNode>>, rest: &[&[u8]], target: &Target) {
     let Some(node) = slot else { return };
     let node = Arc::make_mut(node);
     node.remove(rest, target);

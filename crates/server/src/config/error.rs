@@ -47,7 +47,7 @@ pub enum ConfigError {
         value: Option<String>,
         allowed: &'static str,
     },
-    /// A query, or another term, that is none; with its place and why.
+    /// A query, or another Erlang term, that cannot be read; with its place and why.
     Query { origin: Origin, what: String },
     /// A known key that this version must not pass over, because the node would be weaker than it says.
     Refused {

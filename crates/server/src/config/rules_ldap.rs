@@ -214,7 +214,7 @@ pub fn bind(config: &mut Config, setting: &Setting) -> Checked {
     Ok(())
 }
 
-/// `queries.*`: a query that is none is a mistake of its own, with its place in the text.
+/// `queries.*`: a query that cannot be read is a mistake of its own, with its place in the text.
 pub fn query(config: &mut Config, setting: &Setting) -> Checked {
     let options = options(config);
     let (text, all) = (&setting.value, &mut options.settings.queries);

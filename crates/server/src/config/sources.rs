@@ -38,7 +38,7 @@ pub fn file(path: &Path) -> Result<Vec<Setting>, ConfigError> {
 /// Reads the text of a configuration file; `path` is only named in origins.
 ///
 /// # Errors
-/// `Syntax`, with the first line that is none.
+/// `Syntax`, with the first line that is no `key = value`.
 pub fn text_of_file(text: &str, path: &Path) -> Result<Vec<Setting>, ConfigError> {
     let lines = syntax::parse(text).map_err(|e| ConfigError::Syntax {
         origin: Origin::File(path.to_owned(), e.number),

@@ -109,7 +109,7 @@ impl fmt::Display for Mistake {
 /// Reads the one term of a text. The dot behind it may be missing.
 ///
 /// # Errors
-/// The first thing that is none.
+/// The first thing in the text that belongs to no term.
 pub fn parse(text: &str) -> Result<Term, Mistake> {
     let mut reader = Reader {
         text,

@@ -34,19 +34,19 @@ impl Published {
 }
 
 impl<'a> MakeWriter<'a> for Published {
-    type Writer = Line;
+    type Writer = PublishedLine;
 
     /// The level is in the key, so a writer without one serves nobody.
-    fn make_writer(&'a self) -> Line {
-        Line {
+    fn make_writer(&'a self) -> PublishedLine {
+        PublishedLine {
             to: Weak::new(),
             level: "info",
             content_type: self.content_type,
         }
     }
 
-    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Line {
-        Line {
+    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> PublishedLine {
+        PublishedLine {
             to: self.broker.get().cloned().unwrap_or_default(),
             level: level_name(*meta.level()),
             content_type: self.content_type,
@@ -55,13 +55,13 @@ impl<'a> MakeWriter<'a> for Published {
 }
 
 /// One line on its way; it is written in one piece.
-pub struct Line {
+pub struct PublishedLine {
     to: Weak<Broker>,
     level: &'static str,
     content_type: &'static str,
 }
 
-impl io::Write for Line {
+impl io::Write for PublishedLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(broker) = self.to.upgrade() {
             let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);

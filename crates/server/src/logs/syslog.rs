@@ -28,14 +28,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LAST: Duration = Duration::from_secs(2);
 
 /// A line on its way.
-struct Line {
+struct SyslogLine {
     level: Level,
     at: SystemTime,
     text: String,
 }
 
 enum Message {
-    Line(Line),
+    Line(SyslogLine),
     /// Everything before it is sent, or lost: this is told.
     End(SyncSender<()>),
 }
@@ -94,7 +94,7 @@ impl<S: Subscriber> Layer<S> for Syslog {
             }
             LogFormat::Json => line::json(event),
         };
-        let line = Line {
+        let line = SyslogLine {
             level: *event.metadata().level(),
             at: SystemTime::now(),
             text,
@@ -128,7 +128,7 @@ impl Sender {
         }
     }
 
-    fn line(&mut self, line: &Line) {
+    fn line(&mut self, line: &SyslogLine) {
         if !self.is_reached && Instant::now() < self.again {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;

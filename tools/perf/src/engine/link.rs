@@ -353,7 +353,7 @@ impl Link {
             return;
         };
         let next = consumer.received(message, turn.now, &mut self.out, turn.recorder, turn.shared);
-        // Nobody takes his time any more once the goodbye is said: its answer comes behind these messages.
+        // Once `connection.close` is sent, no consumer pauses any more: the answer comes behind these messages.
         if let Next::Pause(until) = next
             && self.started
         {

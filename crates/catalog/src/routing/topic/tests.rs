@@ -44,8 +44,8 @@ fn trie(patterns: &[String]) -> Trie {
     trie
 }
 
-fn nodes(node: &Node) -> usize {
-    let words: Vec<&Node> = match &node.words {
+fn nodes(node: &TopicNode) -> usize {
+    let words: Vec<&TopicNode> = match &node.words {
         Branches::None => Vec::new(),
         Branches::One(_, node) => vec![node],
         Branches::Many(map) => map.values().map(|node| &**node).collect(),

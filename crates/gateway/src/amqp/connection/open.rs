@@ -275,7 +275,8 @@ impl Open {
         (at, None)
     }
 
-    /// After a refusal: true if it is none yet, because whoever knows the user's rights is being asked. The frame is fed again then.
+    /// After a refusal: true if it is none yet, because whoever knows the user's rights is being asked. The frame is
+    /// fed again then.
     #[cold]
     fn must_ask(&mut self) -> bool {
         if self.asking != Asking::Waiting {
@@ -298,8 +299,8 @@ impl Open {
 
     /// The hot way in: as many whole publishes on one channel as there are. Says how many bytes it took.
     ///
-    /// Not during an alarm: of the message that meets it no more than the method is taken, frame by frame, and the rest waits for the
-    /// alarm's end, as in RabbitMQ.
+    /// Not during an alarm: of the message that meets it no more than the method is taken, frame by frame, and the rest
+    /// waits for the alarm's end, as in RabbitMQ.
     fn publishes(&mut self, bytes: &[u8], out: &mut Output) -> (usize, Option<(u16, Exception)>) {
         if self.alarm.is_some() {
             return (0, None);
