@@ -1,10 +1,10 @@
 //! Duplicates within one block.
 
 use crate::mixed::properties;
-use crate::world::{Event, World, body, keyed_block, number};
-use model::{BlockBuilder, ConsumerId, Timestamp};
+use crate::world::{Event, World, body, consume, keyed_block, number};
+use model::{BlockBuilder, Timestamp};
 use proptest::prelude::*;
-use queue::fifo::{ConsumerSettings, QueueSettings, Request, Sorting};
+use queue::fifo::{QueueSettings, Request, Sorting};
 use std::sync::Arc;
 
 proptest! {
@@ -25,9 +25,7 @@ proptest! {
             world.sorted = true;
             let mut came: Vec<u64> = Vec::new();
             if no_ack {
-                let settings = ConsumerSettings { paused: false, no_ack, exclusive: false, prefetch: 0, priority: 0, window: 1 << 20 };
-                let consumer = ConsumerId(1);
-                world.handle(Request::Consume { consumer, outlet: (), settings, reply: 0 });
+                world.handle(consume(1, no_ack, 0, 0));
             }
             let messages: Vec<(u64, Option<u8>)> = (1..).zip(keys.iter().copied()).collect();
             for part in messages.chunks(size) {

@@ -1,11 +1,9 @@
 //! Times to live, dead letters and limits of queues with lanes: the rules of a plain queue hold in each lane.
 
-use crate::world::{Event, Plain, World, body, number, shrink};
+use crate::world::{Event, Plain, World, body, consume, number, shrink};
 use model::properties::PropertiesBuilder;
-use model::{Block, BlockBuilder, ConsumerId, Machine, Ranges, Timestamp};
-use queue::fifo::{
-    Answer, ConsumerSettings, DeadLetterTo, Disposal, DropReason, Overflow, QueueSettings, Request, Sorting,
-};
+use model::{Block, BlockBuilder, Machine, Ranges, Timestamp};
+use queue::fifo::{Answer, DeadLetterTo, Disposal, DropReason, Overflow, QueueSettings, Request, Sorting};
 use std::sync::Arc;
 
 fn sorted() -> QueueSettings {
@@ -36,23 +34,6 @@ fn publish(world: &mut World, first: u64, priorities: &[u8]) -> Vec<Event> {
         block,
         receipt: Some(1),
     })
-}
-
-fn consume(prefetch: u32) -> Request<Plain> {
-    let settings = ConsumerSettings {
-        paused: false,
-        no_ack: false,
-        exclusive: false,
-        prefetch,
-        priority: 0,
-        window: 1 << 20,
-    };
-    Request::Consume {
-        consumer: ConsumerId(1),
-        outlet: (),
-        settings,
-        reply: 0,
-    }
 }
 
 fn dead(events: &[Event]) -> Vec<(DropReason, Vec<u64>)> {
@@ -221,7 +202,7 @@ fn a_time_to_live_of_zero_passes_messages_of_all_priorities_to_a_waiting_consume
         ..sorted()
     };
     let mut world = World::new(settings);
-    world.handle(consume(2));
+    world.handle(consume(1, false, 2, 0));
     publish(&mut world, 1, &[0, 9, 5]);
     let status = world.fifo.status();
     assert_eq!((status.ready, status.unacked), (0, 2));
@@ -238,7 +219,7 @@ fn a_lower_priority_goes_out_when_the_higher_message_that_waited_for_the_disk_ha
     world.handle(shrink(0));
     publish(&mut world, 1, &[9]);
     publish(&mut world, 2, &[9]);
-    world.handle(consume(10));
+    world.handle(consume(1, false, 10, 0));
     assert_eq!(world.loads.len(), 1, "the second one is being read back");
     let events = publish(&mut world, 3, &[0, 0]);
     let delivered = events.iter().filter_map(|event| match event {
@@ -258,7 +239,7 @@ fn what_a_waiting_consumer_takes_makes_room_in_a_queue_that_refuses_however_it_s
             sorting,
             ..sorted()
         });
-        world.handle(consume(2));
+        world.handle(consume(1, false, 2, 0));
         let events = publish(&mut world, 1, &[0, 0, 0, 0]);
         let refused = events.iter().any(|event| matches!(event, Event::Rejected(_)));
         let status = world.fifo.status();

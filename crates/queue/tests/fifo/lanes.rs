@@ -1,11 +1,11 @@
 //! A queue that sorts its messages against a naive one: one list, from which the best ready message is always the next.
 
-use crate::world::{Event, Plain, World, compact, number, shrink};
+use crate::world::{Event, Plain, World, compact, consume, number, shrink};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{Block, BlockBuilder, ConsumerId, Machine, Ranges, Seq, Timestamp};
 use proptest::prelude::*;
-use queue::fifo::{Answer, ConsumerSettings, Delivery, Disposal, QueueSettings, Record, Request, Sorting};
+use queue::fifo::{Answer, Delivery, Disposal, QueueSettings, Record, Request, Sorting};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -266,20 +266,7 @@ impl Naive {
             self.cancel(id);
         }
         self.consumers.insert(id, no_ack);
-        let settings = ConsumerSettings {
-            paused: false,
-            no_ack,
-            exclusive: false,
-            prefetch,
-            priority: 0,
-            window: 1 << 20,
-        };
-        self.turn(Request::Consume {
-            consumer: ConsumerId(id),
-            outlet: (),
-            settings,
-            reply: 0,
-        });
+        self.turn(consume(id, no_ack, prefetch, 0));
     }
 
     /// What the consumer holds is nobody's from now on, but still delivered.

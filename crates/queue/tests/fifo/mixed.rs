@@ -4,14 +4,13 @@
 
 mod checks;
 
-use crate::world::{Event, Plain, World, body, number, shrink};
+use crate::world::{Event, Plain, World, body, consume, number, shrink};
 use model::properties::PropertiesBuilder;
 use model::table::Table;
 use model::{BlockBuilder, ConsumerId, Ranges, RetryDelay, Seq, Timestamp, X_DEDUPLICATION_HEADER};
 use proptest::prelude::*;
 use queue::fifo::{
-    Answer, ConsumerSettings, Delivery, DeliveryLimit, Disposal, Expiry, QueueSettings, Record, Request,
-    Sorting,
+    Answer, Delivery, DeliveryLimit, Disposal, Expiry, QueueSettings, Record, Request, Sorting,
 };
 use std::sync::Arc;
 
@@ -344,20 +343,7 @@ impl Naive {
             prefetch,
             priority,
         });
-        let settings = ConsumerSettings {
-            paused: false,
-            no_ack: false,
-            exclusive: false,
-            prefetch,
-            priority,
-            window: 1 << 20,
-        };
-        self.turn(Request::Consume {
-            consumer: ConsumerId(id),
-            outlet: (),
-            settings,
-            reply: 0,
-        });
+        self.turn(consume(id, false, prefetch, priority));
     }
 
     fn cancel(&mut self, id: u64) {

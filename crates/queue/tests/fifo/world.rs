@@ -7,8 +7,8 @@ use model::{
     X_DEDUPLICATION_HEADER,
 };
 use queue::fifo::{
-    Answer, Checkpoint, Classic, Delivery, DropReason, Effect, Ends, Glimpse, LocalRecord, QueueSettings,
-    Record, Request, Sorting, Standing,
+    Answer, Checkpoint, Classic, ConsumerSettings, Delivery, DropReason, Effect, Ends, Glimpse, LocalRecord,
+    QueueSettings, Record, Request, Sorting, Standing,
 };
 use queue::store::{self, Bytes, LogPlace, Piece, Place, Read, Source, Stored};
 use std::collections::{BTreeMap, VecDeque};
@@ -163,6 +163,24 @@ pub fn numbers(delivery: &Delivery) -> Vec<Seq> {
         seq
     };
     delivery.seqs.iter().map(check).collect()
+}
+
+/// A request to consume, with a window that is never used up.
+pub fn consume(id: u64, no_ack: bool, prefetch: u32, priority: i64) -> Request<Plain> {
+    let settings = ConsumerSettings {
+        paused: false,
+        no_ack,
+        exclusive: false,
+        prefetch,
+        priority,
+        window: 1 << 20,
+    };
+    Request::Consume {
+        consumer: ConsumerId(id),
+        outlet: (),
+        settings,
+        reply: 0,
+    }
 }
 
 /// A request to take no more memory for bodies.
