@@ -52,14 +52,15 @@
 //! | `queues/local/effects` | `commit`, `carry_out` | what comes out of the turn goes where it belongs |
 //!
 //! Up:
-//! 1. `Deliver` goes to the outbox of the consumer's connection (`clients/outbox`); its front end gives it a tag and writes frames.
-//! 2. `Confirm`, once the log is synced (`node/promise`, on the log's thread), goes to the publisher's outbox: one `basic.ack` for
-//!    many.
+//! 1. `Deliver` goes to the outbox of the consumer's connection (`clients/outbox`); its front end gives it a tag and
+//!    writes frames.
+//! 2. `Confirm`, once the log is synced (`node/promise`, on the log's thread), goes to the publisher's outbox: one
+//!    `basic.ack` for many.
 //! 3. The consumer's ack becomes `Settle` (`messages/consume`), `Settled` in the journal, and `Release` of what was stored.
 //!
-//! What expires, is rejected or does not fit goes from the machine's `DeadLetter` to `messages/dead_letters`, which publishes it as
-//! another publisher would, and `node/timers` turn the queues that have something due. What is long is paged out and read back by the two
-//! threads of `node/pager`, apart from this path.
+//! What expires, is rejected or does not fit goes from the machine's `DeadLetter` to `messages/dead_letters`, which
+//! publishes it as another publisher would, and `node/timers` turn the queues that have something due. What is long is
+//! paged out and read back by the two threads of `node/pager`, apart from this path.
 
 mod administration;
 mod assembly;

@@ -1,5 +1,6 @@
-//! What a node remembers beside the queue's records, in its own log only: where its store has moved bytes, and checkpoints, which are
-//! the contents after a record together with the store's places. With a checkpoint everything older may be forgotten.
+//! What a node remembers beside the queue's records, in its own log only: where its store has moved bytes, and
+//! checkpoints, which are the contents after a record together with the store's places. With a checkpoint everything
+//! older may be forgotten.
 //!
 //! ```text
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table

@@ -125,8 +125,9 @@ impl Lane {
         }
     }
 
-    /// What the publisher wrote as the time of the first message (`timestamp`, in seconds since the Unix epoch): of the first ready one or
-    /// of the first that a consumer holds, whichever says less, as in RabbitMQ. `None` if they say nothing, or are not in memory.
+    /// What the publisher wrote as the time of the first message (`timestamp`, in seconds since the Unix epoch): of the
+    /// first ready one or of the first that a consumer holds, whichever says less, as in RabbitMQ. `None` if they say
+    /// nothing, or are not in memory.
     pub(super) fn head_timestamp(&self) -> Option<u64> {
         let first = self.store.first_live(0, Seq::MAX);
         let first = first.map(|(slot, seq, _)| (slot, seq));

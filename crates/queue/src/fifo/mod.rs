@@ -1,9 +1,10 @@
 //! The classic queue as a machine: first in, first out.
 //!
-//! [`Classic`] is the queue as a whole: what is asked of it, its limits, its consumers and its end are decided here, once, in files
-//! named after them. Below it is one lane, or several if the queue sorts its messages (`lanes`). A lane keeps its messages' order: its
-//! store has the messages that exist, its `contents` what else the journal can rebuild, and its `dispatch` knows which of them are
-//! ready, and is forgotten at a restart. In a file the queue's part stands first and the lane's below it.
+//! [`Classic`] is the queue as a whole: what is asked of it, its limits, its consumers and its end are decided here,
+//! once, in files named after them. Below it is one lane, or several if the queue sorts its messages (`lanes`). A lane
+//! keeps its messages' order: its store has the messages that exist, its `contents` what else the journal can rebuild,
+//! and its `dispatch` knows which of them are ready, and is forgotten at a restart. In a file the queue's part stands
+//! first and the lane's below it.
 //!
 //! A durable queue's persistent messages are *journaled*: whatever befalls them is recorded. All others live in the same
 //! store and leave no record.

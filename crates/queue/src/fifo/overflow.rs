@@ -5,8 +5,8 @@ use model::{Machine, Ranges, Seq, Timestamp};
 use std::sync::Arc;
 
 impl<E: Ends> Classic<E> {
-    /// Drops ready messages from the head until the limits are kept. Only ready messages count, as in RabbitMQ. A consumer may have
-    /// waited for one of them to be read back, with the next one in memory: that goes out.
+    /// Drops ready messages from the head until the limits are kept. Only ready messages count, as in RabbitMQ. A
+    /// consumer may have waited for one of them to be read back, with the next one in memory: that goes out.
     pub(super) fn overflow(&mut self, outcome: &mut FifoOutcome<E>) {
         // A queue that refuses new messages keeps what it took, also if it came back or the limit is a new one.
         if self.settings.overflow != Overflow::DropHead {

@@ -1,5 +1,5 @@
-//! What is published: it comes into the queue unless the queue is full and refuses (`x-overflow: reject-publish`), straight through
-//! to consumers if nothing stands in the way, into the contents otherwise.
+//! What is published: it comes into the queue unless the queue is full and refuses (`x-overflow: reject-publish`),
+//! straight through to consumers if nothing stands in the way, into the contents otherwise.
 
 use super::dispatch::Span;
 use super::lanes::Lanes;

@@ -32,8 +32,8 @@ impl<E: Ends> Classic<E> {
         }
     }
 
-    /// Drops those of the messages that are ready, wherever they stand, or on their way to a dead-letter exchange, or wait for their
-    /// next try. What consumers or an operator hold stays until they are done with it.
+    /// Drops those of the messages that are ready, wherever they stand, or on their way to a dead-letter exchange, or
+    /// wait for their next try. What consumers or an operator hold stays until they are done with it.
     pub(super) fn give_up(&mut self, seqs: &Ranges, outcome: &mut FifoOutcome<E>) {
         self.lanes
             .each_part(seqs, outcome, |lane, seqs, outcome| lane.give_up(seqs, outcome));

@@ -1,4 +1,5 @@
-//! Records as bytes. The first octet says which record and in which version, then each key with 32 octets: number, key, end, little-endian.
+//! Records as bytes. The first octet says which record and in which version, then each key with 32 octets: number, key,
+//! end, little-endian.
 
 use super::{Record, SeenKey};
 use model::{DeduplicationKey, Journaled};

@@ -1,8 +1,9 @@
 //! The machine that knows which deduplication keys have passed an exchange of the type `x-message-deduplication`.
 //!
-//! It holds no message, only keys: at most so many, each for so long. The oldest one gives way to a new one when there is no room.
-//! What passes is answered at once and put on record later ([`Request::Write`]), when the message itself must have been: after a crash
-//! in between a message may pass twice, but none is taken for a duplicate of one that was lost.
+//! It holds no message, only keys: at most so many, each for so long. The oldest one gives way to a new one when there
+//! is no room. What passes is answered at once and put on record later ([`Request::Write`]), when the message itself
+//! must have been: after a crash in between a message may pass twice, but none is taken for a duplicate of one that was
+//! lost.
 
 mod codec;
 

@@ -36,9 +36,9 @@ pub enum Request {
     Shrink { memory: usize },
     /// Take what `Effect::Load` has brought.
     FinishLoad { first: Seq, read: Read },
-    /// Take what became of `Effect::Store`: these pieces are now in segments (synced, if they were to be). Pieces that could not be
-    /// written are missing; `unreadable` are the messages of which the bytes were not where they should be, or damaged. Each
-    /// `Store` is answered once, in order.
+    /// Take what became of `Effect::Store`: these pieces are now in segments (synced, if they were to be). Pieces that
+    /// could not be written are missing; `unreadable` are the messages of which the bytes were not where they should
+    /// be, or damaged. Each `Store` is answered once, in order.
     FinishStore { pieces: Vec<Stored>, unreadable: Ranges },
     /// The log wants to forget what stands before `before`: move what the store needs of it to segments, then write everything
     /// down.
@@ -87,8 +87,8 @@ pub enum Effect {
     Remember(Record),
     /// Remember the machine's contents and the store's places together, as they are at the end of this turn.
     Checkpoint,
-    /// Find these messages elsewhere: they cannot be read here, now or later. Their machine keeps them until it is told to give them
-    /// up.
+    /// Find these messages elsewhere: they cannot be read here, now or later. Their machine keeps them until it is told
+    /// to give them up.
     FindElsewhere { seqs: Ranges },
 }
 
