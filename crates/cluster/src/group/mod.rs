@@ -4,6 +4,8 @@
 //! and when), `clock` (elections, sleeping).
 
 mod clock;
+#[cfg(test)]
+mod edges;
 mod guard;
 mod turn;
 

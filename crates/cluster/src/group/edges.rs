@@ -1,0 +1,180 @@
+//! What peers that lie or lost something can't do to a group, and what the library would do by itself.
+
+use crate::frame::{FrameWriter, Item};
+use crate::record::entry;
+use crate::{
+    Event, GroupId, Groups, Lie, Malformed, Mark, MemberId, Membership, NodeId, Recovered, Refused, Rejected,
+    Settings, Step, Turn,
+};
+use bytes::Bytes;
+use raft::eraftpb::{Message, MessageType};
+
+const GROUP: GroupId = GroupId(1);
+
+fn m(node: u32) -> MemberId {
+    MemberId::first(NodeId(node))
+}
+
+/// Node 1 with one group of these voters.
+fn node(voters: &[MemberId]) -> Groups {
+    let mut groups = Groups::new(NodeId(1), 1, Settings::default());
+    groups.add_peer(NodeId(2));
+    let new = Recovered::new_group(m(1), Membership::of(voters));
+    groups.open(GROUP, new).unwrap();
+    groups
+}
+
+fn message(kind: MessageType, term: u64) -> Message {
+    let mut message = Message {
+        from: m(2).number(),
+        to: m(1).number(),
+        term,
+        ..Message::default()
+    };
+    message.set_msg_type(kind);
+    message
+}
+
+fn tell(groups: &mut Groups, message: Message) -> Result<(), Rejected> {
+    let mut frame = FrameWriter::new(1);
+    frame.put(&Item::Raft(GROUP, message));
+    groups.receive(NodeId(2), &frame.finish())
+}
+
+fn lie(lie: Lie) -> Result<(), Rejected> {
+    Err(Rejected::Lies(vec![(GROUP, lie)]))
+}
+
+fn synced_turn(groups: &mut Groups) -> Turn {
+    let turn = groups.turn();
+    groups.synced(turn.number);
+    turn
+}
+
+#[test]
+fn a_heartbeat_to_a_member_that_lost_its_tail_is_refused() {
+    let mut groups = node(&[m(1), m(2)]);
+    let mut heartbeat = message(MessageType::MsgHeartbeat, 3);
+    heartbeat.commit = 7;
+    let lost = Lie::LostTail { last: 0, claimed: 7 };
+    assert_eq!(tell(&mut groups, heartbeat), lie(lost));
+}
+
+#[test]
+fn entries_behind_a_place_without_a_term_or_of_a_later_term_than_their_message_are_refused() {
+    let mut groups = node(&[m(1), m(2)]);
+    let mut append = message(MessageType::MsgAppend, 3);
+    append.index = 100;
+    assert_eq!(tell(&mut groups, append), lie(Lie::Entries));
+    let mut append = message(MessageType::MsgAppend, 3);
+    let later = entry(Mark { index: 1, term: 4 }, 0, Bytes::new()).unwrap();
+    append.set_entries(vec![later].into());
+    assert_eq!(tell(&mut groups, append), lie(Lie::Entries));
+}
+
+#[test]
+fn a_message_from_another_nodes_member_or_of_an_earlier_start_is_refused() {
+    let mut groups = node(&[m(1), m(2)]);
+    let mut heartbeat = message(MessageType::MsgHeartbeat, 3);
+    heartbeat.from = m(3).number();
+    assert_eq!(tell(&mut groups, heartbeat), lie(Lie::Member));
+    let frame = FrameWriter::new(9).finish();
+    assert_eq!(groups.receive(NodeId(2), &frame), Ok(()));
+    let old = tell(&mut groups, message(MessageType::MsgHeartbeat, 3));
+    assert_eq!(old, Err(Rejected::OldIncarnation { known: 9 }));
+    let cut = groups.receive(NodeId(2), &Bytes::from_static(&[1]));
+    assert_eq!(cut, Err(Rejected::Malformed(Malformed::Short)));
+}
+
+#[test]
+fn a_snapshot_without_this_member_is_refused_and_one_with_it_waits_for_its_contents() {
+    let mut groups = node(&[m(1), m(2)]);
+    let offer = |members: &[MemberId]| {
+        let mut offer = message(MessageType::MsgSnapshot, 3);
+        let metadata = offer.mut_snapshot().mut_metadata();
+        (metadata.index, metadata.term) = (5, 2);
+        metadata.set_conf_state(Membership::of(members).to_state());
+        offer
+    };
+    assert_eq!(tell(&mut groups, offer(&[m(2)])), lie(Lie::Snapshot));
+    assert_eq!(tell(&mut groups, offer(&[m(1), m(2)])), Ok(()));
+    let events = synced_turn(&mut groups).events;
+    let fetch = |event: &Event| {
+        matches!(
+            event,
+            Event::Fetch {
+                at: Mark { index: 5, term: 2 },
+                ..
+            }
+        )
+    };
+    assert!(events.iter().any(fetch), "{events:?}");
+    assert_eq!(groups.status(GROUP).unwrap().committed, 0);
+    assert!(groups.installed(GROUP, 5));
+    synced_turn(&mut groups);
+    let status = groups.status(GROUP).unwrap();
+    assert_eq!((status.base, status.committed), (Mark { index: 5, term: 2 }, 5));
+}
+
+/// A lone voter, ticked until it leads.
+fn lone() -> Groups {
+    let mut groups = node(&[m(1)]);
+    for _ in 0..40 {
+        groups.tick();
+        synced_turn(&mut groups);
+    }
+    let status = groups.status(GROUP).unwrap();
+    assert_eq!(status.leader, Some(m(1)));
+    groups
+}
+
+#[test]
+fn a_lone_voters_entry_is_committed_when_it_is_synced_and_not_before() {
+    let mut groups = lone();
+    groups.propose(GROUP, Bytes::from_static(b"record")).unwrap();
+    let turn = groups.turn();
+    assert_eq!((turn.append.len(), turn.committed.len()), (1, 0));
+    assert!(groups.turn().committed.is_empty());
+    groups.synced(turn.number);
+    let committed = groups.turn().committed;
+    assert_eq!(&committed[0].record[..], b"record");
+}
+
+#[test]
+fn a_change_that_cannot_be_is_refused_instead_of_becoming_an_entry_that_does_nothing() {
+    let mut groups = lone();
+    let last = groups.status(GROUP).unwrap().last;
+    assert_eq!(
+        groups.change(GROUP, &[Step::Remove(m(1))]),
+        Err(Refused::Impossible)
+    );
+    assert_eq!(groups.change(GROUP, &[]), Err(Refused::Impossible));
+    synced_turn(&mut groups);
+    assert_eq!(groups.status(GROUP).unwrap().last, last);
+    assert_eq!(groups.change(GROUP, &[Step::Learner(m(2))]), Ok(()));
+    let again = groups.change(GROUP, &[Step::Learner(m(3))]);
+    assert_eq!(again, Err(Refused::ChangeUnderWay));
+}
+
+#[test]
+fn one_of_two_never_leads_and_does_not_stay_awake_for_the_other() {
+    let mut groups = node(&[m(1), m(2)]);
+    for _ in 0..100 {
+        groups.tick();
+        synced_turn(&mut groups);
+    }
+    assert_eq!((groups.status(GROUP).unwrap().leader, groups.awake()), (None, 0));
+    let refused = groups.propose(GROUP, Bytes::new());
+    assert_eq!(refused, Err(Refused::NotLeader(None)));
+}
+
+#[test]
+fn what_is_uncommitted_is_bounded() {
+    let mut groups = lone();
+    let big = Bytes::from(vec![0; 5 << 20]);
+    assert_eq!(groups.propose(GROUP, big.clone()), Ok(()));
+    assert_eq!(groups.propose(GROUP, big.clone()), Err(Refused::Busy));
+    synced_turn(&mut groups);
+    synced_turn(&mut groups);
+    assert_eq!(groups.propose(GROUP, big), Ok(()));
+}
