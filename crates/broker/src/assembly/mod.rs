@@ -119,6 +119,8 @@ impl Broker {
 
     /// Ends cleanly: everything appended is synced. Close all front ends first.
     pub fn close(&self) {
+        // A thread that has to end before the log may be reading what waits for space to be written.
+        self.node().log.close_soon();
         self.take_closers().into_iter().for_each(|close| close());
         self.caches().write(true);
         let node = self.node();
@@ -170,5 +172,48 @@ impl LogFollower for Broker {
                 None => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use model::QueueId;
+    use std::sync::mpsc::channel;
+    use storage::faulty::FaultyFs;
+    use storage::{LogOptions, System};
+
+    #[test]
+    fn a_node_closes_while_somebody_reads_what_waits_for_space_to_be_written() {
+        let files = FaultyFs::new();
+        let options = Options {
+            world: System::over(Arc::new(files.clone())),
+            log: LogOptions {
+                file_bytes: 64 << 10,
+                make_ahead: false,
+                ..LogOptions::default()
+            },
+            ..Options::new("/data")
+        };
+        let broker = Broker::open(options).unwrap();
+        let node = broker.node().clone();
+        files.set_no_descriptor(true);
+        let journal = JournalOf::Queue(QueueId(1)).id();
+        let at = node.log.append(|batch| {
+            batch.await_sync();
+            batch.record(journal, |out| out.resize(out.len() + (128 << 10), 7))
+        });
+        while !broker.log_events().is_stalled() {
+            std::thread::yield_now();
+        }
+        let (reading, begun) = channel();
+        let log = node.log.clone();
+        node.pager.read(move |_| {
+            let _ = reading.send(());
+            let _ = log.read(at);
+        });
+        begun.recv().unwrap();
+        broker.close();
     }
 }

@@ -295,6 +295,13 @@ impl Log {
         }
     }
 
+    /// The log is about to be closed: from now on it fails where it would have waited for space or descriptors for its next file. So
+    /// nobody who has to end first waits for that.
+    pub fn close_soon(&self) {
+        self.shared.lock().closing_soon = true;
+        self.writer.wake();
+    }
+
     /// Writes and syncs what is pending, tells so, and ends the thread. What is appended
     /// afterwards is dropped. Dropping the log does the same.
     ///

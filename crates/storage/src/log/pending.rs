@@ -50,6 +50,8 @@ pub(crate) struct Pending {
     pub onlookers: usize,
     pub sleep: Sleep,
     pub closing: bool,
+    /// It will be soon: a next file that cannot be made is not waited for.
+    pub closing_soon: bool,
     /// Why nothing is written any more: a failure, or the log was closed.
     pub stopped: Option<StorageError>,
     /// Something was appended that must not be written.
@@ -85,6 +87,7 @@ impl Shared {
             onlookers: 0,
             sleep: Sleep::No,
             closing: false,
+            closing_soon: false,
             stopped: None,
             refused: None,
             spare: Vec::new(),

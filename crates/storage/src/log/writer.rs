@@ -235,7 +235,9 @@ impl<C: Callbacks> Writer<C> {
     /// has to be tried again.
     fn roll(&mut self, room: u64) -> Result<bool, StorageError> {
         let now = self.world.elapsed();
-        let closing = self.shared.lock().closing;
+        let pending = self.shared.lock();
+        let closing = pending.closing || pending.closing_soon;
+        drop(pending);
         if self.roll_at.is_some_and(|at| at > now) && !closing {
             return Ok(false);
         }
