@@ -8,7 +8,7 @@ mod support;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::faulty::{Fault, FaultyFs, Random};
-use storage::{LogError, LogOptions, Position};
+use storage::{FileSystem, LogError, LogOptions, Position};
 use support::{Op, Opened, Told, check_prefix, journal_id, open, wait};
 
 fn tiny() -> LogOptions {
@@ -399,6 +399,26 @@ fn what_a_killed_process_had_half_done_to_the_files_is_no_loss_after_a_power_cut
             let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, {fault:?}, seed {seed}: {e}"));
             story.restart(&last);
         }
+    }
+}
+
+#[test]
+fn a_log_whose_making_was_cut_short_is_whole_after_the_next_start_and_a_power_cut() {
+    for (k, seed) in (1..20).flat_map(|k| (0..8).map(move |seed| (k, seed))) {
+        let fs = FaultyFs::new();
+        fs.create_dir(&support::dir()).unwrap();
+        for dir in support::dir().ancestors() {
+            fs.sync_dir(dir).unwrap();
+        }
+        fs.fail_at(k, Fault::Io);
+        drop(open(fs.clone(), tiny()));
+        let fs = fs.kill();
+        let again = open(fs.clone(), tiny()).unwrap();
+        assert!(again.keep(1, b"good", 1));
+        let fs = fs.crash(seed);
+        drop(again);
+        let last = open(fs, tiny()).unwrap_or_else(|e| panic!("call {k}, seed {seed}: {e}"));
+        assert_eq!(last.payloads(1), [b"good"]);
     }
 }
 

@@ -123,9 +123,10 @@ impl Log {
             recovery::set_aside(fs.as_ref(), path)?;
         }
         let ends = match ends {
-            Some(known) => known,
-            None => {
-                let ends = recovery::ends_of(&found, end);
+            Some(known) if known.1.newest >= known.1.oldest => known,
+            // One that names no file yet may not be there for good: the sync of its name may have failed.
+            unnamed => {
+                let ends = unnamed.map_or_else(|| recovery::ends_of(&found, end), |(_, ends)| ends);
                 (EndsFile::create(fs.as_ref(), dir, ends)?, ends)
             }
         };
