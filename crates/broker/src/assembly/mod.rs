@@ -179,10 +179,9 @@ impl LogFollower for Broker {
 mod tests {
     use super::*;
     use crate::options::Options;
-    use model::QueueId;
     use std::sync::mpsc::channel;
     use storage::faulty::FaultyFs;
-    use storage::{LogOptions, System};
+    use storage::{Kind, LogOptions, System};
 
     #[test]
     fn a_node_closes_while_somebody_reads_what_waits_for_space_to_be_written() {
@@ -199,7 +198,7 @@ mod tests {
         let broker = Broker::open(options).unwrap();
         let node = broker.node().clone();
         files.set_no_descriptor(true);
-        let journal = JournalOf::Queue(QueueId(1)).id();
+        let journal = JournalId::new(Kind::QUEUE, 1);
         let at = node.log.append(|batch| {
             batch.await_sync();
             batch.record(journal, |out| out.resize(out.len() + (128 << 10), 7))
