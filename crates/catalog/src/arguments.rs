@@ -71,7 +71,8 @@ fn check_each(kind: QueueKind, arguments: &Table) -> Result<(), (&'static str, A
         let Some(value) = arguments.get(name) else {
             continue;
         };
-        if !argument.kinds.contains(&kind) {
+        // Whatever the kind, it may be named.
+        if name != QUEUE_TYPE && !argument.kinds.contains(&kind) {
             return Err((name, ArgumentFault::Foreign(kind)));
         }
         let beside = argument.beside.as_ref();

@@ -19,6 +19,9 @@ pub enum QueueKind {
     Delayed,
     /// The keys that a deduplication exchange remembers. It has no messages.
     Deduplication,
+    /// A second kind of queue, for tests: it keeps its newest message only.
+    #[cfg(feature = "second-kind")]
+    Newest,
 }
 
 /// A line of the table.
@@ -38,7 +41,7 @@ struct Row {
 
 const CLASSIC: &str = "rabbit_classic_queue";
 
-const ROWS: [Row; 6] = [
+const ROWS: &[Row] = &[
     Row {
         kind: QueueKind::Classic,
         name: Some("classic"),
@@ -84,6 +87,15 @@ const ROWS: [Row; 6] = [
         name: None,
         module: CLASSIC,
         apply_to: None,
+        is_here: true,
+        is_replicated: false,
+    },
+    #[cfg(feature = "second-kind")]
+    Row {
+        kind: QueueKind::Newest,
+        name: Some("newest"),
+        module: "leveret_newest_queue",
+        apply_to: Some("newest_queues"),
         is_here: true,
         is_replicated: false,
     },

@@ -15,6 +15,8 @@ pub mod fifo;
 mod glance;
 mod losses;
 mod machine;
+#[cfg(any(test, feature = "second-kind"))]
+pub mod newest;
 pub mod request;
 pub mod seen;
 mod seq_set;

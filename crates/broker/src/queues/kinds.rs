@@ -66,10 +66,16 @@ where
 }
 
 static CLASSIC: Of<Classic<Ends>> = Of::in_journals(Kind::QUEUE);
+#[cfg(any(test, feature = "second-kind"))]
+static NEWEST: Of<queue::newest::Newest<Ends>> = Of::in_journals(Kind(u8::MAX));
 
 /// Kinds with machines that hold messages. Kinds that share a machine share its journals.
-const KINDS: &[(QueueKind, &'static dyn QueueType)] =
-    &[(QueueKind::Classic, &CLASSIC), (QueueKind::Delayed, &CLASSIC)];
+const KINDS: &[(QueueKind, &'static dyn QueueType)] = &[
+    (QueueKind::Classic, &CLASSIC),
+    (QueueKind::Delayed, &CLASSIC),
+    #[cfg(any(test, feature = "second-kind"))]
+    (QueueKind::Newest, &NEWEST),
+];
 
 /// How queues of this kind are made; `None` if this version cannot, or if nothing of the kind holds messages.
 pub fn queue_type(kind: QueueKind) -> Option<&'static dyn QueueType> {
@@ -115,5 +121,78 @@ impl JournalOf {
     /// The journal of a queue that the catalog knows; `None` as for [`queue_type`].
     pub fn queue(known: &catalog::Queue) -> Option<Self> {
         queue_type(known.kind).map(|made| Self::Queue(made, known.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Broker, ChannelId, DeclareQueue, Options, Outbox, Session};
+    use model::properties::{Properties, PropertiesBuilder};
+    use model::table::Table;
+    use model::{Message, RouteBuf};
+    use queue::store::Bytes;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    const CHANNEL: ChannelId = ChannelId(1);
+
+    fn open(dir: &Path) -> (Arc<Broker>, Arc<Session>) {
+        let broker = Broker::open(Options::new(dir)).unwrap();
+        let local = "127.0.0.1".parse().unwrap();
+        let user = broker.authenticate("guest", b"guest", local).unwrap();
+        let session = broker.connect(user, "/", Arc::new(Outbox::new())).unwrap();
+        (broker, session)
+    }
+
+    fn publish(session: &Arc<Session>, body: &str) {
+        let mut publisher = session.publisher(CHANNEL, 0);
+        let properties = PropertiesBuilder::new().delivery_mode(2).encode();
+        let (route, properties) = (RouteBuf::new(b"", b"q"), Properties::amqp091(&properties));
+        let message = Message::new(route.as_route(), properties, body.as_bytes());
+        publisher.publish(&message, None).unwrap();
+        publisher.flush();
+    }
+
+    fn bodies(broker: &Broker) -> Vec<String> {
+        let id = broker.view().queue("/", "q").unwrap().id;
+        let queue = broker.queues().here(id).unwrap();
+        let spots = queue.look_at(None, 0, 10).spots;
+        let body = |spot: crate::queues::Spot| match spot.bytes.unwrap() {
+            Bytes::Memory(block) => String::from_utf8_lossy(block.message(0).body).into_owned(),
+            Bytes::Source(_) => String::new(),
+        };
+        spots.into_iter().map(body).collect()
+    }
+
+    #[test]
+    fn a_queue_of_a_second_kind_comes_back_from_its_journal_and_from_a_checkpoint() {
+        let dir = tempfile::tempdir().unwrap();
+        let (broker, session) = open(dir.path());
+        let declared = DeclareQueue {
+            name: "q".into(),
+            durable: true,
+            arguments: Table::new().with("x-queue-type", "newest"),
+            ..DeclareQueue::default()
+        };
+        session.declare_queue(CHANNEL, declared).unwrap();
+        publish(&session, "old");
+        publish(&session, "new");
+        session.close();
+        broker.close();
+        drop((session, broker));
+        let (broker, session) = open(dir.path());
+        assert_eq!(bodies(&broker), ["new"]);
+        publish(&session, "newer");
+        let id = broker.view().queue("/", "q").unwrap().id;
+        let queue = broker.queues().here(id).unwrap();
+        queue.checkpoint(queue.node().log.end());
+        drop(queue);
+        session.close();
+        broker.close();
+        drop((session, broker));
+        let (broker, session) = open(dir.path());
+        assert_eq!(bodies(&broker), ["newer"]);
+        session.close();
+        broker.close();
     }
 }
