@@ -2,8 +2,11 @@
 
 use super::decision::{Answered, Decision};
 use super::{Asker, Topology};
+use crate::clients::outbox::Ticket;
+use crate::node::promise::Promise;
 use catalog::{Answer, NodeConnection, Refusal, Request};
 use model::QueueId;
+use std::sync::Arc;
 
 /// How many bindings of a queue are taken away at a time.
 const BINDINGS_PART: usize = 64;
@@ -26,7 +29,7 @@ enum Doomed {
     Queue {
         id: QueueId,
         /// Who gets the ticket when the queue is gone.
-        asker: Option<Asker>,
+        asker: Asker,
         /// Its bindings are gone.
         is_bare: bool,
     },
@@ -62,7 +65,7 @@ impl Doomed {
 impl Deletion {
     /// A queue with its bindings, of which nothing is gone yet.
     pub fn of_queue(id: QueueId, asker: Asker, then: impl FnOnce(Answered) + Send + 'static) -> Self {
-        let (asker, is_bare) = (Some(asker), false);
+        let is_bare = false;
         Self::new(Doomed::Queue { id, asker, is_bare }, then)
     }
 
@@ -99,13 +102,11 @@ impl Deletion {
         true
     }
 
-    /// Who gets a ticket for what is asked next.
-    fn asker(&mut self) -> Option<Asker> {
-        match &mut self.of {
-            Doomed::Queue {
-                asker, is_bare: true, ..
-            } => asker.take(),
-            Doomed::Queue { .. } | Doomed::ExclusiveTo(_) => None,
+    /// Who is named where it is told that something is gone.
+    fn actor(&self) -> Option<Arc<str>> {
+        match &self.of {
+            Doomed::Queue { asker, .. } => Some(asker.user.clone()),
+            Doomed::ExclusiveTo(_) => None,
         }
     }
 
@@ -130,7 +131,7 @@ impl Topology {
         loop {
             let answered = match deletion.answered.take() {
                 Some(answered) => answered,
-                None => match self.decide(deletion.asker(), deletion.of.next_part()) {
+                None => match self.ask(None, deletion.actor(), || Ok(()), deletion.of.next_part()) {
                     Decision::Made(answered) => answered,
                     awaited => {
                         awaited.then(move |answered| go_on(deletion.with(answered)));
@@ -139,12 +140,31 @@ impl Topology {
                 },
             };
             if deletion.is_over(&answered) {
-                (deletion.then)(answered);
+                self.end_deletion(deletion, answered);
                 return None;
             }
             if !deletion.is_small() {
                 return Some(deletion);
             }
+        }
+    }
+
+    /// Tells the answer first, and then that it is durable: whoever learned of the ticket from the answer would wait for ever for one
+    /// that came before.
+    fn end_deletion(&self, deletion: Deletion, mut answered: Answered) {
+        let mut promise = None;
+        if let (Doomed::Queue { asker, .. }, Ok(done)) = (deletion.of, &mut answered) {
+            let ticket = Ticket(self.node.number());
+            done.durable = Some(ticket);
+            promise = Some(Promise::Durable {
+                outbox: asker.outbox,
+                channel: asker.channel,
+                ticket,
+            });
+        }
+        (deletion.then)(answered);
+        if let Some(promise) = promise {
+            self.node.log.promise(promise);
         }
     }
 

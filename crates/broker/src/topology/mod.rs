@@ -512,24 +512,38 @@ mod tests {
         assert_eq!((keys(&broker), deleted.lock().unwrap().is_some()), (22, false));
         assert!(broker.topology().delete_a_part(deletion, drop).is_none());
         assert_eq!((keys(&broker), broker.view().queues("/").count()), (0, 0));
-        let awaited = deleted.lock().unwrap().take().unwrap().unwrap().durable.unwrap();
+        let (answered, told_before) = deleted.lock().unwrap().take().unwrap();
+        assert!(
+            told_before.is_empty(),
+            "the ticket is told of after the answer that names it"
+        );
         broker.close();
         let mut events = Vec::new();
         outbox.take_now(&mut events);
+        let awaited = answered.unwrap().durable.unwrap();
         assert!(matches!(events[..], [Event::Durable { ticket, .. }] if ticket == awaited));
     }
 
+    /// The answer to a deletion, and what its client had been told by then.
+    type Deleted = Arc<Mutex<Option<(Answered, Vec<Event>)>>>;
+
     /// The deletion of the only queue in parts, and what it comes to.
-    fn deletion_of_queue(broker: &Broker, outbox: &Arc<Outbox>) -> (Deletion, Arc<Mutex<Option<Answered>>>) {
+    fn deletion_of_queue(broker: &Broker, outbox: &Arc<Outbox>) -> (Deletion, Deleted) {
         let asker = Asker {
             outbox: outbox.clone(),
             channel: CHANNEL,
             user: "guest".into(),
         };
         let queue = broker.view().queues("/").next().unwrap().id;
-        let deleted = Arc::<Mutex<Option<Answered>>>::default();
-        let told = deleted.clone();
-        let then = move |answered| *told.lock().unwrap() = Some(answered);
+        let deleted = Deleted::default();
+        let (told, watched, node) = (deleted.clone(), outbox.clone(), broker.node().clone());
+        let then = move |answered| {
+            // By now all that was written is durable.
+            node.log.sync().unwrap();
+            let mut events = Vec::new();
+            watched.take_now(&mut events);
+            *told.lock().unwrap() = Some((answered, events));
+        };
         (Deletion::of_queue(queue, asker, then), deleted)
     }
 

@@ -9,6 +9,7 @@ use broker::{
 };
 use model::properties::Properties;
 use model::{Message, RouteBuf};
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub struct Client {
     outbox: Arc<Outbox>,
     pub session: Arc<Session>,
     waking: Arc<Waking>,
+    /// What came behind the event that was waited for last.
+    later: Mutex<VecDeque<Event>>,
 }
 
 #[derive(Default)]
@@ -44,18 +47,26 @@ impl Client {
             outbox,
             session,
             waking: Arc::default(),
+            later: Mutex::default(),
         }
     }
 
-    /// Waits until some event satisfies `found`; gives back what it found.
+    /// Waits until some event satisfies `found`; gives back what it found. What came before that is forgotten.
     pub fn wait<T>(&self, mut found: impl FnMut(Event) -> Option<T>) -> T {
         let waker = Waker::from(self.waking.clone());
         let deadline = Instant::now() + Duration::from_secs(20);
+        let mut later = self.later.lock().unwrap();
         loop {
+            while let Some(event) = later.pop_front() {
+                if let Some(answer) = found(event) {
+                    return answer;
+                }
+            }
             let mut events = Vec::new();
             self.outbox.take(&mut events, &waker);
-            if let Some(answer) = events.into_iter().find_map(&mut found) {
-                return answer;
+            if !events.is_empty() {
+                later.extend(events);
+                continue;
             }
             let mut rung = self.waking.0.lock().unwrap();
             while !*rung {
