@@ -211,6 +211,23 @@ fn at_start_what_nobody_adopts_is_deleted() {
 }
 
 #[test]
+fn the_number_of_a_file_that_is_gone_is_not_given_to_another_one() {
+    let fs = FaultyFs::new();
+    let lost = put(&open(&fs), 1, b"lost");
+    let path = files(&fs).remove(0);
+    fs.remove(std::path::Path::new(&path)).unwrap();
+    let segments = open(&fs);
+    assert!(!segments.adopt(1, lost));
+    segments.sweep(&|_| None).unwrap();
+    let kept = put(&segments, 1, b"kept");
+    segments.sync(1).unwrap();
+    assert_ne!(kept.segment, lost.segment);
+    assert!(segments.read(1, lost).is_err());
+    segments.free(1, lost);
+    assert_eq!(segments.read(1, kept).unwrap(), b"kept");
+}
+
+#[test]
 fn what_nobody_adopts_of_a_damaged_owner_is_kept_in_another_folder() {
     let fs = FaultyFs::new();
     let segments = open(&fs);

@@ -24,6 +24,8 @@ pub(crate) struct Books {
     segments: BTreeMap<u32, Segment>,
     /// Highest number seen in this run.
     highest: u32,
+    /// An entry is needed of a file that is not there.
+    lacks_files: bool,
 }
 
 impl Books {
@@ -65,8 +67,11 @@ impl Books {
         }
     }
 
-    /// An entry is needed. False if there is no such entry.
+    /// An entry is needed. False if there is no such entry. The number of a file that is gone is not given to another one either: what
+    /// is still known of it would be taken for that one's.
     pub(crate) fn add(&mut self, place: Place) -> bool {
+        self.highest = self.highest.max(place.segment);
+        self.lacks_files |= !self.segments.contains_key(&place.segment);
         match self.segments.get_mut(&place.segment) {
             Some(segment) if place.end() <= segment.size => {
                 segment.live += place.disk_bytes();
@@ -120,6 +125,11 @@ impl Books {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
+    }
+
+    /// True if it must be remembered which numbers were used, though no file may be left.
+    pub(crate) fn lacks_files(&self) -> bool {
+        self.lacks_files
     }
 
     /// A file worth rewriting, each once. Either little of it is needed, and the files together hold more that isn't needed

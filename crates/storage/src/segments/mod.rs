@@ -171,7 +171,7 @@ impl Segments {
 
     /// At start: this entry is needed. False if it is not there: its file is missing or too short.
     pub fn adopt(&self, owner: u64, place: Place) -> bool {
-        self.owner(owner).is_some_and(|owner| owner.books().add(place))
+        self.owner_or_new(owner).books().add(place)
     }
 
     /// True if no owner has a file.
@@ -194,7 +194,7 @@ impl Segments {
             match owner.sweep(&self.around(), aside.as_deref()) {
                 Ok((files, empty)) => {
                     *(if aside.is_some() { &mut moved } else { &mut deleted }) += files;
-                    !empty
+                    !empty || owner.books().lacks_files()
                 }
                 Err(error) => {
                     outcome = Err(error);
