@@ -140,6 +140,17 @@ impl Report {
             self.failed.insert(what);
         }
     }
+
+    /// How much of a tick of one node the longest tick of all took.
+    fn storm(&mut self, longest: Duration) {
+        let tick = longest.as_secs_f64() / TICK.as_secs_f64() * 100.0 / f64::from(NODES);
+        self.line(
+            "% of a tick of a node, the longest on the way",
+            format!("{tick:.0}"),
+            "<= 100, no storm",
+            tick <= 100.0,
+        );
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -228,13 +239,7 @@ fn wake_all(cluster: &mut Cluster, groups: u64, report: &mut Report) {
         "<= 10",
         ticks <= 10,
     );
-    let tick = longest.as_secs_f64() / TICK.as_secs_f64() * 100.0 / f64::from(NODES);
-    report.line(
-        "% of a tick of a node, the longest on the way",
-        format!("{tick:.0}"),
-        "<= 100, no storm",
-        tick <= 100.0,
-    );
+    report.storm(longest);
     println!(
         "  {} frames, {} bytes",
         cluster.frames - frames,
@@ -268,13 +273,7 @@ fn lose_a_node(cluster: &mut Cluster, groups: u64, report: &mut Report) {
         "<= 10",
         ticks <= 10,
     );
-    let tick = longest.as_secs_f64() / TICK.as_secs_f64() * 100.0 / f64::from(NODES);
-    report.line(
-        "% of a tick of a node, the longest on the way",
-        format!("{tick:.0}"),
-        "<= 100, no storm",
-        tick <= 100.0,
-    );
+    report.storm(longest);
     let (ticks, _) = cluster.fall_asleep();
     report.line(
         "ticks until all sleep beside the dead member",

@@ -6,12 +6,12 @@
 //! two is looked at again. So a browser is never in anybody's way, and sees of each moment what was there then.
 
 use crate::node::pager::{Found, StoreFiles};
-use crate::queues::{Queue, Spot, Status};
+use crate::queues::{Queue, Status};
 use crate::session::Session;
 use catalog::Refusal;
 use model::{Block, Message, Ranges, Seq, Timestamp};
 use queue::store::{Bytes, Source};
-use queue::{Request, Standing};
+use queue::{Glimpse, Request, Standing};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -138,26 +138,26 @@ impl Browser {
             let mut again = false;
             // What was read last may hold the next span too.
             let mut last: Option<(Source, Found)> = None;
-            for spot in &glance.spots {
-                let Some(found) = self.find(spot, &mut last) else {
+            for span in &glance.spans {
+                let Some(found) = self.find(span, &mut last) else {
                     failed = match failed {
-                        (Some(seq), times) if seq == spot.first => (Some(seq), times + 1),
-                        _ => (Some(spot.first), 1),
+                        (Some(seq), times) if seq == span.first => (Some(seq), times + 1),
+                        _ => (Some(span.first), 1),
                     };
-                    browsed.next = Some(spot.first);
+                    browsed.next = Some(span.first);
                     again = failed.1 < ATTEMPTS;
                     if again {
                         break;
                     }
-                    browsed.unreadable += spot.last + 1 - spot.first;
+                    browsed.unreadable += span.last + 1 - span.first;
                     continue;
                 };
-                for seq in spot.first..=spot.last {
-                    if found.damaged.contains(seq - spot.base) {
+                for seq in span.first..=span.last {
+                    if found.damaged.contains(seq - span.base) {
                         browsed.unreadable += 1;
                         continue;
                     }
-                    if visit(&spot.show(seq, &found.block)).is_break() {
+                    if visit(&Seen::of(span, seq, &found.block)).is_break() {
                         browsed.next = Some(seq);
                         return browsed;
                     }
@@ -174,8 +174,8 @@ impl Browser {
     }
 
     /// The span's block, if it can be read and holds the span.
-    fn find(&self, spot: &Spot, last: &mut Option<(Source, Found)>) -> Option<Found> {
-        let found = match spot.bytes.as_ref()? {
+    fn find(&self, span: &Glimpse, last: &mut Option<(Source, Found)>) -> Option<Found> {
+        let found = match span.bytes.as_ref()? {
             Bytes::Memory(block) => Found::intact(block.clone()),
             Bytes::Source(source) => match last {
                 Some((known, found)) if known == source => found.clone(),
@@ -186,7 +186,7 @@ impl Browser {
                 }
             },
         };
-        let holds = spot.base <= spot.first && spot.last - spot.base < found.block.len() as u64;
+        let holds = span.base <= span.first && span.last - span.base < found.block.len() as u64;
         holds.then_some(found)
     }
 
@@ -204,8 +204,8 @@ impl Browser {
         loop {
             let glance = self.queue.look_at(from, left, 1);
             left -= glance.skipped;
-            match (glance.spots.first(), glance.next) {
-                (Some(spot), _) => return Some(spot.first),
+            match (glance.spans.first(), glance.next) {
+                (Some(span), _) => return Some(span.first),
                 (None, None) => return Some(Seq::MAX),
                 (None, next) => from = next,
             }
@@ -247,16 +247,17 @@ impl Browser {
     }
 }
 
-impl Spot {
-    fn show<'a>(&self, seq: Seq, block: &'a Block) -> Seen<'a> {
-        Seen {
+impl<'a> Seen<'a> {
+    /// One of the messages of a span, which lies in this block.
+    fn of(span: &Glimpse, seq: Seq, block: &'a Block) -> Self {
+        Self {
             seq,
-            standing: self.standing,
-            redelivered: self.redelivered,
-            returns: self.returns,
+            standing: span.standing,
+            redelivered: span.redelivered,
+            returns: span.returns,
             received: block.received(),
             persistent: block.persistent(),
-            message: block.message((seq - self.base) as usize),
+            message: block.message((seq - span.base) as usize),
         }
     }
 }

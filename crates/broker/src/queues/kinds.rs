@@ -156,12 +156,12 @@ mod tests {
     fn bodies(broker: &Broker) -> Vec<String> {
         let id = broker.view().queue("/", "q").unwrap().id;
         let queue = broker.queues().here(id).unwrap();
-        let spots = queue.look_at(None, 0, 10).spots;
-        let body = |spot: crate::queues::Spot| match spot.bytes.unwrap() {
+        let spans = queue.look_at(None, 0, 10).spans;
+        let body = |span: queue::Glimpse| match span.bytes.unwrap() {
             Bytes::Memory(block) => String::from_utf8_lossy(block.message(0).body).into_owned(),
             Bytes::Source(_) => String::new(),
         };
-        spots.into_iter().map(body).collect()
+        spans.into_iter().map(body).collect()
     }
 
     #[test]

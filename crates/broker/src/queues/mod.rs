@@ -21,7 +21,6 @@ pub use host::QueueHost;
 pub use journal::QueueJournal;
 pub use kinds::{JournalOf, QueueType, queue_type};
 pub use local::Queue;
-pub use look::Spot;
 pub use paging::Paging;
 pub use registry::Registry;
 pub use remote::{Peers, Remote, Request};
