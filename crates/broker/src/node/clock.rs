@@ -3,7 +3,7 @@
 //! quartzes, are made up for slowly.
 
 use model::Timestamp;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use storage::World;
@@ -22,6 +22,9 @@ pub struct Clock {
     from_ms: u64,
     /// What was made up for since.
     made_up_ms: AtomicI64,
+    /// The latest time that was told. What is made up for may be less than nothing, but time never goes back: of two messages with one
+    /// time to live, the later one would expire first.
+    told_ms: AtomicU64,
     /// By how much the wall clock was ahead at the last look; jumps are not followed, so they are kept apart.
     seen: Mutex<ClockSteps>,
 }
@@ -40,13 +43,19 @@ impl Clock {
             from_ms: world.wall_ms(),
             world,
             made_up_ms: AtomicI64::new(0),
+            told_ms: AtomicU64::new(0),
             seen: Mutex::default(),
         }
     }
 
-    /// The time, in milliseconds since the Unix epoch.
+    /// The time, in milliseconds since the Unix epoch. Never less than what it was before, whichever thread asked.
     pub fn now(&self) -> Timestamp {
-        self.at(self.elapsed_ms())
+        let now = self.at(self.elapsed_ms());
+        let told_ms = self.told_ms.load(Ordering::Relaxed);
+        if now.0 <= told_ms {
+            return Timestamp(told_ms);
+        }
+        Timestamp(self.told_ms.fetch_max(now.0, Ordering::Relaxed).max(now.0))
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -112,6 +121,18 @@ mod tests {
             }
             assert_eq!(told, [hour]);
         }
+    }
+
+    #[test]
+    fn time_stands_but_does_not_go_back_while_the_wall_clock_is_behind() {
+        let clock = clock();
+        let before = clock.now();
+        let wall = Timestamp(before.0 - 1_500);
+        for _ in 0..1_500 {
+            assert_eq!(clock.compare(0, wall), None);
+        }
+        assert!(clock.at(0) < before);
+        assert!(clock.now() >= before);
     }
 
     #[test]
