@@ -22,7 +22,6 @@ pub(in crate::queues) struct Actions {
     paging: Vec<Paging>,
     /// Publishers who may go on.
     released: Vec<Arc<Release>>,
-    dead_letters: Vec<DeadLetters>,
     wakes_at_ms: Option<u64>,
     unused: bool,
     /// Messages that cannot be read on this node.
@@ -119,13 +118,16 @@ impl Queue {
                 to,
                 reason,
                 pieces,
-            } => actions.dead_letters.push(DeadLetters {
-                queue: self.clone(),
-                ticket,
-                to,
-                reason,
-                pieces,
-            }),
+            } => {
+                // Under the host's lock, for the next turn's letters must not overtake these.
+                self.events.dead_letters(DeadLetters {
+                    queue: self.clone(),
+                    ticket,
+                    to,
+                    reason,
+                    pieces,
+                });
+            }
             Effect::Reply(reply, answer) => {
                 self.count_answer(&reply, &answer);
                 if let Some(answer) = answered(&reply, answer) {
@@ -192,9 +194,6 @@ impl Queue {
         for paging in actions.paging {
             paging.send(&self.node.pager);
         }
-        for letters in actions.dead_letters {
-            self.events.dead_letters(letters);
-        }
         if let Some(at_ms) = actions.wakes_at_ms {
             let queue: Weak<Queue> = Arc::downgrade(self);
             self.node.timers.wake(at_ms, queue);
@@ -233,5 +232,80 @@ impl Queue {
         if !self.touched.load(Ordering::Relaxed) {
             self.touch();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queues::{QueueEvents, QueueJournal, queue_type};
+    use crate::{Broker, ChannelId, DeclareQueue, Options, Outbox};
+    use catalog::QueueKind;
+    use model::properties::Properties;
+    use model::{BlockBuilder, DeadLetterTo, Message, QueueId, QueueSettings, RouteBuf};
+    use std::sync::Mutex;
+
+    /// Follows one queue, which has its next turn while it is told of the dead letters of the last one.
+    #[derive(Default)]
+    struct Interrupted {
+        told: Mutex<Vec<u64>>,
+    }
+
+    impl QueueEvents for Interrupted {
+        fn dead_letters(&self, letters: DeadLetters) {
+            if letters.ticket < 3 {
+                enqueue(&letters.queue, letters.queue.node().now());
+            }
+            self.told.lock().unwrap().push(letters.ticket);
+        }
+
+        fn unused(&self, _queue: QueueId) {}
+    }
+
+    fn enqueue(queue: &Arc<Queue>, now: model::Timestamp) {
+        let mut block = BlockBuilder::default();
+        let (route, properties) = (RouteBuf::new(b"", b"q"), Properties::amqp091(b""));
+        block.push_message(&Message::new(route.as_route(), properties, b"body"));
+        queue.submit(Request::Enqueue {
+            block: Arc::new(block.finish(false, now)),
+            receipt: None,
+        });
+    }
+
+    #[test]
+    fn dead_letters_are_told_in_the_order_of_the_turns_in_which_they_died() {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::open(Options::new(dir.path())).unwrap();
+        let user = broker.authenticate("guest", b"guest", "127.0.0.1".parse().unwrap());
+        let session = broker
+            .connect(user.unwrap(), "/", Arc::new(Outbox::new()))
+            .unwrap();
+        let declared = DeclareQueue {
+            name: "q".into(),
+            ..DeclareQueue::default()
+        };
+        session.declare_queue(ChannelId(1), declared).unwrap();
+        let view = broker.view();
+        let made = queue_type(QueueKind::Classic).unwrap();
+        let settings = QueueSettings {
+            max_length: Some(0),
+            dead_letter: Some(Arc::new(DeadLetterTo {
+                exchange: "".into(),
+                routing_key: None,
+            })),
+            ..QueueSettings::default()
+        };
+        let follower = Arc::<Interrupted>::default();
+        let queue = Queue::new(
+            view.queue("/", "q").unwrap(),
+            made,
+            made.start(settings, QueueJournal::None),
+            broker.node().clone(),
+            follower.clone(),
+        );
+        enqueue(&queue, queue.node().now());
+        assert_eq!(*follower.told.lock().unwrap(), [1, 2, 3]);
+        session.close();
+        broker.close();
     }
 }
