@@ -29,6 +29,7 @@ impl Group {
         let joint = self.membership().is_joint() && !self.raw.raft.has_pending_conf();
         if self.leads() && joint && self.raw.raft.lead_transferee.is_none() {
             // A leader that came into office within a change ends it; the library does so only where it began it itself.
+            self.propose_collected();
             let _ = self
                 .raw
                 .propose_conf_change(Vec::new(), raft::eraftpb::ConfChangeV2::default());

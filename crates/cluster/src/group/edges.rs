@@ -172,9 +172,26 @@ fn one_of_two_never_leads_and_does_not_stay_awake_for_the_other() {
 fn what_is_uncommitted_is_bounded() {
     let mut groups = lone();
     let big = Bytes::from(vec![0; 5 << 20]);
-    assert_eq!(groups.propose(GROUP, big.clone()), Ok(()));
+    assert_eq!(groups.propose(GROUP, big.clone()), Ok(2));
     assert_eq!(groups.propose(GROUP, big.clone()), Err(Refused::Busy));
     synced_turn(&mut groups);
     synced_turn(&mut groups);
-    assert_eq!(groups.propose(GROUP, big), Ok(()));
+    assert_eq!(groups.propose(GROUP, big), Ok(3));
+}
+
+#[test]
+fn a_proposal_is_told_its_index_also_among_others_of_the_turn_and_behind_a_change_of_members() {
+    let mut groups = lone();
+    let text = |n: u64| Bytes::from(format!("record {n}"));
+    let indices = [2, 3].map(|n| groups.propose(GROUP, text(n)));
+    assert_eq!(indices, [Ok(2), Ok(3)]);
+    groups.change(GROUP, &[Step::Learner(m(2))]).unwrap();
+    assert_eq!(groups.propose(GROUP, text(5)), Ok(5));
+    let mut committed = Vec::new();
+    for _ in 0..4 {
+        committed.extend(synced_turn(&mut groups).committed);
+    }
+    let records = committed.iter().filter(|c| !c.record.is_empty());
+    let told: Vec<_> = records.map(|c| (c.at.index, c.record.clone())).collect();
+    assert_eq!(told, [2, 3, 5].map(|n| (n, text(n))));
 }

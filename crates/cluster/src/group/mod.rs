@@ -175,8 +175,9 @@ impl Group {
         self.raw.store().held_bytes()
     }
 
-    /// Takes a record. It is an entry from the end of the turn on.
-    pub fn propose(&mut self, record: Bytes, settings: &Settings) -> Result<(), Refused> {
+    /// Takes a record. It is an entry from the end of the turn on, with the index that is returned unless this leader leaves its term first:
+    /// nothing else comes into the log between what is collected here, not even the end of a change of members.
+    pub fn propose(&mut self, record: Bytes, settings: &Settings) -> Result<u64, Refused> {
         self.ready_to_lead()?;
         let full = self.uncommitted_bytes + record.len() > settings.uncommitted_bytes;
         if full && self.uncommitted_bytes > 0 {
@@ -186,7 +187,7 @@ impl Group {
         let entry = entry(Mark::default(), 0, record).map_err(|_| Refused::Impossible)?;
         self.proposed.push(entry);
         self.wake();
-        Ok(())
+        Ok(self.last() + self.proposed.len() as u64)
     }
 
     /// Changes who the members are. It counts once it is committed.
@@ -249,6 +250,10 @@ impl Group {
         self.ready_to_lead()?;
         if to == self.me || !self.membership().voters.contains(&to) {
             return Err(Refused::Impossible);
+        }
+        // While proposals are held for the transfer no entry may come before them, and a change under way would end with one.
+        if self.raw.raft.has_pending_conf() || self.membership().is_joint() {
+            return Err(Refused::ChangeUnderWay);
         }
         self.propose_collected();
         self.wake();

@@ -131,11 +131,11 @@ impl Groups {
         self.slots[*self.index.get(&group)?].term_at(index)
     }
 
-    /// Appends a record to a group that is led here.
+    /// Appends a record to a group that is led here. The index that it will have, if this leader stays in its term.
     ///
     /// # Errors
     /// It isn't led here, or too much is uncommitted.
-    pub fn propose(&mut self, group: GroupId, record: Bytes) -> Result<(), Refused> {
+    pub fn propose(&mut self, group: GroupId, record: Bytes) -> Result<u64, Refused> {
         self.with(group, |group, settings, _| group.propose(record, settings))?
     }
 
@@ -150,7 +150,7 @@ impl Groups {
     /// Hands the leadership of a group over.
     ///
     /// # Errors
-    /// It isn't led here, or `to` can't lead.
+    /// It isn't led here, a change of members is under way, or `to` can't lead.
     pub fn transfer(&mut self, group: GroupId, to: MemberId) -> Result<(), Refused> {
         self.with(group, |group, _, _| group.transfer(to))?
     }

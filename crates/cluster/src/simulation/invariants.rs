@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub struct Invariants {
     leaders: BTreeMap<(GroupId, u64), MemberId>,
     committed: BTreeMap<(GroupId, u64), (u64, Bytes)>,
+    /// What was told to become the entry of an index in a term.
+    promised: BTreeMap<(GroupId, u64, u64), (MemberId, Bytes)>,
     /// What each member has applied, of this start of it.
     applied: BTreeMap<(GroupId, NodeId), u64>,
 }
@@ -17,6 +19,18 @@ impl Invariants {
     pub fn leads(&mut self, group: GroupId, term: u64, leader: MemberId) {
         let first = *self.leaders.entry((group, term)).or_insert(leader);
         assert_eq!(first, leader, "two leaders of {group:?} in term {term}");
+    }
+
+    /// A leader told a proposal its index; nothing else has it in that term.
+    pub fn promised(&mut self, group: GroupId, leader: MemberId, at: Mark, record: Bytes) {
+        let promise = (leader, record);
+        let twice = self.promised.insert((group, at.term, at.index), promise);
+        assert_eq!(twice, None, "{group:?} at {at:?}");
+    }
+
+    /// What a leader told ends with its start: if its term was not synced, it may lead in it once more.
+    pub fn crashed(&mut self, node: NodeId) {
+        self.promised.retain(|_, (leader, _)| leader.node != node);
     }
 
     /// State-machine safety: one entry at an index, on whatever member it comes out; and none is left out.
@@ -32,6 +46,9 @@ impl Invariants {
             "{:?} at {index} on {node:?}",
             entry.group
         );
+        if let Some((_, promised)) = self.promised.get(&(entry.group, term, index)) {
+            assert_eq!(*promised, entry.record, "{:?} at {:?}", entry.group, entry.at);
+        }
         let applied = self.applied.entry((entry.group, node)).or_default();
         assert_eq!(index, *applied + 1, "{:?} skips on {node:?}", entry.group);
         *applied = index;

@@ -67,6 +67,7 @@ impl World {
         let machine = &mut self.machines[node];
         let kept = rng.usize(..=machine.unsynced());
         machine.crash(kept);
+        self.invariants.crashed(machine.node);
         self.asked.retain(|(of, _), _| *of != node);
     }
 
@@ -85,7 +86,16 @@ impl World {
 
     pub fn propose(&mut self, node: usize, group: GroupId, record: Bytes) {
         if let Some(groups) = &mut self.machines[node].groups {
-            let _ = groups.propose(group, record);
+            let Ok(index) = groups.propose(group, record.clone()) else {
+                return;
+            };
+            if let Some(status) = groups.status(group) {
+                let at = Mark {
+                    index,
+                    term: status.term,
+                };
+                self.invariants.promised(group, status.me, at, record);
+            }
         }
     }
 
@@ -130,6 +140,7 @@ impl World {
             if machine.groups.is_some() {
                 let kept = machine.unsynced();
                 machine.crash(kept);
+                self.invariants.crashed(node);
                 self.start(node.0 as usize - 1);
             }
         }
