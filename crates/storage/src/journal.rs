@@ -24,7 +24,7 @@ impl Kind {
     /// What a deduplicating exchange remembers.
     pub const CACHE: Self = Self(3);
     /// Entries of a replicated journal; the number is the group's. A record begins with its term and index, see
-    /// [`GroupEntry`]. Of two with one index the one of the later term counts, and what followed the other one is void.
+    /// [`GroupEntry`]. Of two with one index the later written one counts, and what followed the other one is void.
     pub const GROUP: Self = Self(4);
     /// What a group's member has promised, see [`HardState`]; the number is the group's. The latest counts.
     pub const HARD_STATE: Self = Self(5);

@@ -414,10 +414,12 @@ fn read_lock(files: &Files) -> std::sync::RwLockReadGuard<'_, VecDeque<LogFile>>
     files.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn file_at(files: &Files, at: Position) -> Option<LogFile> {
+/// The file that has a position, and where the next file begins.
+pub(crate) fn file_at(files: &Files, at: Position) -> Option<(LogFile, Option<u64>)> {
     let files = read_lock(files);
     let after = files.partition_point(|file| file.header.base <= at.0);
-    files.get(after.checked_sub(1)?).cloned()
+    let file = files.get(after.checked_sub(1)?)?.clone();
+    Some((file, files.get(after).map(|next| next.header.base)))
 }
 
 /// Reads and verifies the record at `at`, which has been written.
@@ -425,14 +427,15 @@ pub(crate) fn read_record(files: &Files, at: Position) -> Result<Vec<u8>, Storag
     let gone = || StorageError::Gone {
         what: format!("the log no longer has position {}", at.0),
     };
+    let (found, _) = file_at(files, at).ok_or_else(gone)?;
     let LogFile {
         path, header, file, ..
-    } = file_at(files, at).ok_or_else(gone)?;
+    } = found;
     let offset = FILE_HEADER as u64 + (at.0 - header.base);
     let outcome = read_from(file.as_ref(), &path, &header, offset, at);
     // A file that was freed and reused meanwhile reads as damage; it is not.
     match file_at(files, at) {
-        Some(still) if still.header == header => outcome,
+        Some((still, _)) if still.header == header => outcome,
         _ => Err(gone()),
     }
 }

@@ -256,7 +256,7 @@ pub(crate) fn record_header(bytes: &[u8], salt: u64, position: u64) -> Option<Re
 }
 
 /// The journal that a record's header names.
-fn journal_of(header: &[u8]) -> JournalId {
+pub(crate) fn journal_of(header: &[u8]) -> JournalId {
     let kind = header.get(JOURNAL).copied().unwrap_or_default();
     JournalId::new(Kind(kind), u64_at(header, JOURNAL + 4).unwrap_or_default())
 }

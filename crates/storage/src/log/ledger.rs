@@ -1,6 +1,6 @@
 //! Which journals still need which file. One small entry per journal that needs anything; none for the others.
 
-use super::{JournalId, Position};
+use super::{JournalId, Kind, Position};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -86,6 +86,10 @@ impl Ledger {
             }
         });
         need.last = position;
+        if journal.kind == Kind::HARD_STATE {
+            // The latest counts, and nothing before it.
+            self.release(journal, position);
+        }
     }
 
     /// The journal needs nothing before `before` any more.
@@ -139,7 +143,6 @@ fn file_of(files: &mut VecDeque<FileNeed>, position: Position) -> Option<&mut Fi
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kind;
     use super::*;
 
     fn journal(number: u64) -> JournalId {
@@ -165,6 +168,20 @@ mod tests {
         ledger.release(journal(2), Position(133));
         assert_eq!(ledger.journals(), 0);
         assert_eq!(ledger.free_files(), 0, "the newest file stays");
+    }
+
+    #[test]
+    fn of_promises_only_the_latest_is_needed() {
+        let mut ledger = Ledger::default();
+        let votes = JournalId::new(Kind::HARD_STATE, 3);
+        ledger.add_file(Position(0));
+        ledger.record(votes, Position(32));
+        ledger.record(votes, Position(60));
+        ledger.add_file(Position(100));
+        assert_eq!(ledger.free_files(), 0);
+        ledger.record(votes, Position(132));
+        assert_eq!(ledger.free_files(), 1);
+        assert_eq!(ledger.journals(), 1);
     }
 
     #[test]

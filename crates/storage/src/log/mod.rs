@@ -1,16 +1,19 @@
 //! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` (appending), `writer` (the thread),
-//! `ledger` and `mark` (what may go), `chain` (files), `ends` (which of them belong to the log) and `ahead` (the next one), `walk` and `recovery` (opening).
+//! `ledger` and `mark` (what may go), `groups` and `stretch` (reading by index), `chain` (files), `ends` (which of them belong to the log) and `ahead`
+//! (the next one), `walk` and `recovery` (opening).
 
 mod ahead;
 mod aside;
 mod chain;
 mod ends;
 mod format;
+mod groups;
 mod ledger;
 mod mark;
 mod options;
 mod pending;
 mod recovery;
+mod stretch;
 mod walk;
 mod writer;
 
@@ -49,7 +52,8 @@ pub trait Callbacks: Send + 'static {
     /// A write or sync of data failed. Once; nothing becomes durable afterwards.
     fn failed(&self, error: &StorageError);
     /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it
-    /// still needs, and then to release what is before. Asked after a sync; again when the log has grown by another file.
+    /// still needs, and then to release what is before. Asked after a sync; again when the log has grown by another file. What members of
+    /// groups have promised the log writes again by itself; for their entries it asks, as for those of any journal.
     fn reclaim(&self, journals: Vec<JournalId>, before: Position);
 }
 
@@ -107,6 +111,7 @@ impl Log {
             aside,
             leftovers,
             mut ledger,
+            groups,
             end,
             synced,
             report,
@@ -135,7 +140,7 @@ impl Log {
         let scarce = chain.roll(end, 0)?;
         ledger.add_file(Position(end));
         chain.trim_previous(end)?;
-        let shared = Arc::new(Shared::new(end));
+        let shared = Arc::new(Shared::new(end, groups));
         shared.size.store(chain.size(), Ordering::Relaxed);
         let files = chain.files();
         let mut writer = Writer::new(
@@ -238,6 +243,11 @@ impl Log {
     /// `journal` is deleted: it needs nothing of what was appended until now.
     pub fn forget(&self, journal: JournalId) {
         self.append(|batch| batch.forget(journal));
+    }
+
+    /// A group's entries below this index are needed no more: they are in a checkpoint. Takes effect as [`release`](Self::release) does.
+    pub fn release_group(&self, group: u64, below: u64) {
+        self.append(|batch| batch.release_group(group, below));
     }
 
     /// Bytes appended and not yet written. Cheap.

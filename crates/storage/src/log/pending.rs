@@ -1,11 +1,15 @@
 //! What has been appended and is not yet written; and the meeting point of appenders, readers and the writer.
 
 use super::format::{
-    BLOCK_HEADER, MAX_RECORD, RECORD_HEADER, begin_block, begin_record, end_record, unsealed_payload,
+    BLOCK_HEADER, MAX_RECORD, RECORD_HEADER, begin_block, begin_record, end_record, journal_of,
+    unsealed_payload,
 };
+use super::groups::GroupIndex;
 use super::mark::{MARKS, Mark};
-use super::{JournalId, Position};
+use super::stretch::Written;
+use super::{JournalId, Kind, Position};
 use crate::error::StorageError;
+use crate::journal::GroupEntry;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -56,6 +60,8 @@ pub(crate) struct Pending {
     pub stopped: Option<StorageError>,
     /// Something was appended that must not be written.
     pub refused: Option<StorageError>,
+    /// Where the entries of groups are that were appended until now.
+    pub groups: GroupIndex,
     spare: Vec<Vec<u8>>,
 }
 
@@ -74,7 +80,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(base: u64) -> Self {
+    pub(crate) fn new(base: u64, groups: GroupIndex) -> Self {
         let pending = Pending {
             full: VecDeque::new(),
             block: Vec::new(),
@@ -90,6 +96,7 @@ impl Shared {
             closing_soon: false,
             stopped: None,
             refused: None,
+            groups,
             spare: Vec::new(),
         };
         Self {
@@ -188,7 +195,20 @@ impl Pending {
             }
         }
         self.bytes += self.block.len() - before;
-        Position(self.base + at as u64)
+        let position = Position(self.base + at as u64);
+        if journal.kind >= Kind::GROUP && self.stopped.is_none() {
+            let payload = self.block.get(at + RECORD_HEADER..).unwrap_or_default();
+            self.groups.note(journal, position, payload);
+        }
+        position
+    }
+
+    /// Says that `journal` needs nothing before `before`.
+    pub(crate) fn release(&mut self, journal: JournalId, before: Position) {
+        if journal.kind >= Kind::GROUP {
+            self.groups.forget(journal, before, Position(self.end()));
+        }
+        self.record(MARKS, |out| Mark { journal, before }.encode(out));
     }
 
     /// Hands all blocks to the writer.
@@ -244,6 +264,34 @@ impl Pending {
         None
     }
 
+    /// Position of the first byte that still waits to be taken by the writer.
+    pub(crate) fn begin(&self) -> u64 {
+        self.base - self.full.iter().map(|block| block.len() as u64).sum::<u64>()
+    }
+
+    /// The entries of a group that still wait to be taken by the writer and begin between these positions. No record begins at `from`, or one
+    /// of them does.
+    pub(crate) fn entries_between(&self, group: JournalId, from: u64, until: u64) -> Written {
+        let mut written = Written::new();
+        let mut base = self.begin();
+        for block in self.full.iter().chain(std::iter::once(&self.block)) {
+            let mut at = (from.saturating_sub(base) as usize).max(BLOCK_HEADER);
+            while base + (at as u64) < until
+                && let Some(header) = block.get(at..at + RECORD_HEADER)
+                && let Some(payload) = unsealed_payload(block, at)
+            {
+                if journal_of(header) == group
+                    && let Some((entry, _)) = GroupEntry::decode(payload)
+                {
+                    written.push((entry.index, payload.to_vec()));
+                }
+                at += RECORD_HEADER + payload.len();
+            }
+            base += block.len() as u64;
+        }
+        written
+    }
+
     /// The log has stopped: what was and is appended will never be written. Positions go on rising.
     pub(crate) fn discard(&mut self) {
         self.base = self.end();
@@ -294,8 +342,20 @@ impl Batch<'_> {
 
     /// Like [`Log::release`](super::Log::release), as part of this batch.
     pub fn release(&mut self, journal: JournalId, before: Position) {
-        self.pending
-            .record(MARKS, |out| Mark { journal, before }.encode(out));
+        self.pending.release(journal, before);
+    }
+
+    /// A group's entries below this index are needed no more: they are in a checkpoint. Like [`release`](Self::release) otherwise.
+    pub fn release_group(&mut self, group: u64, below: u64) {
+        let end = self.end();
+        let before = self.pending.groups.release(group, below, end);
+        self.release(JournalId::new(Kind::GROUP, group), before);
+    }
+
+    /// A group has no member here any more: neither its entries nor its promises are needed.
+    pub fn forget_group(&mut self, group: u64) {
+        self.forget(JournalId::new(Kind::GROUP, group));
+        self.forget(JournalId::new(Kind::HARD_STATE, group));
     }
 
     /// Like [`Log::forget`](super::Log::forget), as part of this batch.

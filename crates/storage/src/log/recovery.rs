@@ -6,6 +6,7 @@
 use super::chain::{FoundFiles, LogFile, file_name, is_leftover, read_header, sequence_of};
 use super::ends::{self, Ends, EndsFile};
 use super::format::FILE_HEADER;
+use super::groups::GroupIndex;
 use super::ledger::Ledger;
 use super::mark::{MARKS, Mark, Released};
 use super::walk::{End, Found, walk};
@@ -101,6 +102,7 @@ pub(crate) struct Recovered {
     /// Files that a crash left behind and nobody needs.
     pub leftovers: Vec<PathBuf>,
     pub ledger: Ledger,
+    pub groups: GroupIndex,
     /// Where the log goes on.
     pub end: u64,
     /// What is before this position is known to have been synced.
@@ -149,16 +151,24 @@ pub(crate) fn recover(
     {
         return Err(damage.error());
     }
-    let mut ledger = Ledger::default();
+    let (mut ledger, mut groups) = (Ledger::default(), GroupIndex::default());
     let mut report = Recovery::default();
     let belonging = chain.belonging(&first_pass);
     for at in 0..chain.files.len() {
         if at < belonging {
             ledger.add_file(Position(chain.files[at].header.base));
         }
-        chain.replay(at, &first_pass.released, &mut ledger, &mut report, replay)?;
+        chain.replay(
+            at,
+            &first_pass.released,
+            &mut ledger,
+            &mut groups,
+            &mut report,
+            replay,
+        )?;
     }
     let end = chain.finish(&first_pass, &mut report);
+    groups.part(Position(end));
     let synced = match report.clean {
         true => end,
         false => first_pass.ends.last().map_or(end, |last| last.synced),
@@ -178,6 +188,7 @@ pub(crate) fn recover(
         aside: first_pass.aside,
         leftovers: listing.leftovers,
         ledger,
+        groups,
         end,
         synced,
         report,
@@ -454,13 +465,18 @@ impl FilesRead {
         at: usize,
         released: &Released,
         ledger: &mut Ledger,
+        groups: &mut GroupIndex,
         report: &mut Recovery,
         replay: &mut dyn FnMut(JournalId, Position, &[u8]),
     ) -> Result<(), StorageError> {
         let until = self.until(at);
         let file = &self.files[at];
         load(file, &mut self.buffer)?;
+        groups.part(Position(file.header.base));
         walk(&self.buffer, &file.header, until, &mut |found| {
+            if let Found::Damage { resume, .. } = found {
+                groups.part(Position(file.header.base + (resume - FILE_HEADER) as u64));
+            }
             let (journal, position, payload) = match found {
                 Found::Record {
                     journal,
@@ -485,6 +501,7 @@ impl FilesRead {
                 return;
             }
             ledger.record(journal, position);
+            groups.note(journal, position, payload);
             report.records += 1;
             report.bytes += payload.len() as u64;
             replay(journal, position, payload);

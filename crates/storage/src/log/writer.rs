@@ -6,7 +6,7 @@ use super::format::{begin_block, seal_block};
 use super::ledger::Ledger;
 use super::mark::{MARKS, Mark};
 use super::pending::{Shared, Sleep, WRITE_SOON};
-use super::{Callbacks, JournalId, Position};
+use super::{Callbacks, JournalId, Kind, Position};
 use crate::error::StorageError;
 use crate::file_system::write_all_at;
 use crate::world::{Step, Task, World};
@@ -340,8 +340,31 @@ impl<C: Callbacks> Writer<C> {
         // Those who did not answer are asked again, but only when the log has grown by another file.
         if self.asked != Some((last.header.sequence, oldest)) {
             self.asked = Some((last.header.sequence, oldest));
-            self.callbacks.reclaim(self.ledger.holders_of_oldest(), behind);
+            let mut holders = self.ledger.holders_of_oldest();
+            self.carry_promises(&mut holders, behind);
+            self.callbacks.reclaim(holders, behind);
         }
+    }
+
+    /// What members of groups have promised is written again by the log itself, so that no group is woken for it. Under the lock of those
+    /// who append: nobody can promise something later meanwhile, which the older promise would then stand behind.
+    fn carry_promises(&self, holders: &mut Vec<JournalId>, behind: Position) {
+        let carried = |holder: &JournalId| {
+            if holder.kind != Kind::HARD_STATE {
+                return false;
+            }
+            let mut pending = self.shared.lock();
+            let Some((at, promise)) = pending.groups.promise(holder.number) else {
+                return false;
+            };
+            if at < behind {
+                pending.make_room();
+                pending.record(*holder, |out| promise.encode(out));
+                self.shared.publish(&pending);
+            }
+            true
+        };
+        holders.retain(|holder| !carried(holder));
     }
 
     /// Ends the log with an empty block that vouches for all before it.

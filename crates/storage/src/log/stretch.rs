@@ -1,0 +1,166 @@
+//! Reading the entries of a group: by index, a stretch of the log at a time.
+
+use super::chain::{Files, LogFile, file_at, read_record};
+use super::format::{BLOCK_HEADER, FILE_HEADER, RECORD_HEADER, block_header, record_header};
+use super::groups::{Stretch, settled};
+use super::{JournalId, Kind, Log, Position};
+use crate::error::StorageError;
+use crate::file_system::read_full_at;
+use crate::journal::GroupEntry;
+use std::collections::VecDeque;
+
+/// Entries as they were written: index and payload.
+pub(crate) type Written = Vec<(u64, Vec<u8>)>;
+
+impl Log {
+    /// The payloads of a group's entries from index `from` on and before `to`, verified: one after the other, and fewer than asked for where
+    /// the group ends or where they would be more than `limit_bytes`; but one at least. What was just appended is there, too: this waits
+    /// for its write, not for its sync.
+    ///
+    /// # Errors
+    /// [`StorageError::Gone`] if the log has no entry `from`, or has it no longer; [`StorageError::Corrupt`] if it does not read as written.
+    pub fn group_entries(
+        &self,
+        group: u64,
+        from: u64,
+        to: u64,
+        limit_bytes: usize,
+    ) -> Result<Vec<Vec<u8>>, StorageError> {
+        let (mut payloads, mut bytes, mut next) = (Vec::new(), 0, from);
+        while next < to {
+            let entries = match self.stretch_entries(group, next) {
+                Ok(entries) => entries,
+                // What comes later is told to whoever asks for it.
+                Err(_) if !payloads.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            for (index, payload) in entries {
+                bytes += payload.len();
+                let enough = bytes > limit_bytes && !payloads.is_empty();
+                if index >= to || enough {
+                    return Ok(payloads);
+                }
+                payloads.push(payload);
+                next = index.saturating_add(1);
+            }
+        }
+        Ok(payloads)
+    }
+
+    /// The first and the last index of a group's entries in the log; `None` if it has none.
+    pub fn group_span(&self, group: u64) -> Option<(u64, u64)> {
+        self.shared.lock().groups.span(group)
+    }
+
+    /// The entries from `index` on to the end of its stretch; one at least.
+    fn stretch_entries(&self, group: u64, index: u64) -> Result<VecDeque<(u64, Vec<u8>)>, StorageError> {
+        let journal = JournalId::new(Kind::GROUP, group);
+        let gone = || StorageError::Gone {
+            what: format!("the log has no entry {index} of {journal}"),
+        };
+        let mut pending = self.shared.lock();
+        let (stretch, unwritten) = loop {
+            let stretch = pending.groups.stretch(group, index).ok_or_else(gone)?;
+            let until = stretch.until.min(pending.end());
+            let stretch = Stretch { until, ..stretch };
+            if until <= pending.written {
+                break (stretch, Written::new());
+            }
+            if let Some(error) = &pending.stopped {
+                return Err(error.clone());
+            }
+            if pending.begin() <= pending.written {
+                break (
+                    stretch,
+                    pending.entries_between(journal, stretch.begin, stretch.until),
+                );
+            }
+            // The rest is being written just now.
+            pending = self.await_progress(pending);
+        };
+        let until = stretch.until.min(pending.written);
+        drop(pending);
+        let mut written = Written::new();
+        let mut at = stretch.begin;
+        while at < until {
+            at = read_stretch(&self.files, journal, at, until, &mut written)?;
+        }
+        written.extend(unwritten);
+        let mut entries = settled(written);
+        entries.retain(|(found, _)| (index..stretch.below).contains(found));
+        match entries.front() {
+            Some((first, _)) if *first == index => Ok(entries),
+            _ => Err(gone()),
+        }
+    }
+}
+
+/// Reads records of `journal` that begin at `at` or behind and before `until`, as far as one file has them. Returns the position behind.
+fn read_stretch(
+    files: &Files,
+    journal: JournalId,
+    at: u64,
+    until: u64,
+    written: &mut Written,
+) -> Result<u64, StorageError> {
+    let gone = || StorageError::Gone {
+        what: format!("the log no longer has position {at}"),
+    };
+    let (file, behind) = file_at(files, Position(at)).ok_or_else(gone)?;
+    let until = behind.map_or(until, |behind| until.min(behind));
+    let outcome = read_from(files, &file, journal, at, until, written);
+    // A file that was freed and reused meanwhile reads as damage; it is not.
+    match file_at(files, Position(at)) {
+        Some((still, _)) if still.header == file.header => outcome,
+        _ => Err(gone()),
+    }
+}
+
+fn read_from(
+    files: &Files,
+    file: &LogFile,
+    journal: JournalId,
+    begin: u64,
+    until: u64,
+    written: &mut Written,
+) -> Result<u64, StorageError> {
+    let offset = |position: u64| FILE_HEADER as u64 + (position - file.header.base);
+    // The last record may begin right before the end.
+    let length = until - begin + (BLOCK_HEADER + RECORD_HEADER) as u64;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+    let read = read_full_at(file.file.as_ref(), &mut bytes, offset(begin))
+        .map_err(|e| StorageError::from_io("read", &file.path, e))?;
+    bytes.truncate(read);
+    let mut at = begin;
+    while at < until {
+        let rest = bytes.get((at - begin) as usize..).unwrap_or_default();
+        if block_header(rest, file.header.salt, at).is_some() {
+            at += BLOCK_HEADER as u64;
+            continue;
+        }
+        let corrupt = |journal, what: &str| StorageError::Corrupt {
+            file: file.path.clone(),
+            offset: offset(at),
+            journal,
+            what: what.to_owned(),
+        };
+        let record = record_header(rest, file.header.salt, at)
+            .ok_or_else(|| corrupt(None, "a record's header does not match its checksum"))?;
+        let end = RECORD_HEADER + record.length;
+        if record.journal == journal {
+            let payload = match rest.get(RECORD_HEADER..end) {
+                Some(payload) if record.matches(payload) => payload.to_vec(),
+                Some(_) => {
+                    let what = "a record's content does not match its checksum";
+                    return Err(corrupt(Some(journal), what));
+                }
+                None => read_record(files, Position(at))?,
+            };
+            if let Some((entry, _)) = GroupEntry::decode(&payload) {
+                written.push((entry.index, payload));
+            }
+        }
+        at += end as u64;
+    }
+    Ok(at)
+}

@@ -1,0 +1,335 @@
+//! Entries of groups are read by index, whatever lies between them, was overwritten, went, or was lost in a crash.
+
+#![allow(clippy::unwrap_used, reason = "test code")]
+
+mod support;
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use storage::faulty::FaultyFs;
+use storage::{GroupEntry, HardState, JournalId, Kind, Log, LogError, LogOptions, Position};
+use support::{Opened, Told, journal_id, open, small};
+
+/// What happened to the entries of groups, and where it stands in the log.
+#[derive(Debug, Clone)]
+enum Event {
+    Entry {
+        group: u64,
+        index: u64,
+        payload: Vec<u8>,
+    },
+    Release {
+        group: u64,
+        below: u64,
+    },
+}
+
+/// The entries of one group that count.
+#[derive(Debug, Default, Clone)]
+struct Entries {
+    payloads: BTreeMap<u64, Vec<u8>>,
+    /// Those below it may be gone.
+    released: u64,
+}
+
+/// A naive log of groups.
+#[derive(Debug, Default)]
+struct Model {
+    history: Vec<(Position, Event)>,
+    groups: BTreeMap<u64, Entries>,
+    terms: u64,
+}
+
+impl Model {
+    fn note(&mut self, at: Position, event: Event) {
+        self.apply(&event);
+        self.history.push((at, event));
+    }
+
+    fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Entry {
+                group,
+                index,
+                payload,
+            } => {
+                let entries = self.groups.entry(*group).or_default();
+                entries.payloads.split_off(index);
+                if entries
+                    .payloads
+                    .last_key_value()
+                    .is_some_and(|(last, _)| last + 1 < *index)
+                {
+                    entries.payloads.clear();
+                }
+                entries.payloads.insert(*index, payload.clone());
+                entries.released = entries.released.min(*index);
+            }
+            Event::Release { group, below } => {
+                let entries = self.groups.entry(*group).or_default();
+                entries.released = entries.released.max(*below);
+            }
+        }
+    }
+
+    /// Nothing from `end` on was there ever.
+    fn cut(&mut self, end: Position) {
+        self.history.retain(|(at, _)| *at < end);
+        self.groups.clear();
+        for (_, event) in self.history.clone() {
+            self.apply(&event);
+        }
+    }
+
+    fn last(&self, group: u64) -> u64 {
+        let entries = self.groups.get(&group);
+        let last = entries.and_then(|entries| entries.payloads.keys().next_back());
+        last.copied().unwrap_or(0)
+    }
+
+    fn append(&mut self, log: &Log, group: u64, index: u64, length: usize) {
+        self.terms += 1;
+        let mut payload = Vec::new();
+        let term = self.terms;
+        GroupEntry { term, index }.encode(&mut payload);
+        payload.resize(16 + length, term as u8);
+        let journal = JournalId::new(Kind::GROUP, group);
+        let at = log.append(|batch| batch.record(journal, |out| out.extend_from_slice(&payload)));
+        let event = Event::Entry {
+            group,
+            index,
+            payload,
+        };
+        self.note(at, event);
+    }
+
+    fn release(&mut self, log: &Log, group: u64, below: u64) {
+        // A block's header may lie between the end of the log and the record of the release.
+        let at = log.append(|batch| {
+            let end = batch.end();
+            batch.release_group(group, below);
+            Position(end.0 + 32)
+        });
+        self.note(at, Event::Release { group, below });
+    }
+
+    /// Whatever the log must have of a group it has, and it has nothing else.
+    fn check(&self, log: &Log, group: u64) {
+        let Some(entries) = self.groups.get(&group) else {
+            assert!(log.group_entries(group, 0, u64::MAX, 1 << 20).is_err());
+            return;
+        };
+        for (index, payload) in &entries.payloads {
+            match log.group_entries(group, *index, index + 1, 0) {
+                Ok(read) => assert_eq!(
+                    read,
+                    std::slice::from_ref(payload),
+                    "entry {index} of group {group}"
+                ),
+                Err(LogError::Gone { .. }) if *index < entries.released => {}
+                Err(error) => panic!("entry {index} of group {group}: {error}"),
+            }
+        }
+        let beyond = self.last(group) + 1;
+        assert!(log.group_entries(group, beyond, beyond + 1, 1 << 20).is_err());
+        if let Some(first) = entries.payloads.keys().next() {
+            self.check_range(log, group, entries.released.max(*first));
+        }
+    }
+
+    /// Reading on from where the last read ended shows all that is there.
+    fn check_range(&self, log: &Log, group: u64, from: u64) {
+        let (mut next, limit) = (from, 1000);
+        let wanted: Vec<_> = self.groups[&group]
+            .payloads
+            .range(from..)
+            .map(|(_, p)| p)
+            .collect();
+        let mut read = Vec::new();
+        while next <= self.last(group) {
+            let some = log.group_entries(group, next, u64::MAX, limit).unwrap();
+            assert!(!some.is_empty());
+            assert!(some.len() == 1 || some.iter().map(Vec::len).sum::<usize>() <= limit);
+            next += some.len() as u64;
+            read.extend(some);
+        }
+        assert!(read.iter().eq(wanted));
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Append { group: u64, count: u64, length: usize },
+    Overwrite { group: u64, back: u64 },
+    Skip { group: u64 },
+    Other { length: usize },
+    Release { group: u64, keep: u64 },
+    Forget { group: u64 },
+    Sync,
+    Check { group: u64 },
+    Restart,
+    Crash { seed: u64 },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let length = prop_oneof![6 => 0..500_usize, 2 => 1_000..9_000_usize, 1 => 100_000..300_000_usize];
+    let group = 0..3_u64;
+    prop_oneof![
+        8 => (group.clone(), 1..6_u64, length.clone())
+            .prop_map(|(group, count, length)| Op::Append { group, count, length }),
+        2 => (group.clone(), 1..12_u64).prop_map(|(group, back)| Op::Overwrite { group, back }),
+        1 => group.clone().prop_map(|group| Op::Skip { group }),
+        4 => length.prop_map(|length| Op::Other { length }),
+        3 => (group.clone(), 0..10_u64).prop_map(|(group, keep)| Op::Release { group, keep }),
+        1 => group.clone().prop_map(|group| Op::Forget { group }),
+        2 => Just(Op::Sync),
+        2 => group.prop_map(|group| Op::Check { group }),
+        1 => Just(Op::Restart),
+        1 => any::<u64>().prop_map(|seed| Op::Crash { seed }),
+    ]
+}
+
+fn options() -> LogOptions {
+    LogOptions {
+        retry_ms: 1,
+        ..small()
+    }
+}
+
+fn reopened(fs: &FaultyFs, model: &mut Model) -> Opened {
+    let opened = open(fs.clone(), options()).unwrap();
+    model.cut(opened.log.recovery().end);
+    opened
+}
+
+fn run(ops: &[Op]) {
+    let mut fs = FaultyFs::new();
+    let mut model = Model::default();
+    let mut opened = open(fs.clone(), options()).unwrap();
+    for op in ops {
+        let log = &opened.log;
+        match *op {
+            Op::Append { group, count, length } => {
+                for _ in 0..count {
+                    model.append(log, group, model.last(group) + 1, length);
+                }
+            }
+            Op::Overwrite { group, back } => {
+                let index = model.last(group).saturating_sub(back).max(1);
+                model.append(log, group, index, 10);
+            }
+            Op::Skip { group } => {
+                let index = model.last(group) + 10;
+                model.release(log, group, index);
+                model.append(log, group, index, 10);
+            }
+            Op::Other { length } => {
+                let at =
+                    log.append(|batch| batch.record(journal_id(1), |out| out.resize(out.len() + length, 7)));
+                log.release(journal_id(1), at);
+            }
+            Op::Release { group, keep } => {
+                let below = (model.last(group) + 1).saturating_sub(keep);
+                model.release(log, group, below);
+            }
+            Op::Forget { group } => {
+                let below = u64::MAX;
+                let at = log.append(|batch| {
+                    let end = batch.end();
+                    batch.forget_group(group);
+                    Position(end.0 + 32)
+                });
+                model.note(at, Event::Release { group, below });
+            }
+            Op::Sync => log.sync().unwrap(),
+            Op::Check { group } => model.check(log, group),
+            Op::Restart => {
+                log.close().unwrap();
+                drop(opened);
+                fs = fs.kill();
+                opened = reopened(&fs, &mut model);
+            }
+            Op::Crash { seed } => {
+                let after = fs.crash(seed);
+                drop(opened);
+                fs = after;
+                opened = reopened(&fs, &mut model);
+            }
+        }
+    }
+    for group in 0..3 {
+        model.check(&opened.log, group);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_log_has_the_entries_that_a_naive_model_has(ops in prop::collection::vec(op(), 1..60)) {
+        run(&ops);
+    }
+}
+
+fn promise(log: &Log, group: u64, term: u64) {
+    let journal = JournalId::new(Kind::HARD_STATE, group);
+    let promise = HardState {
+        term,
+        ..HardState::default()
+    };
+    log.append(|batch| batch.record(journal, |out| promise.encode(out)));
+}
+
+/// The latest promises that replay shows.
+fn promises(opened: &Opened) -> BTreeMap<u64, u64> {
+    let of_groups = opened
+        .replayed
+        .iter()
+        .filter(|seen| seen.0.kind == Kind::HARD_STATE);
+    let terms =
+        of_groups.map(|(journal, _, payload)| (journal.number, HardState::decode(payload).unwrap().term));
+    terms.collect()
+}
+
+#[test]
+fn promises_are_carried_on_while_files_come_and_go_and_nobody_is_asked_for_them() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), options()).unwrap();
+    for group in 0..300 {
+        promise(&opened.log, group, group);
+    }
+    let asleep = JournalId::new(Kind::GROUP, 1);
+    let entry = [[0; 8], 1_u64.to_le_bytes()].concat();
+    opened
+        .log
+        .append(|batch| batch.record(asleep, |out| out.extend_from_slice(&entry)));
+    let first = opened.log.begin();
+    let mut asked = Vec::new();
+    for round in 0..400_u64 {
+        let at = opened.put(1, &[7; 2000]);
+        opened.log.release(journal_id(1), at);
+        promise(&opened.log, round % 3, 1000 + round);
+        opened.log.sync().unwrap();
+        for told in opened.told.try_iter() {
+            let Told::Reclaim(journals, _) = told else {
+                continue;
+            };
+            asked.extend(journals.iter().copied());
+            if journals.contains(&asleep) {
+                opened.log.release_group(1, 2);
+            }
+        }
+    }
+    assert!(opened.log.begin() > first);
+    assert!(
+        opened.log.size() <= 6 * options().file_bytes,
+        "{}",
+        opened.log.size()
+    );
+    assert!(asked.contains(&asleep) && asked.iter().all(|journal| journal.kind != Kind::HARD_STATE));
+    let crashed = fs.crash(1);
+    drop(opened);
+    let mut expected: BTreeMap<u64, u64> = (0..300).map(|group| (group, group)).collect();
+    expected.extend([(0, 1399), (1, 1397), (2, 1398)]);
+    assert_eq!(promises(&open(crashed, options()).unwrap()), expected);
+}
