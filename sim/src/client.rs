@@ -1,8 +1,11 @@
 //! A client without a socket: what a connection would do with its session.
 
-use crate::invariants::{acks, invented, order};
-use crate::ledger::{Copy, Id, Ledger, QueueKey};
+use crate::invariants::{acks, dead, expired, invented, order};
+use crate::ledger::{Id, Ledger, QueueKey};
 use crate::mutant::Mutant;
+use crate::routes::{Colour, Exchange};
+use crate::terms::Said;
+use crate::world::Simulated;
 use broker::{
     Answer, Broker, ChannelId, ConsumerSettings, Deleting, Delivery, Disposal, Event, Outbox, Publisher,
     QueueDeleted, QueueQuestion, Refusal, Session, Subscription, Ticket, Unconfirmed, User,
@@ -12,19 +15,24 @@ use model::{ConsumerId, Message, QueueId, Ranges, RouteBuf, Seq};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
+use storage::World;
 use storage::faulty::Random;
 
-/// The exchange that queues are bound to.
-pub const EXCHANGE: &str = "amq.direct";
 /// The one channel of a client.
 pub const CHANNEL: ChannelId = ChannelId(1);
 
-/// Properties with nothing but a delivery mode: persistent, or none.
-const PERSISTENT: &[u8] = &[0x10, 0x00, 2];
-const TRANSIENT: &[u8] = &[0, 0];
+/// Where a client publishes to.
+#[derive(Debug, Clone, Copy)]
+pub enum To {
+    Queue(QueueKey),
+    /// Two colours, of which most exchanges look at the first.
+    Exchange(Exchange, Colour, Colour),
+}
 
 /// A client.
 pub struct Client {
+    world: Arc<Simulated>,
     pub session: Arc<Session>,
     outbox: Arc<Outbox>,
     publisher: Publisher,
@@ -38,6 +46,8 @@ pub struct Client {
     /// What it has asked of a queue, and the answer.
     asked: Option<QueueQuestion>,
     answer: Option<Answer>,
+    /// When it had taken everything that was there for it.
+    took: Duration,
 }
 
 /// One of its consumers, with what it holds.
@@ -51,13 +61,15 @@ pub struct Consumer {
 
 impl Client {
     /// Logs in.
-    pub fn open(broker: &Arc<Broker>, number: u32) -> Result<Self, String> {
+    pub fn open(world: &Arc<Simulated>, broker: &Arc<Broker>, number: u32) -> Result<Self, String> {
         let outbox = Arc::new(Outbox::new());
         let session = broker
             .connect(User::named("guest"), "/", outbox.clone())
             .map_err(|refusal| format!("{refusal:?}"))?;
         Ok(Self {
+            world: world.clone(),
             publisher: session.publisher(CHANNEL, 1),
+            took: world.elapsed(),
             session,
             outbox,
             number,
@@ -70,8 +82,8 @@ impl Client {
         })
     }
 
-    /// Publishes some messages to a queue or to a key of the exchange.
-    pub fn publish(&mut self, ledger: &mut Ledger, random: &mut Random, to: Result<QueueKey, &str>) {
+    /// Publishes some messages to a queue or to an exchange.
+    pub fn publish(&mut self, ledger: &mut Ledger, random: &mut Random, to: To) {
         let count = 1 + random.below(12);
         for _ in 0..count {
             self.publish_one(ledger, random, to);
@@ -79,16 +91,20 @@ impl Client {
         let _ = self.publisher.flush();
     }
 
-    fn publish_one(&mut self, ledger: &mut Ledger, random: &mut Random, to: Result<QueueKey, &str>) {
+    fn publish_one(&mut self, ledger: &mut Ledger, random: &mut Random, to: To) {
+        let mut said = Said::choose(random);
         let (exchange, key, queues) = match to {
-            Ok(queue) => match ledger.queues.get(&queue) {
+            To::Queue(queue) => match ledger.queues.get(&queue) {
                 Some(known) => ("", known.name.clone(), vec![queue]),
                 None => return,
             },
-            Err(key) => (EXCHANGE, key.to_owned(), ledger.routed(key)),
+            To::Exchange(exchange, first, second) => {
+                said.colour = (exchange == Exchange::Headers).then_some(first);
+                let routed = ledger.routed(exchange, first, second);
+                (exchange.name(), exchange.key(first, second), routed)
+            }
         };
         let at = ledger.tick();
-        let persistent = random.below(5) > 0;
         let length = match random.below(20) {
             0 => 20_000 + random.below(40_000),
             1..=4 => 1_000 + random.below(4_000),
@@ -99,24 +115,24 @@ impl Client {
         if ledger.is(Mutant::OtherBody) && at.is_multiple_of(50) {
             body.extend([!(at as u8)]);
         }
-        let properties = match persistent || ledger.is(Mutant::Outlives) {
-            true => PERSISTENT,
-            false => TRANSIENT,
+        // A queue whose time is over may go just now.
+        let stays = |key: &&QueueKey| {
+            ledger
+                .queues
+                .get(*key)
+                .is_some_and(|it| !it.may_leave(ledger.now))
         };
+        let sure = queues.iter().filter(stays).count();
+        for queue in &queues {
+            ledger.published(*queue, at, self.number, &said);
+        }
+        if let Some(mutant) = ledger.mutant {
+            mutant.says(&mut said);
+        }
+        let properties = said.encode();
         let route = RouteBuf::new(exchange.as_bytes(), key.as_bytes());
         let number = self.unconfirmed.next();
-        for queue in &queues {
-            let copy = Copy {
-                publisher: self.number,
-                persistent,
-                published_at: at,
-                ..Copy::default()
-            };
-            if let Some(queue) = ledger.queues.get_mut(queue) {
-                queue.copies.insert(at, copy);
-            }
-        }
-        let message = Message::new(route.as_route(), Properties::amqp091(properties), &body);
+        let message = Message::new(route.as_route(), Properties::amqp091(&properties), &body);
         if ledger.is(Mutant::Doubled) && at.is_multiple_of(50) {
             let _ = self.publisher.publish(&message, None);
         }
@@ -127,7 +143,7 @@ impl Client {
         self.unconfirmed
             .published(taken.as_ref().map_or(0, |taken| taken.queues));
         match taken {
-            Ok(taken) if taken.queues as usize == queues.len() => {}
+            Ok(taken) if (sure..=queues.len()).contains(&(taken.queues as usize)) => {}
             Ok(taken) => {
                 return ledger.violated(
                     "messages go where they are routed",
@@ -146,7 +162,12 @@ impl Client {
         let mut body = vec![id as u8; 8];
         body.copy_from_slice(&id.to_le_bytes());
         let route = RouteBuf::new(b"", name.as_bytes());
-        let message = Message::new(route.as_route(), Properties::amqp091(PERSISTENT), &body);
+        let properties = Said {
+            persistent: true,
+            ..Said::default()
+        };
+        let properties = properties.encode();
+        let message = Message::new(route.as_route(), Properties::amqp091(&properties), &body);
         let _ = self.publisher.publish(&message, None);
         let _ = self.publisher.flush();
     }
@@ -165,18 +186,24 @@ impl Client {
             paused: false,
         };
         match self.session.consume(CHANNEL, &name, settings) {
-            Ok(subscription) => self.consumers.push(Consumer {
-                subscription,
-                key,
-                held: Vec::new(),
-                seen: Vec::new(),
-            }),
+            Ok(subscription) => {
+                self.consumers.push(Consumer {
+                    subscription,
+                    key,
+                    held: Vec::new(),
+                    seen: Vec::new(),
+                });
+                if let Some(queue) = ledger.queues.get_mut(&key) {
+                    queue.was_used = true;
+                }
+            }
             Err(refusal) => ledger.violated("queues can be consumed from", format!("{name}: {refusal:?}")),
         }
     }
 
     /// Takes in what the node has for it. False if there was nothing.
     pub fn take(&mut self, ledger: &mut Ledger) -> bool {
+        ledger.now = self.world.elapsed();
         let mut events = Vec::new();
         self.outbox.take(&mut events, Waker::noop());
         let some = !events.is_empty();
@@ -186,6 +213,7 @@ impl Client {
                     consumer, delivery, ..
                 } => self.delivered(ledger, consumer, &delivery),
                 Event::Confirm { queue, numbers, .. } => self.confirmed(ledger, queue, &numbers),
+                Event::Reject { numbers, .. } => self.refused(ledger, &numbers),
                 Event::Durable { ticket, .. } => {
                     self.durable.insert(ticket);
                 }
@@ -198,6 +226,9 @@ impl Client {
                 }
                 _ => {}
             }
+        }
+        if !some {
+            self.took = ledger.now;
         }
         some
     }
@@ -236,6 +267,17 @@ impl Client {
         });
     }
 
+    fn refused(&mut self, ledger: &mut Ledger, numbers: &Ranges) {
+        let published = &mut self.published;
+        self.unconfirmed.rejected(numbers, |number| {
+            if let Some((id, to)) = published.remove(&number) {
+                ledger.note(!id);
+                ledger.refusals += 1;
+                ledger.refused(id, &to);
+            }
+        });
+    }
+
     fn delivered(&mut self, ledger: &mut Ledger, consumer: ConsumerId, delivery: &Delivery) {
         let marked = delivery.redelivered && !ledger.is(Mutant::Unmarked);
         let known = |known: &&mut Consumer| known.subscription.consumer() == consumer;
@@ -255,9 +297,14 @@ impl Client {
             if body.iter().skip(8).any(|byte| *byte != id as u8) {
                 ledger.violated("no message is invented", format!("message {id} has another body"));
             }
-            invented::check(ledger, key, id);
-            acks::check(ledger, key, id);
-            order::delivered(ledger, key, consumer.subscription.consumer().0, id, marked);
+            if ledger.queues.get(&key).is_some_and(|queue| queue.is_grave) {
+                dead::arrived(ledger, key, id, delivery.redelivered);
+            } else {
+                invented::check(ledger, key, id);
+                acks::check(ledger, key, id);
+                expired::check(ledger, key, id, self.took);
+                order::delivered(ledger, key, consumer.subscription.consumer().0, id, marked);
+            }
             let queue = ledger.queues.get_mut(&key);
             if let Some(copy) = queue.and_then(|queue| queue.copies.get_mut(&id)) {
                 (copy.delivered, copy.held) = (true, true);
@@ -323,10 +370,15 @@ impl Consumer {
         for (id, _) in held {
             ledger.gone(self.key, *id);
             ledger.acks += 1;
+            dead::settled(ledger, self.key, *id, disposal);
         }
         if ledger.is(Mutant::LostSettle) {
             return;
         }
+        let disposal = match ledger.is(Mutant::LostRejection) {
+            true => Disposal::Accepted,
+            false => disposal,
+        };
         let consumer = Some(self.subscription.consumer());
         self.subscription.queue().settle(consumer, seqs(held), disposal);
     }
@@ -336,12 +388,8 @@ impl Consumer {
             return;
         }
         let is_told = !ledger.is(Mutant::GivenTwice);
-        if let Some(queue) = ledger.queues.get_mut(&self.key).filter(|_| is_told) {
-            for (id, _) in held {
-                if let Some(copy) = queue.copies.get_mut(id) {
-                    copy.held = false;
-                }
-            }
+        if is_told {
+            held.iter().for_each(|(id, _)| ledger.returned(self.key, *id));
         }
         let consumer = Some(self.subscription.consumer());
         self.subscription.queue().give_back(consumer, seqs(held), true);

@@ -7,15 +7,19 @@
 //! that fails fails again exactly.
 //!
 //! Reading order: [`world`] (the surroundings of the node), [`run`] (what a seed does), `faults`, `client`, [`ledger`]
-//! (what the clients know),
-//! `invariants` (what must hold), `mutant` (how it is known that they see anything).
+//! (what the clients know), `terms` and `routes` (what queues and exchanges permit), `invariants` (what must hold),
+//! `mutant` (how it is known that they see anything).
 
+mod changes;
 mod client;
 mod faults;
 mod invariants;
 pub mod ledger;
+mod life;
 mod mutant;
+mod routes;
 pub mod run;
+mod terms;
 pub mod world;
 
 pub use mutant::Mutant;

@@ -3,6 +3,7 @@
 //! What a node does wrong with its clients is done in their calls; what it does wrong with its files is done to the
 //! files between two lives.
 
+use crate::terms::{Said, Terms};
 use std::path::{Path, PathBuf};
 use storage::FileSystem;
 use storage::faulty::FaultyFs;
@@ -46,11 +47,25 @@ pub enum Mutant {
     LogFileGone,
     /// A segment is deleted though messages in it are still needed.
     SegmentGone,
+    /// Messages do not expire.
+    ForgottenExpiration,
+    /// The queue knows no times to live.
+    ForgottenTtl,
+    /// The queue knows no limit.
+    ForgottenLimit,
+    /// All messages have the same priority.
+    ForgottenPriority,
+    /// What dies is just gone.
+    ForgottenDeadLetters,
+    /// What a consumer does not want is taken for done with.
+    LostRejection,
+    /// Duplicates are taken.
+    ForgottenDuplicates,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 25] = [
         Self::NoSync,
         Self::EarlyConfirm,
         Self::LostSettle,
@@ -69,7 +84,35 @@ impl Mutant {
         Self::LogHole,
         Self::LogFileGone,
         Self::SegmentGone,
+        Self::ForgottenExpiration,
+        Self::ForgottenTtl,
+        Self::ForgottenLimit,
+        Self::ForgottenPriority,
+        Self::ForgottenDeadLetters,
+        Self::LostRejection,
+        Self::ForgottenDuplicates,
     ];
+
+    /// What the node overhears of a message.
+    pub fn says(self, said: &mut Said) {
+        match self {
+            Self::ForgottenExpiration => said.expiration_ms = None,
+            Self::ForgottenPriority => said.priority = None,
+            Self::Outlives => said.persistent = true,
+            _ => {}
+        }
+    }
+
+    /// What the node makes of a declaration.
+    pub fn declares(self, terms: &mut Terms) {
+        match self {
+            Self::ForgottenTtl => terms.ttl_ms = None,
+            Self::ForgottenLimit => terms.max_length = None,
+            Self::ForgottenDeadLetters => terms.dead_letters = false,
+            Self::ForgottenDuplicates => terms.deduplicates = false,
+            _ => {}
+        }
+    }
 
     /// Does to the files of a node that does not run what this one would have done wrong with them.
     pub fn spoil(self, files: &FaultyFs) {

@@ -39,7 +39,7 @@ fn no_seed_breaks_an_invariant() {
     let first = number("SIM_FIRST").unwrap_or(1);
     let behind = first + number("SIM_SEEDS").unwrap_or(SEEDS);
     let next = AtomicU64::new(first);
-    let (confirms, deliveries, acks) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let sums: [AtomicU64; 5] = Default::default();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -54,21 +54,29 @@ fn no_seed_breaks_an_invariant() {
                         eprintln!("{done} of {} seeds", behind - first);
                     }
                     let outcome = run(seed);
-                    confirms.fetch_add(outcome.confirms, Ordering::Relaxed);
-                    deliveries.fetch_add(outcome.deliveries, Ordering::Relaxed);
-                    acks.fetch_add(outcome.acks, Ordering::Relaxed);
+                    let counts = [
+                        outcome.confirms,
+                        outcome.deliveries,
+                        outcome.acks,
+                        outcome.refusals,
+                        outcome.burials,
+                    ];
+                    for (sum, count) in sums.iter().zip(counts) {
+                        sum.fetch_add(count, Ordering::Relaxed);
+                    }
                 }
             });
         }
     });
+    let [confirms, deliveries, acks, refusals, burials] = &sums;
     println!(
-        "{} seeds: {confirms:?} confirms, {deliveries:?} deliveries, {acks:?} acknowledgements",
+        "{} seeds: {confirms:?} confirms, {deliveries:?} deliveries, {acks:?} acknowledgements, {refusals:?} refusals, {burials:?} dead letters",
         behind - first
     );
     // Something must have happened, or nothing was shown.
     let least = behind - first;
     assert!(
-        [confirms, deliveries, acks]
+        [confirms, deliveries, acks, burials]
             .iter()
             .all(|it| it.load(Ordering::Relaxed) >= least)
     );

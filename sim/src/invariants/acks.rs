@@ -4,8 +4,11 @@
 //! memory or the machine its power. It is never undone
 //! - while the node lives,
 //! - after the node was closed in good order,
-//! - after a later publish of the same life was confirmed that is persistent and went to a durable queue: the log is
-//!   one, and the sync that covers the publish covers what was written before it.
+//! - after a later publish of the same life was confirmed that is persistent and was put into a durable queue: the log
+//!   is one, and the sync that covers the publish covers what was written before it.
+//!
+//! A message that was rejected, and has a dead-letter exchange, stays until it has arrived there: so the end of a life
+//! may bring it back.
 //!
 //! An acknowledgement of an earlier life of which none of these is known is in doubt; if the message comes, it is as if
 //! it had not been.
@@ -23,7 +26,7 @@ pub fn check(ledger: &mut Ledger, key: QueueKey, id: Id) {
         return;
     };
     let Some(at) = copy.gone_at else { return };
-    if !copy.gone_for_good && copy.gone_in < life {
+    if (!copy.gone_for_good || copy.rejected) && copy.gone_in < life {
         // The crash took the acknowledgement with it.
         copy.gone_at = None;
         return;

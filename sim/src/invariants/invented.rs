@@ -10,6 +10,7 @@ pub fn check(ledger: &mut Ledger, key: QueueKey, id: Id) {
     let name = queue.name.clone();
     let wrong = match queue.copies.get(&id) {
         None => "was never published to it",
+        Some(copy) if copy.is_refused => "was refused",
         Some(copy) if copy.held => "is delivered while somebody holds it",
         Some(_) => return,
     };

@@ -14,7 +14,7 @@ pub fn delivered(ledger: &mut Ledger, key: QueueKey, consumer: u64, id: Id, rede
     let Some(copy) = queue.copies.get(&id) else {
         return;
     };
-    let wrong = match queue.last_new.insert((consumer, copy.publisher), id) {
+    let wrong = match queue.last_new.insert((consumer, copy.publisher, copy.lane), id) {
         _ if copy.delivered => "was delivered before, and is not marked",
         Some(last) if last > id => "comes behind a later one of its publisher",
         _ => return,
@@ -31,11 +31,22 @@ pub fn drained(ledger: &mut Ledger, key: QueueKey, found: &[Id]) {
     let Some(queue) = ledger.queues.get(&key) else {
         return;
     };
+    // Retries come when their time has come, dead letters when they died.
+    if queue.terms.retry_ms.is_some() || queue.is_grave {
+        return;
+    }
     let mut last = std::collections::BTreeMap::new();
     let mut wrong = None;
+    let mut priority = u8::MAX;
     for id in found {
-        let publisher = queue.copies.get(id).map_or(0, |copy| copy.publisher);
-        if last.insert(publisher, *id).is_some_and(|last| last >= *id) {
+        let (publisher, lane) = (queue.copies.get(id)).map_or((0, 0), |copy| (copy.publisher, copy.lane));
+        if queue.terms.max_priority > 0 && std::mem::replace(&mut priority, lane) < lane {
+            wrong = Some(*id);
+        }
+        if last
+            .insert((publisher, lane), *id)
+            .is_some_and(|last| last >= *id)
+        {
             wrong = Some(*id);
         }
     }
