@@ -96,7 +96,8 @@ impl Copy {
         // What was rejected waits until it has arrived as a dead letter; the end of a life may bring it back.
         let is_kept = self.gone_for_good && !self.rejected;
         let is_gone = self.gone_at.is_some() && (is_kept || self.gone_in == life);
-        !is_gone && self.excuse != Some(Excuse::Refused)
+        // Of several queues nobody knows which one has refused it.
+        !is_gone && !self.is_refused
     }
 
     /// It may be gone or not: its queue was to be deleted when the node ended, and is there.
