@@ -5,7 +5,7 @@ use crate::ledger::{Ledger, Queue, QueueKey, Rule};
 use crate::life::{Life, NAMES};
 use crate::mutant::Mutant;
 use crate::routes::{COLOURS, Colour, Exchange};
-use crate::terms::{GRAVE, Terms};
+use crate::terms::{DEAD_LETTERS, Terms};
 use broker::{Binding, Destination, PolicyKind, PutPolicy};
 use model::table::Table;
 use storage::World;
@@ -17,8 +17,8 @@ const POLICY: &str = "p";
 impl Life {
     /// A client declares a queue.
     pub fn declare(&mut self, ledger: &mut Ledger, client: usize, name: &str, mut terms: Terms) {
-        // A queue with dead letters needs a grave.
-        terms.dead_letters &= ledger.has_graves;
+        // A queue with dead letters needs a queue for them.
+        terms.dead_letters &= ledger.can_die;
         if ledger.is(Mutant::LostDeclaration) && ledger.tick().is_multiple_of(3) {
             let key = ledger.declare(name, terms, client);
             ledger.by_name.remove(name);
@@ -54,7 +54,7 @@ impl Life {
     pub fn import(&mut self, ledger: &mut Ledger, random: &mut Random, name: &str) {
         let mut terms = Terms::choose(random);
         terms.exclusive = false;
-        terms.dead_letters &= ledger.has_graves;
+        terms.dead_letters &= ledger.can_die;
         let mut told = terms.clone();
         if let Some(mutant) = ledger.mutant {
             mutant.declares(&mut told);
@@ -87,10 +87,10 @@ impl Life {
     }
 
     /// Where dead letters go.
-    pub fn dig_graves(&mut self, ledger: &mut Ledger) {
+    pub fn import_dead_letter_queues(&mut self, ledger: &mut Ledger) {
         let administrator = self.broker.administrator("guest").in_bulk();
         for name in NAMES {
-            let name = format!("{GRAVE}{name}");
+            let name = format!("{DEAD_LETTERS}{name}");
             if let Err(refusal) = administrator.install_queue("/", Terms::plain().declaration(&name)) {
                 if self.is_well() {
                     ledger.violated("queues can be imported", format!("{name}: {refusal:?}"));
@@ -100,21 +100,21 @@ impl Life {
             if ledger.named(&name).is_none() {
                 let key = ledger.declare(&name, Terms::plain(), 0);
                 if let Some(queue) = ledger.queues.get_mut(&key) {
-                    queue.is_grave = true;
+                    queue.has_dead_letters = true;
                 }
             }
         }
-        ledger.has_graves = self.broker.make_durable().is_ok();
-        if ledger.has_graves {
-            let graves = ledger.queues.values_mut().filter(|queue| queue.is_grave);
-            graves.for_each(|queue| queue.declared = true);
+        ledger.can_die = self.broker.make_durable().is_ok();
+        if ledger.can_die {
+            let queues = ledger.queues.values_mut().filter(|queue| queue.has_dead_letters);
+            queues.for_each(|queue| queue.declared = true);
         }
     }
 
     /// A client looks after dead letters.
-    pub fn mourn(&mut self, ledger: &mut Ledger, client: usize, name: &str) {
-        if let Some(grave) = ledger.named(&format!("{GRAVE}{name}")) {
-            self.clients[client].consume(ledger, grave, 10);
+    pub fn consume_dead_letters(&mut self, ledger: &mut Ledger, client: usize, name: &str) {
+        if let Some(dead_queue) = ledger.named(&format!("{DEAD_LETTERS}{name}")) {
+            self.clients[client].consume(ledger, dead_queue, 10);
         }
     }
 

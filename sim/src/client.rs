@@ -297,7 +297,11 @@ impl Client {
             if body.iter().skip(8).any(|byte| *byte != id as u8) {
                 ledger.violated("no message is invented", format!("message {id} has another body"));
             }
-            if ledger.queues.get(&key).is_some_and(|queue| queue.is_grave) {
+            if ledger
+                .queues
+                .get(&key)
+                .is_some_and(|queue| queue.has_dead_letters)
+            {
                 dead::arrived(ledger, key, id, delivery.redelivered);
             } else {
                 invented::check(ledger, key, id);

@@ -2,7 +2,7 @@
 
 use crate::mutant::Mutant;
 use crate::routes::{Colour, Exchange};
-use crate::terms::{GRAVE, Said, Terms};
+use crate::terms::{DEAD_LETTERS, Said, Terms};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ pub struct Queue {
     /// The client that alone may use it.
     pub owner: Option<usize>,
     /// Dead letters of the queue without the prefix come here.
-    pub is_grave: bool,
+    pub has_dead_letters: bool,
     /// When somebody consumed from it last, or declared it.
     pub used: Duration,
     /// It is about to go: its last consumer has left, or its connection.
@@ -159,13 +159,13 @@ pub struct Ledger {
     /// The policies that may be in force.
     pub rules: Vec<Rule>,
     /// What was published to queues with dead letters: where it would come as one, and from which queue.
-    pub mortal: BTreeMap<(String, Id), QueueKey>,
+    pub may_die: BTreeMap<(String, Id), QueueKey>,
     /// Dead letters that somebody was done with.
-    pub buried: BTreeSet<(String, Id)>,
+    pub settled_dead: BTreeSet<(String, Id)>,
     /// What was found when queues were drained in the end.
     pub found: BTreeSet<(QueueKey, Id)>,
-    /// The graves are there for good.
-    pub has_graves: bool,
+    /// The queues for dead letters are there for good.
+    pub can_die: bool,
     /// The time, since the beginning of the simulation.
     pub now: Duration,
     /// Whatever is handed to the node gets a number.
@@ -181,7 +181,7 @@ pub struct Ledger {
     pub deliveries: u64,
     pub acks: u64,
     pub refusals: u64,
-    pub burials: u64,
+    pub dead_letters: u64,
     /// The last key that was given out.
     pub last_key: QueueKey,
 }
@@ -258,7 +258,8 @@ impl Ledger {
             copy.excuse = Some(Excuse::Leaving);
         }
         if terms.dead_letters {
-            self.mortal.insert((format!("{GRAVE}{}", queue.name), id), key);
+            self.may_die
+                .insert((format!("{DEAD_LETTERS}{}", queue.name), id), key);
         }
         queue.copies.insert(id, copy);
         queue.follow(&rules, life);

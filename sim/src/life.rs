@@ -141,7 +141,7 @@ impl Life {
 
     /// The clients do what they do.
     pub fn go(&mut self, ledger: &mut Ledger, random: &mut Random) {
-        self.dig_graves(ledger);
+        self.import_dead_letter_queues(ledger);
         self.bind_again(ledger);
         for _ in 0..60 + random.below(120) {
             if !self.is_well() || !ledger.violations.is_empty() {
@@ -193,7 +193,9 @@ impl Life {
             (42, _) if random.below(4) == 0 => self.come_again(ledger, client),
             (43, _) if random.below(2) == 0 => self.rule(ledger, random),
             (44, None) if random.below(2) == 0 => self.import(ledger, random, name),
-            (45, _) if self.clients[client].consumers.len() < 3 => self.mourn(ledger, client, name),
+            (45, _) if self.clients[client].consumers.len() < 3 => {
+                self.consume_dead_letters(ledger, client, name)
+            }
             (_, None) => {
                 let terms = Terms::choose(random);
                 self.declare(ledger, client, name, terms);
@@ -293,7 +295,7 @@ impl Life {
     pub fn look_at_everything(mut self, ledger: &mut Ledger) {
         let mut queues: Vec<QueueKey> = ledger.queues.keys().copied().collect();
         // What dies while the others are drained comes here.
-        queues.sort_by_key(|key| ledger.queues.get(key).is_some_and(|queue| queue.is_grave));
+        queues.sort_by_key(|key| ledger.queues.get(key).is_some_and(|queue| queue.has_dead_letters));
         for key in queues {
             self.look_who_left(ledger);
             if !ledger.by_name.values().any(|known| *known == key) {

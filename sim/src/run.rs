@@ -26,7 +26,7 @@ pub struct Outcome {
     pub acks: u64,
     pub refusals: u64,
     /// Dead letters that were delivered.
-    pub burials: u64,
+    pub dead_letters: u64,
 }
 
 /// How a life of the node ends.
@@ -102,7 +102,7 @@ fn outcome(ledger: Ledger) -> Outcome {
         deliveries: ledger.deliveries,
         acks: ledger.acks,
         refusals: ledger.refusals,
-        burials: ledger.burials,
+        dead_letters: ledger.dead_letters,
     }
 }
 

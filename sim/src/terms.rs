@@ -5,7 +5,7 @@ use model::table::Table;
 use storage::faulty::Random;
 
 /// The dead letters of each queue go to a queue of their own, so that it is known where one comes from.
-pub const GRAVE: &str = "grave-";
+pub const DEAD_LETTERS: &str = "dead-";
 
 /// The header by which queues sort fairly.
 pub const TENANT: &str = "tenant";
@@ -27,7 +27,7 @@ pub struct Terms {
     pub max_priority: u8,
     /// It serves tenants in turn.
     pub is_fair: bool,
-    /// What dies goes to its grave.
+    /// What dies goes to its dead-letter queue.
     pub dead_letters: bool,
     /// So often a message may come back.
     pub returns: Option<u32>,
@@ -113,7 +113,7 @@ impl Terms {
         }
         if self.dead_letters {
             table.insert("x-dead-letter-exchange", "");
-            table.insert("x-dead-letter-routing-key", format!("{GRAVE}{name}"));
+            table.insert("x-dead-letter-routing-key", format!("{DEAD_LETTERS}{name}"));
         }
         table
     }

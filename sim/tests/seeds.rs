@@ -59,7 +59,7 @@ fn no_seed_breaks_an_invariant() {
                         outcome.deliveries,
                         outcome.acks,
                         outcome.refusals,
-                        outcome.burials,
+                        outcome.dead_letters,
                     ];
                     for (sum, count) in sums.iter().zip(counts) {
                         sum.fetch_add(count, Ordering::Relaxed);
@@ -68,15 +68,15 @@ fn no_seed_breaks_an_invariant() {
             });
         }
     });
-    let [confirms, deliveries, acks, refusals, burials] = &sums;
+    let [confirms, deliveries, acks, refusals, dead_letters] = &sums;
     println!(
-        "{} seeds: {confirms:?} confirms, {deliveries:?} deliveries, {acks:?} acknowledgements, {refusals:?} refusals, {burials:?} dead letters",
+        "{} seeds: {confirms:?} confirms, {deliveries:?} deliveries, {acks:?} acknowledgements, {refusals:?} refusals, {dead_letters:?} dead letters",
         behind - first
     );
     // Something must have happened, or nothing was shown.
     let least = behind - first;
     assert!(
-        [confirms, deliveries, acks, burials]
+        [confirms, deliveries, acks, dead_letters]
             .iter()
             .all(|it| it.load(Ordering::Relaxed) >= least)
     );

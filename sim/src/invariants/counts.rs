@@ -16,7 +16,7 @@ pub fn check(ledger: &mut Ledger, key: QueueKey, said: u64, found: &[Id]) {
     let mut keys = std::collections::BTreeSet::new();
     let mut found = found.iter().filter_map(|id| queue.copies.get(id)?.key);
     let is_doubled = terms.deduplicates && !found.all(|key| keys.insert(key));
-    let is_wrong = is_still && !queue.is_grave && said != drained;
+    let is_wrong = is_still && !queue.has_dead_letters && said != drained;
     if is_wrong {
         ledger.violated(
             "counts are true",

@@ -8,13 +8,13 @@ use crate::ledger::{Excuse, Id, Ledger, QueueKey};
 use broker::Disposal;
 
 /// A dead letter was delivered.
-pub fn arrived(ledger: &mut Ledger, grave: QueueKey, id: Id, redelivered: bool) {
-    ledger.burials += u64::from(!redelivered);
+pub fn arrived(ledger: &mut Ledger, dead_queue: QueueKey, id: Id, redelivered: bool) {
+    ledger.dead_letters += u64::from(!redelivered);
     let life = ledger.life;
-    let Some(name) = ledger.queues.get(&grave).map(|queue| queue.name.clone()) else {
+    let Some(name) = ledger.queues.get(&dead_queue).map(|queue| queue.name.clone()) else {
         return;
     };
-    let source = ledger.mortal.get(&(name.clone(), id)).copied();
+    let source = ledger.may_die.get(&(name.clone(), id)).copied();
     let queue = source.and_then(|source| ledger.queues.get(&source));
     let original = queue.and_then(|queue| queue.copies.get(&id));
     let mut wrong = match (source, original) {
@@ -28,7 +28,7 @@ pub fn arrived(ledger: &mut Ledger, grave: QueueKey, id: Id, redelivered: bool) 
     };
     let (persistent, published_in) =
         original.map_or((true, u32::MAX), |copy| (copy.persistent, copy.published_in));
-    let Some(queue) = ledger.queues.get_mut(&grave) else {
+    let Some(queue) = ledger.queues.get_mut(&dead_queue) else {
         return;
     };
     let copy = queue.copies.entry(id).or_default();
@@ -50,8 +50,8 @@ pub fn settled(ledger: &mut Ledger, key: QueueKey, id: Id, disposal: Disposal) {
     let Some(queue) = ledger.queues.get_mut(&key) else {
         return;
     };
-    if queue.is_grave {
-        ledger.buried.insert((queue.name.clone(), id));
+    if queue.has_dead_letters {
+        ledger.settled_dead.insert((queue.name.clone(), id));
     } else if let Some(copy) = queue.copies.get_mut(&id) {
         copy.rejected = disposal == Disposal::Rejected && queue.terms.dead_letters;
         copy.was_rejected |= copy.rejected;
@@ -60,7 +60,7 @@ pub fn settled(ledger: &mut Ledger, key: QueueKey, id: Id, disposal: Disposal) {
 
 /// All queues were drained: what died must have been found somewhere.
 pub fn check(ledger: &mut Ledger) {
-    let is_lost = |grave: &String, id: Id, source: QueueKey| {
+    let is_lost = |dead_queue: &String, id: Id, source: QueueKey| {
         let queue = ledger.queues.get(&source)?;
         let copy = queue.copies.get(&id)?;
         let never_taken = matches!(
@@ -68,15 +68,16 @@ pub fn check(ledger: &mut Ledger) {
             Some(Excuse::Duplicate | Excuse::Refused | Excuse::Leaving)
         );
         let is_done = copy.was_purged || (copy.gone_at.is_some() && !copy.rejected);
-        let is_safe = ledger.found.contains(&(source, id)) || ledger.buried.contains(&(grave.clone(), id));
+        let is_safe =
+            ledger.found.contains(&(source, id)) || ledger.settled_dead.contains(&(dead_queue.clone(), id));
         let was_promised = copy.confirmed && copy.persistent && queue.terms.survives() && !queue.doomed;
         (was_promised && !is_done && !never_taken && !is_safe)
             .then(|| format!("message {id} of {}", queue.name))
     };
     let lost: Vec<String> = ledger
-        .mortal
+        .may_die
         .iter()
-        .filter_map(|((grave, id), source)| is_lost(grave, *id, *source))
+        .filter_map(|((dead_queue, id), source)| is_lost(dead_queue, *id, *source))
         .collect();
     if !lost.is_empty() {
         ledger.violated("dead letters arrive", format!("nowhere: {lost:?}"));

@@ -32,7 +32,7 @@ pub fn drained(ledger: &mut Ledger, key: QueueKey, found: &[Id]) {
         return;
     };
     // Retries come when their time has come, dead letters when they died.
-    if queue.terms.retry_ms.is_some() || queue.is_grave {
+    if queue.terms.retry_ms.is_some() || queue.has_dead_letters {
         return;
     }
     let mut last = std::collections::BTreeMap::new();
