@@ -6,15 +6,14 @@ use crate::invariants::{counts, dead, lost, order, space};
 use crate::ledger::{Copy, Ledger, QueueKey};
 use crate::mutant::Mutant;
 use crate::routes::{COLOURS, Exchange};
-use crate::run::{Ending, LOG_FILE, LOG_LIMIT, options};
 use crate::terms::Terms;
 use crate::world::{Simulated, until_power_cut};
-use broker::{AlarmReason, Broker, DeclareQueue, Ticket};
+use broker::{AlarmReason, Broker, DeclareQueue, Options, Ticket};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::World;
 use storage::faulty::{FaultyFs, Random};
+use storage::{LogOptions, SegmentOptions, World};
 
 /// The queues' names.
 pub const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -22,6 +21,18 @@ const CLIENTS: usize = 3;
 
 /// So long somebody waits for what must come, in simulated time.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The log's files, in bytes; so small that they are used again and again.
+const LOG_FILE: u64 = 64 << 10;
+const LOG_LIMIT: u64 = 256 << 10;
+
+/// How a life of the node ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Closed,
+    Killed,
+    PowerCut,
+}
 
 /// A running node and its clients.
 pub struct Life {
@@ -324,5 +335,24 @@ impl Life {
             space::check(ledger, &self.broker, &self.files, 2 * LOG_LIMIT + 4 * LOG_FILE);
         }
         self.broker.close();
+    }
+}
+
+/// What the node is opened with.
+fn options(world: &Arc<Simulated>) -> Options {
+    Options {
+        world: world.clone(),
+        log: LogOptions {
+            file_bytes: LOG_FILE,
+            size_limit: LOG_LIMIT,
+            ..LogOptions::default()
+        },
+        segments: SegmentOptions {
+            segment_bytes: 128 << 10,
+            ..SegmentOptions::default()
+        },
+        disk_free_limit: 0,
+        message_memory: 128 << 10,
+        ..Options::new("/data")
     }
 }

@@ -2,18 +2,11 @@
 
 use crate::faults::Plan;
 use crate::ledger::{Ledger, Violation};
-use crate::life::Life;
+use crate::life::{Ending, Life};
 use crate::mutant::Mutant;
 use crate::world::{Simulated, until_power_cut};
-use broker::Options;
-use std::sync::Arc;
 use std::time::Duration;
 use storage::faulty::{FaultyFs, Random};
-use storage::{LogOptions, SegmentOptions};
-
-/// The log's files, in bytes; so small that they are used again and again.
-pub const LOG_FILE: u64 = 64 << 10;
-pub const LOG_LIMIT: u64 = 256 << 10;
 
 /// What became of a seed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,14 +20,6 @@ pub struct Outcome {
     pub refusals: u64,
     /// Dead letters that were delivered.
     pub dead_letters: u64,
-}
-
-/// How a life of the node ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    Closed,
-    Killed,
-    PowerCut,
 }
 
 /// Runs a seed.
@@ -103,24 +88,5 @@ fn outcome(ledger: Ledger) -> Outcome {
         acks: ledger.acks,
         refusals: ledger.refusals,
         dead_letters: ledger.dead_letters,
-    }
-}
-
-/// What the node is opened with.
-pub fn options(world: &Arc<Simulated>) -> Options {
-    Options {
-        world: world.clone(),
-        log: LogOptions {
-            file_bytes: LOG_FILE,
-            size_limit: LOG_LIMIT,
-            ..LogOptions::default()
-        },
-        segments: SegmentOptions {
-            segment_bytes: 128 << 10,
-            ..SegmentOptions::default()
-        },
-        disk_free_limit: 0,
-        message_memory: 128 << 10,
-        ..Options::new("/data")
     }
 }
