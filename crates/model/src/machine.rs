@@ -16,7 +16,9 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
-/// The number of a record in its machine's journal, from 1, without gaps. The journal gives it out.
+/// The number of a record in its machine's journal, from 1. The journal gives it out. Numbers rise, but not always by one: a journal
+/// that several nodes keep has entries of its own between a machine's records, so nothing may be concluded from a number that is
+/// missing.
 pub type Index = u64;
 
 /// What a machine asks of its host: three lists that the host empties after each turn and hands in again.

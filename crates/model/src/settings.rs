@@ -11,6 +11,9 @@ use std::sync::Arc;
 pub struct QueueSettings {
     /// Records go to a journal: persistent messages survive a restart.
     pub durable: bool,
+    /// The journal is one that other nodes follow: every message is on record, transient ones too, and what was refused as well. A
+    /// durable queue's machine is told so when it is made.
+    pub replicated: bool,
     /// Retire when the last consumer is gone.
     pub auto_delete: bool,
     /// `x-single-active-consumer`: one consumer gets everything until it is gone.
@@ -41,6 +44,14 @@ pub struct QueueSettings {
     pub expires_ms: Option<u64>,
     /// `x-dead-letter-exchange`: where messages go that are rejected, expire or find the queue full.
     pub dead_letter: Option<Arc<DeadLetterTo>>,
+}
+
+impl QueueSettings {
+    /// True if a message is on record; `persistent` is what its publisher wanted.
+    #[inline]
+    pub fn journals(&self, persistent: bool) -> bool {
+        self.durable && (persistent || self.replicated)
+    }
 }
 
 /// How a queue sorts its messages.

@@ -4,15 +4,20 @@
 //!
 //! ```text
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table
+//! 3 checkpoint: next index, floor, and so on as 2
 //! ```
 
+use super::lanes::LANE_SHIFT;
 use super::record::Snapshot;
 use crate::encoding::{Input, put};
 use crate::store::{self, LogPlace, Table};
-use model::{Index, Journaled};
+use model::{Index, Journaled, Seq};
 
 const STORE: u8 = 1;
 const CHECKPOINT: u8 = 2;
+const CHECKPOINT_WITH_FLOOR: u8 = 3;
+/// A lane has no more numbers than this.
+const FLOORS: Seq = 1 << LANE_SHIFT;
 
 /// A record of this node alone. It has no number among the machine's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub enum LocalRecord {
 pub struct Checkpoint {
     /// The number of the first record that it does not contain.
     pub next: Index,
+    /// Of a queue that sorts its messages: lanes that hold nothing any more have used the numbers below.
+    pub floor: Seq,
     /// The contents, and where the bytes are; of a queue that sorts its messages, lane by lane.
     pub lanes: Vec<(Snapshot, Table)>,
 }
@@ -50,8 +57,16 @@ impl Journaled for LocalRecord {
                 record.put(out);
             }
             Self::Checkpoint(checkpoint) => {
-                out.push(CHECKPOINT);
+                let floor = checkpoint.floor;
+                out.push(if floor > 0 {
+                    CHECKPOINT_WITH_FLOOR
+                } else {
+                    CHECKPOINT
+                });
                 put(out, checkpoint.next);
+                if floor > 0 {
+                    put(out, floor);
+                }
                 put(out, checkpoint.lanes.len() as u64);
                 for (snapshot, table) in &checkpoint.lanes {
                     snapshot.put(out);
@@ -66,8 +81,12 @@ impl Journaled for LocalRecord {
         let mut input = Input { rest };
         let record = match *kind {
             STORE => Self::Store(store::Record::get(&mut input)?),
-            CHECKPOINT => Self::Checkpoint(Checkpoint {
+            CHECKPOINT | CHECKPOINT_WITH_FLOOR => Self::Checkpoint(Checkpoint {
                 next: input.number()?,
+                floor: match *kind {
+                    CHECKPOINT => 0,
+                    _ => input.number().filter(|floor| *floor < FLOORS)?,
+                },
                 lanes: input.list(8, |input| Some((Snapshot::get(input)?, Table::get(input)?)))?,
             }),
             _ => return None,

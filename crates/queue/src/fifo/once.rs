@@ -96,7 +96,7 @@ impl<E: Ends> Classic<E> {
         outcome: &mut FifoOutcome<E>,
     ) {
         let Some(receipt) = receipt else { return };
-        if self.settings.durable && block.persistent() {
+        if self.settings.journals(block.persistent()) {
             if outcome.records.is_empty() {
                 let seqs = Ranges::new();
                 outcome.records.push(Record::Settled { seqs });

@@ -53,9 +53,11 @@ impl<E: Ends> Classic<E> {
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
-        // Durability is what a queue was declared with; its journal would not know of a change.
+        // Durability is what a queue was declared with, and its kind of journal what it was made with; the journal would not know
+        // of a change.
         let settings = Arc::new(QueueSettings {
             durable: self.settings.durable,
+            replicated: self.settings.replicated,
             ..settings
         });
         self.settings = settings.clone();

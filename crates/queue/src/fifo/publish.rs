@@ -97,11 +97,18 @@ impl<E: Ends> Classic<E> {
             self.lanes.dead_letter_refused(block, &refused, outcome);
         }
         let Some(mut receipt) = receipt else { return };
-        outcome
-            .effects
-            .push(Effect::Reject(E::split(&mut receipt, &refused, block.len())));
+        let rejected = E::split(&mut receipt, &refused, block.len());
+        self.reject(rejected, outcome);
         if refused.count() < block.len() as u64 {
             confirm(Some(receipt), durably, outcome);
+        }
+    }
+
+    /// Tells the publisher that the queue refused. Of a replicated queue that is so once it is committed, as with a confirm.
+    fn reject(&self, receipt: E::Receipt, outcome: &mut FifoOutcome<E>) {
+        match self.settings.replicated {
+            true => outcome.promises.push(Effect::Reject(receipt)),
+            false => outcome.effects.push(Effect::Reject(receipt)),
         }
     }
 
@@ -126,12 +133,15 @@ impl<E: Ends> Classic<E> {
     }
 
     /// Hands messages from the front of the block to consumers that do not acknowledge, so that they never become contents
-    /// and need no record. Returns how many went.
+    /// and need no record. Returns how many went: of a replicated queue, which has a record of every message, none.
     fn straight_through(&mut self, block: &Arc<Block>, outcome: &mut FifoOutcome<E>) -> u64 {
         let Lanes::One(lane) = &mut self.lanes else {
             return 0;
         };
         if block.is_empty() || lane.dispatch.ready > 0 || !self.consumers.ring.is_straight() {
+            return 0;
+        }
+        if self.settings.replicated {
             return 0;
         }
         let first = lane.store.next();
@@ -160,6 +170,10 @@ impl<E: Ends> Classic<E> {
         };
         // Dead letters must be contents first, and a queue that refuses has made room before.
         if self.settings.dead_letter.is_some() || self.settings.overflow != Overflow::DropHead {
+            return 0;
+        }
+        // A number without a record would be given to another message by whoever decides next.
+        if self.settings.replicated {
             return 0;
         }
         let excess = (lane.dispatch.ready + incoming).saturating_sub(limit);
@@ -192,7 +206,7 @@ impl Lane {
         outcome: &mut FifoOutcome<E>,
     ) -> bool {
         let count = block.len() as u64 - u64::from(from);
-        let journaled = self.settings.durable && block.persistent();
+        let journaled = self.settings.journals(block.persistent());
         let first = self.store.next();
         let bytes = block.body_bytes_of(from as usize, count as usize);
         let expiries = self.expiries_of(&block, from, first, now);

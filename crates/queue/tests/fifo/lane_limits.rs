@@ -241,7 +241,7 @@ fn what_a_waiting_consumer_takes_makes_room_in_a_queue_that_refuses_however_it_s
         });
         world.handle(consume(1, false, 2, 0));
         let events = publish(&mut world, 1, &[0, 0, 0, 0]);
-        let refused = events.iter().any(|event| matches!(event, Event::Rejected(_)));
+        let refused = events.iter().any(|event| matches!(event, Event::Rejected { .. }));
         let status = world.fifo.status();
         assert_eq!((status.unacked, status.ready, refused), (2, 1, true));
     }

@@ -364,7 +364,7 @@ proptest! {
     }
 }
 
-fn group(name: &str, first: u64, sizes: &[usize]) -> Arc<Block> {
+pub fn group(name: &str, first: u64, sizes: &[usize]) -> Arc<Block> {
     let mut builder = BlockBuilder::new();
     let properties = PropertiesBuilder::new()
         .headers(&Table::new().with("tenant", name))
@@ -375,7 +375,7 @@ fn group(name: &str, first: u64, sizes: &[usize]) -> Arc<Block> {
     Arc::new(builder.finish(true, Timestamp(1)))
 }
 
-fn fair() -> QueueSettings {
+pub fn fair() -> QueueSettings {
     QueueSettings {
         durable: true,
         sorting: Sorting::FairKey("tenant".into()),
@@ -383,7 +383,7 @@ fn fair() -> QueueSettings {
     }
 }
 
-fn enqueue(world: &mut World, block: Arc<Block>) {
+pub fn enqueue(world: &mut World, block: Arc<Block>) {
     world.handle(Request::Enqueue { block, receipt: None });
 }
 

@@ -13,5 +13,6 @@ mod lanes;
 mod mixed;
 mod mortality;
 mod properties;
+mod replicated;
 mod stories;
 mod world;

@@ -265,7 +265,7 @@ impl Model {
             .iter()
             .filter_map(|event| match event {
                 Event::Confirmed { .. } => Some(true),
-                Event::Rejected(_) => Some(false),
+                Event::Rejected { .. } => Some(false),
                 _ => None,
             })
             .collect();

@@ -2,7 +2,7 @@
 //! message store (memory, disk, checkpoints) stand in `tests/stories/store`.
 //!
 //! ```text
-//! queue [durable] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
+//! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
 //!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
 //! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [confirm NAME]            (one block, as one read from a socket brings it)
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
@@ -101,6 +101,7 @@ impl Story {
         };
         let unknown = QueueSettings {
             durable: true,
+            replicated: self.settings.replicated,
             ..QueueSettings::default()
         };
         self.world = World::replayed(unknown, self.world.disk.clone(), closed);
@@ -381,7 +382,10 @@ impl Story {
                     durably(once_durable)
                 )
             }
-            Event::Rejected(receipt) => format!("refuse {}", self.names[receipt as usize]),
+            Event::Rejected {
+                receipt,
+                once_durable,
+            } => format!("refuse {}{}", self.names[receipt as usize], durably(once_durable)),
             Event::DeadLettered(reason, seqs) => {
                 let seqs: Ranges = seqs.into_iter().collect();
                 format!("dead letters {}: {}", list(&seqs), why(reason))
@@ -530,6 +534,7 @@ fn after(words: &[&str], word: &str) -> Option<u64> {
 fn settings(words: &[&str]) -> QueueSettings {
     QueueSettings {
         durable: words.contains(&"durable"),
+        replicated: words.contains(&"replicated"),
         auto_delete: words.contains(&"auto-delete"),
         single_active: words.contains(&"single-active"),
         max_length: after(words, "max-length"),

@@ -37,7 +37,10 @@ pub enum Event {
         receipt: u32,
         once_durable: bool,
     },
-    Rejected(u32),
+    Rejected {
+        receipt: u32,
+        once_durable: bool,
+    },
     /// Why, and which messages.
     DeadLettered(DropReason, Vec<Seq>),
     Answered(u32, Answer),
@@ -301,7 +304,8 @@ impl World {
             Record::decode(&bytes).unwrap().encode(&mut again);
             assert_eq!(bytes, again);
             let place = self.log(Logged::Record(self.next_index, bytes));
-            self.next_index += 1;
+            // Numbers rise, and some are not there: a journal of several nodes has entries of its own.
+            self.next_index += 1 + self.next_index % 3;
             if let Record::Enqueued { first, .. } = &record {
                 self.fifo.appended(*first, place);
             }
@@ -343,7 +347,10 @@ impl World {
                 receipt,
                 once_durable,
             },
-            Effect::Reject(receipt) => Event::Rejected(receipt),
+            Effect::Reject(receipt) => Event::Rejected {
+                receipt,
+                once_durable,
+            },
             Effect::DeadLetter {
                 ticket,
                 to: _,

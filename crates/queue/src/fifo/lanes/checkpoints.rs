@@ -9,7 +9,11 @@ impl<E: Ends> Classic<E> {
     /// Everything that the journal knows of, and where it lies, before the record `next`.
     pub fn checkpoint(&self, next: Index) -> Checkpoint {
         let lanes = self.lanes.iter().map(|lane| lane.checkpoint()).collect();
-        Checkpoint { next, lanes }
+        Checkpoint {
+            next,
+            floor: self.lanes.floor(),
+            lanes,
+        }
     }
 
     /// Takes over what this node remembered.
@@ -39,6 +43,7 @@ impl<E: Ends> Classic<E> {
         for (snapshot, table) in checkpoint.lanes {
             self.lanes.restore(snapshot, &table);
         }
+        self.lanes.raise_floor(checkpoint.floor);
     }
 }
 

@@ -26,7 +26,7 @@ use std::sync::Arc;
 pub(super) type LaneId = u16;
 
 /// How far a lane's number stands to the left. 2^48 messages a lane are nine years at a million a second.
-const LANE_SHIFT: u32 = 48;
+pub(super) const LANE_SHIFT: u32 = 48;
 
 pub(super) fn lane_of(seq: Seq) -> LaneId {
     (seq >> LANE_SHIFT) as LaneId
@@ -293,6 +293,22 @@ impl Lanes {
         match self {
             Self::One(lane) if id == 0 => lane.restore(snapshot, table),
             _ => self.sort().restore(id, snapshot, table),
+        }
+    }
+
+    /// Lanes that are gone have used the numbers below.
+    fn floor(&self) -> Seq {
+        match self {
+            Self::One(_) => 0,
+            Self::Sorted(lanes) => lanes.floor,
+        }
+    }
+
+    /// The same, of lanes that were gone when a checkpoint was written.
+    fn raise_floor(&mut self, floor: Seq) {
+        if floor > self.floor() {
+            let lanes = self.sort();
+            lanes.floor = lanes.floor.max(floor);
         }
     }
 

@@ -41,7 +41,7 @@ pub(in crate::fifo) struct Sorted {
     /// In which lane a message with this deduplication key was seen last; it may be gone.
     pub(super) keys: BTreeMap<DeduplicationKey, LaneId>,
     /// Lanes that are gone have used the numbers below: none is used twice.
-    floor: Seq,
+    pub(super) floor: Seq,
     /// Bodies of all lanes may take so many bytes of memory.
     budget: usize,
     /// The lanes of the stores under way, in order.
@@ -153,17 +153,20 @@ impl Sorted {
 
     pub(super) fn apply<E: Ends>(&mut self, id: LaneId, record: Record, outcome: &mut FifoOutcome<E>) {
         if matches!(record, Record::Enqueued { .. }) {
-            self.make(id);
+            // Whoever decided may have kept a lane that was dropped here, so the floor here says nothing of its numbers.
+            self.make(id, 0);
         }
         if let Some(lane) = self.lanes.get_mut(&id) {
             let effects = outcome.effects.len();
             lane.apply(record, outcome);
             self.note_stores(id, &outcome.effects[effects..]);
+            let left = std::mem::replace(&mut self.last, id);
+            self.drop_if_idle(left);
         }
     }
 
     pub(super) fn restore(&mut self, id: LaneId, snapshot: Snapshot, table: &Table) {
-        self.make(id);
+        self.make(id, 0);
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.restore(snapshot, table);
         }
@@ -198,13 +201,13 @@ impl Sorted {
         (self.budget / lanes.max(1).next_power_of_two()).max(SMALLEST_SHARE.min(self.budget))
     }
 
-    /// Makes the lane if there is none.
-    fn make(&mut self, id: LaneId) {
+    /// Makes the lane if there is none. Its numbers begin above `floor`.
+    fn make(&mut self, id: LaneId, floor: Seq) {
         if self.lanes.contains_key(&id) {
             return;
         }
         let mut lane = Lane::new(self.settings.clone());
-        lane.store.start_at(first_of(id) + self.floor + 1);
+        lane.store.start_at(first_of(id) + floor + 1);
         if self.replaying {
             lane.store.replay();
         }
@@ -360,7 +363,7 @@ impl Sorted {
         if memory < self.share(lanes) && !self.lanes.contains_key(&id) {
             self.share_out(memory, outcome);
         }
-        self.make(id);
+        self.make(id, self.floor);
     }
 
     pub(super) fn shrink<E: Ends>(&mut self, memory: usize, outcome: &mut FifoOutcome<E>) {

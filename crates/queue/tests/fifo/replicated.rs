@@ -1,0 +1,83 @@
+//! Queues whose journal several nodes keep: one decides, the others follow, and any of them may be the next to decide.
+
+use crate::lanes::{enqueue, fair, group};
+use crate::world::{Event, Plain, World};
+use model::{Machine, Outcome, Seq};
+use queue::fifo::{Answer, Classic, QueueSettings, Record, Request};
+
+fn replicated(settings: QueueSettings) -> QueueSettings {
+    QueueSettings {
+        durable: true,
+        replicated: true,
+        ..settings
+    }
+}
+
+/// Takes one message for good, and says its number.
+fn take(world: &mut World) -> Option<Seq> {
+    let events = world.handle(Request::Get {
+        no_ack: true,
+        reply: 0,
+    });
+    events.into_iter().find_map(|event| match event {
+        Event::Answered(_, Answer::Got { delivery, .. }) => delivery.seqs.first(),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_group_that_was_gone_when_a_checkpoint_was_written_uses_none_of_its_numbers_twice() {
+    let settings = replicated(fair());
+    let mut world = World::new(settings.clone());
+    enqueue(&mut world, group("g", 1, &[10; 7]));
+    let mut used: Vec<Seq> = std::iter::from_fn(|| take(&mut world)).collect();
+    assert_eq!(used.len(), 7);
+    enqueue(&mut world, group("other", 8, &[10]));
+    take(&mut world).unwrap();
+    world.handle(world.checkpoint(0));
+    let mut again = World::restarted(settings, world.disk);
+    enqueue(&mut again, group("g", 9, &[10]));
+    used.push(take(&mut again).unwrap());
+    used.sort_unstable();
+    used.dedup();
+    assert_eq!(used.len(), 8, "{used:?}");
+}
+
+#[test]
+fn a_follower_drops_groups_that_are_gone_and_keeps_what_comes_for_them_later() {
+    let settings = replicated(fair());
+    let mut world = World::new(settings.clone());
+    let mut follower: Classic<Plain> = Classic::new(settings);
+    let follow = |follower: &mut Classic<Plain>, events: Vec<Event>| {
+        for event in events {
+            if let Event::Recorded(record) = event {
+                follower.apply(1, record, &mut Outcome::default());
+            }
+        }
+    };
+    follower.follow();
+    for number in 1..=300 {
+        // The owner holds one lane longer than the follower does, and the other way round.
+        for name in ["a", &format!("g{number}"), "b"] {
+            let block = group(name, number, &[10]);
+            let events = world.handle(Request::Enqueue { block, receipt: None });
+            let came = events
+                .iter()
+                .any(|it| matches!(it, Event::Recorded(Record::Enqueued { .. })));
+            assert!(came, "{events:?}");
+            follow(&mut follower, events);
+        }
+        for _ in 0..3 {
+            assert_eq!(follower.status().persistent, world.fifo.status().persistent);
+            let get = Request::Get {
+                no_ack: true,
+                reply: 0,
+            };
+            let events = world.handle(get);
+            follow(&mut follower, events);
+        }
+        assert_eq!(follower.status().persistent, 0);
+    }
+    let lanes = follower.checkpoint(1).lanes.len();
+    assert!(lanes < 4, "the follower keeps {lanes} lanes");
+}
