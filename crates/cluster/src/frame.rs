@@ -27,6 +27,8 @@ const TRANSFER: &[u8] = b"CampaignTransfer";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Digest {
     pub group: GroupId,
+    /// The number of the member that says it.
+    pub member: u64,
     pub term: u64,
     /// The leader's number, 0 if none is known.
     pub leader: u64,
@@ -41,6 +43,19 @@ pub(crate) struct Question {
     /// The number of the member that is asked.
     pub to: u64,
     pub term: u64,
+}
+
+/// What is no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// The group was deleted.
+    Group,
+    /// Who is told was removed: at this committed entry it is no member.
+    Told(Mark),
+    /// The member of this number, which was written to: its node lost its disk, and is another member now.
+    Addressed(u64),
+    /// The member of this number, which led: it was closed.
+    Leader(u64),
 }
 
 /// A part of a frame.
@@ -59,6 +74,23 @@ pub(crate) enum Item {
         round: u64,
         deposed: Vec<GroupId>,
     },
+    Gone {
+        group: GroupId,
+        /// The number of the member that is told.
+        to: u64,
+        gone: Gone,
+    },
+}
+
+impl Item {
+    /// The group that it is about, if it is about one.
+    pub fn group(&self) -> Option<GroupId> {
+        match self {
+            Self::Raft(group, _) | Self::Sleep(group, _) | Self::Gone { group, .. } => Some(*group),
+            Self::Digest(digest) => Some(digest.group),
+            Self::Ask { .. } | Self::Answer { .. } => None,
+        }
+    }
 }
 
 /// The items of a frame while it is filled.
@@ -93,12 +125,13 @@ impl FrameWriter {
                 out.push(DIGEST);
                 let Digest {
                     group,
+                    member,
                     term,
                     leader,
                     last,
                     commit,
                 } = *digest;
-                for number in [group.0, term, leader, last, commit] {
+                for number in [group.0, member, term, leader, last, commit] {
                     put_number(out, number);
                 }
             }
@@ -118,6 +151,18 @@ impl FrameWriter {
                 put_number(out, deposed.len() as u64);
                 deposed.iter().for_each(|group| put_number(out, group.0));
             }
+            Item::Gone { group, to, gone } => {
+                let (kind, first, second) = match *gone {
+                    Gone::Group => (0, 0, 0),
+                    Gone::Told(at) => (1, at.index, at.term),
+                    Gone::Addressed(member) => (2, member, 0),
+                    Gone::Leader(member) => (3, member, 0),
+                };
+                out.extend([GONE, kind]);
+                for number in [group.0, *to, first, second] {
+                    put_number(out, number);
+                }
+            }
         }
     }
 
@@ -132,7 +177,7 @@ fn parts(item: &Item) -> usize {
         Item::Raft(_, message) => message.entries.len(),
         Item::Ask { questions, .. } => questions.len(),
         Item::Answer { deposed, .. } => deposed.len(),
-        Item::Sleep(..) | Item::Digest(_) => 0,
+        Item::Sleep(..) | Item::Digest(_) | Item::Gone { .. } => 0,
     }
 }
 
@@ -140,6 +185,7 @@ const SLEEP: u8 = 32;
 const DIGEST: u8 = 33;
 const ASK: u8 = 34;
 const ANSWER: u8 = 35;
+const GONE: u8 = 36;
 
 /// The messages of the library that travel, each with its number.
 const KINDS: [(u8, MessageType); 10] = [
@@ -226,6 +272,7 @@ fn item(frame: &Bytes, reader: &mut Reader<'_>, left: usize) -> Result<Item, Mal
         SLEEP => Ok(Item::Sleep(GroupId(reader.number()?), head(reader)?)),
         DIGEST => Ok(Item::Digest(Digest {
             group: GroupId(reader.number()?),
+            member: reader.number()?,
             term: reader.number()?,
             leader: reader.number()?,
             last: reader.number()?,
@@ -251,8 +298,26 @@ fn item(frame: &Bytes, reader: &mut Reader<'_>, left: usize) -> Result<Item, Mal
             let deposed = deposed.collect::<Result<_, _>>()?;
             Ok(Item::Answer { round, deposed })
         }
+        GONE => gone(reader),
         kind => message(frame, reader, kind, left),
     }
+}
+
+fn gone(reader: &mut Reader<'_>) -> Result<Item, Malformed> {
+    let kind = reader.byte()?;
+    let (group, to) = (GroupId(reader.number()?), reader.number()?);
+    let (first, second) = (reader.number()?, reader.number()?);
+    let gone = match kind {
+        0 => Gone::Group,
+        1 => Gone::Told(Mark {
+            index: first,
+            term: bounded(second)?,
+        }),
+        2 => Gone::Addressed(first),
+        3 => Gone::Leader(first),
+        _ => return Err(Malformed::Unknown),
+    };
+    Ok(Item::Gone { group, to, gone })
 }
 
 fn message(frame: &Bytes, reader: &mut Reader<'_>, kind: u8, left: usize) -> Result<Item, Malformed> {
@@ -356,12 +421,14 @@ mod tests {
         (vote.from, vote.to, vote.term) = (1, 2, 3);
         vote.context = Bytes::from_static(TRANSFER);
         let group = GroupId(8);
+        let gone = |gone| Item::Gone { group, to: 3, gone };
         vec![
             Item::Raft(group, append()),
             Item::Raft(group, snapshot()),
             Item::Raft(group, vote),
             Item::Digest(Digest {
                 group,
+                member: 1,
                 term: 1,
                 leader: 2,
                 last: 3,
@@ -379,6 +446,10 @@ mod tests {
                 round: 5,
                 deposed: vec![group],
             },
+            gone(Gone::Group),
+            gone(Gone::Told(Mark { index: 7, term: 6 })),
+            gone(Gone::Addressed(9)),
+            gone(Gone::Leader(9)),
         ]
     }
 

@@ -27,6 +27,8 @@ mod settings;
 #[cfg(test)]
 mod simulation;
 mod tail;
+#[cfg(test)]
+mod trial;
 
 pub use encoding::Malformed;
 pub use frame::FRAME_LIMIT;

@@ -18,6 +18,10 @@ pub enum Damage {
     /// The contents, or what the member promised, are ahead of its log: entries that it has answered for are lost. It has to come back as
     /// another member.
     LostTail { last: u64, needed: u64 },
+    /// It is open already.
+    Open,
+    /// The group was deleted. Its number is not given out again.
+    Deleted,
 }
 
 /// A member's state after a start.

@@ -120,6 +120,11 @@ impl Tail {
         self.memberships.push_back((index, membership));
     }
 
+    /// Whether a change of members is behind an index.
+    pub fn changes_after(&self, index: u64) -> bool {
+        self.changes.back().is_some_and(|change| change.0 > index)
+    }
+
     pub fn membership(&self) -> &Membership {
         // There is always one: the checkpoint's stays when older ones go.
         &self.memberships[self.memberships.len() - 1].1

@@ -69,6 +69,7 @@ impl Group {
             && self.membership().members().all(|member| {
                 member == self.me
                     || !reachable(member.node)
+                    || self.lost.contains(&member.number())
                     || raft
                         .prs()
                         .get(member.number())
@@ -107,10 +108,15 @@ impl Group {
         }
     }
 
-    fn sleep(&mut self, out: &mut Out) {
+    /// It isn't turned any more until something wakes it.
+    pub(super) fn rest(&mut self) {
         self.awake = false;
         self.campaign_in = None;
         self.attempts = 0;
+    }
+
+    fn sleep(&mut self, out: &mut Out) {
+        self.rest();
         self.raw.raft.election_elapsed = 0;
         self.raw.raft.maybe_free_inflight_buffers();
         let last = self.last();
@@ -225,6 +231,7 @@ impl Group {
     pub fn digest(&self) -> Digest {
         Digest {
             group: self.id,
+            member: self.me.number(),
             term: self.term(),
             leader: self.raw.raft.leader_id,
             last: self.last(),
@@ -233,13 +240,22 @@ impl Group {
     }
 
     /// A peer stands elsewhere: what is missing is found out by being awake.
-    pub fn compare(&mut self, digest: &Digest) -> bool {
-        if self.removed || *digest == self.digest() {
-            return false;
+    pub fn compare(&mut self, digest: &Digest) {
+        let member = digest.member;
+        // Who is no member here and knows of nothing that is missing here disturbs nobody.
+        let stranger = self.farewell(member).is_some() && digest.commit <= self.committed();
+        if self.removed
+            || stranger
+            || *digest
+                == (Digest {
+                    member,
+                    ..self.digest()
+                })
+        {
+            return;
         }
         self.wake();
         self.raw.ping();
-        true
     }
 
     /// Whether a majority is reachable and nobody leads.

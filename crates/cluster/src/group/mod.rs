@@ -1,11 +1,12 @@
 //! A group: one node's member of a replicated journal, around the library's state machine.
 //!
 //! Reading order: here what it is and what it takes; `guard` (what the library would stop the process for), `turn` (what comes out of it,
-//! and when), `clock` (elections, sleeping).
+//! and when), `clock` (elections, sleeping), `farewell` (members that are none any more).
 
 mod clock;
 #[cfg(test)]
 mod edges;
+mod farewell;
 mod guard;
 mod turn;
 
@@ -66,10 +67,6 @@ pub(crate) struct Group {
     /// When the snapshots that are under way were offered, by member.
     offered: Vec<(u64, u32)>,
     awake: bool,
-    /// Whether it is in the node's list of groups to be collected.
-    pub dirty: bool,
-    /// Whether it is in the node's list of groups that are awake.
-    pub listed: bool,
     /// Ticks until it asks for votes, if it decided to.
     campaign_in: Option<u32>,
     attempts: u32,
@@ -77,6 +74,8 @@ pub(crate) struct Group {
     quiet: u32,
     reported: (u64, u64),
     removed: bool,
+    /// Members of which their node says that they live no more, as long as this one leads.
+    lost: Vec<u64>,
 }
 
 impl Group {
@@ -121,13 +120,12 @@ impl Group {
             fetching: None,
             offered: Vec::new(),
             awake: false,
-            dirty: false,
-            listed: false,
             campaign_in: None,
             attempts: 0,
             quiet: 0,
             reported: (0, 0),
             removed: false,
+            lost: Vec::new(),
         })
     }
 

@@ -47,8 +47,15 @@ pub enum Event {
         index: u64,
         members: Membership,
     },
-    /// The member was removed: it votes and campaigns no more.
+    /// The member was removed: it campaigns no more, unless it is added again. Once the host has thrown its log away it may come back as
+    /// another member only.
     Removed(GroupId),
+    /// A peer says that the group was deleted. Whether it was, the host has to know elsewhere; until it is closed here, it rests.
+    Gone { group: GroupId, by: NodeId },
+    /// A peer speaks of a group that isn't open here. If it was deleted, the host says so by `delete`.
+    Unknown { group: GroupId, node: NodeId },
+    /// The member lives no more: its node lost its disk and is another member. It has to be removed.
+    Lost { group: GroupId, member: MemberId },
     /// Entries from `from` on, up to `to` and without it, are to be read from the node's log and brought to `fetched`.
     Read { group: GroupId, from: u64, to: u64 },
     /// A member needs contents, and can't use those of the last checkpoint: another one is to be taken.
@@ -75,6 +82,27 @@ pub enum Event {
     Suspected(NodeId),
     /// The peer is heard of, anew or again.
     Heard(NodeId),
+}
+
+impl Event {
+    /// The group that it is about, if it is about one.
+    pub fn group(&self) -> Option<GroupId> {
+        match self {
+            Self::Leader { group, .. }
+            | Self::Members { group, .. }
+            | Self::Removed(group)
+            | Self::Gone { group, .. }
+            | Self::Unknown { group, .. }
+            | Self::Lost { group, .. }
+            | Self::Read { group, .. }
+            | Self::Checkpoint(group)
+            | Self::Fetch { group, .. }
+            | Self::Returned { group, .. }
+            | Self::Proven { group, .. }
+            | Self::Unproven { group, .. } => Some(*group),
+            Self::Suspected(_) | Self::Heard(_) => None,
+        }
+    }
 }
 
 /// What waits until a turn is synced.
@@ -224,6 +252,8 @@ impl Group {
         self.raw
             .mut_store()
             .restore(Mark { index, term }, members.clone());
+        // A snapshot without this member is refused.
+        self.removed = false;
         out.events.push(Event::Members {
             group,
             index,
@@ -241,7 +271,7 @@ impl Group {
             let mut record = Bytes::new();
             match entry.get_entry_type() {
                 EntryType::EntryNormal => record = entry.take_data(),
-                _ => self.apply_change(index, bytes_of(&entry), out),
+                _ => self.apply_change(Mark { index, term }, bytes_of(&entry), out),
             }
             while self.uncommitted.front().is_some_and(|(of, _)| *of <= index) {
                 let (_, size) = self.uncommitted.pop_front().unwrap_or_default();
@@ -254,13 +284,17 @@ impl Group {
         self.raw.advance_apply_to(last);
     }
 
-    fn apply_change(&mut self, index: u64, bytes: &Bytes, out: &mut Out) {
+    fn apply_change(&mut self, at: Mark, bytes: &Bytes, out: &mut Out) {
+        let index = at.index;
         // Each member comes to the same answer; one that is refused was never a change.
         let Ok(steps) = decode_change(bytes) else { return };
         let Ok(state) = self.raw.apply_conf_change(&to_library(&steps)) else {
             return;
         };
         let (group, members) = (self.id, Membership::from_state(&state));
+        if self.leads() {
+            self.say_farewell(at, &members, out);
+        }
         self.raw.mut_store().joined(index, members.clone());
         if self.leads() && !members.voters.contains(&self.me) && !members.outgoing.contains(&self.me) {
             // Whoever votes no more leads no more: the library would go on, and stop the process at its next own entry. The others are
@@ -270,8 +304,8 @@ impl Group {
             self.raw.raft.become_follower(term, 0);
         }
         // Who was removed may be added again later.
-        self.removed = members.members().all(|member| member != self.me);
-        if self.removed {
+        let removed = members.members().all(|member| member != self.me);
+        if !std::mem::replace(&mut self.removed, removed) && removed {
             out.events.push(Event::Removed(group));
         }
         out.events.push(Event::Members {
@@ -288,6 +322,9 @@ impl Group {
             let leader = MemberId::from_number(leader);
             if leader.is_some() {
                 (self.campaign_in, self.attempts) = (None, 0);
+            }
+            if !self.leads() {
+                self.lost = Vec::new();
             }
             out.events.push(Event::Leader { group, term, leader });
         }

@@ -1,11 +1,13 @@
 //! A node's members of all groups: what a host talks to.
 //!
 //! Whatever comes in is given to the group that it concerns and makes it *dirty*; [`Groups::turn`] collects what comes out of all dirty groups:
-//! one batch for the log, one frame for each peer. Groups that sleep are in no list. Reading order: here, `peers` (who is heard of),
-//! `proofs` (rounds of proof).
+//! one batch for the log, one frame for each peer. Groups that sleep are in no list. Reading order: here, `slots` (where members are), `peers`
+//! (who is heard of), `gone` (closed and deleted groups), `proofs` (rounds of proof).
 
+mod gone;
 mod peers;
 mod proofs;
+mod slots;
 
 pub use peers::Rejected;
 
@@ -19,7 +21,8 @@ use crate::settings::Settings;
 use bytes::Bytes;
 use peers::Peers;
 use proofs::Proofs;
-use std::collections::{BTreeMap, VecDeque};
+use slots::Slots;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use storage::GroupEntry;
 
 /// What a turn of a node brings.
@@ -55,10 +58,11 @@ pub struct Groups {
     node: NodeId,
     incarnation: u64,
     settings: Settings,
-    slots: Vec<Group>,
-    index: BTreeMap<GroupId, usize>,
-    dirty: Vec<usize>,
-    awake: Vec<usize>,
+    slots: Slots,
+    /// Groups that were deleted.
+    gone: BTreeSet<GroupId>,
+    /// Of which unknown groups peers have spoken since the last turn.
+    strangers: BTreeSet<(GroupId, NodeId)>,
     peers: Peers,
     proofs: Proofs,
     turn: u64,
@@ -74,10 +78,9 @@ impl Groups {
             node,
             incarnation,
             settings,
-            slots: Vec::new(),
-            index: BTreeMap::new(),
-            dirty: Vec::new(),
-            awake: Vec::new(),
+            slots: Slots::default(),
+            gone: BTreeSet::new(),
+            strangers: BTreeSet::new(),
             peers: Peers::default(),
             proofs: Proofs::default(),
             turn: 0,
@@ -89,14 +92,18 @@ impl Groups {
     /// Opens a member, of a new group or after a start.
     ///
     /// # Errors
-    /// Its log isn't whole.
+    /// Its log isn't whole, it is open already, or the group was deleted.
     pub fn open(&mut self, group: GroupId, recovered: Recovered) -> Result<(), Damage> {
+        if self.slots.find(group).is_some() {
+            return Err(Damage::Open);
+        }
+        if self.gone.contains(&group) {
+            return Err(Damage::Deleted);
+        }
         let mut opened = Group::open(group, recovered, &self.settings)?;
         opened.lose_leader(&self.peers.reachable());
-        let slot = self.slots.len();
-        self.slots.push(opened);
-        self.index.insert(group, slot);
-        self.touch(slot);
+        let slot = self.slots.insert(opened);
+        self.slots.touch(slot);
         Ok(())
     }
 
@@ -107,12 +114,12 @@ impl Groups {
 
     /// How many groups are awake.
     pub fn awake(&self) -> usize {
-        self.awake.len()
+        self.slots.awake()
     }
 
     /// What a group's member tells of itself.
     pub fn status(&self, group: GroupId) -> Option<Status> {
-        let group = &self.slots[*self.index.get(&group)?];
+        let group = self.slots.get(group)?;
         Some(Status {
             me: group.me,
             term: group.term(),
@@ -128,7 +135,7 @@ impl Groups {
 
     /// The term of an entry, as long as the log goes back to it.
     pub fn term_at(&self, group: GroupId, index: u64) -> Option<u64> {
-        self.slots[*self.index.get(&group)?].term_at(index)
+        self.slots.get(group)?.term_at(index)
     }
 
     /// Appends a record to a group that is led here. The index that it will have, if this leader stays in its term.
@@ -164,8 +171,8 @@ impl Groups {
 
     /// The contents at `index` are durable, as a checkpoint that other members can be sent; the log is needed behind `keep` only.
     pub fn checkpointed(&mut self, group: GroupId, index: u64, keep: u64) {
-        if let Some(slot) = self.index.get(&group) {
-            self.slots[*slot].checkpointed(index, keep);
+        if let Some(group) = self.slots.get_mut(group) {
+            group.checkpointed(index, keep);
         }
     }
 
@@ -188,8 +195,10 @@ impl Groups {
                 break;
             };
             for slot in slots {
-                self.slots[slot].synced(number, &mut self.out);
-                self.touch(slot);
+                if let Some(group) = self.slots.at_mut(slot) {
+                    group.synced(number, &mut self.out);
+                    self.slots.touch(slot);
+                }
             }
         }
     }
@@ -198,19 +207,10 @@ impl Groups {
     pub fn tick(&mut self) {
         self.tick_peers();
         self.proofs.tick(self.settings.election, &mut self.out);
-        let mut awake = std::mem::take(&mut self.awake);
         let reachable = self.peers.reachable();
-        for &slot in &awake {
-            self.slots[slot].tick(&self.settings, &reachable, &mut self.out);
-        }
-        drop(reachable);
-        awake.retain(|&slot| {
-            mark(&mut self.dirty, &mut self.slots[slot], slot);
-            self.slots[slot].listed = self.slots[slot].is_awake();
-            self.slots[slot].listed
-        });
-        // Whoever was woken meanwhile isn't lost: nobody is while a tick runs.
-        self.awake = awake;
+        let (settings, out) = (&self.settings, &mut self.out);
+        self.slots
+            .each_awake(|group| group.tick(settings, &reachable, out));
     }
 
     /// Collects what all groups have to say.
@@ -218,18 +218,15 @@ impl Groups {
         self.turn += 1;
         self.ask_for_proofs();
         let mut waiting = Vec::new();
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for &slot in &dirty {
-            let before = self.out.append.len();
-            let group = &mut self.slots[slot];
-            group.dirty = false;
-            group.collect(self.turn, &self.settings, &mut self.out);
-            if self.out.append.len() > before {
+        let (number, settings, out) = (self.turn, &self.settings, &mut self.out);
+        self.slots.each_dirty(|slot, group| {
+            let before = out.append.len();
+            group.collect(number, settings, out);
+            if out.append.len() > before {
                 waiting.push(slot);
             }
-        }
-        dirty.clear();
-        self.dirty = dirty;
+        });
+        self.strangers.clear();
         if !waiting.is_empty() {
             self.unsynced.push_back((self.turn, waiting));
         }
@@ -277,24 +274,10 @@ impl Groups {
         group: GroupId,
         act: impl FnOnce(&mut Group, &Settings, &mut Out) -> T,
     ) -> Result<T, Refused> {
-        let slot = *self.index.get(&group).ok_or(Refused::Unknown)?;
-        let done = act(&mut self.slots[slot], &self.settings, &mut self.out);
-        self.touch(slot);
+        let slot = self.slots.find(group).ok_or(Refused::Unknown)?;
+        let member = self.slots.at_mut(slot).ok_or(Refused::Unknown)?;
+        let done = act(member, &self.settings, &mut self.out);
+        self.slots.touch(slot);
         Ok(done)
-    }
-
-    /// What was done with a group may have woken it, and made it have something to say.
-    fn touch(&mut self, slot: usize) {
-        let group = &mut self.slots[slot];
-        if group.is_awake() && !std::mem::replace(&mut group.listed, true) {
-            self.awake.push(slot);
-        }
-        mark(&mut self.dirty, group, slot);
-    }
-}
-
-fn mark(dirty: &mut Vec<usize>, group: &mut Group, slot: usize) {
-    if !std::mem::replace(&mut group.dirty, true) {
-        dirty.push(slot);
     }
 }

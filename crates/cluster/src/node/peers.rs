@@ -2,7 +2,7 @@
 
 use super::Groups;
 use crate::encoding::Malformed;
-use crate::frame::{self, Item};
+use crate::frame::{self, Digest, Item};
 use crate::group::{Event, Lie};
 use crate::identity::{GroupId, NodeId};
 use bytes::Bytes;
@@ -29,7 +29,7 @@ struct Peer {
     /// Whether something was said to it since the last tick.
     said: bool,
     /// Groups of which it is still to be told where they stand here.
-    digests: VecDeque<usize>,
+    digests: VecDeque<GroupId>,
 }
 
 #[derive(Default)]
@@ -73,6 +73,12 @@ impl Groups {
         }
     }
 
+    /// A node that left: nothing is said to it any more.
+    pub fn forget_peer(&mut self, node: NodeId) {
+        self.suspect(node);
+        self.peers.list.remove(&node);
+    }
+
     /// Takes a frame of a peer that has proven who it is.
     ///
     /// # Errors
@@ -102,8 +108,12 @@ impl Groups {
                         let _ = self.with(group, |group, _, out| group.may_sleep(&message, out));
                     }
                 }
-                Item::Digest(digest) => {
-                    let _ = self.with(digest.group, |group, _, _| group.compare(&digest));
+                Item::Digest(digest) => self.compare(from, &digest),
+                Item::Gone { group, to, gone } => {
+                    let reachable = self.peers.reachable();
+                    let _ = self.with(group, |group, _, out| {
+                        group.told(from, to, gone, &reachable, out);
+                    });
                 }
                 Item::Ask { round, questions } => self.answer(from, round, &questions),
                 Item::Answer { round, deposed } => self.answered(from, round, &deposed),
@@ -116,14 +126,36 @@ impl Groups {
     }
 
     fn step(&mut self, from: NodeId, group: GroupId, message: Message, lies: &mut Vec<(GroupId, Lie)>) {
-        let told = match message.from as u32 == from.0 {
-            true => self.with(group, |group, _, _| group.step(message)),
-            false => Ok(Err(Lie::Member)),
+        if message.from as u32 != from.0 {
+            lies.push((group, Lie::Member));
+            return;
+        }
+        let Some(member) = self.slots.get(group) else {
+            return self.unknown(group, from, message.from);
         };
-        // A group that is unknown here may be about to be opened: its leader says again what it said.
-        if let Ok(Err(lie)) = told {
+        let (farewell, counts) = member.judge(&message);
+        if let Some(gone) = farewell {
+            self.say_gone(group, from, message.from, gone);
+        }
+        if !counts {
+            return;
+        }
+        if let Ok(Err(lie)) = self.with(group, |group, _, _| group.step(message)) {
             lies.push((group, lie));
         }
+    }
+
+    fn compare(&mut self, from: NodeId, digest: &Digest) {
+        if digest.member as u32 != from.0 {
+            return;
+        }
+        let Some(member) = self.slots.get(digest.group) else {
+            return self.unknown(digest.group, from, digest.member);
+        };
+        if let Some(gone) = member.farewell(digest.member) {
+            self.say_gone(digest.group, from, digest.member, gone);
+        }
+        let _ = self.with(digest.group, |group, _, _| group.compare(digest));
     }
 
     /// The link to a peer is down, or its host knows otherwise that it doesn't answer.
@@ -138,8 +170,10 @@ impl Groups {
         self.out.events.push(Event::Suspected(node));
         let reachable = self.peers.reachable();
         for slot in 0..self.slots.len() {
-            self.slots[slot].suspect(node, &reachable);
-            self.touch_if_awake(slot);
+            if let Some(group) = self.slots.at_mut(slot) {
+                group.suspect(node, &reachable);
+                self.slots.touch_if_awake(slot);
+            }
         }
     }
 
@@ -149,24 +183,18 @@ impl Groups {
         };
         peer.heard = true;
         let shared = |group: &crate::group::Group| group.membership().members().any(|m| m.node == node);
-        let slots = self.slots.iter().enumerate();
-        peer.digests = slots
-            .filter(|(_, group)| shared(group))
-            .map(|(slot, _)| slot)
-            .collect();
+        let groups = self.slots.groups().filter(|group| shared(group));
+        peer.digests = groups.map(|group| group.id).collect();
         self.out.events.push(Event::Heard(node));
         let reachable = self.peers.reachable();
         for slot in 0..self.slots.len() {
-            if self.slots[slot].lacks_leader() && shared(&self.slots[slot]) {
-                self.slots[slot].lose_leader(&reachable);
-                self.touch_if_awake(slot);
+            if let Some(group) = self.slots.at_mut(slot)
+                && group.lacks_leader()
+                && shared(group)
+            {
+                group.lose_leader(&reachable);
+                self.slots.touch_if_awake(slot);
             }
-        }
-    }
-
-    fn touch_if_awake(&mut self, slot: usize) {
-        if self.slots[slot].is_awake() {
-            self.touch(slot);
         }
     }
 
@@ -183,10 +211,9 @@ impl Groups {
                 }
             }
             let some = peer.digests.len().min(self.settings.digests_a_tick);
-            for slot in peer.digests.drain(..some) {
-                self.out
-                    .send
-                    .push((node, Item::Digest(self.slots[slot].digest())));
+            for group in peer.digests.drain(..some) {
+                let digest = self.slots.get(group).map(|group| Item::Digest(group.digest()));
+                self.out.send.extend(digest.map(|digest| (node, digest)));
             }
         }
         for node in suspects {

@@ -56,6 +56,14 @@ impl Proofs {
             out.events.extend(groups);
         }
     }
+
+    /// Nobody wants to know any more.
+    pub fn forget(&mut self, group: GroupId) {
+        self.wanted.retain(|asked| asked.group != group);
+        for round in &mut self.rounds {
+            round.asked.retain(|asked| asked.group != group);
+        }
+    }
 }
 
 impl Groups {
@@ -64,8 +72,7 @@ impl Groups {
     /// # Errors
     /// It doesn't lead it, or hasn't yet committed anything in its term.
     pub fn prove(&mut self, group: GroupId) -> Result<u64, Refused> {
-        let slot = *self.index.get(&group).ok_or(Refused::Unknown)?;
-        let (term, index) = self.slots[slot].ask()?;
+        let (term, index) = self.slots.get(group).ok_or(Refused::Unknown)?.ask()?;
         self.proofs.questions += 1;
         let number = self.proofs.questions;
         self.proofs.wanted.push(Asked {
@@ -93,7 +100,9 @@ impl Groups {
         let number = self.proofs.last;
         let mut questions: BTreeMap<NodeId, Vec<Question>> = BTreeMap::new();
         for asked in &mut asked {
-            let group = &self.slots[self.index[&asked.group]];
+            let Some(group) = self.slots.get(asked.group) else {
+                continue;
+            };
             asked.members = group.membership().members().filter(|m| *m != group.me).collect();
             for member in &asked.members {
                 let (group, term, to) = (asked.group, asked.term, member.number());
@@ -118,8 +127,7 @@ impl Groups {
     /// A peer asks.
     pub(super) fn answer(&mut self, from: NodeId, round: u64, questions: &[Question]) {
         let holds = |question: &&Question| {
-            let slot = self.index.get(&question.group);
-            let group = slot.map(|slot| &self.slots[*slot]);
+            let group = self.slots.get(question.group);
             group.is_some_and(|g| g.me.number() == question.to && g.term() <= question.term)
         };
         let deposed = questions.iter().filter(|q| !holds(q)).map(|q| q.group).collect();
@@ -151,13 +159,13 @@ impl Groups {
         let Some(at) = self.proofs.rounds.iter().position(|r| r.number == number) else {
             return;
         };
-        let (slots, index, events) = (&self.slots, &self.index, &mut self.out.events);
+        let (slots, events) = (&self.slots, &mut self.out.events);
         self.proofs.rounds[at].asked.retain(|asked| {
-            let group = &slots[index[&asked.group]];
-            if !group.leads() || group.term() != asked.term {
+            let led = slots.get(asked.group);
+            let Some(group) = led.filter(|g| g.leads() && g.term() == asked.term) else {
                 events.push(asked.unproven());
                 return false;
-            }
+            };
             let said = |member| member == group.me || asked.answered.contains(&member);
             let proven = group.membership().has_majority(said);
             if proven {

@@ -264,7 +264,12 @@ impl World {
             Event::Unproven { question, .. } => {
                 self.asked.remove(&(node, question)).unwrap();
             }
-            Event::Returned { .. } | Event::Removed(_) | Event::Suspected(_) | Event::Heard(_) => {}
+            Event::Unknown { .. }
+            | Event::Returned { .. }
+            | Event::Removed(_)
+            | Event::Suspected(_)
+            | Event::Heard(_) => {}
+            Event::Gone { .. } | Event::Lost { .. } => panic!("nobody is gone: {event:?}"),
         }
     }
 
