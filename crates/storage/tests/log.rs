@@ -4,9 +4,11 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use storage::faulty::FaultyFs;
-use storage::{Disk, LogError, LogOptions, Position};
+use storage::{Callbacks, Disk, JournalId, Log, LogError, LogOptions, Position, System};
 use support::{Told, dir, journal_id, open, open_in, small, wait};
 
 #[test]
@@ -319,4 +321,57 @@ fn a_log_that_grows_has_its_next_file_made_ahead() {
     }
     let after = open(fs.kill(), options).unwrap();
     assert_eq!(after.payloads(1).len() as u64, kept);
+}
+
+/// Holds a sync up until it is let go.
+struct Hanging {
+    began: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+    durable: Sender<()>,
+}
+
+impl Callbacks for Hanging {
+    fn durable(&self, _up_to: Position) {
+        self.durable.send(()).unwrap();
+    }
+
+    fn synced(&self, _took: Duration) {
+        self.began.send(()).unwrap();
+        self.go_on.lock().unwrap().recv().unwrap();
+    }
+
+    fn failed(&self, error: &LogError) {
+        panic!("{error}");
+    }
+
+    fn reclaim(&self, _journals: Vec<JournalId>, _before: Position) {}
+}
+
+#[test]
+fn a_sync_that_hangs_is_seen_while_it_does() {
+    let ((began, hangs), (let_go, go_on), (durable, told)) = (channel(), channel(), channel());
+    let go_on = Mutex::new(go_on);
+    let hanging = Hanging {
+        began,
+        go_on,
+        durable,
+    };
+    let world = System::over(Arc::new(FaultyFs::new()));
+    let log = Log::open(world, &dir(), small(), hanging, &mut |_, _, _| {}).unwrap();
+    assert_eq!(log.busy_for(), None);
+    for _ in 0..3 {
+        log.append(|batch| {
+            batch.record(journal_id(1), |out| out.push(1));
+            batch.await_sync();
+        });
+        hangs.recv().unwrap();
+        let so_long = log.busy_for().unwrap();
+        assert!(log.busy_for().unwrap() >= so_long);
+        let_go.send(()).unwrap();
+        told.recv().unwrap();
+        assert_eq!(log.busy_for(), None);
+    }
+    // The block with which the log ends is synced, too.
+    let_go.send(()).unwrap();
+    log.close().unwrap();
 }

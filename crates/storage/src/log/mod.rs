@@ -62,6 +62,7 @@ pub struct Log {
     shared: Arc<Shared>,
     files: Arc<Files>,
     recovery: Recovery,
+    world: Arc<dyn World>,
     writer: Arc<dyn Thread>,
 }
 
@@ -163,6 +164,7 @@ impl Log {
             shared,
             files,
             recovery: report,
+            world,
             writer,
         })
     }
@@ -269,6 +271,14 @@ impl Log {
     /// How often what was appended has been synced since the log was opened. Cheap.
     pub fn syncs(&self) -> u64 {
         self.shared.syncs.load(Ordering::Relaxed)
+    }
+
+    /// How long the log has been at what it writes and syncs just now, waiting for space included; `None` if it has nothing to do. A disk
+    /// that hangs is seen here while it does: nothing else is told until it answers. Cheap.
+    pub fn busy_for(&self) -> Option<Duration> {
+        let since = self.shared.busy_since.load(Ordering::Relaxed);
+        let now = || self.world.elapsed();
+        (since > 0).then(|| now().saturating_sub(Duration::from_nanos(since)))
     }
 
     /// True once a write or sync has failed.

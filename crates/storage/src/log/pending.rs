@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     /// Syncs of the log's data so far.
     pub syncs: AtomicU64,
     pub failed: AtomicBool,
+    /// Since when the writer has been at what it took last, in nanoseconds of the world's time; 0 if it is at nothing.
+    pub busy_since: AtomicU64,
 }
 
 impl Shared {
@@ -107,6 +109,7 @@ impl Shared {
             size: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            busy_since: AtomicU64::new(0),
         }
     }
 

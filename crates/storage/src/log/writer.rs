@@ -132,6 +132,7 @@ impl<C: Callbacks> Writer<C> {
         self.turn.under_way = false;
         if self.turn.sync {
             self.sync()?;
+            self.shared.busy_since.store(0, Ordering::Relaxed);
             if std::mem::take(&mut self.turn.awaited) {
                 self.callbacks.durable(Position(self.durable));
             }
@@ -142,6 +143,7 @@ impl<C: Callbacks> Writer<C> {
             self.finish()?;
             return Ok(Step::End);
         }
+        self.shared.busy_since.store(0, Ordering::Relaxed);
         self.look_ahead();
         Ok(Step::Again)
     }
@@ -163,6 +165,8 @@ impl<C: Callbacks> Writer<C> {
             self.turn.sync = sync;
             self.turn.closing = pending.closing;
             pending.take(&mut self.turn.blocks);
+            let since = now.as_nanos() as u64;
+            shared.busy_since.store(since.max(1), Ordering::Relaxed);
             if sync {
                 self.turn.awaited = std::mem::take(&mut pending.awaited);
             }
@@ -432,6 +436,7 @@ fn note(ledger: &mut Ledger, journal: JournalId, at: Position, payload: &[u8]) {
 /// From now on nothing is written: whoever waits gets `error`, whatever is appended is dropped.
 fn stop(shared: &Shared, error: StorageError, failed: bool) {
     let mut pending = shared.lock();
+    shared.busy_since.store(0, Ordering::Relaxed);
     shared.failed.store(failed, Ordering::Release);
     pending.stopped = Some(error);
     pending.discard();
