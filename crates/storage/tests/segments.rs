@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage::faulty::{Fault, FaultyFs, Random};
-use storage::{Disk, FileSystem, Place, SegmentError, SegmentOptions, Segments};
+use storage::{Disk, FileSystem, JournalId, Kind, Place, SegmentError, SegmentOptions, Segments};
 
 const DIR: &str = "/data/queues";
 
@@ -22,9 +22,14 @@ fn open(fs: &FaultyFs) -> Segments {
     Segments::open(Arc::new(fs.clone()), Path::new(DIR), small()).unwrap()
 }
 
+/// The owner of this number.
+fn of(number: u64) -> JournalId {
+    JournalId::new(Kind::QUEUE, number)
+}
+
 fn put(segments: &Segments, owner: u64, entry: &[u8]) -> Place {
     let mut places = Vec::new();
-    segments.append(owner, [[entry]], &mut places).unwrap();
+    segments.append(of(owner), [[entry]], &mut places).unwrap();
     places[0]
 }
 
@@ -46,8 +51,8 @@ fn entries_of_several_parts_are_read_back() {
         .iter()
         .zip(&bodies)
         .map(|(head, body)| [head.as_slice(), body.as_slice()]);
-    segments.append(5, entries, &mut places).unwrap();
-    segments.sync(5).unwrap();
+    segments.append(of(5), entries, &mut places).unwrap();
+    segments.sync(of(5)).unwrap();
     assert_eq!(places.len(), 200);
     assert!(places.last().unwrap().segment > 10);
     let expected: Vec<Vec<u8>> = heads
@@ -56,7 +61,7 @@ fn entries_of_several_parts_are_read_back() {
         .map(|(h, b)| [h.as_slice(), b].concat())
         .collect();
     for (place, entry) in places.iter().zip(&expected) {
-        assert_eq!(segments.read(5, *place).unwrap(), *entry);
+        assert_eq!(segments.read(of(5), *place).unwrap(), *entry);
     }
 }
 
@@ -68,9 +73,9 @@ fn an_entry_larger_than_a_segment_gets_a_file_of_its_own() {
     let large: Vec<u8> = (0..3_000_000_u32).map(|n| (n >> 5) as u8).collect();
     let place = put(&segments, 1, &large);
     let after = put(&segments, 1, b"after");
-    assert_eq!(segments.read(1, place).unwrap(), large);
+    assert_eq!(segments.read(of(1), place).unwrap(), large);
     assert_eq!([before.segment, place.segment, after.segment], [1, 2, 3]);
-    assert_eq!(segments.read(1, after).unwrap(), b"after");
+    assert_eq!(segments.read(of(1), after).unwrap(), b"after");
 }
 
 #[test]
@@ -79,18 +84,18 @@ fn a_file_goes_with_its_last_entry() {
     let segments = open(&fs);
     let places: Vec<Place> = (0..40).map(|n| put(&segments, 1, &[n; 1000])).collect();
     assert_eq!(files(&fs).len(), 10);
-    let (live, disk) = segments.owner_bytes(1);
+    let (live, disk) = segments.owner_bytes(of(1));
     assert_eq!(live, 40 * 1008);
     assert!(disk > live && disk < live + 40 * 40);
     for place in &places[..39] {
-        segments.free(1, *place);
+        segments.free(of(1), *place);
     }
     assert_eq!(files(&fs).len(), 1);
     assert!(matches!(
-        segments.read(1, places[0]),
+        segments.read(of(1), places[0]),
         Err(SegmentError::Gone { .. })
     ));
-    assert_eq!(segments.read(1, places[39]).unwrap(), [39; 1000]);
+    assert_eq!(segments.read(of(1), places[39]).unwrap(), [39; 1000]);
 }
 
 #[test]
@@ -100,11 +105,11 @@ fn a_large_file_being_written_goes_too_once_nothing_in_it_is_needed() {
     let segments = Segments::open(Arc::new(fs.clone()), Path::new(DIR), options).unwrap();
     let large = vec![1; 1 << 20];
     let place = put(&segments, 1, &large);
-    segments.free(1, place);
+    segments.free(of(1), place);
     assert!(files(&fs).is_empty());
     let next = put(&segments, 1, b"next");
-    segments.sync(1).unwrap();
-    assert_eq!(segments.read(1, next).unwrap(), b"next");
+    segments.sync(of(1)).unwrap();
+    assert_eq!(segments.read(of(1), next).unwrap(), b"next");
 }
 
 #[cfg(target_os = "linux")]
@@ -117,7 +122,7 @@ fn a_deleted_file_is_closed_even_if_its_owner_is_never_synced() {
     for _ in 0..200 {
         waiting.push_back(put(&segments, 3, &[7; 1000]));
         if waiting.len() > 20 {
-            segments.free(3, waiting.pop_front().unwrap());
+            segments.free(of(3), waiting.pop_front().unwrap());
         }
     }
     let held = std::fs::read_dir("/proc/self/fd").unwrap().filter(|fd| {
@@ -137,22 +142,22 @@ fn a_sparse_segment_is_named_once_and_can_be_rewritten() {
     let first = places[0].segment;
     let (head, rest): (Vec<&Place>, Vec<&Place>) = places.iter().partition(|place| place.segment == first);
     let (stuck, gone) = head.split_first().unwrap();
-    gone.iter().for_each(|place| segments.free(1, **place));
+    gone.iter().for_each(|place| segments.free(of(1), **place));
     assert_eq!(
-        segments.sparse(1),
+        segments.sparse(of(1)),
         None,
         "the head of a long queue goes by itself"
     );
     let (last, gone) = rest.split_last().unwrap();
-    gone.iter().for_each(|place| segments.free(1, **place));
-    assert_eq!(segments.sparse(1), Some(first));
-    assert_eq!(segments.sparse(1), None, "it was named");
-    let moved = put(&segments, 1, &segments.read(1, **stuck).unwrap());
-    segments.sync(1).unwrap();
-    segments.free(1, **stuck);
-    assert!(segments.read(1, **stuck).is_err());
-    assert_eq!(segments.read(1, moved).unwrap(), [0; 200]);
-    assert_eq!(segments.read(1, **last).unwrap(), [99; 200]);
+    gone.iter().for_each(|place| segments.free(of(1), **place));
+    assert_eq!(segments.sparse(of(1)), Some(first));
+    assert_eq!(segments.sparse(of(1)), None, "it was named");
+    let moved = put(&segments, 1, &segments.read(of(1), **stuck).unwrap());
+    segments.sync(of(1)).unwrap();
+    segments.free(of(1), **stuck);
+    assert!(segments.read(of(1), **stuck).is_err());
+    assert_eq!(segments.read(of(1), moved).unwrap(), [0; 200]);
+    assert_eq!(segments.read(of(1), **last).unwrap(), [99; 200]);
 }
 
 #[test]
@@ -161,19 +166,19 @@ fn many_small_files_of_many_restarts_are_worth_merging() {
     let mut places = Vec::new();
     for _restart in 0..5 {
         let segments = open(&fs);
-        assert!(places.iter().all(|place| segments.adopt(1, *place)));
+        assert!(places.iter().all(|place| segments.adopt(of(1), *place)));
         segments.sweep(&|_| None).unwrap();
         places.push(put(&segments, 1, b"little"));
-        segments.sync(1).unwrap();
+        segments.sync(of(1)).unwrap();
     }
     let segments = open(&fs);
-    assert!(places.iter().all(|place| segments.adopt(1, *place)));
+    assert!(places.iter().all(|place| segments.adopt(of(1), *place)));
     segments.sweep(&|_| None).unwrap();
     let mut rounds = 0;
-    while let Some(sparse) = segments.sparse(1) {
+    while let Some(sparse) = segments.sparse(of(1)) {
         let place = places.iter_mut().find(|place| place.segment == sparse).unwrap();
-        let moved = put(&segments, 1, &segments.read(1, *place).unwrap());
-        segments.free(1, *place);
+        let moved = put(&segments, 1, &segments.read(of(1), *place).unwrap());
+        segments.free(of(1), *place);
         *place = moved;
         rounds += 1;
         assert!(rounds < 10);
@@ -182,7 +187,7 @@ fn many_small_files_of_many_restarts_are_worth_merging() {
     assert!(
         places
             .iter()
-            .all(|place| segments.read(1, *place).unwrap() == b"little")
+            .all(|place| segments.read(of(1), *place).unwrap() == b"little")
     );
 }
 
@@ -193,21 +198,21 @@ fn at_start_what_nobody_adopts_is_deleted() {
     let kept = put(&segments, 1, &[1; 3000]);
     let dropped = put(&segments, 1, &[2; 3000]);
     put(&segments, 2, b"a whole owner");
-    segments.sync(1).unwrap();
-    segments.sync(2).unwrap();
+    segments.sync(of(1)).unwrap();
+    segments.sync(of(2)).unwrap();
     let fs = fs.crash(0);
     let segments = open(&fs);
-    assert!(segments.adopt(1, kept));
-    assert!(!segments.adopt(1, Place { length: 4000, ..kept }));
-    assert!(!segments.adopt(3, kept));
+    assert!(segments.adopt(of(1), kept));
+    assert!(!segments.adopt(of(1), Place { length: 4000, ..kept }));
+    assert!(!segments.adopt(of(3), kept));
     segments.sweep(&|_| None).unwrap();
     assert_eq!(files(&fs).len(), 1);
     assert!(!fs.list(Path::new(DIR)).unwrap().contains(&"2".to_owned()));
-    assert_eq!(segments.read(1, kept).unwrap(), [1; 3000]);
-    assert!(segments.read(1, dropped).is_err());
+    assert_eq!(segments.read(of(1), kept).unwrap(), [1; 3000]);
+    assert!(segments.read(of(1), dropped).is_err());
     let next = put(&segments, 1, b"next");
     assert!(next.segment > kept.segment);
-    assert_eq!(segments.owner_bytes(2), (0, 0));
+    assert_eq!(segments.owner_bytes(of(2)), (0, 0));
 }
 
 #[test]
@@ -217,14 +222,14 @@ fn the_number_of_a_file_that_is_gone_is_not_given_to_another_one() {
     let path = files(&fs).remove(0);
     fs.remove(std::path::Path::new(&path)).unwrap();
     let segments = open(&fs);
-    assert!(!segments.adopt(1, lost));
+    assert!(!segments.adopt(of(1), lost));
     segments.sweep(&|_| None).unwrap();
     let kept = put(&segments, 1, b"kept");
-    segments.sync(1).unwrap();
+    segments.sync(of(1)).unwrap();
     assert_ne!(kept.segment, lost.segment);
-    assert!(segments.read(1, lost).is_err());
-    segments.free(1, lost);
-    assert_eq!(segments.read(1, kept).unwrap(), b"kept");
+    assert!(segments.read(of(1), lost).is_err());
+    segments.free(of(1), lost);
+    assert_eq!(segments.read(of(1), kept).unwrap(), b"kept");
 }
 
 #[test]
@@ -234,11 +239,11 @@ fn what_nobody_adopts_of_a_damaged_owner_is_kept_in_another_folder() {
     assert!(segments.is_empty());
     for owner in [1, 2] {
         put(&segments, owner, b"entry");
-        segments.sync(owner).unwrap();
+        segments.sync(of(owner)).unwrap();
     }
     let segments = open(&fs);
     assert!(!segments.is_empty());
-    let aside = |owner| (owner == 1).then(|| PathBuf::from("/data/aside/1"));
+    let aside = |owner| (owner == of(1)).then(|| PathBuf::from("/data/aside/1"));
     assert_eq!(segments.sweep(&aside).unwrap(), (1, 1));
     assert_eq!(files(&fs), [PathBuf::from("/data/aside/1/1.segment")]);
     assert!(open(&fs).is_empty());
@@ -251,16 +256,16 @@ fn owners_that_are_never_synced_share_a_bounded_number_of_descriptors() {
     let mut places = Vec::new();
     for owner in 1..50 {
         places.push(put(&segments, owner, &[owner as u8; 100]));
-        segments.let_go(owner);
+        segments.let_go(of(owner));
         assert!(fs.open_files() <= 4, "{} are open", fs.open_files());
     }
     for (owner, place) in (1..50).zip(&places) {
-        assert_eq!(segments.read(owner, *place).unwrap(), [owner as u8; 100]);
+        assert_eq!(segments.read(of(owner), *place).unwrap(), [owner as u8; 100]);
         put(&segments, owner, b"more");
-        segments.sync(owner).unwrap();
+        segments.sync(of(owner)).unwrap();
         assert!(fs.open_files() <= 5, "{} are open", fs.open_files());
     }
-    (1..50).for_each(|owner| segments.remove(owner).unwrap());
+    (1..50).for_each(|owner| segments.remove(of(owner)).unwrap());
     assert_eq!(fs.open_files(), 0);
 }
 
@@ -269,12 +274,12 @@ fn without_a_descriptor_those_that_nobody_uses_are_given_back() {
     let fs = FaultyFs::new();
     let segments = open(&fs);
     let places: Vec<Place> = (1..5).map(|owner| put(&segments, owner, b"entry")).collect();
-    (1..5).for_each(|owner| segments.let_go(owner));
+    (1..5).for_each(|owner| segments.let_go(of(owner)));
     let fs_again = fs.copy();
     let again = Segments::open(Arc::new(fs_again.clone()), Path::new(DIR), small()).unwrap();
-    again.read(1, places[0]).unwrap();
+    again.read(of(1), places[0]).unwrap();
     fs_again.fail_at(1, Fault::NoDescriptor);
-    assert_eq!(again.read(2, places[1]).unwrap(), b"entry");
+    assert_eq!(again.read(of(2), places[1]).unwrap(), b"entry");
     assert_eq!(fs_again.open_files(), 1);
 }
 
@@ -285,13 +290,13 @@ fn a_removed_owner_leaves_nothing() {
     let place = put(&segments, 1, &[1; 3000]);
     put(&segments, 1, &[1; 3000]);
     let other = put(&segments, 2, b"other");
-    segments.remove(1).unwrap();
+    segments.remove(of(1)).unwrap();
     assert_eq!(files(&fs).len(), 1);
-    assert!(segments.read(1, place).is_err());
-    assert_eq!(segments.read(2, other).unwrap(), b"other");
+    assert!(segments.read(of(1), place).is_err());
+    assert_eq!(segments.read(of(2), other).unwrap(), b"other");
     let anew = put(&segments, 1, b"anew");
-    segments.sync(1).unwrap();
-    assert_eq!(segments.read(1, anew).unwrap(), b"anew");
+    segments.sync(of(1)).unwrap();
+    assert_eq!(segments.read(of(1), anew).unwrap(), b"anew");
 }
 
 #[test]
@@ -305,16 +310,16 @@ fn more_owners_than_open_files() {
         }
     }
     for owner in 0..20 {
-        segments.sync(owner).unwrap();
+        segments.sync(of(owner)).unwrap();
     }
     for (owner, round, place) in &places {
-        assert_eq!(segments.read(*owner, *place).unwrap(), [*round; 100]);
+        assert_eq!(segments.read(of(*owner), *place).unwrap(), [*round; 100]);
     }
     let fs = fs.crash(9);
     let segments = open(&fs);
     for (owner, round, place) in &places {
-        assert!(segments.adopt(*owner, *place));
-        assert_eq!(segments.read(*owner, *place).unwrap(), [*round; 100]);
+        assert!(segments.adopt(of(*owner), *place));
+        assert_eq!(segments.read(of(*owner), *place).unwrap(), [*round; 100]);
     }
 }
 
@@ -323,10 +328,10 @@ fn a_flipped_bit_or_a_wrong_place_is_never_served() {
     let fs = FaultyFs::new();
     let segments = open(&fs);
     let places: Vec<Place> = (0..3).map(|n| put(&segments, 1, &[n; 50])).collect();
-    segments.sync(1).unwrap();
+    segments.sync(of(1)).unwrap();
     let stranger = put(&segments, 2, &[0; 50]);
     assert_eq!(stranger, places[0]);
-    let file = Path::new(DIR).join("1/1.segment");
+    let file = Path::new(DIR).join("2-1/1.segment");
     let length = fs.bytes(&file).unwrap().len();
     for at in 0..length {
         let fs = fs.copy();
@@ -334,7 +339,7 @@ fn a_flipped_bit_or_a_wrong_place_is_never_served() {
         let segments = open(&fs);
         for (number, place) in places.iter().enumerate() {
             let hit = (place.offset as usize..place.end_for_test()).contains(&at);
-            match segments.read(1, *place) {
+            match segments.read(of(1), *place) {
                 Ok(entry) => assert!(!hit && entry == [number as u8; 50]),
                 Err(SegmentError::Corrupt { .. }) => assert!(hit),
                 Err(error) => panic!("{error}"),
@@ -363,13 +368,13 @@ fn a_flipped_bit_or_a_wrong_place_is_never_served() {
             ..places[0]
         },
     ] {
-        assert!(segments.read(1, wrong).is_err());
+        assert!(segments.read(of(1), wrong).is_err());
     }
     // Another owner's file under this owner's name.
-    let bytes = fs.bytes(&Path::new(DIR).join("2/1.segment")).unwrap();
+    let bytes = fs.bytes(&Path::new(DIR).join("2-2/1.segment")).unwrap();
     fs.corrupt(&file, |old| *old = bytes);
     assert!(matches!(
-        open(&fs).read(1, places[0]),
+        open(&fs).read(of(1), places[0]),
         Err(SegmentError::Corrupt { .. })
     ));
 }
@@ -381,14 +386,14 @@ fn a_flipped_bit_costs_the_parts_that_it_hits_and_no_others() {
     let contents: Vec<Vec<u8>> = (0..5).map(|n| vec![n; 20 + usize::from(n)]).collect();
     let parts: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
     let mut places = Vec::new();
-    segments.append(1, [&parts], &mut places).unwrap();
-    segments.sync(1).unwrap();
-    let file = Path::new(DIR).join("1/1.segment");
+    segments.append(of(1), [&parts], &mut places).unwrap();
+    segments.sync(of(1)).unwrap();
+    let file = Path::new(DIR).join("2-1/1.segment");
     let mut worst = 0;
     for at in 0..places[0].length as usize {
         let fs = fs.copy();
         fs.corrupt(&file, |bytes| bytes[32 + at] ^= 1 << (at % 8));
-        let entry = open(&fs).read_parts(1, places[0]).unwrap();
+        let entry = open(&fs).read_parts(of(1), places[0]).unwrap();
         let read: Vec<Option<&[u8]>> = entry.parts().collect();
         assert_eq!(read.len(), 5, "byte {at}");
         let right = read
@@ -408,13 +413,53 @@ fn a_flipped_bit_costs_the_parts_that_it_hits_and_no_others() {
 fn files_of_another_version_are_refused_at_the_start() {
     let fs = FaultyFs::new();
     put(&open(&fs), 1, b"entry");
-    fs.corrupt(&Path::new(DIR).join("1/1.segment"), |bytes| {
+    fs.corrupt(&Path::new(DIR).join("2-1/1.segment"), |bytes| {
         bytes[8] = 1;
         let crc = crc32fast::hash(&bytes[..28]).to_le_bytes();
         bytes[28..32].copy_from_slice(&crc);
     });
-    let opened = Segments::open(Arc::new(fs), Path::new(DIR), small());
-    assert!(matches!(opened, Err(SegmentError::Version { found: 1, .. })));
+    let opened = || Segments::open(Arc::new(fs.clone()), Path::new(DIR), small());
+    assert!(matches!(opened(), Err(SegmentError::Version { found: 1, .. })));
+    // Version 2 had owners without a kind.
+    let (file, former) = (Path::new(DIR).join("2-1/1.segment"), Path::new(DIR).join("1"));
+    fs.corrupt(&file, |bytes| {
+        bytes[8] = 2;
+        let crc = crc32fast::hash(&bytes[..28]).to_le_bytes();
+        bytes[28..32].copy_from_slice(&crc);
+    });
+    fs.create_dir(&former).unwrap();
+    fs.rename(&file, &former.join("1.segment")).unwrap();
+    assert!(matches!(opened(), Err(SegmentError::Version { found: 2, .. })));
+}
+
+#[test]
+fn a_queue_and_a_group_of_one_number_are_two_owners() {
+    let fs = FaultyFs::new();
+    let segments = open(&fs);
+    let group = JournalId::new(Kind::GROUP, 1);
+    let (of_queue, mut places) = (put(&segments, 1, b"queue's"), Vec::new());
+    segments
+        .append(group, [[b"group's".as_slice()]], &mut places)
+        .unwrap();
+    segments.sync(of(1)).unwrap();
+    segments.sync(group).unwrap();
+    assert_eq!(of_queue, places[0]);
+    let segments = open(&fs);
+    assert!(segments.adopt(of(1), of_queue) && segments.adopt(group, of_queue));
+    assert_eq!(segments.read(of(1), of_queue).unwrap(), b"queue's");
+    assert_eq!(segments.read(group, of_queue).unwrap(), b"group's");
+    segments.remove(of(1)).unwrap();
+    assert_eq!(segments.read(group, of_queue).unwrap(), b"group's");
+    let (from, to) = (
+        Path::new(DIR).join("4-1/1.segment"),
+        Path::new(DIR).join("2-1/1.segment"),
+    );
+    fs.create_dir(to.parent().unwrap()).unwrap();
+    fs.rename(&from, &to).unwrap();
+    assert!(matches!(
+        open(&fs).read(of(1), of_queue),
+        Err(SegmentError::Corrupt { .. })
+    ));
 }
 
 trait EndForTest {
@@ -439,12 +484,12 @@ fn script(fs: &FaultyFs) -> Vec<(u64, Place, Vec<u8>)> {
         let entries: Vec<Vec<u8>> = (0..5)
             .map(|n| vec![round as u8; (n * 371 % 1300) as usize])
             .collect();
-        let appended = segments.append(owner, entries.iter().map(|e| [e.as_slice()]), &mut places);
+        let appended = segments.append(of(owner), entries.iter().map(|e| [e.as_slice()]), &mut places);
         if appended.is_err() {
             assert!(places.is_empty());
             continue;
         }
-        if segments.sync(owner).is_ok() {
+        if segments.sync(of(owner)).is_ok() {
             synced.extend(
                 places
                     .into_iter()
@@ -452,8 +497,12 @@ fn script(fs: &FaultyFs) -> Vec<(u64, Place, Vec<u8>)> {
                     .map(|(place, entry)| (owner, place, entry)),
             );
         } else {
-            assert!(segments.sync(owner).is_err(), "a failed sync is final");
-            assert!(segments.append(owner, [[b"x".as_slice()]], &mut places).is_err());
+            assert!(segments.sync(of(owner)).is_err(), "a failed sync is final");
+            assert!(
+                segments
+                    .append(of(owner), [[b"x".as_slice()]], &mut places)
+                    .is_err()
+            );
         }
     }
     synced
@@ -478,9 +527,9 @@ fn whatever_call_fails_what_was_synced_is_there_after_a_crash() {
             let synced = script(&fs);
             let segments = open(&fs.crash(k));
             for (owner, place, entry) in &synced {
-                assert!(segments.adopt(*owner, *place), "{fault:?} at call {k}");
+                assert!(segments.adopt(of(*owner), *place), "{fault:?} at call {k}");
                 assert_eq!(
-                    segments.read(*owner, *place).unwrap(),
+                    segments.read(of(*owner), *place).unwrap(),
                     *entry,
                     "{fault:?} at call {k}"
                 );
@@ -489,7 +538,7 @@ fn whatever_call_fails_what_was_synced_is_there_after_a_crash() {
             assert!(
                 synced
                     .iter()
-                    .all(|(owner, place, _)| segments.read(*owner, *place).is_ok())
+                    .all(|(owner, place, _)| segments.read(of(*owner), *place).is_ok())
             );
         }
     }
@@ -507,17 +556,17 @@ fn readers_do_not_wait_for_a_writer_and_see_only_whole_entries() {
                 let entry = vec![number as u8; (number * 7 % 900) as usize];
                 sender.send((put(writer, 1, &entry), entry)).unwrap();
                 if number % 100 == 0 {
-                    writer.sync(1).unwrap();
+                    writer.sync(of(1)).unwrap();
                 }
             }
         });
         for (place, entry) in receiver {
-            assert_eq!(segments.read(1, place).unwrap(), entry);
-            segments.free(1, place);
+            assert_eq!(segments.read(of(1), place).unwrap(), entry);
+            segments.free(of(1), place);
         }
     });
-    assert!(segments.owner_bytes(1).0 == 0 && segments.owner_bytes(1).1 <= 4 << 10);
-    segments.remove(1).unwrap();
+    assert!(segments.owner_bytes(of(1)).0 == 0 && segments.owner_bytes(of(1)).1 <= 4 << 10);
+    segments.remove(of(1)).unwrap();
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     std::fs::remove_dir_all(&dir).unwrap();
 }
@@ -535,18 +584,18 @@ proptest! {
             let owner = random.below(3);
             match random.below(12) {
                 0 => {
-                    (0..3).for_each(|owner| segments.sync(owner).unwrap());
+                    (0..3).for_each(|owner| segments.sync(of(owner)).unwrap());
                     fs = fs.crash(random.bits());
                     segments = open(&fs);
                     for (owner, place) in live.keys() {
-                        prop_assert!(segments.adopt(*owner, *place));
+                        prop_assert!(segments.adopt(of(*owner), *place));
                     }
                     segments.sweep(&|_| None).unwrap();
                 }
                 1..=5 => {
                     if let Some(key) = live.keys().nth(random.below(live.len() as u64) as usize).copied() {
                         live.remove(&key);
-                        segments.free(key.0, key.1);
+                        segments.free(of(key.0), key.1);
                     }
                 }
                 _ => {
@@ -556,11 +605,11 @@ proptest! {
             }
             for owner in 0..3 {
                 let bytes: u64 = live.iter().filter(|(key, _)| key.0 == owner).map(|(_, e)| e.len() as u64 + 8).sum();
-                prop_assert_eq!(segments.owner_bytes(owner).0, bytes);
+                prop_assert_eq!(segments.owner_bytes(of(owner)).0, bytes);
             }
         }
         for ((owner, place), entry) in &live {
-            prop_assert_eq!(&segments.read(*owner, *place).unwrap(), entry);
+            prop_assert_eq!(&segments.read(of(*owner), *place).unwrap(), entry);
         }
     }
 }

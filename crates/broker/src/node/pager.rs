@@ -9,7 +9,7 @@ use crate::worker::Worker;
 use model::{Block, QueueId, Ranges};
 use queue::store::{Place, Source, decode_entry};
 use std::sync::Arc;
-use storage::{Position, Segments, World};
+use storage::{JournalId, Kind, Position, Segments, World};
 
 /// A block that was read.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ impl StoreFiles {
     /// These entries of a queue are not needed any more.
     pub fn free(&self, queue: QueueId, places: Vec<Place>) {
         for place in places {
-            self.segments.free(queue.0, stored_place(place));
+            self.segments.free(segment_owner(queue), stored_place(place));
         }
     }
 
@@ -127,7 +127,7 @@ impl StoreFiles {
             Source::Log(at) => self.log.read(Position(at.0)).map(|bytes| logged(&bytes)),
             Source::Segment(place) => self
                 .segments
-                .read_parts(queue.0, stored_place(place))
+                .read_parts(segment_owner(queue), stored_place(place))
                 .map(|entry| {
                     let (block, damaged) = decode_entry(place, entry.parts())?;
                     Some((Arc::new(block), damaged))
@@ -149,6 +149,11 @@ impl StoreFiles {
             Err(error) => Err(Unread::Failed(error.to_string())),
         }
     }
+}
+
+/// Whose the segments of a queue are.
+pub fn segment_owner(queue: QueueId) -> JournalId {
+    JournalId::new(Kind::QUEUE, queue.0)
 }
 
 /// The storage crate's word for it.

@@ -1,7 +1,7 @@
 //! What the pager does for a queue: reads and writes its segments.
 
 use super::Queue;
-use crate::node::pager::{Found, Pager, StoreFiles, Unread};
+use crate::node::pager::{Found, Pager, StoreFiles, Unread, segment_owner};
 use model::{QueueId, Ranges, Seq};
 use queue::Request;
 use queue::store::{self, Bytes, EntryBuilder, Piece, Place, Read, Source, Stored};
@@ -63,7 +63,7 @@ impl Paging {
             Self::Free { queue, places } => files.free(queue, places),
             Self::Rewrite { queue } => queue.rewrite_sparse(files),
             Self::Remove { queue } => {
-                if let Err(error) = files.segments.remove(queue.0) {
+                if let Err(error) = files.segments.remove(segment_owner(queue)) {
                     tracing::warn!(
                         area = "storage",
                         "segments of deleted queue {queue} remain: {error}"
@@ -103,7 +103,9 @@ impl Queue {
                 continue;
             };
             places.clear();
-            result = files.segments.append(self.id.0, [entry.parts()], &mut places);
+            result = files
+                .segments
+                .append(segment_owner(self.id), [entry.parts()], &mut places);
             match (&result, places.first()) {
                 (Ok(()), Some(place)) => stored.push(Stored {
                     first: piece.first,
@@ -114,9 +116,14 @@ impl Queue {
             }
         }
         if durable {
-            result = result.and(files.segments.sync(self.id.0).inspect_err(|_| stored.clear()));
+            result = result.and(
+                files
+                    .segments
+                    .sync(segment_owner(self.id))
+                    .inspect_err(|_| stored.clear()),
+            );
         } else {
-            files.segments.let_go(self.id.0);
+            files.segments.let_go(segment_owner(self.id));
         }
         if let Err(error) = result {
             tracing::error!(area = "storage", "{self:?} cannot be paged out: {error}");
@@ -131,7 +138,7 @@ impl Queue {
     /// Asked when the queue writes more files and when transient messages free some; and each time the log comes round, which it
     /// does for queues at rest too.
     fn rewrite_sparse(self: &Arc<Self>, files: &StoreFiles) {
-        if let Some(segment) = files.segments.sparse(self.id.0) {
+        if let Some(segment) = files.segments.sparse(segment_owner(self.id)) {
             self.submit(Request::Store(store::Request::Compact { segment }));
         }
     }

@@ -1,7 +1,7 @@
 //! What a data directory has lost, in words for an operator: what is damaged or missing, and whose messages that concerns.
 
 use super::replay::Replay;
-use crate::node::pager::stored_place;
+use crate::node::pager::{segment_owner, stored_place};
 use crate::queues::JournalOf;
 use model::words::{counted, counted_are};
 use std::fmt;
@@ -65,7 +65,7 @@ impl Losses {
                 continue;
             };
             named += 1;
-            let read = |place| segments.read(known.id.0, stored_place(place));
+            let read = |place| segments.read(segment_owner(known.id), stored_place(place));
             let places = queue.places().into_iter();
             let pieces = places.filter(|place| read(*place).is_err()).count() as u64;
             let damage = recovery.damage.iter();

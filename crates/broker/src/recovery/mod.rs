@@ -8,7 +8,7 @@ pub use losses::{Losses, QueueLoss};
 
 use crate::broker::Recovered;
 use crate::node::journal::NodeLog;
-use crate::node::pager::{Pager, StoreFiles, stored_place};
+use crate::node::pager::{Pager, StoreFiles, segment_owner, stored_place};
 use crate::node::replayed::Replayed;
 use crate::node::{LogEvents, Node};
 use crate::options::{OpenError, Options};
@@ -197,12 +197,14 @@ fn sweep(node: &Node, options: &Options) {
     let damage = &node.log.recovery().damage;
     let lost = damage.iter().filter_map(|it| it.journal);
     let unknown = node.set_aside_journals().iter().map(|it| it.journal);
-    // Segments bear the ids of their queues.
-    let damaged: HashSet<u64> = lost.chain(unknown).map(|journal| journal.number).collect();
+    let damaged: HashSet<JournalId> = lost.chain(unknown).collect();
     let own = set_aside_dir(node, options);
-    let aside = |owner: u64| -> Option<PathBuf> {
+    let aside = |owner: JournalId| -> Option<PathBuf> {
         let kept = options.set_aside.is_some() || damaged.contains(&owner);
-        kept.then(|| own.join("queues").join(owner.to_string()))
+        kept.then(|| {
+            own.join("queues")
+                .join(format!("{}-{}", owner.kind.0, owner.number))
+        })
     };
     match node.segments.sweep(&aside) {
         Ok((0, 0)) => {}
@@ -280,7 +282,7 @@ fn restore_queues(
         let places = queue.places();
         let host = queue.recovered(node.log.recovery().clean, &node.log, id);
         for place in places {
-            if !node.segments.adopt(known.id.0, stored_place(place)) {
+            if !node.segments.adopt(segment_owner(known.id), stored_place(place)) {
                 tracing::error!(
                     area = "storage",
                     "queue '{}' in vhost '{}': a part of its segments is missing",

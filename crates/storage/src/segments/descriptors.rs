@@ -2,17 +2,19 @@
 
 use crate::error::{StorageError, out_of_descriptors};
 use crate::file_system::{Access, File, FileSystem, read_full_at};
+use crate::journal::JournalId;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const HEADER: usize = 32;
-pub(crate) const VERSION: u32 = 2;
+/// Version 2 had owners without a kind.
+pub(crate) const VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"LEVSEG\r\n";
 
 /// Owner and number of a segment.
-pub(crate) type SegmentKey = (u64, u32);
+pub(crate) type SegmentKey = (JournalId, u32);
 
 #[derive(Debug)]
 pub(crate) struct Descriptors {
@@ -34,8 +36,9 @@ pub(crate) fn encode_header(key: SegmentKey) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    header[12..20].copy_from_slice(&key.0.to_le_bytes());
+    header[12..20].copy_from_slice(&key.0.number.to_le_bytes());
     header[20..24].copy_from_slice(&key.1.to_le_bytes());
+    header[24] = key.0.kind.0;
     let crc = crc32fast::hash(&header[..28]);
     header[28..].copy_from_slice(&crc.to_le_bytes());
     header
@@ -59,6 +62,11 @@ pub(crate) fn check_version(file: &dyn File, path: &Path) -> Result<(), StorageE
     Ok(())
 }
 
+/// The name of an owner's directory.
+pub(crate) fn owner_name(owner: JournalId) -> String {
+    format!("{}-{}", owner.kind.0, owner.number)
+}
+
 impl Descriptors {
     pub(crate) fn new(fs: Arc<dyn FileSystem>, dir: &Path, limit: usize) -> Self {
         Self {
@@ -69,8 +77,8 @@ impl Descriptors {
         }
     }
 
-    pub(crate) fn owner_dir(&self, owner: u64) -> PathBuf {
-        self.dir.join(owner.to_string())
+    pub(crate) fn owner_dir(&self, owner: JournalId) -> PathBuf {
+        self.dir.join(owner_name(owner))
     }
 
     pub(crate) fn path(&self, key: SegmentKey) -> PathBuf {

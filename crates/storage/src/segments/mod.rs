@@ -1,4 +1,5 @@
-//! Per-owner files for what stays long: the backlog of a long queue. Entries are bytes; an entry lies in one file.
+//! Per-owner files for what stays long: the backlog of a long queue. Entries are bytes; an entry lies in one file. An owner has the name of a
+//! journal, so that queues and groups of one number are two.
 //! Reading order: `place` (an entry on disk), `owner` (appending, syncing, freeing), `books` (what is still needed),
 //! `descriptors` (open files).
 
@@ -11,6 +12,7 @@ pub use place::{Entry, Place};
 
 use crate::error::StorageError;
 use crate::file_system::{FileSystem, create_dir_durably, read_full_at};
+use crate::journal::{JournalId, Kind};
 use descriptors::{Descriptors, check_version};
 use owner::{Around, Owner};
 use std::collections::HashMap;
@@ -42,7 +44,7 @@ pub struct Segments {
     dir: PathBuf,
     options: SegmentOptions,
     descriptors: Descriptors,
-    owners: RwLock<HashMap<u64, Arc<Owner>>>,
+    owners: RwLock<HashMap<JournalId, Arc<Owner>>>,
 }
 
 impl Segments {
@@ -52,9 +54,14 @@ impl Segments {
         create_dir_durably(fs.as_ref(), dir)?;
         let mut owners = HashMap::new();
         for name in fs.list(dir).map_err(|e| StorageError::from_io("list", dir, e))? {
-            if let Some(id) = number(&name) {
-                let files = segment_files(fs.as_ref(), &dir.join(&name))?;
-                owners.insert(id, Arc::new(Owner::new(id, &files)));
+            match owner(&name) {
+                Some(id) => {
+                    let files = segment_files(fs.as_ref(), &dir.join(&name))?;
+                    owners.insert(id, Arc::new(Owner::new(id, &files)));
+                }
+                // Of another version, which says so in its files.
+                None if number(&name).is_some() => drop(segment_files(fs.as_ref(), &dir.join(&name))?),
+                None => {}
             }
         }
         let descriptors = Descriptors::new(fs.clone(), dir, options.open_files);
@@ -76,7 +83,7 @@ impl Segments {
         }
     }
 
-    fn owner(&self, id: u64) -> Option<Arc<Owner>> {
+    fn owner(&self, id: JournalId) -> Option<Arc<Owner>> {
         self.owners
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -84,7 +91,7 @@ impl Segments {
             .cloned()
     }
 
-    fn owner_or_new(&self, id: u64) -> Arc<Owner> {
+    fn owner_or_new(&self, id: JournalId) -> Arc<Owner> {
         if let Some(owner) = self.owner(id) {
             return owner;
         }
@@ -103,7 +110,7 @@ impl Segments {
     /// [`StorageError::TooLarge`] for an entry above 1 GiB. After a failed sync every append fails.
     pub fn append<'a>(
         &self,
-        owner: u64,
+        owner: JournalId,
         entries: impl IntoIterator<Item = impl AsRef<[&'a [u8]]>>,
         places: &mut Vec<Place>,
     ) -> Result<(), StorageError> {
@@ -115,7 +122,7 @@ impl Segments {
     /// # Errors
     /// After a failure nothing appended since the last sync may be relied on, and every later sync and append of the
     /// owner fails.
-    pub fn sync(&self, owner: u64) -> Result<(), StorageError> {
+    pub fn sync(&self, owner: JournalId) -> Result<(), StorageError> {
         match self.owner(owner) {
             Some(owner) => owner.sync(&self.around()),
             None => Ok(()),
@@ -123,7 +130,7 @@ impl Segments {
     }
 
     /// Nothing that the owner appended since the last sync needs to be durable: its files are not kept open for that.
-    pub fn let_go(&self, owner: u64) {
+    pub fn let_go(&self, owner: JournalId) {
         if let Some(owner) = self.owner(owner) {
             owner.let_go();
         }
@@ -133,7 +140,7 @@ impl Segments {
     ///
     /// # Errors
     /// [`StorageError::Gone`] if its file was deleted; [`StorageError::Corrupt`] if any of it does not read as written.
-    pub fn read(&self, owner: u64, place: Place) -> Result<Vec<u8>, StorageError> {
+    pub fn read(&self, owner: JournalId, place: Place) -> Result<Vec<u8>, StorageError> {
         let whole = self.read_parts(owner, place)?.whole();
         whole.ok_or_else(|| wrong(&self.descriptors.path((owner, place.segment)), place))
     }
@@ -142,7 +149,7 @@ impl Segments {
     ///
     /// # Errors
     /// [`StorageError::Gone`] if its file was deleted; [`StorageError::Corrupt`] if nothing of it reads as written.
-    pub fn read_parts(&self, owner: u64, place: Place) -> Result<Entry, StorageError> {
+    pub fn read_parts(&self, owner: JournalId, place: Place) -> Result<Entry, StorageError> {
         let file = self.descriptors.get((owner, place.segment))?;
         let path = || self.descriptors.path((owner, place.segment));
         let io = |e| StorageError::from_io("read", &path(), e);
@@ -157,7 +164,7 @@ impl Segments {
 
     /// An entry is needed no more. Call it only when that is durable: its file may be deleted at once. If deleting
     /// fails, the file stays until the next start.
-    pub fn free(&self, owner: u64, place: Place) {
+    pub fn free(&self, owner: JournalId, place: Place) {
         if let Some(owner) = self.owner(owner) {
             let _ = owner.free(&self.around(), place);
         }
@@ -165,12 +172,12 @@ impl Segments {
 
     /// A segment that is not written any more and worth rewriting, because little of it is needed or because it is one of many
     /// small ones: append what is needed of it anew, and free the old places. Each is named once.
-    pub fn sparse(&self, owner: u64) -> Option<u32> {
+    pub fn sparse(&self, owner: JournalId) -> Option<u32> {
         self.owner(owner)?.books().sparse(self.options.segment_bytes)
     }
 
     /// At start: this entry is needed. False if it is not there: its file is missing or too short.
-    pub fn adopt(&self, owner: u64, place: Place) -> bool {
+    pub fn adopt(&self, owner: JournalId, place: Place) -> bool {
         self.owner_or_new(owner).books().add(place)
     }
 
@@ -185,7 +192,10 @@ impl Segments {
     ///
     /// # Errors
     /// The first failure; what could be done is.
-    pub fn sweep(&self, aside: &dyn Fn(u64) -> Option<PathBuf>) -> Result<(usize, usize), StorageError> {
+    pub fn sweep(
+        &self,
+        aside: &dyn Fn(JournalId) -> Option<PathBuf>,
+    ) -> Result<(usize, usize), StorageError> {
         let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
         let mut outcome = Ok(());
         let (mut deleted, mut moved) = (0, 0);
@@ -209,7 +219,7 @@ impl Segments {
     ///
     /// # Errors
     /// The first failure to delete; the next start's [`sweep`](Self::sweep) tries again.
-    pub fn remove(&self, owner: u64) -> Result<(), StorageError> {
+    pub fn remove(&self, owner: JournalId) -> Result<(), StorageError> {
         let removed = self
             .owners
             .write()
@@ -222,7 +232,7 @@ impl Segments {
     }
 
     /// Bytes of entries that are needed, and bytes of all files.
-    pub fn owner_bytes(&self, owner: u64) -> (u64, u64) {
+    pub fn owner_bytes(&self, owner: JournalId) -> (u64, u64) {
         self.owner(owner).map_or((0, 0), |owner| owner.books().totals())
     }
 }
@@ -233,6 +243,13 @@ fn wrong(path: &Path, place: Place) -> StorageError {
         u64::from(place.offset),
         "an entry does not match its checksums",
     )
+}
+
+/// The owner whose directory has this name.
+fn owner(name: &str) -> Option<JournalId> {
+    let (kind, id) = name.split_once('-')?;
+    let kind = u8::try_from(number(kind)?).ok()?;
+    Some(JournalId::new(Kind(kind), number(id)?))
 }
 
 /// A name that is a number written the usual way, so that no two names mean the same.

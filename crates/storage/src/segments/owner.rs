@@ -6,6 +6,7 @@ use super::place::PART;
 use super::{Place, SegmentOptions};
 use crate::error::StorageError;
 use crate::file_system::{File, FileSystem, create_dir_durably, write_all_at};
+use crate::journal::JournalId;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +20,7 @@ const RETIRE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Owner {
-    id: u64,
+    id: JournalId,
     tail: Mutex<Tail>,
     books: Mutex<Books>,
     /// Held while syncing, so that a second caller cannot return before the first one's sync has.
@@ -60,7 +61,7 @@ pub(crate) struct Around<'a> {
 
 impl Owner {
     /// An owner with these files of an earlier run: number and size.
-    pub(crate) fn new(id: u64, files: &[(u32, u64)]) -> Self {
+    pub(crate) fn new(id: JournalId, files: &[(u32, u64)]) -> Self {
         let mut books = Books::default();
         for (segment, size) in files {
             books.found(*segment, *size);
@@ -345,7 +346,7 @@ impl Owner {
             let mut tail = self.tail();
             *tail = Tail::default();
             tail.failed = Some(StorageError::Gone {
-                what: format!("owner {} was removed", self.id),
+                what: format!("{} was removed", self.id),
             });
             self.books().take_all()
         };

@@ -7,6 +7,7 @@
 //! Each part has its own checksum, so that damage costs the parts that it hits. A checksum covers where the part
 //! belongs as well, so a misdirected write or a place from elsewhere is noticed.
 
+use crate::journal::JournalId;
 use std::ops::Range;
 
 /// Where one entry of an owner lies. Plain numbers, to be stored by whoever needs to find the entry again.
@@ -57,9 +58,10 @@ impl Place {
         u64::from(self.offset) + self.disk_bytes()
     }
 
-    fn checksum(&self, owner: u64, start: u32, end: u32, part: &[u8]) -> u32 {
+    fn checksum(&self, owner: JournalId, start: u32, end: u32, part: &[u8]) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&owner.to_le_bytes());
+        hasher.update(&[owner.kind.0]);
+        hasher.update(&owner.number.to_le_bytes());
         for number in [self.segment, self.offset, self.length, start, end] {
             hasher.update(&number.to_le_bytes());
         }
@@ -68,7 +70,7 @@ impl Place {
     }
 
     /// Appends the entry's bytes.
-    pub(crate) fn encode(&self, owner: u64, parts: &[&[u8]], out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, owner: JournalId, parts: &[&[u8]], out: &mut Vec<u8>) {
         parts.iter().for_each(|part| out.extend_from_slice(part));
         let mut start = 0;
         for part in parts {
@@ -80,7 +82,7 @@ impl Place {
     }
 
     /// The entry that `bytes` are; `None` if nothing of it is as it was written.
-    pub(crate) fn decode(&self, owner: u64, bytes: Vec<u8>) -> Option<Entry> {
+    pub(crate) fn decode(&self, owner: JournalId, bytes: Vec<u8>) -> Option<Entry> {
         if bytes.len() as u64 != self.disk_bytes() {
             return None;
         }
@@ -103,7 +105,7 @@ impl Place {
     }
 
     /// Where part number `at` is, of an entry whose parts end at `content`; `None` if it is not what was written.
-    fn part(&self, owner: u64, bytes: &[u8], content: usize, at: usize) -> Option<Range<usize>> {
+    fn part(&self, owner: JournalId, bytes: &[u8], content: usize, at: usize) -> Option<Range<usize>> {
         let row = content + at * PART;
         let start = match at {
             0 => 0,
