@@ -32,7 +32,8 @@ pub use error::StorageError;
 pub use file_system::{Access, Advice, File, FileSystem, Locking};
 pub use journal::{GroupEntry, HardState, JournalId, Kind};
 pub use log::{
-    Batch, Callbacks, Cut, Damage, Log, LogOptions, Position, Recovery, SetAside, set_journals_aside,
+    Batch, Callbacks, Cut, Damage, Log, LogOptions, Position, Recovery, SetAside, TailLimits,
+    set_journals_aside,
 };
 pub use segments::{Entry, Place, SegmentOptions, Segments};
 

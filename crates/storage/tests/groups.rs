@@ -6,8 +6,13 @@ mod support;
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use storage::faulty::FaultyFs;
-use storage::{GroupEntry, HardState, JournalId, Kind, Log, LogError, LogOptions, Position};
+use storage::{
+    GroupEntry, HardState, JournalId, Kind, Log, LogError, LogOptions, Position, SegmentOptions, Segments,
+    TailLimits,
+};
 use support::{Opened, Told, journal_id, open, small};
 
 /// What happened to the entries of groups, and where it stands in the log.
@@ -30,6 +35,14 @@ struct Entries {
     payloads: BTreeMap<u64, Vec<u8>>,
     /// Those below it may be gone.
     released: u64,
+    /// But not those from the first of these on and before the second.
+    kept: (u64, u64),
+}
+
+impl Entries {
+    fn may_be_gone(&self, index: u64) -> bool {
+        index < self.released && !(self.kept.0..self.kept.1).contains(&index)
+    }
 }
 
 /// A naive log of groups.
@@ -61,9 +74,11 @@ impl Model {
                     .is_some_and(|(last, _)| last + 1 < *index)
                 {
                     entries.payloads.clear();
+                    entries.kept = (0, 0);
                 }
                 entries.payloads.insert(*index, payload.clone());
                 entries.released = entries.released.min(*index);
+                entries.kept.1 = entries.kept.1.min(*index);
             }
             Event::Release { group, below } => {
                 let entries = self.groups.entry(*group).or_default();
@@ -113,6 +128,22 @@ impl Model {
         self.note(at, Event::Release { group, below });
     }
 
+    /// The group's first entries are needed no more, but a member that was away lacks them.
+    fn keep(&mut self, log: &Log, group: u64, count: u64) {
+        let Some((first, last)) = log.group_span(group) else {
+            return;
+        };
+        let entries = self.groups.get_mut(&group).unwrap();
+        let from = first.max(entries.released);
+        let below = (from + count).min(last + 1);
+        log.keep_tail(group, from, below).unwrap();
+        entries.kept = match entries.kept.1 >= from && entries.kept.0 < entries.kept.1 {
+            true => (entries.kept.0, entries.kept.1.max(below)),
+            false => (from, below),
+        };
+        self.release(log, group, below);
+    }
+
     /// Whatever the log must have of a group it has, and it has nothing else.
     fn check(&self, log: &Log, group: u64) {
         let Some(entries) = self.groups.get(&group) else {
@@ -126,14 +157,19 @@ impl Model {
                     std::slice::from_ref(payload),
                     "entry {index} of group {group}"
                 ),
-                Err(LogError::Gone { .. }) if *index < entries.released => {}
+                Err(LogError::Gone { .. }) if entries.may_be_gone(*index) => {}
                 Err(error) => panic!("entry {index} of group {group}: {error}"),
             }
         }
         let beyond = self.last(group) + 1;
         assert!(log.group_entries(group, beyond, beyond + 1, 1 << 20).is_err());
         if let Some(first) = entries.payloads.keys().next() {
-            self.check_range(log, group, entries.released.max(*first));
+            let (from, below) = entries.kept;
+            let from = match from < below && below >= entries.released {
+                true => from,
+                false => entries.released,
+            };
+            self.check_range(log, group, from.max(*first));
         }
     }
 
@@ -164,6 +200,7 @@ enum Op {
     Skip { group: u64 },
     Other { length: usize },
     Release { group: u64, keep: u64 },
+    Keep { group: u64, count: u64 },
     Forget { group: u64 },
     Sync,
     Check { group: u64 },
@@ -181,6 +218,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => group.clone().prop_map(|group| Op::Skip { group }),
         4 => length.prop_map(|length| Op::Other { length }),
         3 => (group.clone(), 0..10_u64).prop_map(|(group, keep)| Op::Release { group, keep }),
+        3 => (group.clone(), 0..10_u64).prop_map(|(group, count)| Op::Keep { group, count }),
         1 => group.clone().prop_map(|group| Op::Forget { group }),
         2 => Just(Op::Sync),
         2 => group.prop_map(|group| Op::Check { group }),
@@ -196,16 +234,31 @@ fn options() -> LogOptions {
     }
 }
 
+/// A start finds no tails: what is left of them goes.
+fn with_tails(opened: Opened, fs: &FaultyFs) -> Opened {
+    let options = SegmentOptions {
+        segment_bytes: 8 << 10,
+        open_files: 4,
+    };
+    let segments = Segments::open(Arc::new(fs.clone()), Path::new("/data/queues"), options).unwrap();
+    segments.sweep(&|_| None).unwrap();
+    assert!(segments.is_empty());
+    opened
+        .log
+        .keep_tails_in(Arc::new(segments), TailLimits::default());
+    opened
+}
+
 fn reopened(fs: &FaultyFs, model: &mut Model) -> Opened {
     let opened = open(fs.clone(), options()).unwrap();
     model.cut(opened.log.recovery().end);
-    opened
+    with_tails(opened, fs)
 }
 
 fn run(ops: &[Op]) {
     let mut fs = FaultyFs::new();
     let mut model = Model::default();
-    let mut opened = open(fs.clone(), options()).unwrap();
+    let mut opened = with_tails(open(fs.clone(), options()).unwrap(), &fs);
     for op in ops {
         let log = &opened.log;
         match *op {
@@ -232,14 +285,13 @@ fn run(ops: &[Op]) {
                 let below = (model.last(group) + 1).saturating_sub(keep);
                 model.release(log, group, below);
             }
+            Op::Keep { group, count } => model.keep(log, group, count),
             Op::Forget { group } => {
                 let below = u64::MAX;
-                let at = log.append(|batch| {
-                    let end = batch.end();
-                    batch.forget_group(group);
-                    Position(end.0 + 32)
-                });
+                let at = Position(log.end().0 + 32);
+                log.forget_group(group);
                 model.note(at, Event::Release { group, below });
+                model.groups.entry(group).or_default().kept = (0, 0);
             }
             Op::Sync => log.sync().unwrap(),
             Op::Check { group } => model.check(log, group),
@@ -332,4 +384,49 @@ fn promises_are_carried_on_while_files_come_and_go_and_nobody_is_asked_for_them(
     let mut expected: BTreeMap<u64, u64> = (0..300).map(|group| (group, group)).collect();
     expected.extend([(0, 1399), (1, 1397), (2, 1398)]);
     assert_eq!(promises(&open(crashed, options()).unwrap()), expected);
+}
+
+#[test]
+fn tails_give_up_the_oldest_entries_beyond_their_limits() {
+    let fs = FaultyFs::new();
+    let opened = open(fs.clone(), options()).unwrap();
+    let log = &opened.log;
+    let segments = Segments::open(
+        Arc::new(fs.clone()),
+        Path::new("/data/queues"),
+        SegmentOptions::default(),
+    );
+    let limits = TailLimits {
+        group_bytes: 800 << 10,
+        node_bytes: 1200 << 10,
+    };
+    log.keep_tails_in(Arc::new(segments.unwrap()), limits);
+    let mut model = Model::default();
+    for index in 1..=100 {
+        (1..=3).for_each(|group| model.append(log, group, index, 10_000));
+    }
+    let read = |group, index| log.group_entries(group, index, index + 1, 0).is_ok();
+    let first_kept = |group| (1..=100).find(|index| read(group, *index));
+    let move_to_tail = |group| {
+        log.keep_tail(group, 1, 101).unwrap();
+        log.release_group(group, 101);
+    };
+    move_to_tail(1);
+    assert!(log.tail_bytes() <= 800 << 10);
+    let kept = first_kept(1).unwrap();
+    assert!((20..60).contains(&kept), "{kept}");
+    assert!((kept..=100).all(|index| read(1, index)));
+    move_to_tail(2);
+    assert!(log.tail_bytes() <= 1200 << 10);
+    assert!(first_kept(1).unwrap() > kept, "the oldest of all groups went");
+    assert_eq!(first_kept(2), Some(kept));
+    log.release_tail(2, 90);
+    assert!(first_kept(2).unwrap() > kept && read(2, 90));
+    log.forget_group(2);
+    assert_eq!(first_kept(2), None);
+    // What is new begins behind a gap: whoever lacks something older could not go on.
+    log.keep_tail(3, 1, 11).unwrap();
+    log.keep_tail(3, 50, 61).unwrap();
+    log.release_group(3, 101);
+    assert_eq!(first_kept(3), Some(50));
 }

@@ -6,6 +6,7 @@
 //! later written one counts.
 
 use super::ledger::NumberHasher;
+use super::stretch::Entries;
 use super::{JournalId, Kind, Position};
 use crate::journal::{GroupEntry, HardState};
 use std::collections::{HashMap, VecDeque};
@@ -156,8 +157,8 @@ impl GroupIndex {
 }
 
 /// What counts of entries that were written in this order: an entry voids what has its index or a higher one.
-pub(crate) fn settled(written: impl IntoIterator<Item = (u64, Vec<u8>)>) -> VecDeque<(u64, Vec<u8>)> {
-    let mut entries: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
+pub(crate) fn settled(written: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Entries {
+    let mut entries = Entries::new();
     for (index, payload) in written {
         while entries.back().is_some_and(|(last, _)| *last >= index) {
             entries.pop_back();

@@ -1,5 +1,5 @@
 //! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` (appending), `writer` (the thread),
-//! `ledger` and `mark` (what may go), `groups` and `stretch` (reading by index), `chain` (files), `ends` (which of them belong to the log) and `ahead`
+//! `ledger` and `mark` (what may go), `groups`, `stretch` and `tails` (reading by index), `chain` (files), `ends` (which of them belong to the log) and `ahead`
 //! (the next one), `walk` and `recovery` (opening).
 
 mod ahead;
@@ -14,6 +14,7 @@ mod options;
 mod pending;
 mod recovery;
 mod stretch;
+mod tails;
 mod walk;
 mod writer;
 
@@ -22,6 +23,7 @@ pub use aside::{SetAside, set_journals_aside};
 pub use options::LogOptions;
 pub use pending::Batch;
 pub use recovery::{Cut, Damage, Recovery};
+pub use tails::TailLimits;
 
 use crate::error::StorageError;
 use crate::file_system::{FileSystem, create_dir_durably};
@@ -31,8 +33,9 @@ use ends::EndsFile;
 use pending::{Pending, Shared};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tails::Tails;
 use writer::Writer;
 
 /// An offset in the node's log, ever growing over all files and restarts. No record is at 0.
@@ -63,6 +66,8 @@ pub struct Log {
     files: Arc<Files>,
     recovery: Recovery,
     world: Arc<dyn World>,
+    /// Where what members of groups lack is kept when the log gives it up.
+    tails: OnceLock<Tails>,
     writer: Arc<dyn Thread>,
 }
 
@@ -165,6 +170,7 @@ impl Log {
             files,
             recovery: report,
             world,
+            tails: OnceLock::new(),
             writer,
         })
     }

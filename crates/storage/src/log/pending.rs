@@ -355,7 +355,8 @@ impl Batch<'_> {
         self.release(JournalId::new(Kind::GROUP, group), before);
     }
 
-    /// A group has no member here any more: neither its entries nor its promises are needed.
+    /// A group has no member here any more: neither its entries nor its promises are needed. What its tail has is not concerned, see
+    /// [`Log::forget_group`](super::Log::forget_group).
     pub fn forget_group(&mut self, group: u64) {
         self.forget(JournalId::new(Kind::GROUP, group));
         self.forget(JournalId::new(Kind::HARD_STATE, group));

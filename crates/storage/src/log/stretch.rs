@@ -12,10 +12,13 @@ use std::collections::VecDeque;
 /// Entries as they were written: index and payload.
 pub(crate) type Written = Vec<(u64, Vec<u8>)>;
 
+/// Consecutive entries: index and payload.
+pub(crate) type Entries = VecDeque<(u64, Vec<u8>)>;
+
 impl Log {
     /// The payloads of a group's entries from index `from` on and before `to`, verified: one after the other, and fewer than asked for where
     /// the group ends or where they would be more than `limit_bytes`; but one at least. What was just appended is there, too: this waits
-    /// for its write, not for its sync.
+    /// for its write, not for its sync. So is what [`keep_tail`](Self::keep_tail) has kept.
     ///
     /// # Errors
     /// [`StorageError::Gone`] if the log has no entry `from`, or has it no longer; [`StorageError::Corrupt`] if it does not read as written.
@@ -26,25 +29,18 @@ impl Log {
         to: u64,
         limit_bytes: usize,
     ) -> Result<Vec<Vec<u8>>, StorageError> {
-        let (mut payloads, mut bytes, mut next) = (Vec::new(), 0, from);
-        while next < to {
-            let entries = match self.stretch_entries(group, next) {
-                Ok(entries) => entries,
-                // What comes later is told to whoever asks for it.
-                Err(_) if !payloads.is_empty() => break,
-                Err(error) => return Err(error),
-            };
-            for (index, payload) in entries {
-                bytes += payload.len();
-                let enough = bytes > limit_bytes && !payloads.is_empty();
-                if index >= to || enough {
-                    return Ok(payloads);
-                }
-                payloads.push(payload);
-                next = index.saturating_add(1);
-            }
-        }
-        Ok(payloads)
+        limited(from, to, limit_bytes, |next| self.some_entries(group, next))
+    }
+
+    /// The same, without what was kept elsewhere.
+    pub(crate) fn entries_in_log(
+        &self,
+        group: u64,
+        from: u64,
+        to: u64,
+        limit_bytes: usize,
+    ) -> Result<Vec<Vec<u8>>, StorageError> {
+        limited(from, to, limit_bytes, |next| self.stretch_entries(group, next))
     }
 
     /// The first and the last index of a group's entries in the log; `None` if it has none.
@@ -52,8 +48,20 @@ impl Log {
         self.shared.lock().groups.span(group)
     }
 
+    /// The entries from `index` on as far as they lie together, in the log or in the tail; one at least.
+    fn some_entries(&self, group: u64, index: u64) -> Result<Entries, StorageError> {
+        let gone = match self.stretch_entries(group, index) {
+            Err(gone @ StorageError::Gone { .. }) => gone,
+            entries => return entries,
+        };
+        // What the log has had at this index since counts, and not what was kept.
+        let before = self.group_span(group).is_none_or(|(first, _)| index < first);
+        let tails = self.tails.get().filter(|_| before).ok_or(gone.clone())?;
+        tails.entries(group, index)?.ok_or(gone)
+    }
+
     /// The entries from `index` on to the end of its stretch; one at least.
-    fn stretch_entries(&self, group: u64, index: u64) -> Result<VecDeque<(u64, Vec<u8>)>, StorageError> {
+    fn stretch_entries(&self, group: u64, index: u64) -> Result<Entries, StorageError> {
         let journal = JournalId::new(Kind::GROUP, group);
         let gone = || StorageError::Gone {
             what: format!("the log has no entry {index} of {journal}"),
@@ -93,6 +101,34 @@ impl Log {
             _ => Err(gone()),
         }
     }
+}
+
+/// Payloads from index `from` on and before `to`, within the limit and one at least, of what `some` brings from an index on.
+fn limited(
+    from: u64,
+    to: u64,
+    limit_bytes: usize,
+    some: impl Fn(u64) -> Result<Entries, StorageError>,
+) -> Result<Vec<Vec<u8>>, StorageError> {
+    let (mut payloads, mut bytes, mut next) = (Vec::new(), 0, from);
+    while next < to {
+        let entries = match some(next) {
+            Ok(entries) => entries,
+            // What comes later is told to whoever asks for it.
+            Err(_) if !payloads.is_empty() => break,
+            Err(error) => return Err(error),
+        };
+        for (index, payload) in entries {
+            bytes += payload.len();
+            let enough = bytes > limit_bytes && !payloads.is_empty();
+            if index >= to || enough {
+                return Ok(payloads);
+            }
+            payloads.push(payload);
+            next = index.saturating_add(1);
+        }
+    }
+    Ok(payloads)
 }
 
 /// Reads records of `journal` that begin at `at` or behind and before `until`, as far as one file has them. Returns the position behind.
