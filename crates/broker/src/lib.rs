@@ -17,6 +17,7 @@
 //! | `events` | what happened and who is told: watchers, the event exchange, the firehose |
 //! | `stats` | what operators see of clients and queues |
 //! | `node` | what all queues share: the log, journals and hosts, promises, the pager, time and timers |
+//! | `groups` | replicated journals: a node's members of groups, and hosts that follow or lead |
 //! | `queues` | handles and queues of this node, and how fast they are published to |
 //! | `topology` | what exists: the catalog's host or the node that decides, the view, and which queues follow from it |
 //! | `broker` | what all sessions share |
@@ -67,6 +68,7 @@ mod assembly;
 pub mod broker;
 mod clients;
 mod events;
+pub mod groups;
 mod messages;
 mod node;
 mod options;

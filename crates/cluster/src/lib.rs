@@ -36,6 +36,6 @@ pub use group::{Committed, Event, Lie, Refused};
 pub use identity::{GroupId, MemberId, NodeId};
 pub use membership::{Membership, Step};
 pub use node::{Groups, Rejected, Status, Turn};
-pub use record::{Mark, Record};
+pub use record::{Mark, Record, entry_of};
 pub use recovery::{Damage, Recovered};
 pub use settings::Settings;

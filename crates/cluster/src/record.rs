@@ -73,3 +73,12 @@ pub(crate) fn promise_record(group: GroupId, promise: HardState) -> Record {
     let journal = JournalId::new(Kind::HARD_STATE, group.0);
     Record { journal, payload }
 }
+
+/// What a record of [`Kind::GROUP`] is of: its place, and the bytes that were proposed; these are empty for what nobody proposed as a record
+/// (a leader's first entry, a change of members). `None` if it isn't one.
+pub fn entry_of(payload: &[u8]) -> Option<(Mark, &[u8])> {
+    let (GroupEntry { term, index }, rest) = GroupEntry::decode(payload)?;
+    let (kind, bytes) = rest.split_first()?;
+    let bytes = if *kind == 0 { bytes } else { &[] };
+    Some((Mark { index, term }, bytes))
+}

@@ -14,8 +14,8 @@ pub struct Host<M: Machine, J> {
     /// Remembers.
     pub journal: J,
     outcome: Outcome<M::Record, M::Effect>,
-    /// Effects of turns that saw records which are not committed: with the number of the last one, in the order of the turns.
-    held: VecDeque<(Index, M::Effect)>,
+    /// Effects of turns that wait for their journal: with what it has to reach, in the order of the turns.
+    held: VecDeque<(u64, M::Effect)>,
 }
 
 impl<M: Machine, J: Journal<M>> Host<M, J> {
@@ -41,7 +41,7 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
 
     /// Ends the turn: appends its records as one batch, then calls `act` for every effect that need not wait. Promises go
     /// with the batch and are carried out when it is durable; if the turn put nothing on record they are due at once. Nothing leaves,
-    /// not even an answer, before everything that the turn could have seen is committed.
+    /// not even an answer, before the journal says that it may.
     pub fn commit(&mut self, mut act: impl FnMut(M::Effect, &mut J)) {
         let Outcome {
             records,
@@ -52,20 +52,21 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
             self.journal.append(&mut self.machine, records, promises);
             records.clear();
         }
+        let leaves = !effects.is_empty() || !promises.is_empty();
         let due = effects.drain(..).chain(promises.drain(..));
-        match self.journal.awaits() {
+        match self.journal.end_turn(leaves) {
             None => due.for_each(|effect| act(effect, &mut self.journal)),
-            Some(index) => {
-                self.held.extend(due.map(|effect| (index, effect)));
+            Some(turn) => {
+                self.held.extend(due.map(|effect| (turn, effect)));
                 self.let_go(act);
             }
         }
     }
 
-    /// The journal has committed more: calls `act` for the effects of the turns that waited for it.
+    /// The journal has come further: calls `act` for the effects of the turns that waited for it.
     pub fn let_go(&mut self, mut act: impl FnMut(M::Effect, &mut J)) {
-        let committed = self.journal.committed();
-        while self.held.front().is_some_and(|(index, _)| *index <= committed) {
+        let reached = self.journal.reached();
+        while self.held.front().is_some_and(|(turn, _)| *turn <= reached) {
             if let Some((_, effect)) = self.held.pop_front() {
                 act(effect, &mut self.journal);
             }
@@ -74,13 +75,6 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
 
     /// Somebody else decides from now on: what was not committed never leaves. The machine has decided things that may not
     /// become so, and is given up; whoever follows replays the journal.
-    #[cfg_attr(
-        not(test),
-        expect(
-            dead_code,
-            reason = "only journals that others write to as well make their hosts step down"
-        )
-    )]
     pub fn step_down(self) -> J {
         self.journal
     }
@@ -119,11 +113,11 @@ mod tests {
             self.last += records.drain(..).count() as u64;
         }
 
-        fn awaits(&self) -> Option<Index> {
+        fn end_turn(&mut self, _leaves: bool) -> Option<u64> {
             Some(self.last)
         }
 
-        fn committed(&self) -> Index {
+        fn reached(&self) -> u64 {
             self.committed
         }
     }

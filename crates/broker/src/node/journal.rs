@@ -1,5 +1,4 @@
-//! Journals remember. One interface; here *local* (and, for queues that are not durable, *none*); later *replicated*
-//! and *simulated*.
+//! Journals remember. One interface; here *local*; for queues that are not durable there is *none*, and a *replicated* one is in `groups`.
 
 use crate::node::promise::{Promise, Promises};
 use model::{Index, Journaled, Machine};
@@ -13,16 +12,16 @@ pub trait Journal<M: Machine> {
     /// `promises` those that must wait until the batch is durable; what is left is due at once.
     fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<M::Effect>);
 
-    /// The record that must be committed before anything leaves that the machine has decided until now: the last one. `None` if all
-    /// of them are as good as committed when they are appended: nobody else can decide otherwise.
+    /// The turn is over; `leaves` says whether anything of it is to leave. Returns what the journal has to have [reached](Self::reached)
+    /// before it may: a number that does not fall from turn to turn. `None` if that is at once, since nobody else can decide otherwise.
     #[inline]
-    fn awaits(&self) -> Option<Index> {
+    fn end_turn(&mut self, _leaves: bool) -> Option<u64> {
         None
     }
 
-    /// The last record that is committed.
-    fn committed(&self) -> Index {
-        Index::MAX
+    /// How far it has come: all that waits for a number up to this may leave.
+    fn reached(&self) -> u64 {
+        u64::MAX
     }
 }
 

@@ -87,6 +87,9 @@ impl Pager {
         for (queue, places) in kept.freed {
             self.write(move |files| files.free(queue, places));
         }
+        if let Some((batches, number)) = kept.batch {
+            batches.synced(number);
+        }
     }
 
     /// Waits until everything is written that was sent before.

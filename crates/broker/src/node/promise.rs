@@ -28,6 +28,14 @@ pub enum Promise {
     Synced(Arc<AtomicUsize>),
     /// Publishers who waited for the log to catch up may go on.
     Resume(Arc<Release>),
+    /// The batch of this number is durable, and those before it.
+    Batch(Arc<dyn Batches>, u64),
+}
+
+/// Who numbers its batches of the log, and is told of the last one that is durable.
+pub trait Batches: std::fmt::Debug + Send + Sync {
+    /// This batch is durable, and all before it. Called on the log's thread.
+    fn synced(self: Arc<Self>, number: u64);
 }
 
 impl Promise {
@@ -71,6 +79,8 @@ impl Promise {
                 unsynced.fetch_sub(1, Ordering::AcqRel);
             }
             Self::Resume(release) => release.release(),
+            // Who is told turns what waits for it, and appends: not while promises are kept.
+            Self::Batch(batches, number) => kept.batch = Some((batches, number)),
         }
     }
 }
@@ -84,6 +94,8 @@ pub struct Kept {
     pub freed: Vec<(QueueId, Vec<Place>)>,
     /// How many publishes were confirmed.
     pub confirmed: u64,
+    /// The last numbered batch, and whose it is.
+    pub batch: Option<(Arc<dyn Batches>, u64)>,
 }
 
 /// Promises by the position in the journal up to which they wait. One lock for a batch, and no memory is taken anew.

@@ -5,7 +5,7 @@ use crate::clients::outbox::{ChannelId, Outbox, Question};
 use crate::node::ends::{Ends, Outlet, Receipt, Reply};
 use crate::node::journal::Journal;
 use model::properties::Properties;
-use model::{BlockBuilder, ConsumerId, Index, Journaled, Message, Outcome, Ranges, RouteBuf};
+use model::{BlockBuilder, ConsumerId, Journaled, Message, Outcome, Ranges, RouteBuf};
 use model::{QueueSettings, Seq, Sorting, Timestamp};
 use proptest::prelude::*;
 use queue::fifo::Classic;
@@ -31,12 +31,12 @@ impl<M: QueueMachine<Ends>> Journal<M> for Shared {
         }
     }
 
-    fn awaits(&self) -> Option<Index> {
-        Some(self.records.len() as Index)
+    fn end_turn(&mut self, _leaves: bool) -> Option<u64> {
+        Some(self.records.len() as u64)
     }
 
-    fn committed(&self) -> Index {
-        self.committed as Index
+    fn reached(&self) -> u64 {
+        self.committed as u64
     }
 }
 

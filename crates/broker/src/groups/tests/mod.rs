@@ -1,0 +1,156 @@
+//! A queue of which three nodes have a copy: what leaves it, when, and what each failure costs.
+
+mod seeds;
+mod trio;
+mod world;
+
+use trio::{Left, NODES, Trio};
+
+fn others(id: u32) -> Vec<u32> {
+    NODES.into_iter().filter(|other| *other != id).collect()
+}
+
+#[test]
+fn a_confirm_leaves_once_a_majority_has_the_message_on_disk_and_not_before() {
+    let mut trio = Trio::new();
+    let leader = trio.leader();
+    trio.left(leader);
+    trio.hung.extend(others(leader));
+    assert!(trio.publish(leader, 1..=1));
+    trio.settle();
+    assert_eq!(trio.left(leader), [], "the others have it in memory only");
+    trio.hung.remove(&others(leader)[0]);
+    trio.settle();
+    assert_eq!(trio.left(leader), [Left::Confirm(1)]);
+}
+
+#[test]
+fn nothing_leaves_while_the_leaders_own_disk_has_it_not() {
+    let mut trio = Trio::new();
+    let leader = trio.leader();
+    trio.left(leader);
+    trio.hung.insert(leader);
+    assert!(trio.publish(leader, 1..=1));
+    trio.settle();
+    assert_eq!(trio.left(leader), []);
+    trio.hung.clear();
+    trio.settle();
+    assert_eq!(trio.left(leader), [Left::Confirm(1)]);
+}
+
+#[test]
+fn records_of_many_turns_make_one_batch_on_each_disk() {
+    let mut trio = Trio::new();
+    let leader = trio.leader();
+    trio.settle();
+    let before = NODES.map(|id| trio.syncs(id));
+    for number in 1..=30 {
+        assert!(trio.publish(leader, number..=number));
+    }
+    while trio.deliver_one() {}
+    trio.settle();
+    let syncs: Vec<u64> = NODES
+        .into_iter()
+        .zip(before)
+        .map(|(id, before)| trio.syncs(id) - before)
+        .collect();
+    assert!(syncs.iter().all(|count| *count <= 3), "{syncs:?}");
+    assert_eq!(trio.left(leader).len(), 30);
+}
+
+#[test]
+fn a_message_that_only_its_leader_had_is_gone_with_it_and_was_never_confirmed() {
+    for seed in 0..20 {
+        let mut trio = Trio::new();
+        let old = trio.leader();
+        assert!(trio.publish(old, 1..=3));
+        trio.settle();
+        trio.left(old);
+        trio.isolate(old);
+        assert!(trio.publish(old, 4..=4));
+        trio.work();
+        assert_eq!(trio.crash(old, seed), [], "no majority has it");
+        trio.heal();
+        let new = trio.leader();
+        assert_eq!(trio.drain(new), [1, 2, 3]);
+        trio.start(old);
+        for _ in 0..30 {
+            trio.tick();
+        }
+        assert_eq!(trio.messages(old), Some(3), "what it alone had is overwritten");
+    }
+}
+
+#[test]
+fn a_leader_that_is_cut_off_serves_nothing_and_is_replayed_when_it_learns_that_another_leads() {
+    let mut trio = Trio::new();
+    let old = trio.leader();
+    assert!(trio.publish(old, 1..=2));
+    trio.settle();
+    trio.left(old);
+    trio.isolate(old);
+    assert!(trio.get(old), "it does not know yet");
+    assert!(trio.publish(old, 3..=3));
+    let new = trio.leader_of(&others(old));
+    assert_eq!(trio.left(old), [], "nothing leaves without a majority");
+    assert_eq!(trio.drain(new), [1, 2]);
+    assert!(trio.publish(new, 4..=4));
+    trio.heal();
+    for _ in 0..10 {
+        trio.tick();
+    }
+    assert!(!trio.queue(old).leads());
+    assert_eq!(trio.left(old), [], "what was not committed never leaves");
+    assert_eq!(trio.messages(old), Some(3));
+    let again = trio.leader();
+    let applied = NODES.map(|id| trio.queue(id).applied());
+    assert_eq!(applied, [applied[0]; 3], "led by {again}");
+}
+
+#[test]
+fn an_answer_that_saw_nothing_new_waits_for_a_majority_that_still_follows() {
+    let mut trio = Trio::new();
+    let leader = trio.leader();
+    trio.left(leader);
+    assert!(trio.get(leader));
+    trio.work();
+    assert_eq!(trio.left(leader), []);
+    trio.settle();
+    assert_eq!(trio.left(leader), [Left::Empty]);
+}
+
+#[test]
+fn all_confirmed_messages_are_there_after_all_nodes_lost_power() {
+    for seed in 0..20 {
+        let mut trio = Trio::new();
+        let leader = trio.leader();
+        for number in 1..=20 {
+            assert!(trio.publish(leader, number..=number));
+        }
+        trio.settle();
+        assert_eq!(trio.left(leader).len(), 20);
+        NODES.iter().for_each(|id| drop(trio.crash(*id, seed)));
+        NODES.iter().for_each(|id| trio.start(*id));
+        let leader = trio.leader();
+        assert_eq!(trio.drain(leader), (1..=20).collect::<Vec<u64>>());
+    }
+}
+
+#[test]
+fn a_follower_that_was_away_has_everything_soon_after_its_return() {
+    let mut trio = Trio::new();
+    let leader = trio.leader();
+    assert!(trio.publish(leader, 1..=5));
+    trio.settle();
+    let away = others(leader)[0];
+    trio.crash(away, 1);
+    for number in 6..=400 {
+        assert!(trio.publish(leader, number..=number));
+        trio.settle();
+    }
+    trio.start(away);
+    for _ in 0..10 {
+        trio.tick();
+    }
+    assert_eq!(trio.messages(away), Some(400));
+}
