@@ -4,7 +4,7 @@
 //! as a difference, so that gaps and terms that go back can't be said at all. A body is a part of the frame that it came in, not a copy.
 
 use crate::encoding::{Malformed, Reader, put_number};
-use crate::identity::GroupId;
+use crate::identity::{GroupId, NodeId};
 use crate::membership::Membership;
 use crate::record::{Mark, bytes_of, entry, kind_of};
 use bytes::Bytes;
@@ -18,6 +18,8 @@ pub const FRAME_LIMIT: usize = 1 << 30;
 const FULL: usize = 1 << 20;
 /// The most items, entries and questions of a frame together: each takes more memory than bytes.
 pub(crate) const PARTS_LIMIT: usize = 1 << 16;
+/// The most nodes that a list names.
+pub(crate) const NODES_LIMIT: usize = 256;
 /// The highest term. A node that says more lies: it would be the end of elections.
 const TERM_LIMIT: u64 = 1 << 62;
 /// What the library compares with when a vote is asked for in a transfer of leadership.
@@ -80,6 +82,10 @@ pub(crate) enum Item {
         to: u64,
         gone: Gone,
     },
+    /// Of these nodes the sender hears nothing.
+    Unheard(Vec<NodeId>),
+    /// The sender's log failed: it says nothing more until it is started again.
+    Failed,
 }
 
 impl Item {
@@ -88,7 +94,7 @@ impl Item {
         match self {
             Self::Raft(group, _) | Self::Sleep(group, _) | Self::Gone { group, .. } => Some(*group),
             Self::Digest(digest) => Some(digest.group),
-            Self::Ask { .. } | Self::Answer { .. } => None,
+            Self::Ask { .. } | Self::Answer { .. } | Self::Unheard(_) | Self::Failed => None,
         }
     }
 }
@@ -163,6 +169,12 @@ impl FrameWriter {
                     put_number(out, number);
                 }
             }
+            Item::Unheard(nodes) => {
+                out.push(UNHEARD);
+                put_number(out, nodes.len() as u64);
+                nodes.iter().for_each(|node| put_number(out, node.0.into()));
+            }
+            Item::Failed => out.push(FAILED),
         }
     }
 
@@ -177,7 +189,8 @@ fn parts(item: &Item) -> usize {
         Item::Raft(_, message) => message.entries.len(),
         Item::Ask { questions, .. } => questions.len(),
         Item::Answer { deposed, .. } => deposed.len(),
-        Item::Sleep(..) | Item::Digest(_) | Item::Gone { .. } => 0,
+        Item::Unheard(nodes) => nodes.len(),
+        Item::Sleep(..) | Item::Digest(_) | Item::Gone { .. } | Item::Failed => 0,
     }
 }
 
@@ -186,6 +199,8 @@ const DIGEST: u8 = 33;
 const ASK: u8 = 34;
 const ANSWER: u8 = 35;
 const GONE: u8 = 36;
+const UNHEARD: u8 = 37;
+const FAILED: u8 = 38;
 
 /// The messages of the library that travel, each with its number.
 const KINDS: [(u8, MessageType); 10] = [
@@ -299,6 +314,13 @@ fn item(frame: &Bytes, reader: &mut Reader<'_>, left: usize) -> Result<Item, Mal
             Ok(Item::Answer { round, deposed })
         }
         GONE => gone(reader),
+        UNHEARD => {
+            let count = reader.count(left.min(NODES_LIMIT))?;
+            let mut node = || u32::try_from(reader.number()?).map_err(|_| Malformed::Number);
+            let nodes = (0..count).map(|_| node().map(NodeId)).collect::<Result<_, _>>()?;
+            Ok(Item::Unheard(nodes))
+        }
+        FAILED => Ok(Item::Failed),
         kind => message(frame, reader, kind, left),
     }
 }
@@ -387,7 +409,7 @@ fn bounded(term: u64) -> Result<u64, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{MemberId, NodeId};
+    use crate::identity::MemberId;
     use proptest::prelude::*;
 
     fn append() -> Message {
@@ -450,6 +472,8 @@ mod tests {
             gone(Gone::Told(Mark { index: 7, term: 6 })),
             gone(Gone::Addressed(9)),
             gone(Gone::Leader(9)),
+            Item::Unheard(vec![NodeId(3), NodeId(300)]),
+            Item::Failed,
         ]
     }
 

@@ -35,7 +35,7 @@ pub use frame::FRAME_LIMIT;
 pub use group::{Committed, Event, Lie, Refused};
 pub use identity::{GroupId, MemberId, NodeId};
 pub use membership::{Membership, Step};
-pub use node::{Groups, Rejected, Status, Turn};
+pub use node::{Disk, Groups, Rejected, Status, Turn};
 pub use record::{Mark, Record, entry_of};
 pub use recovery::{Damage, Recovered};
 pub use settings::Settings;

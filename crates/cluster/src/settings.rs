@@ -9,6 +9,12 @@ pub struct Settings {
     pub election: u32,
     /// How often the leader of a group that is awake says that it leads.
     pub heartbeat: u32,
+    /// A log that has not synced for so long hands over what its node leads.
+    pub hang_after: u32,
+    /// A member that has been cut off from its leader for so long, but not from all others, gets another leader if one reaches all.
+    pub cut_after: u32,
+    /// So many leaderships are handed over in a tick.
+    pub handovers_a_tick: usize,
     /// A follower that is sent a snapshot is asked again after this time.
     pub snapshot_timeout: u32,
     /// How many bytes of records a group takes that aren't committed yet.
@@ -29,6 +35,9 @@ impl Default for Settings {
             suspect_after: 4,
             election: 10,
             heartbeat: 2,
+            hang_after: 10,
+            cut_after: 50,
+            handovers_a_tick: 2_000,
             snapshot_timeout: 100,
             uncommitted_bytes: 8 << 20,
             message_bytes: 256 << 10,

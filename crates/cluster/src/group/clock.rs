@@ -16,11 +16,17 @@ impl Group {
         }
     }
 
-    /// A tick of a group that is awake. `reachable` tells whether a node is heard of.
-    pub fn tick(&mut self, settings: &Settings, reachable: &dyn Fn(NodeId) -> bool, out: &mut Out) {
+    /// A tick of a group that is awake. `reachable` tells whether a node is heard of, `yields` whether this one should not lead.
+    pub fn tick(
+        &mut self,
+        settings: &Settings,
+        reachable: &dyn Fn(NodeId) -> bool,
+        yields: bool,
+        out: &mut Out,
+    ) {
         match self.raw.raft.state {
             StateRole::Leader => self.tick_leader(settings, reachable, out),
-            _ => self.tick_follower(settings, reachable),
+            _ => self.tick_follower(settings, reachable, yields),
         }
     }
 
@@ -131,7 +137,7 @@ impl Group {
         }
     }
 
-    fn tick_follower(&mut self, settings: &Settings, reachable: &dyn Fn(NodeId) -> bool) {
+    fn tick_follower(&mut self, settings: &Settings, reachable: &dyn Fn(NodeId) -> bool, yields: bool) {
         let votes = self.raw.raft.promotable() && !self.removed;
         let chance = self
             .membership()
@@ -155,7 +161,12 @@ impl Group {
         if heard && self.leader().is_some() {
             self.campaign_in = None;
         }
+        let others = yields
+            && self
+                .membership()
+                .has_majority(|m| m != self.me && reachable(m.node));
         match self.campaign_in {
+            Some(0) if others => self.campaign_in = Some(settings.election),
             Some(0) => self.campaign(settings),
             Some(ticks) => self.campaign_in = Some(ticks - 1),
             None if self.raw.raft.election_elapsed >= settings.election as usize => {

@@ -14,7 +14,7 @@ pub use guard::Lie;
 pub(crate) use turn::Out;
 pub use turn::{Committed, Event};
 
-use crate::identity::{GroupId, MemberId, spread};
+use crate::identity::{GroupId, MemberId, NodeId, spread};
 use crate::membership::{Membership, Step, encode_change, to_library};
 use crate::record::{Mark, entry};
 use crate::recovery::{Damage, Recovered};
@@ -35,6 +35,8 @@ pub enum Refused {
     Unknown,
     /// The member doesn't lead; this one does, as far as it knows.
     NotLeader(Option<MemberId>),
+    /// The node's log failed.
+    Failed,
     /// Too much is not committed yet; what is committed makes space.
     Busy,
     /// A leader of this term has committed nothing yet, so it can't know what is.
@@ -74,6 +76,8 @@ pub(crate) struct Group {
     quiet: u32,
     reported: (u64, u64),
     removed: bool,
+    /// How often it was to be handed over, so that the next one is asked if one doesn't take it.
+    handed: usize,
     /// Members of which their node says that they live no more, as long as this one leads.
     lost: Vec<u64>,
 }
@@ -125,6 +129,7 @@ impl Group {
             quiet: 0,
             reported: (0, 0),
             removed: false,
+            handed: 0,
             lost: Vec::new(),
         })
     }
@@ -257,6 +262,38 @@ impl Group {
         self.wake();
         self.raw.transfer_leader(to.number());
         Ok(())
+    }
+
+    /// Hands the leadership to a voter that keeps up on a node that fits, if `electors` can elect it. Whether it was begun.
+    pub fn hand_over(
+        &mut self,
+        reachable: &dyn Fn(NodeId) -> bool,
+        electors: &dyn Fn(NodeId) -> bool,
+        fits: &dyn Fn(NodeId) -> bool,
+    ) -> bool {
+        let enough = self.membership().has_majority(|m| electors(m.node));
+        if !enough || self.raw.raft.lead_transferee.is_some() {
+            return false;
+        }
+        let (committed, progress) = (self.committed(), self.raw.raft.prs());
+        let matched = |m: &MemberId| progress.get(m.number()).map_or(0, |p| p.matched);
+        let able =
+            |m: &&MemberId| **m != self.me && reachable(m.node) && fits(m.node) && matched(m) >= committed;
+        let mut heirs: Vec<_> = self.membership().voters.iter().filter(able).copied().collect();
+        heirs.sort_unstable_by_key(|m| std::cmp::Reverse(matched(m)));
+        let Some(to) = heirs.get(self.handed % heirs.len().max(1)).copied() else {
+            return false;
+        };
+        self.handed += 1;
+        self.transfer(to).is_ok()
+    }
+
+    /// The node's log failed: whatever it was, it leads and follows no more.
+    pub fn end_office(&mut self, out: &mut Out) {
+        let term = self.term();
+        self.raw.raft.become_follower(term, 0);
+        self.rest();
+        self.report(out);
     }
 
     /// A message of a peer.

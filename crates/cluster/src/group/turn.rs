@@ -315,7 +315,8 @@ impl Group {
         });
     }
 
-    fn report(&mut self, out: &mut Out) {
+    /// Tells what is different from what was told last.
+    pub(super) fn report(&mut self, out: &mut Out) {
         let (group, term, leader) = (self.id, self.term(), self.raw.raft.leader_id);
         if self.reported != (term, leader) {
             self.reported = (term, leader);

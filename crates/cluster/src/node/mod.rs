@@ -2,13 +2,15 @@
 //!
 //! Whatever comes in is given to the group that it concerns and makes it *dirty*; [`Groups::turn`] collects what comes out of all dirty groups:
 //! one batch for the log, one frame for each peer. Groups that sleep are in no list. Reading order: here, `slots` (where members are), `peers`
-//! (who is heard of), `gone` (closed and deleted groups), `proofs` (rounds of proof).
+//! (who is heard of), `gone` (closed and deleted groups), `handover` (leaderships that should be elsewhere), `proofs` (rounds of proof).
 
 mod gone;
+mod handover;
 mod peers;
 mod proofs;
 mod slots;
 
+pub use handover::Disk;
 pub use peers::Rejected;
 
 use crate::frame::{FrameWriter, Item};
@@ -65,6 +67,12 @@ pub struct Groups {
     strangers: BTreeSet<(GroupId, NodeId)>,
     peers: Peers,
     proofs: Proofs,
+    /// The node's log has not synced for too long.
+    hangs: bool,
+    /// The node is about to close.
+    closing: bool,
+    /// The node's log failed: nothing comes in or goes out any more.
+    failed: bool,
     turn: u64,
     /// Which groups wait for which turn to be synced.
     unsynced: VecDeque<(u64, Vec<usize>)>,
@@ -83,6 +91,9 @@ impl Groups {
             strangers: BTreeSet::new(),
             peers: Peers::default(),
             proofs: Proofs::default(),
+            hangs: false,
+            closing: false,
+            failed: false,
             turn: 0,
             unsynced: VecDeque::new(),
             out: Out::default(),
@@ -138,6 +149,11 @@ impl Groups {
         self.slots.get(group)?.term_at(index)
     }
 
+    #[cfg(test)]
+    pub(crate) fn group(&self, group: GroupId) -> Option<&Group> {
+        self.slots.get(group)
+    }
+
     /// Appends a record to a group that is led here. The index that it will have, if this leader stays in its term.
     ///
     /// # Errors
@@ -190,6 +206,9 @@ impl Groups {
 
     /// A turn, and all before it, are synced.
     pub fn synced(&mut self, turn: u64) {
+        if self.failed {
+            return;
+        }
         while self.unsynced.front().is_some_and(|(number, _)| *number <= turn) {
             let Some((number, slots)) = self.unsynced.pop_front() else {
                 break;
@@ -205,17 +224,25 @@ impl Groups {
 
     /// A tick of the node's clock.
     pub fn tick(&mut self) {
+        if self.failed {
+            return;
+        }
         self.tick_peers();
+        self.tick_handovers();
         self.proofs.tick(self.settings.election, &mut self.out);
         let reachable = self.peers.reachable();
-        let (settings, out) = (&self.settings, &mut self.out);
+        let (yields, settings, out) = (self.yields(), &self.settings, &mut self.out);
         self.slots
-            .each_awake(|group| group.tick(settings, &reachable, out));
+            .each_awake(|group| group.tick(settings, &reachable, yields, out));
     }
 
     /// Collects what all groups have to say.
     pub fn turn(&mut self) -> Turn {
         self.turn += 1;
+        if self.failed {
+            // Events, and the last word to peers.
+            return self.carry_away();
+        }
         self.ask_for_proofs();
         let mut waiting = Vec::new();
         let (number, settings, out) = (self.turn, &self.settings, &mut self.out);
@@ -230,6 +257,10 @@ impl Groups {
         if !waiting.is_empty() {
             self.unsynced.push_back((self.turn, waiting));
         }
+        self.carry_away()
+    }
+
+    fn carry_away(&mut self) -> Turn {
         let out = std::mem::take(&mut self.out);
         Turn {
             number: self.turn,
@@ -274,6 +305,9 @@ impl Groups {
         group: GroupId,
         act: impl FnOnce(&mut Group, &Settings, &mut Out) -> T,
     ) -> Result<T, Refused> {
+        if self.failed {
+            return Err(Refused::Failed);
+        }
         let slot = self.slots.find(group).ok_or(Refused::Unknown)?;
         let member = self.slots.at_mut(slot).ok_or(Refused::Unknown)?;
         let done = act(member, &self.settings, &mut self.out);

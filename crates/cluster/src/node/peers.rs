@@ -2,11 +2,11 @@
 
 use super::Groups;
 use crate::encoding::Malformed;
-use crate::frame::{self, Digest, Item};
+use crate::frame::{self, Digest, Item, NODES_LIMIT};
 use crate::group::{Event, Lie};
 use crate::identity::{GroupId, NodeId};
 use bytes::Bytes;
-use raft::eraftpb::Message;
+use raft::eraftpb::{Message, MessageType};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Why a frame of a peer, or a part of it, does not count.
@@ -30,6 +30,26 @@ struct Peer {
     said: bool,
     /// Groups of which it is still to be told where they stand here.
     digests: VecDeque<GroupId>,
+    /// Whether it said that its log failed; it is heard again only after a start.
+    failed: bool,
+    /// Of whom it hears nothing, as it said last.
+    unheard: Vec<NodeId>,
+    /// Ticks since it said so; it says so each tick.
+    unheard_age: u32,
+    /// Ticks for which it has been cut off from here, but not from all others.
+    cut_for: u32,
+}
+
+/// What is known of whom a peer hears that is heard here.
+pub(super) struct View {
+    pub node: NodeId,
+    unheard: Vec<NodeId>,
+}
+
+impl View {
+    pub fn hears(&self, node: NodeId) -> bool {
+        node == self.node || !self.unheard.contains(&node)
+    }
 }
 
 #[derive(Default)]
@@ -51,6 +71,39 @@ impl Peers {
             .map(|(node, _)| *node)
             .collect();
         move |node| heard.contains(&node)
+    }
+
+    pub fn heard(&self) -> Vec<NodeId> {
+        let heard = self.list.iter().filter(|(_, peer)| peer.heard);
+        heard.map(|(node, _)| *node).collect()
+    }
+
+    pub fn views(&self) -> Vec<View> {
+        let heard = self.list.iter().filter(|(_, peer)| peer.heard);
+        heard
+            .map(|(node, peer)| View {
+                node: *node,
+                unheard: peer.unheard.clone(),
+            })
+            .collect()
+    }
+
+    /// Who is cut off from here though others hear it, for `after` ticks, and once more each second while that lasts.
+    pub fn take_cut(&mut self, me: NodeId, after: u32) -> Vec<NodeId> {
+        let views = self.views();
+        let mut cut = Vec::new();
+        for (&node, peer) in &mut self.list {
+            let missing = !peer.heard || peer.unheard.contains(&me);
+            let lives = views.iter().any(|view| view.node != node && view.hears(node));
+            peer.cut_for = match missing && lives {
+                true => peer.cut_for + 1,
+                false => 0,
+            };
+            if peer.cut_for >= after && (peer.cut_for - after).is_multiple_of(10) {
+                cut.push(node);
+            }
+        }
+        cut
     }
 
     pub fn said(&mut self, node: NodeId) {
@@ -91,6 +144,10 @@ impl Groups {
             return Err(Rejected::OldIncarnation { known });
         }
         let restarted = incarnation > peer.incarnation;
+        if self.failed || peer.failed && !restarted {
+            return Ok(());
+        }
+        peer.failed = false;
         peer.incarnation = incarnation;
         peer.silence = 0;
         if restarted && peer.heard {
@@ -117,6 +174,18 @@ impl Groups {
                 }
                 Item::Ask { round, questions } => self.answer(from, round, &questions),
                 Item::Answer { round, deposed } => self.answered(from, round, &deposed),
+                Item::Unheard(nodes) => {
+                    if let Some(peer) = self.peers.list.get_mut(&from) {
+                        (peer.unheard, peer.unheard_age) = (nodes, 0);
+                    }
+                }
+                Item::Failed => {
+                    self.suspect(from);
+                    if let Some(peer) = self.peers.list.get_mut(&from) {
+                        peer.failed = true;
+                    }
+                    break;
+                }
             }
         }
         match lies.is_empty() {
@@ -126,6 +195,10 @@ impl Groups {
     }
 
     fn step(&mut self, from: NodeId, group: GroupId, message: Message, lies: &mut Vec<(GroupId, Lie)>) {
+        // Who hands its leaderships over takes none.
+        if self.yields() && message.get_msg_type() == MessageType::MsgTimeoutNow {
+            return;
+        }
         if message.from as u32 != from.0 {
             lies.push((group, Lie::Member));
             return;
@@ -164,6 +237,7 @@ impl Groups {
             Some(peer) if peer.heard => {
                 peer.heard = false;
                 peer.digests = VecDeque::new();
+                peer.unheard = Vec::new();
             }
             _ => return,
         }
@@ -200,7 +274,16 @@ impl Groups {
 
     pub(super) fn tick_peers(&mut self) {
         let mut suspects = Vec::new();
+        let unheard: Vec<_> = self.peers.list.iter().filter(|(_, peer)| !peer.heard).collect();
+        let unheard: Vec<_> = unheard.iter().take(NODES_LIMIT).map(|(node, _)| **node).collect();
         for (&node, peer) in &mut self.peers.list {
+            if peer.heard && !unheard.is_empty() {
+                self.out.send.push((node, Item::Unheard(unheard.clone())));
+            }
+            peer.unheard_age += 1;
+            if peer.unheard_age > self.settings.suspect_after {
+                peer.unheard = Vec::new();
+            }
             if !std::mem::take(&mut peer.said) {
                 self.peers.silent.push(node);
             }

@@ -57,6 +57,14 @@ impl Proofs {
         }
     }
 
+    /// Nothing can be proven any more.
+    pub fn give_up(&mut self, out: &mut Out) {
+        let rounds = std::mem::take(&mut self.rounds).into_iter();
+        let asked = rounds.flat_map(|round| round.asked);
+        let all = asked.chain(std::mem::take(&mut self.wanted));
+        out.events.extend(all.map(|asked| asked.unproven()));
+    }
+
     /// Nobody wants to know any more.
     pub fn forget(&mut self, group: GroupId) {
         self.wanted.retain(|asked| asked.group != group);
@@ -72,6 +80,9 @@ impl Groups {
     /// # Errors
     /// It doesn't lead it, or hasn't yet committed anything in its term.
     pub fn prove(&mut self, group: GroupId) -> Result<u64, Refused> {
+        if self.failed {
+            return Err(Refused::Failed);
+        }
         let (term, index) = self.slots.get(group).ok_or(Refused::Unknown)?.ask()?;
         self.proofs.questions += 1;
         let number = self.proofs.questions;

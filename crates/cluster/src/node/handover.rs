@@ -1,0 +1,253 @@
+//! Leaderships that this node should not keep: its disk is sick, it is about to close, or a member can't reach it.
+//!
+//! A message for a node that this one can't reach is not passed on through a third here; that is the links' matter.
+
+use super::Groups;
+use crate::frame::Item;
+use crate::identity::NodeId;
+
+/// What the host knows of the node's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    Syncs,
+    /// What was appended so many ticks ago isn't synced yet.
+    Hangs {
+        ticks: u32,
+    },
+    /// A write or a sync failed. Nothing more can be promised by this start of the node.
+    Failed,
+}
+
+impl Groups {
+    /// Takes word of the node's log. A log that hangs for a second hands over what is led here to members that keep up, and asks for no votes;
+    /// one that failed ends it all: peers are told so in the next turn, and after that nothing is said, answered or appended any more.
+    pub fn disk(&mut self, disk: Disk) {
+        match disk {
+            Disk::Syncs => self.hangs = false,
+            Disk::Hangs { ticks } => self.hangs = ticks >= self.settings.hang_after,
+            Disk::Failed if !self.failed => self.fail(),
+            Disk::Failed => {}
+        }
+    }
+
+    /// The node is about to close: what is led here is handed over, some of it with each tick, where another member can lead.
+    pub fn hand_over(&mut self) {
+        self.closing = true;
+    }
+
+    /// How many groups are led here.
+    pub fn leading(&self) -> usize {
+        self.slots.groups().filter(|group| group.leads()).count()
+    }
+
+    /// Whether leaderships should be elsewhere.
+    pub(super) fn yields(&self) -> bool {
+        self.hangs || self.closing
+    }
+
+    fn fail(&mut self) {
+        self.failed = true;
+        // What waits here was to be said or written by a node that could promise something.
+        self.out.append.clear();
+        self.out.send.clear();
+        self.peers.take_silent();
+        for slot in 0..self.slots.len() {
+            if let Some(group) = self.slots.at_mut(slot) {
+                group.end_office(&mut self.out);
+            }
+        }
+        self.proofs.give_up(&mut self.out);
+        for node in self.peers.heard() {
+            self.out.send.push((node, Item::Failed));
+        }
+    }
+
+    /// Hands over what has to be elsewhere, so much in a tick that its elections are no storm.
+    pub(super) fn tick_handovers(&mut self) {
+        if self.yields() {
+            let (me, reachable) = (self.node, self.peers.reachable());
+            // Its own vote would have to be synced, or is about to be gone.
+            let others = |node| node != me && reachable(node);
+            self.hand_over_if(&|_| true, &others, &|_, _| true);
+        }
+        for cut in self.peers.take_cut(self.node, self.settings.cut_after) {
+            let (me, views) = (self.node, self.peers.views());
+            // A node of which nobody hears is down, and not a reason to look for somebody who hears it.
+            let lives = |node| node == me || views.iter().any(|view| view.hears(node));
+            let of = |node: NodeId| views.iter().find(move |view| view.node == node);
+            // Whom a member hears that isn't heard here itself nobody knows.
+            let both = |one: NodeId, other: NodeId| {
+                let hears = |a, b| of(a).is_none_or(|view| view.hears(b));
+                !lives(other) || hears(one, other) && hears(other, one)
+            };
+            let fits = |node: NodeId, members: &[NodeId]| members.iter().all(|member| both(node, *member));
+            self.hand_over_if(&|members| members.contains(&cut), &lives, &fits);
+        }
+    }
+
+    /// Hands over what is led here of groups with members on such nodes, if `electors` are enough, to a node that fits those members.
+    fn hand_over_if(
+        &mut self,
+        of: &dyn Fn(&[NodeId]) -> bool,
+        electors: &dyn Fn(NodeId) -> bool,
+        fits: &dyn Fn(NodeId, &[NodeId]) -> bool,
+    ) {
+        let reachable = self.peers.reachable();
+        let mut left = self.settings.handovers_a_tick;
+        for slot in 0..self.slots.len() {
+            let Some(group) = self.slots.at_mut(slot).filter(|group| group.leads()) else {
+                continue;
+            };
+            let nodes: Vec<_> = group.membership().members().map(|m| m.node).collect();
+            if of(&nodes) && group.hand_over(&reachable, electors, &|node| fits(node, &nodes)) {
+                self.slots.touch(slot);
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{GROUP, Trial, m};
+    use crate::{Event, Refused, Step};
+    use raft::eraftpb::MessageType;
+
+    #[test]
+    fn a_leader_whose_disk_hangs_for_a_second_hands_over_and_leads_again_only_when_it_syncs() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.hanging.insert(1);
+        let x = trial.node(1).propose(GROUP, "x".into()).unwrap();
+        trial.node(1).disk(Disk::Hangs { ticks: 9 });
+        trial.ticks(3);
+        assert_eq!(trial.leader(), Some(1));
+        trial.node(1).disk(Disk::Hangs { ticks: 10 });
+        let ticks = trial.ticks_until(10, |t| t.leader().is_some_and(|leader| leader != 1));
+        assert!(ticks <= 2, "{ticks}");
+        // What it hadn't synced itself is committed by the others.
+        let new = trial.leader().unwrap();
+        let y = trial.node(new).propose(GROUP, "y".into()).unwrap();
+        trial.ticks(1);
+        assert_eq!((y, trial.status(new).committed), (x + 2, x + 2));
+        let back = trial.node(new).transfer(GROUP, m(1));
+        trial.ticks(20);
+        assert_eq!((back, trial.leader()), (Ok(()), Some(new)));
+        trial.node(1).disk(Disk::Syncs);
+        trial.hanging.clear();
+        trial.ticks_until(60, Trial::is_asleep);
+        trial.led_by(1);
+    }
+
+    #[test]
+    fn a_node_that_closes_hands_over_what_sleeps_and_keeps_what_nobody_else_can_lead() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        let alone = crate::GroupId(2);
+        let new = crate::Recovered::new_group(m(1), crate::Membership::of(&[m(1)]));
+        trial.node(1).open(alone, new).unwrap();
+        trial.ticks(30);
+        assert_eq!(trial.node(1).leading(), 2);
+        trial.node(1).hand_over();
+        trial.ticks_until(3, |t| t.nodes[&1].leading() == 1);
+        trial.ticks_until(60, Trial::is_asleep);
+        assert_eq!(trial.node(1).status(alone).unwrap().leader, Some(m(1)));
+    }
+
+    #[test]
+    fn a_node_whose_log_failed_says_so_at_once_and_then_neither_votes_nor_speaks_nor_appends() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.node(1).propose(GROUP, "x".into()).unwrap();
+        let question = trial.node(1).prove(GROUP).unwrap();
+        trial.node(1).disk(Disk::Failed);
+        let said = trial.said.len();
+        trial.settle();
+        let last: Vec<_> = trial.said[said..]
+            .iter()
+            .filter(|(from, ..)| *from == 1)
+            .collect();
+        assert_eq!(last.len(), 2, "{last:?}");
+        assert!(last.iter().all(|(.., item)| *item == Item::Failed));
+        for node in [2, 3] {
+            assert!(trial.events.contains(&(node, Event::Suspected(NodeId(1)))));
+        }
+        let (group, records) = (GROUP, vec!["x".into()]);
+        assert!(trial.has(&Event::Returned { group, records }));
+        assert!(trial.has(&Event::Unproven { group, question }));
+        let said = trial.said.len();
+        trial.ticks_until(10, |t| t.leader().is_some_and(|leader| leader != 1));
+        trial.ticks(30);
+        assert!(trial.said[said..].iter().all(|(from, ..)| *from != 1));
+        assert_eq!(trial.node(1).propose(GROUP, "x".into()), Err(Refused::Failed));
+        assert_eq!(trial.node(1).prove(GROUP), Err(Refused::Failed));
+        assert_eq!(
+            trial.node(1).change(GROUP, &[Step::Remove(m(2))]),
+            Err(Refused::Failed)
+        );
+        assert!(trial.node(1).turn().append.is_empty());
+    }
+
+    #[test]
+    fn what_was_voted_before_the_log_failed_is_not_answered_afterwards() {
+        let mut trial = Trial::new(3, 3);
+        trial.led_by(1);
+        trial.hanging.insert(3);
+        trial.cut(1, 2);
+        trial.cut(1, 3);
+        trial.ticks(8);
+        trial.node(3).disk(Disk::Failed);
+        let said = trial.said.len();
+        trial.hanging.clear();
+        trial.node(3).synced(u64::MAX);
+        trial.ticks(60);
+        let votes = |item: &Item| matches!(item, Item::Raft(_, m) if m.get_msg_type() == MessageType::MsgRequestVoteResponse);
+        assert!(
+            !trial.said[said..]
+                .iter()
+                .any(|(from, _, item)| *from == 3 && votes(item))
+        );
+        assert_ne!(trial.leader(), Some(2));
+    }
+
+    #[test]
+    fn a_leader_that_a_member_cannot_reach_directly_leads_no_more_after_five_seconds() {
+        let mut trial = Trial::new(4, 4);
+        trial.led_by(1);
+        // Only the leader misses it: the member itself hears the leader, and doesn't look for another one.
+        trial.cuts.insert((4, 1));
+        trial.ticks_until(70, |t| {
+            t.leader().is_some_and(|leader| leader != 1 && leader != 4)
+        });
+        trial.ticks_until(60, Trial::is_asleep);
+        let leader = trial.leader();
+        trial.ticks(100);
+        assert_eq!(trial.leader(), leader);
+    }
+
+    #[test]
+    fn a_leader_stays_if_the_member_is_down_or_nobody_reaches_all() {
+        let mut trial = Trial::new(4, 4);
+        trial.led_by(1);
+        (1..=3).for_each(|node| trial.cut(node, 4));
+        trial.ticks(200);
+        assert_eq!(trial.leader(), Some(1));
+        trial.cuts.clear();
+        trial.ticks(30);
+        trial.led_by(1);
+        trial.cuts.extend([(4, 1), (4, 2), (3, 2)]);
+        let said = trial.said.len();
+        trial.ticks(100);
+        let transfer =
+            |item: &Item| matches!(item, Item::Raft(_, m) if m.get_msg_type() == MessageType::MsgTimeoutNow);
+        assert!(
+            !trial.said[said..]
+                .iter()
+                .any(|(from, _, item)| *from == 1 && transfer(item))
+        );
+    }
+}
