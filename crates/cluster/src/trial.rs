@@ -74,21 +74,23 @@ impl Trial {
     }
 
     pub fn settle(&mut self) {
+        while self.step() {}
+    }
+
+    /// One frame arrives, if there is one.
+    pub fn step(&mut self) -> bool {
         let nodes: Vec<_> = self.nodes.keys().copied().collect();
-        loop {
-            nodes.iter().for_each(|node| self.collect(*node));
-            let Some((from, to, frame)) = self.network.pop_front() else {
-                return;
-            };
-            if self.cuts.contains(&(from, to)) {
-                continue;
-            }
-            if let Some(groups) = self.nodes.get_mut(&to)
-                && let Err(rejected) = groups.receive(NodeId(from), &frame)
-            {
-                self.refused.push(rejected);
-            }
+        nodes.iter().for_each(|node| self.collect(*node));
+        let Some((from, to, frame)) = self.network.pop_front() else {
+            return false;
+        };
+        if !self.cuts.contains(&(from, to))
+            && let Some(groups) = self.nodes.get_mut(&to)
+            && let Err(rejected) = groups.receive(NodeId(from), &frame)
+        {
+            self.refused.push(rejected);
         }
+        true
     }
 
     fn collect(&mut self, node: u32) {

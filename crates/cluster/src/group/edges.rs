@@ -1,19 +1,14 @@
 //! What peers that lie or lost something can't do to a group, and what the library would do by itself.
 
 use crate::frame::{FrameWriter, Item};
-use crate::record::entry;
+use crate::record::{entry, entry_record};
+use crate::trial::{GROUP, Trial, m};
 use crate::{
-    Event, GroupId, Groups, Lie, Malformed, Mark, MemberId, Membership, NodeId, Recovered, Refused, Rejected,
+    Damage, Event, Groups, Lie, Malformed, Mark, MemberId, Membership, NodeId, Recovered, Refused, Rejected,
     Settings, Step, Turn,
 };
 use bytes::Bytes;
 use raft::eraftpb::{Message, MessageType};
-
-const GROUP: GroupId = GroupId(1);
-
-fn m(node: u32) -> MemberId {
-    MemberId::first(NodeId(node))
-}
 
 /// Node 1 with one group of these voters.
 fn node(voters: &[MemberId]) -> Groups {
@@ -194,4 +189,170 @@ fn a_proposal_is_told_its_index_also_among_others_of_the_turn_and_behind_a_chang
     let records = committed.iter().filter(|c| !c.record.is_empty());
     let told: Vec<_> = records.map(|c| (c.at.index, c.record.clone())).collect();
     assert_eq!(told, [2, 3, 5].map(|n| (n, text(n))));
+}
+
+#[test]
+fn a_transfer_waits_until_the_next_leader_has_everything_and_what_was_committed_goes_on() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.cut(1, 3);
+    let x = trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.ticks(2);
+    assert_eq!((trial.status(1).committed, trial.status(3).last), (x, x - 1));
+    trial.cuts.clear();
+    trial.node(1).transfer(GROUP, m(3)).unwrap();
+    let twice = trial.node(1).transfer(GROUP, m(1));
+    assert_eq!(twice, Err(Refused::Impossible));
+    trial.ticks_until(9, |t| t.leader() == Some(3));
+    assert!(trial.status(3).committed >= x);
+    let no_voter = trial.node(3).transfer(GROUP, m(7));
+    assert_eq!(no_voter, Err(Refused::Impossible));
+}
+
+#[test]
+fn proposals_during_a_transfer_are_held_and_have_their_indices_if_it_comes_to_nothing() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.cut(1, 3);
+    trial.node(1).transfer(GROUP, m(3)).unwrap();
+    let x = trial.node(1).propose(GROUP, "x".into()).unwrap();
+    let y = trial.node(1).propose(GROUP, "y".into()).unwrap();
+    let change = trial.node(1).change(GROUP, &[Step::Remove(m(3))]);
+    assert_eq!(change, Err(Refused::ChangeUnderWay));
+    trial.ticks(3);
+    assert_eq!(trial.status(1).last, x - 1);
+    trial.ticks_until(20, |t| t.status(2).committed == y);
+    let told = trial
+        .committed
+        .iter()
+        .filter(|(node, c)| *node == 2 && !c.record.is_empty());
+    let told: Vec<_> = told.map(|(_, c)| (c.at.index, c.record.clone())).collect();
+    assert_eq!(told, [(x, "x".into()), (y, "y".into())]);
+}
+
+#[test]
+fn proposals_during_a_transfer_come_back_if_the_leadership_is_gone() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.node(1).transfer(GROUP, m(3)).unwrap();
+    trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.ticks_until(9, |t| t.leader() == Some(3));
+    trial.ticks(3);
+    let (group, records) = (GROUP, vec!["x".into()]);
+    assert!(trial.events.contains(&(1, Event::Returned { group, records })));
+}
+
+#[test]
+fn a_transfer_and_a_change_of_members_exclude_each_other() {
+    let mut trial = Trial::new(4, 3);
+    trial.led_by(1);
+    let steps = [Step::Remove(m(3)), Step::Voter(m(4))];
+    trial.node(1).change(GROUP, &steps).unwrap();
+    let transfer = trial.node(1).transfer(GROUP, m(2));
+    assert_eq!(transfer, Err(Refused::ChangeUnderWay));
+}
+
+#[test]
+fn survivors_of_a_suspected_leader_vote_at_once_though_its_lease_has_not_run_out() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.cut(1, 2);
+    trial.cut(1, 3);
+    let ticks = trial.ticks_until(30, |t| t.leader().is_some_and(|leader| leader != 1));
+    let settings = Settings::default();
+    // Four for suspicion; the lease alone would be ten more, without ticks for ever.
+    assert!(ticks <= settings.suspect_after + 5, "{ticks}");
+    trial.ticks(2 * settings.election);
+    assert_eq!(trial.status(1).leader, None);
+}
+
+#[test]
+fn a_peer_that_misses_the_leader_alone_gets_no_vote_from_those_who_follow_it() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    let term = trial.status(1).term;
+    trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.settle();
+    trial.node(3).suspect(NodeId(1));
+    trial.ticks(1);
+    assert_eq!((trial.leader(), trial.status(2).term), (Some(1), term));
+}
+
+#[test]
+fn windows_of_what_is_under_way_are_freed_in_sleep() {
+    let mut trial = Trial::new(3, 3);
+    trial.led_by(1);
+    trial.node(1).propose(GROUP, "x".into()).unwrap();
+    trial.settle();
+    let windows = |t: &Trial| t.nodes[&1].group(GROUP).unwrap().raw.raft.inflight_buffers_size();
+    assert!(windows(&trial) > 0);
+    trial.ticks_until(30, Trial::is_asleep);
+    assert_eq!(windows(&trial), 0);
+}
+
+#[test]
+fn a_joint_membership_is_left_by_the_next_leader() {
+    let mut trial = Trial::new(5, 3);
+    trial.led_by(1);
+    let steps = [Step::Remove(m(3)), Step::Voter(m(4)), Step::Learner(m(5))];
+    for node in [4, 5] {
+        let new = Recovered::new_group(m(node), Membership::of(&[m(1), m(2), m(3)]));
+        trial.node(node).open(GROUP, new).unwrap();
+    }
+    trial.node(1).change(GROUP, &steps).unwrap();
+    // The first leader is gone as soon as another one knows that the membership is joint.
+    let joint = |s: crate::Status| s.members.is_joint();
+    while !joint(trial.status(2)) {
+        trial.step();
+    }
+    trial.nodes.remove(&1);
+    trial.ticks_until(100, |t| {
+        t.leader().is_some() && !joint(t.status(t.leader().unwrap()))
+    });
+    let leader = trial.leader().unwrap();
+    let left = Membership {
+        learners: vec![m(5)],
+        ..Membership::of(&[m(1), m(2), m(4)])
+    };
+    let now = trial.status(leader).members;
+    assert_eq!((now.voters.len(), &now.learners), (3, &left.learners));
+    assert!(left.voters.iter().all(|voter| now.voters.contains(voter)));
+}
+
+#[test]
+fn a_checkpoint_above_the_commit_index_that_was_written_opens_and_one_above_the_log_does_not() {
+    let member = |entries: u64| {
+        let me = Membership::of(&[m(1)]);
+        let mut member = Recovered::at(m(1), Mark::default(), 5, me);
+        let mut promise = Vec::new();
+        let (term, vote, commit) = (1, m(1).number(), 2);
+        storage::HardState { term, vote, commit }.encode(&mut promise);
+        member.promise(&promise).unwrap();
+        for index in 1..=entries {
+            let entry = entry(Mark { index, term: 1 }, 0, Bytes::new()).unwrap();
+            member.entry(&entry_record(GROUP, &entry).payload.into()).unwrap();
+        }
+        member
+    };
+    let mut groups = Groups::new(NodeId(1), 1, Settings::default());
+    let lost = Damage::LostTail { last: 4, needed: 5 };
+    assert_eq!(groups.open(GROUP, member(4)), Err(lost));
+    assert_eq!(groups.open(GROUP, member(6)), Ok(()));
+    let status = groups.status(GROUP).unwrap();
+    assert_eq!((status.committed, status.last), (5, 6));
+}
+
+#[test]
+fn a_group_of_one_votes_for_itself_only_when_its_log_is_synced() {
+    let mut groups = node(&[m(1)]);
+    let mut written = 0;
+    for _ in 0..60 {
+        groups.tick();
+        let turn = groups.turn();
+        written += turn.append.len();
+    }
+    // It asked for votes, and nothing of that is synced.
+    assert!(written > 0);
+    assert!(groups.turn().committed.is_empty());
+    assert_eq!(groups.status(GROUP).unwrap().committed, 0);
 }
