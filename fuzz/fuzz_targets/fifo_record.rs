@@ -57,6 +57,7 @@ fn replay(hostile: impl FnOnce(&mut Classic<Plain>, &mut Turn)) {
             from: 0,
             expiries: Vec::new(),
             keyed: false,
+            sent: None,
         },
         &mut outcome,
     );

@@ -26,7 +26,7 @@ pub use block::{Block, BlockBuilder, COPIES_SPENT, DEAD_LETTERED, Message};
 pub use deduplication::{DeduplicationKey, X_DEDUPLICATION_HEADER};
 pub use delay::{X_CACHE_TTL, X_DELAY, cache_ttl_ms, delay_ms};
 pub use expiration::{ExpirationError, LONGEST_MS, expiration_ms};
-pub use ids::{ConnectionId, ConsumerId, QueueId, Seq};
+pub use ids::{ConnectionId, ConsumerId, Incarnation, QueueId, Seq};
 pub use limits::Limits;
 pub use machine::{Index, Journaled, Machine, Outcome, Timestamp};
 pub use ranges::Ranges;

@@ -2,7 +2,7 @@
 
 use crate::store::{self, Piece};
 use crate::{DropReason, Ends};
-use model::{Block, ConsumerId, DeadLetterTo, Ranges, Seq};
+use model::{Block, ConsumerId, DeadLetterTo, Incarnation, Ranges, Seq};
 use std::sync::Arc;
 
 /// An order to the host.
@@ -18,6 +18,13 @@ pub enum Effect<E: Ends> {
     Confirm(E::Receipt),
     /// The queue has refused these messages because it is full.
     Reject(E::Receipt),
+    /// Nothing was taken of a block that this node sent, because what it sent before is missing: the queue expects number `number`
+    /// next. 0 if there are too many senders for another one.
+    Expects {
+        receipt: Option<E::Receipt>,
+        sender: Incarnation,
+        number: u64,
+    },
     /// Publish these messages to the dead-letter exchange; answered by `Request::FinishDeadLetters` with the same ticket. The
     /// pieces' first numbers mean something to the machine only.
     DeadLetter {

@@ -18,10 +18,15 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
 
 /// Appends a set.
 pub(crate) fn put_set(out: &mut Vec<u8>, set: &Ranges) {
+    put_set_from(out, 0, set);
+}
+
+/// Appends a set of numbers none of which is below `start`.
+pub(crate) fn put_set_from(out: &mut Vec<u8>, start: u64, set: &Ranges) {
     put(out, set.spans().count() as u64);
-    let mut at = 0;
+    let mut at = start;
     for (first, last) in set.spans() {
-        put(out, first - at);
+        put(out, first.saturating_sub(at));
         put(out, last - first);
         at = last;
     }
@@ -82,7 +87,17 @@ impl<'a> Input<'a> {
     }
 
     pub(crate) fn set(&mut self) -> Option<Ranges> {
-        let mut at: Seq = 0;
+        self.set_from(0)
+    }
+
+    /// A set of numbers none of which is below `start`, and each of which has a next one.
+    pub(crate) fn numbers_from(&mut self, start: u64) -> Option<Ranges> {
+        self.set_from(start)
+            .filter(|set| set.last().unwrap_or(start) < u64::MAX)
+    }
+
+    fn set_from(&mut self, start: u64) -> Option<Ranges> {
+        let mut at: Seq = start;
         let mut set = Ranges::new();
         self.list(2, |input| {
             let first = at.checked_add(input.number()?)?;

@@ -1,7 +1,7 @@
 //! What may be asked of a queue, of whatever kind. Imperative.
 
 use crate::store;
-use model::{Block, ConsumerId, QueueSettings, Ranges};
+use model::{Block, ConsumerId, Incarnation, QueueSettings, Ranges};
 use std::sync::Arc;
 
 /// What the host ties to requests and finds again in effects. The machine carries these and never looks into
@@ -27,6 +27,16 @@ pub enum Request<E: Ends> {
         block: Arc<Block>,
         receipt: Option<E::Receipt>,
     },
+    /// The same, from a node that sends again what it has no answer to. What was taken or refused before is answered as it was then,
+    /// and nothing is taken twice; if something is missing before the block, `Effect::Expects` says so. It is boxed for the same
+    /// reason as the settings below.
+    EnqueueFrom {
+        origin: Box<Origin>,
+        block: Arc<Block>,
+        receipt: Option<E::Receipt>,
+    },
+    /// This incarnation of a node sends nothing more: what was kept to recognise it is forgotten.
+    IncarnationEnded { incarnation: Incarnation },
     /// Add a consumer. Answered with `Answer::Consuming`, or `Answer::InExclusiveUse`.
     Consume {
         consumer: ConsumerId,
@@ -104,6 +114,24 @@ pub enum Request<E: Ends> {
     GiveUp { seqs: Ranges },
     /// Something is asked of the message store, or an order of it was carried out.
     Store(store::Request),
+}
+
+/// Where a block comes from. Each incarnation of a node numbers what it sends to a queue, from 1 and without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Who sends.
+    pub sender: Incarnation,
+    /// The number of the block's first message.
+    pub first: u64,
+}
+
+impl Origin {
+    /// Where the block's messages from number `at` on come from.
+    #[must_use]
+    pub fn after(self, at: usize) -> Self {
+        let first = self.first + at as u64;
+        Self { first, ..self }
+    }
 }
 
 /// What a consumer asked for.

@@ -4,18 +4,20 @@
 //!
 //! ```text
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table
-//! 3 checkpoint: next index, floor, and so on as 2
+//! 3 checkpoint: next index, floor, count, then each sender, and so on as 2
+//! sender      incarnation, below, set of numbers beyond as distances from below, forgotten, set of refused numbers
 //! ```
 
 use super::lanes::LANE_SHIFT;
 use super::record::Snapshot;
+use super::senders::SenderMark;
 use crate::encoding::{Input, put};
 use crate::store::{self, LogPlace, Table};
 use model::{Index, Journaled, Seq};
 
 const STORE: u8 = 1;
 const CHECKPOINT: u8 = 2;
-const CHECKPOINT_WITH_FLOOR: u8 = 3;
+const CHECKPOINT_WITH_SENDERS: u8 = 3;
 /// A lane has no more numbers than this.
 const FLOORS: Seq = 1 << LANE_SHIFT;
 
@@ -35,6 +37,8 @@ pub struct Checkpoint {
     pub next: Index,
     /// Of a queue that sorts its messages: lanes that hold nothing any more have used the numbers below.
     pub floor: Seq,
+    /// What is known of nodes that send.
+    pub senders: Vec<SenderMark>,
     /// The contents, and where the bytes are; of a queue that sorts its messages, lane by lane.
     pub lanes: Vec<(Snapshot, Table)>,
 }
@@ -57,15 +61,17 @@ impl Journaled for LocalRecord {
                 record.put(out);
             }
             Self::Checkpoint(checkpoint) => {
-                let floor = checkpoint.floor;
-                out.push(if floor > 0 {
-                    CHECKPOINT_WITH_FLOOR
-                } else {
+                let is_plain = checkpoint.floor == 0 && checkpoint.senders.is_empty();
+                out.push(if is_plain {
                     CHECKPOINT
+                } else {
+                    CHECKPOINT_WITH_SENDERS
                 });
                 put(out, checkpoint.next);
-                if floor > 0 {
-                    put(out, floor);
+                if !is_plain {
+                    put(out, checkpoint.floor);
+                    put(out, checkpoint.senders.len() as u64);
+                    checkpoint.senders.iter().for_each(|sender| sender.put(out));
                 }
                 put(out, checkpoint.lanes.len() as u64);
                 for (snapshot, table) in &checkpoint.lanes {
@@ -81,11 +87,15 @@ impl Journaled for LocalRecord {
         let mut input = Input { rest };
         let record = match *kind {
             STORE => Self::Store(store::Record::get(&mut input)?),
-            CHECKPOINT | CHECKPOINT_WITH_FLOOR => Self::Checkpoint(Checkpoint {
+            CHECKPOINT | CHECKPOINT_WITH_SENDERS => Self::Checkpoint(Checkpoint {
                 next: input.number()?,
                 floor: match *kind {
                     CHECKPOINT => 0,
                     _ => input.number().filter(|floor| *floor < FLOORS)?,
+                },
+                senders: match *kind {
+                    CHECKPOINT => Vec::new(),
+                    _ => input.list(5, SenderMark::get)?,
                 },
                 lanes: input.list(8, |input| Some((Snapshot::get(input)?, Table::get(input)?)))?,
             }),

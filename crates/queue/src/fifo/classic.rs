@@ -2,6 +2,7 @@
 
 use super::consumers::Consumers;
 use super::lanes::{Lanes, lane_of};
+use super::senders::Senders;
 use super::{Effect, Ends, FifoOutcome, Losses, QueueSettings, Record, Request, Status};
 use crate::store::{LogPlace, Place};
 use model::{Index, Machine, Seq, Timestamp};
@@ -12,6 +13,8 @@ pub struct Classic<E: Ends> {
     pub(super) settings: Arc<QueueSettings>,
     pub(super) lanes: Lanes,
     pub(super) consumers: Consumers<E>,
+    /// Nodes that send, and what they sent.
+    pub(super) senders: Senders,
     /// When the queue ends if nobody uses it, in milliseconds since the Unix epoch; `u64::MAX` for never.
     pub(super) unused_at_ms: u64,
     /// The queue is deleted; nothing happens here any more.
@@ -25,6 +28,7 @@ impl<E: Ends> Classic<E> {
         Self {
             lanes: Lanes::new(&settings),
             consumers: Consumers::new(settings.single_active),
+            senders: Senders::default(),
             settings,
             unused_at_ms: u64::MAX,
             retired: false,
@@ -81,7 +85,13 @@ impl<E: Ends> Machine for Classic<E> {
             self.due(now, outcome);
         }
         match request {
-            Request::Enqueue { block, receipt } => self.publish(block, receipt, now, outcome),
+            Request::Enqueue { block, receipt } => self.publish(block, receipt, None, now, outcome),
+            Request::EnqueueFrom {
+                origin,
+                block,
+                receipt,
+            } => self.publish_sent(*origin, &block, receipt, now, outcome),
+            Request::IncarnationEnded { incarnation } => self.end_incarnation(incarnation, outcome),
             Request::Consume {
                 consumer,
                 outlet,
@@ -134,7 +144,18 @@ impl<E: Ends> Machine for Classic<E> {
     }
 
     fn apply(&mut self, _: Index, record: Record, outcome: &mut FifoOutcome<E>) {
-        self.lanes.apply(record, outcome);
+        match record {
+            Record::Declined { sent, refused } => self.senders.note(&sent, refused),
+            Record::IncarnationEnded { incarnation } => {
+                self.senders.end(incarnation);
+            }
+            record => {
+                if let Record::Enqueued { sent: Some(sent), .. } = &record {
+                    self.senders.note(sent, false);
+                }
+                self.lanes.apply(record, outcome);
+            }
+        }
     }
 
     /// Everything that exists is ready. Limits are enforced by the next request that looks at them (a publish,
@@ -146,6 +167,9 @@ impl<E: Ends> Machine for Classic<E> {
     /// RabbitMQ, a message that is not marked was never delivered.
     fn recovered(&mut self, closed: bool) {
         self.lanes.recovered(closed);
+        if !self.settings.replicated {
+            self.senders.are_uncertain();
+        }
     }
 
     /// From now on its store pages out, and frees what is gone.

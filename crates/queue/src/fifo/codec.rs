@@ -7,15 +7,18 @@
 //! 7 Enqueued  first, received, flags, count, then each expiry, the messages
 //! 9 Retried   count, then each as an expiry
 //! 11 Enqueued as 7, and the messages' deduplication keys count
+//! 12 Enqueued first, received, flags (2 = keys count), count, then each expiry, sent, the messages
+//! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation
+//! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
 //! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each expiry;
 //!             count and each retry as an expiry; count and each key: distance of its message from the one before, u128 little-endian
 //! ```
 
-use super::record::{Expiry, Record, Snapshot};
+use super::record::{Expiry, Record, Sent, Snapshot};
 use crate::DropReason;
-use crate::encoding::{Input, put, put_set};
-use model::{Block, DeduplicationKey, Journaled, Seq, Timestamp};
+use crate::encoding::{Input, put, put_set, put_set_from};
+use model::{Block, DeduplicationKey, Incarnation, Journaled, Seq, Timestamp};
 use std::sync::Arc;
 
 const ENQUEUED: u8 = 1;
@@ -25,6 +28,13 @@ const DROPPED: u8 = 4;
 const ENQUEUED_EXPIRING: u8 = 7;
 const RETRIED: u8 = 9;
 const ENQUEUED_KEYED: u8 = 11;
+const ENQUEUED_FROM: u8 = 12;
+const DECLINED: u8 = 13;
+const INCARNATION_ENDED: u8 = 14;
+
+/// Flags of an enqueued block.
+const PERSISTENT: u8 = 1;
+const KEYED: u8 = 2;
 
 impl Journaled for Record {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -35,11 +45,13 @@ impl Journaled for Record {
                 from,
                 expiries,
                 keyed,
+                sent,
             } => {
                 let from = *from as usize;
                 let messages = block.slice(from, block.len().saturating_sub(from));
                 out.reserve(messages.len() + 20);
                 let kind = match (keyed, expiries.is_empty()) {
+                    _ if sent.is_some() => ENQUEUED_FROM,
                     (true, _) => ENQUEUED_KEYED,
                     (false, false) => ENQUEUED_EXPIRING,
                     (false, true) => ENQUEUED,
@@ -47,11 +59,23 @@ impl Journaled for Record {
                 out.push(kind);
                 put(out, *first);
                 out.extend_from_slice(&block.received().0.to_le_bytes());
-                out.push(u8::from(block.persistent()));
+                let keyed = if kind == ENQUEUED_FROM && *keyed { KEYED } else { 0 };
+                out.push(u8::from(block.persistent()) | keyed);
                 if kind != ENQUEUED {
                     put_expiries(out, expiries);
                 }
+                if let Some(sent) = sent {
+                    sent.put(out);
+                }
                 out.extend_from_slice(messages);
+            }
+            Self::Declined { sent, refused } => {
+                out.extend_from_slice(&[DECLINED, u8::from(*refused)]);
+                sent.put(out);
+            }
+            Self::IncarnationEnded { incarnation } => {
+                out.push(INCARNATION_ENDED);
+                put(out, incarnation.0);
             }
             Self::Settled { seqs } => {
                 out.push(SETTLED);
@@ -77,7 +101,14 @@ impl Journaled for Record {
         let (kind, rest) = bytes.split_first()?;
         let mut input = Input { rest };
         let record = match *kind {
-            ENQUEUED | ENQUEUED_EXPIRING | ENQUEUED_KEYED => return enqueued(input, *kind),
+            ENQUEUED | ENQUEUED_EXPIRING | ENQUEUED_KEYED | ENQUEUED_FROM => return enqueued(input, *kind),
+            DECLINED => Self::Declined {
+                refused: input.octet().filter(|refused| *refused <= 1)? == 1,
+                sent: Box::new(Sent::get(&mut input)?),
+            },
+            INCARNATION_ENDED => Self::IncarnationEnded {
+                incarnation: Incarnation(input.number()?),
+            },
             SETTLED => Self::Settled { seqs: input.set()? },
             RETURNED => Self::Returned { seqs: input.set()? },
             DROPPED => {
@@ -99,20 +130,44 @@ impl Journaled for Record {
 fn enqueued(mut input: Input<'_>, kind: u8) -> Option<Record> {
     let first = input.number().filter(|first| *first > 0)?;
     let received = Timestamp(u64::from_le_bytes(*input.take::<8>()?));
-    let flags = input.octet().filter(|flags| *flags <= 1)?;
+    let known = match kind {
+        ENQUEUED_FROM => PERSISTENT | KEYED,
+        _ => PERSISTENT,
+    };
+    let flags = input.octet().filter(|flags| *flags & !known == 0)?;
     let expiries = match kind {
         ENQUEUED => Vec::new(),
         _ => expiries(&mut input)?,
     };
-    let block = Block::from_bytes(input.rest.to_vec(), flags == 1, received)?;
+    let sent = match kind {
+        ENQUEUED_FROM => Some(Box::new(Sent::get(&mut input)?)),
+        _ => None,
+    };
+    let block = Block::from_bytes(input.rest.to_vec(), flags & PERSISTENT > 0, received)?;
     let count = block.len() as u64;
     (count > 0 && first.checked_add(count).is_some()).then(|| Record::Enqueued {
         first,
         block: Arc::new(block),
         from: 0,
         expiries,
-        keyed: kind == ENQUEUED_KEYED,
+        keyed: kind == ENQUEUED_KEYED || flags & KEYED > 0,
+        sent,
     })
+}
+
+impl Sent {
+    fn put(&self, out: &mut Vec<u8>) {
+        put(out, self.by.0);
+        put(out, self.first);
+        put_set_from(out, self.first, &self.numbers);
+    }
+
+    fn get(input: &mut Input<'_>) -> Option<Self> {
+        let by = Incarnation(input.number()?);
+        let first = input.number()?;
+        let numbers = input.numbers_from(first)?;
+        Some(Self { by, first, numbers })
+    }
 }
 
 fn reason_code(reason: DropReason) -> u8 {

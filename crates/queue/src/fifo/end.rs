@@ -36,6 +36,10 @@ impl<E: Ends> Classic<E> {
             Request::Enqueue {
                 receipt: Some(receipt),
                 ..
+            }
+            | Request::EnqueueFrom {
+                receipt: Some(receipt),
+                ..
             } => {
                 outcome.effects.push(Effect::Confirm(receipt));
                 return;

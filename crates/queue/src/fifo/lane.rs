@@ -174,6 +174,7 @@ impl Lane {
                 from,
                 expiries,
                 keyed,
+                sent: _,
             } => {
                 if store.enqueue(first, block.clone(), from, true) {
                     if keyed {
@@ -206,6 +207,8 @@ impl Lane {
                 }
                 contents.retry_at(store, &until);
             }
+            // They are about the queue as a whole.
+            Record::Declined { .. } | Record::IncarnationEnded { .. } => {}
         }
         self.pass_on(outcome);
     }

@@ -4,17 +4,17 @@
 //! the dead-letter exchange it is not, or it could not come back to its queue. Whoever publishes a duplicate is told that the
 //! queue has it, once the message that is there is as safe as the duplicate would have been.
 
-use super::{Classic, Effect, Ends, FifoOutcome, Lane, Loss, Record};
+use super::{Classic, Effect, Ends, FifoOutcome, Lane, Loss, Origin, Record};
 use model::{Block, DeduplicationKey, Ranges, Seq, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Messages of a block that follow each other: all of them new, or all of them duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stretch {
-    from: usize,
-    count: usize,
-    new: bool,
+pub(super) struct Stretch {
+    pub from: usize,
+    pub count: usize,
+    pub new: bool,
 }
 
 /// The key of message number `at`.
@@ -40,7 +40,7 @@ fn stretch(block: &Block, from: usize, is_there: impl Fn(DeduplicationKey) -> bo
 }
 
 /// The stretch's messages, and the part of the receipt for them. The receipt was for everything from the stretch on.
-fn cut<E: Ends>(
+pub(super) fn cut<E: Ends>(
     block: &Arc<Block>,
     stretch: Stretch,
     receipt: &mut Option<E::Receipt>,
@@ -69,6 +69,7 @@ impl<E: Ends> Classic<E> {
         &mut self,
         block: &Arc<Block>,
         mut receipt: Option<E::Receipt>,
+        origin: Option<Origin>,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
@@ -76,20 +77,22 @@ impl<E: Ends> Classic<E> {
         while at < block.len() {
             let stretch = stretch(block, at, |key| self.lanes.has(key));
             let (piece, part) = cut::<E>(block, stretch, &mut receipt);
+            let origin = origin.map(|origin| origin.after(at));
             match piece {
-                Some(piece) => self.publish_new(piece, part, now, outcome),
+                Some(piece) => self.publish_new(piece, part, origin, now, outcome),
                 None => {
                     self.lanes.lost(Loss::Duplicate, stretch.count as u64);
-                    self.confirm_duplicates(block, part, outcome);
+                    self.decline(origin, stretch.count, block.persistent(), false, outcome);
+                    self.confirm_present(block, part, outcome);
                 }
             }
             at += stretch.count;
         }
     }
 
-    /// A duplicate is as safe as the message that is there: once the journal has synced all that came before. Promises wait for
-    /// records, so an empty one is written.
-    fn confirm_duplicates(
+    /// What is there is as safe as what was sent just now would have been: once the journal has synced all that came before. Promises
+    /// wait for records, so an empty one is written.
+    pub(super) fn confirm_present(
         &mut self,
         block: &Block,
         receipt: Option<E::Receipt>,
@@ -97,7 +100,7 @@ impl<E: Ends> Classic<E> {
     ) {
         let Some(receipt) = receipt else { return };
         if self.settings.journals(block.persistent()) {
-            if outcome.records.is_empty() {
+            if outcome.records.is_empty() && !self.settings.replicated {
                 let seqs = Ranges::new();
                 outcome.records.push(Record::Settled { seqs });
             }

@@ -3,7 +3,7 @@
 
 use super::dispatch::Span;
 use super::lanes::Lanes;
-use super::{Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss, Overflow, Record};
+use super::{Classic, DropReason, Effect, Ends, FifoOutcome, Lane, Loss, Origin, Overflow, Record, Sent};
 use model::{Block, Machine, Ranges, Timestamp};
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ impl<E: Ends> Classic<E> {
         &mut self,
         block: Arc<Block>,
         receipt: Option<E::Receipt>,
+        origin: Option<Origin>,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
         if self.settings.deduplicates {
-            self.publish_once(&block, receipt, now, outcome);
+            self.publish_once(&block, receipt, origin, now, outcome);
         } else {
-            self.publish_new(block, receipt, now, outcome);
+            self.publish_new(block, receipt, origin, now, outcome);
         }
     }
 
@@ -26,14 +27,15 @@ impl<E: Ends> Classic<E> {
         &mut self,
         block: Arc<Block>,
         receipt: Option<E::Receipt>,
+        origin: Option<Origin>,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
         if self.settings.overflow == Overflow::DropHead || self.fits(&block, 0, block.len()) == block.len() {
-            let durably = self.enqueue(block, now, outcome);
+            let durably = self.enqueue(block, origin, now, outcome);
             confirm(receipt, durably, outcome);
         } else {
-            self.admit(&block, receipt, now, outcome);
+            self.admit(&block, receipt, origin, now, outcome);
         }
         if self.wakes_at_ms() <= now.0 {
             // A time to live of zero: what nobody took at once is gone.
@@ -67,6 +69,7 @@ impl<E: Ends> Classic<E> {
         &mut self,
         block: &Arc<Block>,
         receipt: Option<E::Receipt>,
+        origin: Option<Origin>,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) {
@@ -83,12 +86,15 @@ impl<E: Ends> Classic<E> {
                     .is_some_and(|limit| self.lanes.ready() >= limit);
                 let last = if full { block.len() - 1 } else { at };
                 refused.push_span(at as u64, last as u64);
+                let origin = origin.map(|origin| origin.after(at));
+                self.decline(origin, last + 1 - at, block.persistent(), true, outcome);
                 at = last + 1;
                 continue;
             }
             let part = block.slice(at, count).to_vec();
             if let Some(part) = Block::from_bytes(part, block.persistent(), block.received()) {
-                durably |= self.enqueue(Arc::new(part), now, outcome);
+                let origin = origin.map(|origin| origin.after(at));
+                durably |= self.enqueue(Arc::new(part), origin, now, outcome);
             }
             at += count;
         }
@@ -105,7 +111,7 @@ impl<E: Ends> Classic<E> {
     }
 
     /// Tells the publisher that the queue refused. Of a replicated queue that is so once it is committed, as with a confirm.
-    fn reject(&self, receipt: E::Receipt, outcome: &mut FifoOutcome<E>) {
+    pub(super) fn reject(&self, receipt: E::Receipt, outcome: &mut FifoOutcome<E>) {
         match self.settings.replicated {
             true => outcome.promises.push(Effect::Reject(receipt)),
             false => outcome.effects.push(Effect::Reject(receipt)),
@@ -113,16 +119,25 @@ impl<E: Ends> Classic<E> {
     }
 
     /// Takes a block that has room. True if it must be durable before it is confirmed.
-    fn enqueue(&mut self, block: Arc<Block>, now: Timestamp, outcome: &mut FifoOutcome<E>) -> bool {
+    fn enqueue(
+        &mut self,
+        block: Arc<Block>,
+        origin: Option<Origin>,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) -> bool {
         let count = block.len() as u64;
         let gone = self.straight_through(&block, outcome);
         let gone = gone + self.overflow_before(count - gone, outcome);
         let durably = match &mut self.lanes {
             Lanes::One(lane) => {
                 lane.skip(gone);
-                gone < count && lane.enqueue(block, gone as u32, now, outcome)
+                let sent = origin
+                    .filter(|_| gone < count)
+                    .map(|origin| Sent::all(origin.after(gone as usize), count - gone));
+                gone < count && lane.enqueue(block, gone as u32, sent, now, outcome)
             }
-            Lanes::Sorted(lanes) => lanes.enqueue(&block, now, outcome),
+            Lanes::Sorted(lanes) => lanes.enqueue(&block, origin, now, outcome),
         };
         if gone < count {
             self.deliver(outcome);
@@ -202,6 +217,7 @@ impl Lane {
         &mut self,
         block: Arc<Block>,
         from: u32,
+        sent: Option<Box<Sent>>,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) -> bool {
@@ -217,6 +233,7 @@ impl Lane {
                 from,
                 expiries: expiries.clone(),
                 keyed: self.settings.deduplicates,
+                sent,
             });
         }
         if self.settings.deduplicates {

@@ -2,7 +2,7 @@
 //! never where bytes are, so every node that holds the queue can apply them.
 
 use crate::DropReason;
-use model::{Block, DeduplicationKey, Ranges, Seq};
+use model::{Block, DeduplicationKey, Incarnation, Ranges, Seq};
 use std::sync::Arc;
 
 /// A fact about the queue's contents.
@@ -19,7 +19,13 @@ pub enum Record {
         expiries: Vec<Expiry>,
         /// Their deduplication keys count.
         keyed: bool,
+        /// Which messages of their sender they were, in the same order, if a node sent them that numbers what it sends.
+        sent: Option<Box<Sent>>,
     },
+    /// These messages of a sender did not come in: refused, or else there already.
+    Declined { sent: Box<Sent>, refused: bool },
+    /// This sender sends nothing more.
+    IncarnationEnded { incarnation: Incarnation },
     /// Consumers are done with these.
     Settled { seqs: Ranges },
     /// These came back and will be delivered again.
@@ -28,6 +34,17 @@ pub enum Record {
     Retried { until: Vec<Expiry> },
     /// These are gone without a consumer.
     Dropped { seqs: Ranges, reason: DropReason },
+}
+
+/// Messages by the numbers that their sender has for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The sender.
+    pub by: Incarnation,
+    /// Everything below was taken or declined before.
+    pub first: u64,
+    /// The messages.
+    pub numbers: Ranges,
 }
 
 /// Messages that have one deadline.
@@ -42,12 +59,13 @@ pub struct Expiry {
 }
 
 impl Record {
-    /// The lowest message that it is about; 0 if it is about none. All are of one lane.
+    /// The lowest message of the queue that it is about; 0 if it is about none. All are of one lane.
     pub(crate) fn first(&self) -> Seq {
         let first = match self {
             Self::Enqueued { first, .. } => Some(*first),
             Self::Settled { seqs } | Self::Returned { seqs } | Self::Dropped { seqs, .. } => seqs.first(),
             Self::Retried { until } => until.first().map(|until| until.first),
+            Self::Declined { .. } | Self::IncarnationEnded { .. } => None,
         };
         first.unwrap_or(0)
     }

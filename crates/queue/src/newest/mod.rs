@@ -202,7 +202,9 @@ impl<E: Ends> Machine for Newest<E> {
 
     fn handle(&mut self, _now: Timestamp, request: Request<E>, outcome: &mut NewestOutcome<E>) {
         let (reply, answer) = match request {
-            Request::Enqueue { block, receipt } => return self.enqueue(&block, receipt, outcome),
+            Request::Enqueue { block, receipt } | Request::EnqueueFrom { block, receipt, .. } => {
+                return self.enqueue(&block, receipt, outcome);
+            }
             Request::Consume {
                 consumer: id,
                 outlet,

@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..10) {
+    fn hostile_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..18) {
         let mut framed = vec![kind];
         framed.extend_from_slice(&bytes);
         if let Some(record) = Record::decode(&framed) {
@@ -270,7 +270,7 @@ proptest! {
             prop_assert_eq!(Record::decode(&again), Some(record.clone()));
             let mut fifo: Classic<Plain> = Classic::new(QueueSettings { durable: true, ..QueueSettings::default() });
             let mut outcome = Outcome::default();
-            let enqueued = Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false };
+            let enqueued = Record::Enqueued { first: 1, block: block(1, &[5; 90], true), from: 0, expiries: Vec::new(), keyed: false, sent: None };
             fifo.apply(1, enqueued, &mut outcome);
             fifo.apply(2, record, &mut outcome);
             fifo.recovered(false);

@@ -1,9 +1,11 @@
 //! Queues whose journal several nodes keep: one decides, the others follow, and any of them may be the next to decide.
 
 use crate::lanes::{enqueue, fair, group};
-use crate::world::{Event, Plain, World};
-use model::{Machine, Outcome, Seq};
-use queue::fifo::{Answer, Classic, QueueSettings, Record, Request};
+use crate::world::{Event, Plain, World, body};
+use model::properties::PropertiesBuilder;
+use model::{Block, BlockBuilder, Incarnation, Machine, Outcome, Seq, Sorting, Timestamp};
+use queue::fifo::{Answer, Classic, Origin, QueueSettings, Record, Request};
+use std::sync::Arc;
 
 fn replicated(settings: QueueSettings) -> QueueSettings {
     QueueSettings {
@@ -80,4 +82,50 @@ fn a_follower_drops_groups_that_are_gone_and_keeps_what_comes_for_them_later() {
     }
     let lanes = follower.checkpoint(1).lanes.len();
     assert!(lanes < 4, "the follower keeps {lanes} lanes");
+}
+
+#[test]
+fn a_block_that_is_spread_over_lanes_is_taken_once_though_only_some_of_its_records_were_committed() {
+    let settings = replicated(QueueSettings {
+        sorting: Sorting::Priority(3),
+        ..QueueSettings::default()
+    });
+    let send = |machine: &mut Classic<Plain>| {
+        let origin = Origin {
+            sender: Incarnation(7),
+            first: 1,
+        };
+        let mut outcome = Outcome::default();
+        let sent = Request::EnqueueFrom {
+            origin: Box::new(origin),
+            block: prioritised(&[1, 3, 1, 0, 3]),
+            receipt: Some(1),
+        };
+        machine.handle(Timestamp(1), sent, &mut outcome);
+        outcome
+    };
+    let mut first: Classic<Plain> = Classic::new(settings.clone());
+    let records = send(&mut first).records;
+    assert_eq!(records.len(), 3);
+    for committed in 0..=records.len() {
+        let mut next: Classic<Plain> = Classic::new(settings.clone());
+        next.follow();
+        for (index, record) in (1..).zip(&records[..committed]) {
+            next.apply(index, record.clone(), &mut Outcome::default());
+        }
+        next.recovered(false);
+        send(&mut next);
+        assert_eq!(next.status().persistent, 5);
+        assert_eq!(next.checkpoint(1).senders, first.checkpoint(1).senders);
+        assert_eq!(send(&mut next).records.len(), 0);
+    }
+}
+
+fn prioritised(priorities: &[u8]) -> Arc<Block> {
+    let mut builder = BlockBuilder::new();
+    for (number, priority) in (1..).zip(priorities) {
+        let properties = PropertiesBuilder::new().priority(*priority).encode();
+        builder.push(b"", b"q", &properties, &body(number, 10));
+    }
+    Arc::new(builder.finish(true, Timestamp(1)))
 }

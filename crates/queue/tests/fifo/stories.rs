@@ -4,7 +4,8 @@
 //! ```text
 //! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
 //!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
-//! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [confirm NAME]            (one block, as one read from a socket brings it)
+//! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as one read from a socket brings it; NODE sends it and has numbered it)
+//! ended NODE
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
@@ -23,10 +24,10 @@
 #![allow(clippy::disallowed_methods, reason = "stories are files")]
 
 use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
-use model::{ConsumerId, Machine, Ranges, RetryDelay, Timestamp};
+use model::{ConsumerId, Incarnation, Machine, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
     Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Loss,
-    Overflow, QueueSettings, Record, Request, Sorting, Standing,
+    Origin, Overflow, QueueSettings, Record, Request, Sorting, Standing,
 };
 use queue::store::{self, Bytes, LogPlace, Read, Source};
 use std::fmt::Write;
@@ -175,6 +176,9 @@ impl Story {
                 seqs: spans(words[2]),
             },
             "remove" => Request::Remove { seqs: spans(who) },
+            "ended" => Request::IncarnationEnded {
+                incarnation: Incarnation(who.parse().unwrap()),
+            },
             "purge" => Request::Purge { reply },
             "delete" => Request::MayRetire {
                 if_unused: words.contains(&"if-unused"),
@@ -258,14 +262,35 @@ impl Story {
             self.names.push(words[at + 1].to_string());
             (self.names.len() - 1) as u32
         });
+        let from = words.iter().position(|word| *word == "from");
+        let origin = from.map(|at| Origin {
+            sender: Incarnation(words[at + 1].parse().unwrap()),
+            first: words[at + 2].parse().unwrap(),
+        });
+        let known = origin.map_or(0, |origin| self.known_of(origin));
         let first = self.world.fifo.status().next_seq;
+        let first = first.saturating_sub(known.min(count as u64)).max(1);
         let sizes = vec![size; count];
         let keys = words.iter().position(|word| *word == "keys");
         let block = match keys.map(|at| words[at + 1].split(',').collect::<Vec<_>>()) {
             Some(keys) => keyed_block(first, &sizes, persistent, &keys),
             None => expiring_block(first, &sizes, persistent, after(words, "expiration")),
         };
-        Request::Enqueue { block, receipt }
+        match origin.map(Box::new) {
+            None => Request::Enqueue { block, receipt },
+            Some(origin) => Request::EnqueueFrom {
+                origin,
+                block,
+                receipt,
+            },
+        }
+    }
+
+    /// How many messages from there on the queue has heard of.
+    fn known_of(&self, origin: Origin) -> u64 {
+        let senders = self.world.fifo.checkpoint(0).senders;
+        let known = senders.iter().find(|mark| mark.sender == origin.sender);
+        known.map_or(0, |mark| mark.below.saturating_sub(origin.first))
     }
 
     fn consumer(&mut self, name: &str) -> ConsumerId {
@@ -386,6 +411,7 @@ impl Story {
                 receipt,
                 once_durable,
             } => format!("refuse {}{}", self.names[receipt as usize], durably(once_durable)),
+            Event::Expected { sender, number } => format!("node {sender} is to go on with {number}"),
             Event::DeadLettered(reason, seqs) => {
                 let seqs: Ranges = seqs.into_iter().collect();
                 format!("dead letters {}: {}", list(&seqs), why(reason))
@@ -447,13 +473,28 @@ fn delivered(delivery: &Delivery) -> String {
 fn recorded(record: &Record) -> String {
     match record {
         Record::Enqueued {
-            first, block, from, ..
+            first,
+            block,
+            from,
+            sent,
+            ..
         } => {
+            let sent = sent.as_deref();
             format!(
-                "{} enqueued",
-                show(*first, first + block.len() as u64 - u64::from(*from) - 1)
+                "{} enqueued{}",
+                show(*first, first + block.len() as u64 - u64::from(*from) - 1),
+                sent.map_or(String::new(), |sent| format!(
+                    ", {} of node {}",
+                    list(&sent.numbers),
+                    sent.by.0
+                ))
             )
         }
+        Record::Declined { sent, refused } => {
+            let how = if *refused { "refused" } else { "there already" };
+            format!("{} of node {} {how}", list(&sent.numbers), sent.by.0)
+        }
+        Record::IncarnationEnded { incarnation } => format!("node {} sends nothing more", incarnation.0),
         Record::Settled { seqs } if seqs.is_empty() => "nothing new".to_string(),
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
         Record::Returned { seqs } => format!("{} returned", list(seqs)),

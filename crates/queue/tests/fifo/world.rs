@@ -41,6 +41,11 @@ pub enum Event {
         receipt: u32,
         once_durable: bool,
     },
+    /// Nothing was taken from this sender, of whom that number is expected next.
+    Expected {
+        sender: u64,
+        number: u64,
+    },
     /// Why, and which messages.
     DeadLettered(DropReason, Vec<Seq>),
     Answered(u32, Answer),
@@ -350,6 +355,10 @@ impl World {
             Effect::Reject(receipt) => Event::Rejected {
                 receipt,
                 once_durable,
+            },
+            Effect::Expects { sender, number, .. } => Event::Expected {
+                sender: sender.0,
+                number,
             },
             Effect::DeadLetter {
                 ticket,

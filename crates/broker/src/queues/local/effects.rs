@@ -109,7 +109,13 @@ impl Queue {
             Effect::Confirm(receipt) => {
                 Promise::Confirm(receipt).keep(&mut actions.kept, || self.node.micros());
             }
-            Effect::Reject(receipt) => {
+            // No front end numbers what it sends yet.
+            Effect::Expects { receipt: None, .. } => {}
+            Effect::Reject(receipt)
+            | Effect::Expects {
+                receipt: Some(receipt),
+                ..
+            } => {
                 let (outbox, event) = receipt.into_reject();
                 actions.kept.woken.push(outbox, event);
             }

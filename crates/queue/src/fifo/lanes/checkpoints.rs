@@ -1,6 +1,7 @@
 //! Checkpoints of all lanes: written once every lane has moved what it needed of old records.
 
 use super::{LaneId, Lanes, Sorted, lane_of};
+use crate::fifo::senders::Senders;
 use crate::fifo::{Checkpoint, Classic, Effect, Ends, FifoOutcome, LocalRecord, Snapshot};
 use crate::store;
 use model::Index;
@@ -12,6 +13,7 @@ impl<E: Ends> Classic<E> {
         Checkpoint {
             next,
             floor: self.lanes.floor(),
+            senders: self.senders.marks(),
             lanes,
         }
     }
@@ -44,6 +46,7 @@ impl<E: Ends> Classic<E> {
             self.lanes.restore(snapshot, &table);
         }
         self.lanes.raise_floor(checkpoint.floor);
+        self.senders = Senders::of(checkpoint.senders);
     }
 }
 

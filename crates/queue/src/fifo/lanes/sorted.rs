@@ -1,6 +1,6 @@
 //! Several lanes, and whose turn it is.
 
-use super::sorting::sort;
+use super::sorting::{lanes_of, sort};
 use super::turns::Turns;
 use super::{LaneId, first_of, lane_of};
 use crate::fifo::consumers::Consumers;
@@ -8,7 +8,8 @@ use crate::fifo::deliver::OVERHEAD;
 use crate::fifo::discard::Leaving;
 use crate::fifo::expire::Due;
 use crate::fifo::{
-    Effect, Ends, FifoOutcome, Lane, Loss, Losses, QueueSettings, Record, Snapshot, Sorting, Status,
+    Effect, Ends, FifoOutcome, Lane, Loss, Losses, Origin, QueueSettings, Record, Sent, Snapshot, Sorting,
+    Status,
 };
 use crate::store::{self, Table};
 use model::{Block, DeduplicationKey, Ranges, Seq, Timestamp};
@@ -278,15 +279,18 @@ impl Sorted {
     pub(in crate::fifo) fn enqueue<E: Ends>(
         &mut self,
         block: &Arc<Block>,
+        origin: Option<Origin>,
         now: Timestamp,
         outcome: &mut FifoOutcome<E>,
     ) -> bool {
         self.came += block.len() as u64;
         let mut durably = false;
-        for (id, part) in sort(&self.settings.sorting, block) {
+        let lanes = lanes_of(&self.settings.sorting, block);
+        for (id, part) in sort(&lanes, block) {
+            let sent = origin.map(|origin| Sent::of_lane(origin, id, &lanes));
             self.open(id, outcome);
             self.at(id, outcome, |lane, outcome| {
-                durably |= lane.enqueue(part.clone(), 0, now, outcome);
+                durably |= lane.enqueue(part.clone(), 0, sent, now, outcome);
                 lane.relieve();
             });
             if self.settings.deduplicates {

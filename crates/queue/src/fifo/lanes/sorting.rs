@@ -6,10 +6,9 @@ use model::table::raw::{Entries, RawValue};
 use model::{Block, BlockBuilder, Sorting};
 use std::sync::Arc;
 
-/// The block's messages by lane, each lane's in their order; the highest lane first.
-pub(super) fn sort(by: &Sorting, block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
-    let lanes = lanes_of(by, block);
-    let mut kinds = lanes.clone();
+/// The block's messages by lane, each lane's in their order; the highest lane first. `lanes` says which lane each goes to.
+pub(super) fn sort(lanes: &[LaneId], block: &Arc<Block>) -> Vec<(LaneId, Arc<Block>)> {
+    let mut kinds = lanes.to_vec();
     kinds.sort_unstable_by(|a, b| b.cmp(a));
     kinds.dedup();
     if kinds.is_empty() {
@@ -92,7 +91,8 @@ mod tests {
     }
 
     fn bodies(sorting: &Sorting, properties: &[Vec<u8>]) -> Vec<(LaneId, Vec<u8>)> {
-        let parts = sort(sorting, &block(properties));
+        let block = block(properties);
+        let parts = sort(&lanes_of(sorting, &block), &block);
         parts
             .into_iter()
             .map(|(lane, part)| (lane, (0..part.len()).map(|at| part.message(at).body[0]).collect()))
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_block_of_one_kind_is_not_copied() {
         let block = block(&[vec![0, 0], vec![0, 0]]);
-        let sorted = sort(&Sorting::Priority(9), &block);
+        let sorted = sort(&lanes_of(&Sorting::Priority(9), &block), &block);
         assert!(Arc::ptr_eq(&sorted[0].1, &block));
     }
 }

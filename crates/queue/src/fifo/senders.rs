@@ -1,0 +1,287 @@
+//! Nodes that send to the queue, and what of theirs was taken or refused. A node that has no answer sends again, to whoever decides
+//! then: here it is seen that it was heard before. Part of the contents: replaying the records makes the same marks.
+//!
+//! An incarnation of a node is one sender, and numbers what it sends from 1. Of what came in order one number says all: everything
+//! below it was taken or declined. Only a block that a sorted queue has spread over several records can be known in parts, when the
+//! owner was gone before all of them were committed.
+
+use super::record::Sent;
+use crate::encoding::{Input, put, put_set, put_set_from};
+use model::{Incarnation, Ranges};
+use std::collections::BTreeMap;
+
+/// So many nodes may send to a queue before those that ended are cleared up.
+const MOST_SENDERS: usize = 1024;
+/// Refused numbers are kept as spans, so many for a sender; then the older half is forgotten.
+const MOST_SPANS: usize = 1024;
+
+/// What became of a message that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing yet.
+    New,
+    /// It was taken, or was there already.
+    Taken,
+    /// It was refused.
+    Refused,
+}
+
+/// What is known of one sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SenderMark {
+    /// Which incarnation of which node.
+    pub sender: Incarnation,
+    /// All numbers below were taken or declined.
+    pub below: u64,
+    /// Numbers from `below` on of which the same is known: of one block at the most.
+    pub beyond: Ranges,
+    /// Of lower numbers it is not known any more whether they were refused. They count as refused: who sends again what was answered
+    /// so long ago is told less than was so, never more.
+    pub forgotten: u64,
+    /// Those that were refused.
+    pub refused: Ranges,
+}
+
+impl SenderMark {
+    fn new(sender: Incarnation) -> Self {
+        Self {
+            sender,
+            below: 1,
+            beyond: Ranges::new(),
+            forgotten: 0,
+            refused: Ranges::new(),
+        }
+    }
+
+    fn heard(&self, number: u64) -> Heard {
+        match number {
+            _ if number >= self.below && !self.beyond.contains(number) => Heard::New,
+            _ if number < self.forgotten || self.refused.contains(number) => Heard::Refused,
+            _ => Heard::Taken,
+        }
+    }
+
+    /// Everything below `number` was taken or declined.
+    fn raise(&mut self, number: u64) {
+        self.below = self.below.max(number);
+        self.beyond.remove_below(self.below);
+        let next = self.beyond.spans().next();
+        if let Some((_, last)) = next.filter(|(first, _)| *first == self.below) {
+            self.below = last + 1;
+            self.beyond.remove_below(self.below);
+        }
+    }
+
+    fn refuse(&mut self, first: u64, last: u64) {
+        self.refused.push_span(first, last);
+        if self.refused.spans().count() > MOST_SPANS {
+            let kept = self.refused.spans().nth(MOST_SPANS / 2);
+            self.forgotten = kept.map_or(self.forgotten, |(first, _)| first);
+            self.refused.remove_below(self.forgotten);
+        }
+    }
+
+    /// Appends the mark's bytes.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        put(out, self.sender.0);
+        put(out, self.below);
+        put_set_from(out, self.below, &self.beyond);
+        put(out, self.forgotten);
+        put_set(out, &self.refused);
+    }
+
+    /// Reads a mark back.
+    pub(super) fn get(input: &mut Input<'_>) -> Option<Self> {
+        let sender = Incarnation(input.number()?);
+        let below = input.number()?;
+        Some(Self {
+            sender,
+            below,
+            beyond: input.numbers_from(below)?,
+            forgotten: input.number()?,
+            refused: input.set()?,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Sender {
+    mark: SenderMark,
+    /// False for one that was known before the process started, in a queue that does not record everything: what it had an answer to
+    /// may be more than is on record, so its next block may begin anywhere.
+    certain: bool,
+}
+
+/// All senders of a queue.
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    known: BTreeMap<Incarnation, Sender>,
+    /// As [`Sender::certain`], of those that are not known.
+    uncertain: bool,
+}
+
+impl Senders {
+    /// What a checkpoint says.
+    pub(super) fn of(marks: Vec<SenderMark>) -> Self {
+        let known = |mark: SenderMark| (mark.sender, Sender { mark, certain: true });
+        Self {
+            known: marks.into_iter().map(known).collect(),
+            uncertain: false,
+        }
+    }
+
+    /// All marks, by incarnation.
+    pub(super) fn marks(&self) -> Vec<SenderMark> {
+        self.known.values().map(|sender| sender.mark.clone()).collect()
+    }
+
+    /// What senders were answered may be more than is on record.
+    pub(super) fn are_uncertain(&mut self) {
+        self.uncertain = true;
+        self.known.values_mut().for_each(|sender| sender.certain = false);
+    }
+
+    /// Whether the sender may go on with this number; if not, which one is expected of it (0 if none at all).
+    pub(super) fn expects(&self, sender: Incarnation, number: u64) -> Result<(), u64> {
+        let (below, certain) = match self.known.get(&sender) {
+            Some(known) => (known.mark.below, known.certain),
+            None if self.known.len() >= MOST_SENDERS => return Err(0),
+            None => (1, !self.uncertain),
+        };
+        match number {
+            0 => Err(below),
+            _ if number > below && certain => Err(below),
+            _ => Ok(()),
+        }
+    }
+
+    /// What became of the sender's message `number`, and how many of `count` from there on are alike.
+    pub(super) fn heard(&self, sender: Incarnation, number: u64, count: usize) -> (Heard, usize) {
+        let Some(known) = self.known.get(&sender) else {
+            return (Heard::New, count);
+        };
+        let mark = &known.mark;
+        let heard = mark.heard(number);
+        if heard == Heard::New && mark.beyond.is_empty() {
+            return (heard, count);
+        }
+        let alike = (number..number + count as u64).take_while(|number| mark.heard(*number) == heard);
+        (heard, alike.count())
+    }
+
+    fn mark(&mut self, sender: Incarnation) -> &mut SenderMark {
+        let known = self.known.entry(sender).or_insert_with(|| Sender {
+            mark: SenderMark::new(sender),
+            certain: true,
+        });
+        &mut known.mark
+    }
+
+    /// A record says that these were taken, or declined.
+    pub(super) fn note(&mut self, sent: &Sent, refused: bool) {
+        let mark = self.mark(sent.by);
+        mark.raise(sent.first);
+        for (first, last) in sent.numbers.spans() {
+            mark.beyond.push_span(first.max(mark.below), last);
+            if refused {
+                mark.refuse(first, last);
+            }
+        }
+        mark.raise(sent.first);
+    }
+
+    /// These were refused.
+    pub(super) fn refuse(&mut self, sender: Incarnation, first: u64, last: u64) {
+        self.mark(sender).refuse(first, last);
+    }
+
+    /// Everything below `number` was taken or declined, whether or not a record says so.
+    pub(super) fn pass(&mut self, sender: Incarnation, number: u64) {
+        self.mark(sender).raise(number);
+        if let Some(known) = self.known.get_mut(&sender) {
+            known.certain = true;
+        }
+    }
+
+    /// The sender sends nothing more. False if it never did.
+    pub(super) fn end(&mut self, sender: Incarnation) -> bool {
+        self.known.remove(&sender).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const NODE: Incarnation = Incarnation(7);
+
+    fn sent(first: u64, numbers: Ranges) -> Sent {
+        let by = NODE;
+        Sent { by, first, numbers }
+    }
+
+    #[test]
+    fn refusals_are_remembered_within_bounds_and_what_is_forgotten_counts_as_refused() {
+        let mut senders = Senders::default();
+        for number in 1..=100_000 {
+            senders.note(&sent(number, Ranges::one(number)), number % 2 == 0);
+        }
+        let mark = &senders.marks()[0];
+        assert!(mark.refused.spans().count() <= MOST_SPANS);
+        assert_eq!(mark.below, 100_001);
+        assert_eq!(senders.heard(NODE, 99_999, 1).0, Heard::Taken);
+        assert_eq!(senders.heard(NODE, 100_000, 1).0, Heard::Refused);
+        assert_eq!(senders.heard(NODE, 1, 1).0, Heard::Refused);
+    }
+
+    #[test]
+    fn only_so_many_nodes_may_send_until_some_have_ended() {
+        let mut senders = Senders::default();
+        for node in 0..MOST_SENDERS as u64 {
+            senders.pass(Incarnation(node), 2);
+        }
+        let another = Incarnation(u64::MAX);
+        assert_eq!(senders.expects(another, 1), Err(0));
+        assert!(senders.end(NODE) && !senders.end(NODE));
+        assert_eq!(senders.expects(another, 1), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_mark_knows_exactly_what_was_heard_also_if_records_of_the_last_block_are_missing(
+            blocks in prop::collection::vec((1..6_u64, any::<u8>(), any::<bool>()), 1..20),
+            missing in any::<u8>(),
+        ) {
+            let mut senders = Senders::default();
+            let mut naive = BTreeMap::new();
+            let mut next = 1;
+            let last = blocks.len() - 1;
+            for (at, (count, split, refused)) in blocks.into_iter().enumerate() {
+                let all = next..next + count;
+                let (one, other): (Vec<u64>, Vec<u64>) = all.partition(|number| split >> (number % 8) & 1 == 1);
+                for (part, numbers) in [one, other].into_iter().enumerate() {
+                    if at == last && missing >> part & 1 == 1 {
+                        continue;
+                    }
+                    let heard = if refused { Heard::Refused } else { Heard::Taken };
+                    naive.extend(numbers.iter().map(|number| (*number, heard)));
+                    senders.note(&sent(next, numbers.into_iter().collect()), refused);
+                }
+                next += count;
+            }
+            for number in 1..next + 3 {
+                let heard = naive.get(&number).copied().unwrap_or(Heard::New);
+                prop_assert_eq!(senders.heard(NODE, number, 1), (heard, 1));
+            }
+            let mut bytes = Vec::new();
+            let marks = senders.marks();
+            marks.iter().for_each(|mark| mark.put(&mut bytes));
+            let mut input = Input { rest: &bytes };
+            for mark in marks {
+                prop_assert_eq!(SenderMark::get(&mut input), Some(mark));
+            }
+        }
+    }
+}
