@@ -106,6 +106,8 @@ pub enum Answer {
     Empty,
     /// The operator has these.
     Taken(Ranges),
+    /// Of what a node's consumers hold these do not count: the node is to forget them.
+    Discard(Ranges),
     /// So many ready messages were dropped.
     Purged(u64),
     /// The queue may be deleted; so many ready messages go with it.

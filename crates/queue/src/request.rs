@@ -35,7 +35,19 @@ pub enum Request<E: Ends> {
         block: Arc<Block>,
         receipt: Option<E::Receipt>,
     },
-    /// This incarnation of a node sends nothing more: what was kept to recognise it is forgotten.
+    /// Another machine has decided here before, and of these nodes consumers may hold what it delivered: nothing is delivered before
+    /// each of them has said what they hold, or counts as down.
+    AwaitNodes { nodes: Vec<Incarnation> },
+    /// What consumers of this node hold; with `more` a part of it. What does not count is in the answer, `Answer::Discard`.
+    Holds {
+        node: Incarnation,
+        held: Vec<Held>,
+        more: bool,
+        reply: E::Reply,
+    },
+    /// This node says nothing of what its consumers hold, which is delivered again.
+    CountAsDown { node: Incarnation },
+    /// This incarnation of a node sends nothing more, and holds nothing: what was kept to recognise it is forgotten.
     IncarnationEnded { incarnation: Incarnation },
     /// Add a consumer. Answered with `Answer::Consuming`, or `Answer::InExclusiveUse`.
     Consume {
@@ -132,6 +144,16 @@ impl Origin {
         let first = self.first + at as u64;
         Self { first, ..self }
     }
+}
+
+/// What was delivered, and is neither settled nor back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Who has it, as this machine knows the consumer; `None` after a get, or if there is no such consumer any more.
+    pub consumer: Option<ConsumerId>,
+    pub seqs: Ranges,
+    /// How often they had come back when they were delivered (`Delivery::returns`).
+    pub returns: u32,
 }
 
 /// What a consumer asked for.

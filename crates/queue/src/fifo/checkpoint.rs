@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 1 what the store remembers       2 checkpoint: next index, count, then each lane's snapshot and table
-//! 3 checkpoint: next index, floor, count, then each sender, and so on as 2
+//! 3 checkpoint: next index, floor, count, then each sender, count, then each lane's handed_below, snapshot and table
 //! sender      incarnation, below, set of numbers beyond as distances from below, forgotten, set of refused numbers
 //! ```
 
@@ -44,6 +44,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// True if it says nothing that only replicated queues have, or such that other nodes send to.
+    fn is_plain(&self) -> bool {
+        let handed = |(snapshot, _): &(Snapshot, Table)| snapshot.handed_below > 0;
+        self.floor == 0 && self.senders.is_empty() && !self.lanes.iter().any(handed)
+    }
+
     /// The earliest place in the log that something in it needs.
     pub fn first_in_log(&self) -> Option<LogPlace> {
         self.lanes
@@ -61,7 +67,7 @@ impl Journaled for LocalRecord {
                 record.put(out);
             }
             Self::Checkpoint(checkpoint) => {
-                let is_plain = checkpoint.floor == 0 && checkpoint.senders.is_empty();
+                let is_plain = checkpoint.is_plain();
                 out.push(if is_plain {
                     CHECKPOINT
                 } else {
@@ -75,6 +81,9 @@ impl Journaled for LocalRecord {
                 }
                 put(out, checkpoint.lanes.len() as u64);
                 for (snapshot, table) in &checkpoint.lanes {
+                    if !is_plain {
+                        put(out, snapshot.handed_below);
+                    }
                     snapshot.put(out);
                     table.put(out);
                 }
@@ -97,7 +106,17 @@ impl Journaled for LocalRecord {
                     CHECKPOINT => Vec::new(),
                     _ => input.list(5, SenderMark::get)?,
                 },
-                lanes: input.list(8, |input| Some((Snapshot::get(input)?, Table::get(input)?)))?,
+                lanes: input.list(8, |input| {
+                    let handed_below = match *kind {
+                        CHECKPOINT => 0,
+                        _ => input.number()?,
+                    };
+                    let snapshot = Snapshot {
+                        handed_below,
+                        ..Snapshot::get(input)?
+                    };
+                    Some((snapshot, Table::get(input)?))
+                })?,
             }),
             _ => return None,
         };

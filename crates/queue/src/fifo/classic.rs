@@ -2,6 +2,7 @@
 
 use super::consumers::Consumers;
 use super::lanes::{Lanes, lane_of};
+use super::reattach::Reattaching;
 use super::senders::Senders;
 use super::{Effect, Ends, FifoOutcome, Losses, QueueSettings, Record, Request, Status};
 use crate::store::{LogPlace, Place};
@@ -15,6 +16,8 @@ pub struct Classic<E: Ends> {
     pub(super) consumers: Consumers<E>,
     /// Nodes that send, and what they sent.
     pub(super) senders: Senders,
+    /// What consumers hold is being asked.
+    pub(super) reattaching: Option<Box<Reattaching>>,
     /// When the queue ends if nobody uses it, in milliseconds since the Unix epoch; `u64::MAX` for never.
     pub(super) unused_at_ms: u64,
     /// The queue is deleted; nothing happens here any more.
@@ -29,6 +32,7 @@ impl<E: Ends> Classic<E> {
             lanes: Lanes::new(&settings),
             consumers: Consumers::new(settings.single_active),
             senders: Senders::default(),
+            reattaching: None,
             settings,
             unused_at_ms: u64::MAX,
             retired: false,
@@ -91,7 +95,18 @@ impl<E: Ends> Machine for Classic<E> {
                 block,
                 receipt,
             } => self.publish_sent(*origin, &block, receipt, now, outcome),
-            Request::IncarnationEnded { incarnation } => self.end_incarnation(incarnation, outcome),
+            Request::AwaitNodes { nodes } => self.await_nodes(nodes, now, outcome),
+            Request::Holds {
+                node,
+                held,
+                more,
+                reply,
+            } => self.hear(node, &held, more, reply, now, outcome),
+            Request::CountAsDown { node } => self.count_as_down(node, now, outcome),
+            Request::IncarnationEnded { incarnation } => {
+                self.count_as_down(incarnation, now, outcome);
+                self.end_incarnation(incarnation, outcome);
+            }
             Request::Consume {
                 consumer,
                 outlet,
@@ -158,7 +173,8 @@ impl<E: Ends> Machine for Classic<E> {
         }
     }
 
-    /// Everything that exists is ready. Limits are enforced by the next request that looks at them (a publish,
+    /// Everything that exists is ready; of a replicated queue whose owner is gone what nobody holds, once that is known
+    /// (`Request::AwaitNodes`). Limits are enforced by the next request that looks at them (a publish,
     /// a return, `Configure`).
     ///
     /// Deliveries leave no record, so who was given a message before the restart is not known. If the log was closed in
@@ -167,8 +183,9 @@ impl<E: Ends> Machine for Classic<E> {
     /// RabbitMQ, a message that is not marked was never delivered.
     fn recovered(&mut self, closed: bool) {
         self.lanes.recovered(closed);
-        if !self.settings.replicated {
-            self.senders.are_uncertain();
+        match self.settings.replicated {
+            true => self.begin_reattaching(),
+            false => self.senders.are_uncertain(),
         }
     }
 

@@ -8,7 +8,7 @@
 //! 9 Retried   count, then each as an expiry
 //! 11 Enqueued as 7, and the messages' deduplication keys count
 //! 12 Enqueued first, received, flags (2 = keys count), count, then each expiry, sent, the messages
-//! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation
+//! 13 Declined u8 (1 = refused), sent       14 IncarnationEnded  incarnation      15 HandedOut  below
 //! sent        incarnation, first, set of numbers as distances from first
 //! expiry      distance of first from the one before, last - first, at_ms
 //! snapshot    next, settled_high, set of live messages; count, then (distance, times) of returned messages; count and each expiry;
@@ -31,6 +31,7 @@ const ENQUEUED_KEYED: u8 = 11;
 const ENQUEUED_FROM: u8 = 12;
 const DECLINED: u8 = 13;
 const INCARNATION_ENDED: u8 = 14;
+const HANDED_OUT: u8 = 15;
 
 /// Flags of an enqueued block.
 const PERSISTENT: u8 = 1;
@@ -77,6 +78,10 @@ impl Journaled for Record {
                 out.push(INCARNATION_ENDED);
                 put(out, incarnation.0);
             }
+            Self::HandedOut { below } => {
+                out.push(HANDED_OUT);
+                put(out, *below);
+            }
             Self::Settled { seqs } => {
                 out.push(SETTLED);
                 put_set(out, seqs);
@@ -102,6 +107,9 @@ impl Journaled for Record {
         let mut input = Input { rest };
         let record = match *kind {
             ENQUEUED | ENQUEUED_EXPIRING | ENQUEUED_KEYED | ENQUEUED_FROM => return enqueued(input, *kind),
+            HANDED_OUT => Self::HandedOut {
+                below: input.number()?,
+            },
             DECLINED => Self::Declined {
                 refused: input.octet().filter(|refused| *refused <= 1)? == 1,
                 sent: Box::new(Sent::get(&mut input)?),
@@ -195,7 +203,7 @@ fn reason(code: u8) -> Option<DropReason> {
 }
 
 impl Snapshot {
-    /// Appends the snapshot's bytes.
+    /// Appends the snapshot's bytes, but for what only queues with senders have.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         put(out, self.next);
         put(out, self.settled_high);
@@ -222,6 +230,7 @@ impl Snapshot {
     pub(super) fn get(input: &mut Input<'_>) -> Option<Self> {
         Some(Self {
             next: input.number().filter(|next| *next > 0)?,
+            handed_below: 0,
             settled_high: input.number()?,
             live: input.set()?,
             returned: {

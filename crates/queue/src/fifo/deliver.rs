@@ -26,8 +26,12 @@ pub(super) struct Ready {
 }
 
 impl<E: Ends> Classic<E> {
-    /// Hands out all that can be handed out now; has read back what is wanted and not in memory.
+    /// Hands out all that can be handed out now; has read back what is wanted and not in memory. Nothing as long as it is not known
+    /// what consumers hold of what another machine has delivered.
     pub(super) fn deliver(&mut self, outcome: &mut FifoOutcome<E>) {
+        if self.reattaching.is_some() {
+            return;
+        }
         match &mut self.lanes {
             Lanes::One(lane) => lane.deliver(&mut self.consumers, NO_END, 0, outcome),
             Lanes::Sorted(lanes) => lanes.deliver(&mut self.consumers, outcome),
@@ -38,7 +42,7 @@ impl<E: Ends> Classic<E> {
     /// Nothing is ready: whoever waits for a load of what is gone now has its answer.
     #[inline]
     pub(super) fn end_waiting(&mut self, outcome: &mut FifoOutcome<E>) {
-        if self.consumers.gets.is_empty() || self.lanes.ready() > 0 {
+        if self.consumers.gets.is_empty() || self.lanes.ready() > 0 || self.reattaching.is_some() {
             return;
         }
         for get in self.consumers.gets.drain(..) {
@@ -90,6 +94,10 @@ impl Lane {
                 break;
             }
             let used = self.hand_out(ready, count);
+            let last = ready.first + count - 1;
+            if last >= self.handed_below {
+                self.reserve(last, outcome);
+            }
             if allowance < NO_END {
                 allowance = allowance.saturating_sub(used);
             }

@@ -9,7 +9,7 @@ impl<E: Ends> Classic<E> {
         let ready = self.lanes.ready();
         match () {
             () if if_unused && self.consumers.ring.len() > 0 => Answer::InUse,
-            () if if_empty && ready > 0 => Answer::NotEmpty,
+            () if if_empty && (ready > 0 || self.reattaching.is_some()) => Answer::NotEmpty,
             () => Answer::MayRetire(ready),
         }
     }
@@ -28,6 +28,7 @@ impl<E: Ends> Classic<E> {
         // No records and no releases: the journal and the segments go as a whole.
         self.lanes.clear();
         self.unused_at_ms = u64::MAX;
+        self.reattaching = None;
     }
 
     /// A deleted queue takes no part any more, but nobody waits for it in vain.
@@ -55,6 +56,12 @@ impl<E: Ends> Classic<E> {
             Request::Use { reply: Some(reply) } => {
                 let (ready, consumers) = (0, 0);
                 (reply, Answer::Stands { ready, consumers })
+            }
+            Request::Holds { held, reply, .. } => {
+                let spans = held.iter().flat_map(|held| held.seqs.spans());
+                let mut all = Ranges::new();
+                spans.for_each(|(first, last)| all.push_span(first, last));
+                (reply, Answer::Discard(all))
             }
             Request::TakeOut { reply, .. } => (reply, Answer::Taken(Ranges::new())),
             Request::Purge { reply } => (reply, Answer::Purged(0)),

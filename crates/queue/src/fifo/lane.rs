@@ -19,6 +19,8 @@ pub(super) struct Lane {
     pub dispatch: Dispatch,
     pub leaving: Leaving,
     pub losses: Losses,
+    /// Messages below may have been handed out, and whoever decides next knows. `Seq::MAX` where nothing of that is on record.
+    pub handed_below: Seq,
     /// Messages are suspected since a crash, which the journal doesn't know yet.
     unsaid: bool,
 }
@@ -27,6 +29,7 @@ impl Lane {
     /// An empty lane. To bring one back, `apply` its records and then call [`Lane::recovered`].
     pub(super) fn new(settings: Arc<QueueSettings>) -> Self {
         Self {
+            handed_below: if settings.replicated { 0 } else { Seq::MAX },
             settings,
             store: Store::default(),
             contents: Contents::default(),
@@ -39,6 +42,9 @@ impl Lane {
 
     /// Ends replay: see [`super::Classic::recovered`].
     pub(super) fn recovered(&mut self, closed: bool) {
+        if self.settings.replicated && !closed {
+            return self.take_over();
+        }
         self.store.replayed();
         self.dispatch.cursor = 1;
         self.unsaid = !closed && self.contents.suspect_all(&self.store);
@@ -50,12 +56,23 @@ impl Lane {
 
     /// Everything that the journal knows of, and where it lies.
     pub(super) fn checkpoint(&self) -> (Snapshot, Table) {
-        (self.contents.snapshot(&self.store), self.store.table())
+        let snapshot = Snapshot {
+            handed_below: if self.settings.replicated {
+                self.handed_below
+            } else {
+                0
+            },
+            ..self.contents.snapshot(&self.store)
+        };
+        (snapshot, self.store.table())
     }
 
     /// Becomes what a checkpoint says.
     pub(super) fn restore(&mut self, snapshot: Snapshot, table: &Table) {
         self.store.restore(table, &snapshot.live, snapshot.next.max(1));
+        if self.settings.replicated {
+            self.handed_below = snapshot.handed_below;
+        }
         self.contents.restore(&self.store, snapshot);
     }
 
@@ -207,6 +224,7 @@ impl Lane {
                 }
                 contents.retry_at(store, &until);
             }
+            Record::HandedOut { below } => self.handed_below = self.handed_below.max(below),
             // They are about the queue as a whole.
             Record::Declined { .. } | Record::IncarnationEnded { .. } => {}
         }

@@ -22,6 +22,8 @@ pub enum Record {
         /// Which messages of their sender they were, in the same order, if a node sent them that numbers what it sends.
         sent: Option<Box<Sent>>,
     },
+    /// Messages below this number may have been handed out.
+    HandedOut { below: Seq },
     /// These messages of a sender did not come in: refused, or else there already.
     Declined { sent: Box<Sent>, refused: bool },
     /// This sender sends nothing more.
@@ -65,6 +67,7 @@ impl Record {
             Self::Enqueued { first, .. } => Some(*first),
             Self::Settled { seqs } | Self::Returned { seqs } | Self::Dropped { seqs, .. } => seqs.first(),
             Self::Retried { until } => until.first().map(|until| until.first),
+            Self::HandedOut { below } => Some(*below),
             Self::Declined { .. } | Self::IncarnationEnded { .. } => None,
         };
         first.unwrap_or(0)
@@ -78,6 +81,8 @@ impl Record {
 pub struct Snapshot {
     /// The next message gets this number.
     pub next: Seq,
+    /// Messages below may have been handed out, in a queue that has that on record; 0 in others.
+    pub handed_below: Seq,
     /// The highest message that a consumer settled; lower ones are suspected of having been delivered.
     pub settled_high: Seq,
     /// The messages that exist.

@@ -147,8 +147,10 @@ impl Lane {
         for seq in waiting {
             let bytes = self.store.bytes_of(seq, seq);
             self.dispatch.leave(seq, seq, bytes);
-            self.dispatch.ready -= 1;
-            self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
+            if seq >= self.dispatch.cursor {
+                self.dispatch.ready -= 1;
+                self.dispatch.ready_bytes = self.dispatch.ready_bytes.saturating_sub(bytes);
+            }
         }
     }
 

@@ -98,7 +98,7 @@ impl Lane {
     }
 
     /// Returns how many came back.
-    fn take_back<E: Ends>(
+    pub(super) fn take_back<E: Ends>(
         &mut self,
         seqs: &Ranges,
         failed: bool,

@@ -5,7 +5,7 @@
 //! queue [durable] [replicated] [auto-delete] [single-active] [max-length N] [max-length-bytes N] [reject-publish|reject-publish-dlx]
 //!     [ttl MS] [expires MS] [delivery-limit N] [retry MS (doubling up to eight times that)] [dead-letters] [max-priority N] [deduplicates]     (first, once; on one line)
 //! publish [persistent] COUNT [of BYTES bytes] [expiration MS] [keys A,B,...] [from NODE NUMBER] [confirm NAME]            (one block, as one read from a socket brings it; NODE sends it and has numbered it)
-//! ended NODE
+//! ended NODE     await NODES (none, or A,B,...)     holds NODE WHO NUMBERS [returned N] [more]     down NODE
 //! consume NAME [no-ack] [exclusive] [prefetch N] [priority N] [window N]     cancel NAME     get [no-ack]
 //! ack WHO NUMBERS    reject WHO NUMBERS    return WHO NUMBERS [unseen]   (WHO is a consumer, or get)
 //! flow NAME BYTES    limit NAME PREFETCH    pause NAME    resume NAME    purge    delete [if-unused] [if-empty]    limits ...    status    losses
@@ -26,8 +26,8 @@
 use crate::world::{Event, World, compact, expiring_block, keyed_block, shrink};
 use model::{ConsumerId, Incarnation, Machine, Ranges, RetryDelay, Timestamp};
 use queue::fifo::{
-    Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Loss,
-    Origin, Overflow, QueueSettings, Record, Request, Sorting, Standing,
+    Answer, ConsumerSettings, DeadLetterTo, Delivery, DeliveryLimit, Disposal, DropReason, Glimpse, Held,
+    Loss, Origin, Overflow, QueueSettings, Record, Request, Sorting, Standing,
 };
 use queue::store::{self, Bytes, LogPlace, Read, Source};
 use std::fmt::Write;
@@ -176,6 +176,26 @@ impl Story {
                 seqs: spans(words[2]),
             },
             "remove" => Request::Remove { seqs: spans(who) },
+            "await" => Request::AwaitNodes {
+                nodes: who
+                    .split(',')
+                    .filter_map(|node| node.parse().ok())
+                    .map(Incarnation)
+                    .collect(),
+            },
+            "holds" => Request::Holds {
+                node: Incarnation(who.parse().unwrap()),
+                held: vec![Held {
+                    consumer: self.holder(words[2]),
+                    seqs: spans(words[3]),
+                    returns: after(words, "returned").unwrap_or(0) as u32,
+                }],
+                more: words.contains(&"more"),
+                reply,
+            },
+            "down" => Request::CountAsDown {
+                node: Incarnation(who.parse().unwrap()),
+            },
             "ended" => Request::IncarnationEnded {
                 incarnation: Incarnation(who.parse().unwrap()),
             },
@@ -494,6 +514,7 @@ fn recorded(record: &Record) -> String {
             let how = if *refused { "refused" } else { "there already" };
             format!("{} of node {} {how}", list(&sent.numbers), sent.by.0)
         }
+        Record::HandedOut { below } => format!("all below {below} may be handed out"),
         Record::IncarnationEnded { incarnation } => format!("node {} sends nothing more", incarnation.0),
         Record::Settled { seqs } if seqs.is_empty() => "nothing new".to_string(),
         Record::Settled { seqs } => format!("{} settled", list(seqs)),
@@ -532,6 +553,8 @@ fn answered(answer: &Answer) -> String {
         Answer::Empty => "empty".to_string(),
         Answer::Taken(seqs) if seqs.is_empty() => "nothing taken".to_string(),
         Answer::Taken(seqs) => format!("{} taken", list(seqs)),
+        Answer::Discard(seqs) if seqs.is_empty() => "all of it counts".to_string(),
+        Answer::Discard(seqs) => format!("{} do not count", list(seqs)),
         Answer::Purged(count) => format!("{count} purged"),
         Answer::MayRetire(count) => format!("deleted with {count} ready"),
         Answer::InUse => "refused, there are consumers".to_string(),

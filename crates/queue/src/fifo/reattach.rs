@@ -1,0 +1,196 @@
+//! What consumers hold when another machine has decided before. Deliveries leave no record; on record is only the number below which
+//! messages may have been handed out. Whoever decides next asks the nodes: what their consumers hold stays theirs, and only what
+//! nobody holds is delivered again. Until all have spoken, or count as down, nothing is delivered at all: what stands below that
+//! number may be with somebody, and what stands above must not overtake it.
+//!
+//! Meanwhile all messages below count as held, so neither a limit nor a purge nor the clock takes them, and an acknowledgement
+//! counts even if it comes before its node has spoken.
+
+use super::{Answer, Classic, Effect, Ends, FifoOutcome, Held, Lane, Record};
+use crate::seq_set::SeqSet;
+use model::{Incarnation, Ranges, Seq, Timestamp};
+use std::collections::BTreeSet;
+
+/// So many numbers are reserved at a time: one record covers that many deliveries, and after the owner has gone so many messages at
+/// the most are marked as delivered before though they were not.
+const RESERVED: u64 = 1024;
+
+/// Who must speak before anything is delivered.
+#[derive(Debug, Default)]
+pub(super) struct Reattaching {
+    /// These have not spoken; `None` before it is known whom to ask.
+    awaited: Option<BTreeSet<Incarnation>>,
+    /// These spoke before that.
+    early: BTreeSet<Incarnation>,
+    /// What somebody holds, of all lanes. All of it lives, so there is no more of it than there are messages.
+    claimed: SeqSet,
+}
+
+impl Reattaching {
+    fn hears(&self, node: Incarnation) -> bool {
+        self.awaited
+            .as_ref()
+            .is_none_or(|awaited| awaited.contains(&node))
+    }
+
+    fn has_spoken(&mut self, node: Incarnation) {
+        match &mut self.awaited {
+            Some(awaited) => awaited.remove(&node),
+            None => self.early.insert(node),
+        };
+    }
+}
+
+impl<E: Ends> Classic<E> {
+    /// Another machine may have handed out messages that nobody has settled.
+    pub(super) fn begin_reattaching(&mut self) {
+        if self.lanes.iter().any(Lane::is_in_question) {
+            self.reattaching = Some(Box::default());
+        }
+    }
+
+    /// These are the nodes to be heard.
+    pub(super) fn await_nodes(
+        &mut self,
+        nodes: Vec<Incarnation>,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        if let Some(it) = &mut self.reattaching
+            && it.awaited.is_none()
+        {
+            let early = std::mem::take(&mut it.early);
+            it.awaited = Some(nodes.into_iter().filter(|node| !early.contains(node)).collect());
+        }
+        self.end_reattaching(now, outcome);
+    }
+
+    /// A node says what its consumers hold. Tells it which of that does not count: what is settled, what somebody else holds, what
+    /// came back since it was delivered to them; and everything, if the node counted as down.
+    pub(super) fn hear(
+        &mut self,
+        node: Incarnation,
+        held: &[Held],
+        more: bool,
+        reply: E::Reply,
+        now: Timestamp,
+        outcome: &mut FifoOutcome<E>,
+    ) {
+        let mut it = self.reattaching.take();
+        let mut heard = it.as_deref_mut().filter(|it| it.hears(node));
+        let mut discard = Ranges::new();
+        for Held {
+            consumer,
+            seqs,
+            returns,
+        } in held
+        {
+            let mut counted = SeqSet::default();
+            if let Some(it) = heard.as_deref_mut() {
+                self.lanes.each_part(seqs, outcome, |lane, seqs, _| {
+                    lane.claim(seqs, *returns, &mut it.claimed, &mut counted);
+                });
+                let count = counted.count();
+                consumer.map(|id| self.consumers.ring.change(id, |it| it.in_flight += count));
+            }
+            for (first, last) in seqs.spans() {
+                counted.others(first, last, |from, to| discard.push_span(from, to));
+            }
+        }
+        if let Some(it) = heard.filter(|_| !more) {
+            it.has_spoken(node);
+        }
+        self.reattaching = it;
+        outcome
+            .effects
+            .push(Effect::Reply(reply, Answer::Discard(discard)));
+        self.end_reattaching(now, outcome);
+    }
+
+    /// A node counts as down: what its consumers held is delivered again.
+    pub(super) fn count_as_down(&mut self, node: Incarnation, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        if let Some(it) = &mut self.reattaching {
+            it.has_spoken(node);
+        }
+        self.end_reattaching(now, outcome);
+    }
+
+    /// If all have spoken, what nobody holds is ready.
+    fn end_reattaching(&mut self, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        let is_over = |it: &mut Box<Reattaching>| it.awaited.as_ref().is_some_and(BTreeSet::is_empty);
+        let Some(it) = self.reattaching.take_if(is_over) else {
+            return;
+        };
+        self.lanes.each(outcome, |lane, outcome| {
+            lane.bring_back(&it.claimed, now, outcome);
+        });
+        self.deliver(outcome);
+        self.overflow(outcome);
+    }
+}
+
+impl Lane {
+    /// Message `last` is handed out, for which there must be a record.
+    #[cold]
+    pub(super) fn reserve<E: Ends>(&mut self, last: Seq, outcome: &mut FifoOutcome<E>) {
+        self.handed_below = last + RESERVED;
+        let below = self.handed_below;
+        outcome.records.push(Record::HandedOut { below });
+    }
+
+    /// Ends replay, or following, where another machine has decided before: what it may have handed out is held by whoever says so.
+    pub(super) fn take_over(&mut self) {
+        self.store.replayed();
+        self.dispatch.cursor = self.handed_below.min(self.store.next()).max(1);
+        self.dispatch.suspect_below = self.dispatch.cursor;
+        let (mut ready, mut bytes) = (0, 0);
+        self.store
+            .live_spans(self.dispatch.cursor, Seq::MAX, |run, first, last| {
+                ready += last + 1 - first;
+                bytes += run.body_bytes(first, last);
+            });
+        (self.dispatch.ready, self.dispatch.ready_bytes) = (ready, bytes);
+        self.recover_retries();
+    }
+
+    /// True if there are messages that somebody may hold.
+    fn is_in_question(&self) -> bool {
+        self.store.live() > self.dispatch.ready + self.dispatch.leaving.count()
+    }
+
+    /// Those of the messages that somebody may hold and nobody claimed yet, and that came back `returns` times, are added to `claimed`
+    /// and to `counted`.
+    fn claim(&self, seqs: &Ranges, returns: u32, claimed: &mut SeqSet, counted: &mut SeqSet) {
+        let mut spans = Vec::new();
+        for (first, last) in seqs.spans() {
+            self.dispatch.held_within(first, last, |first, last| {
+                self.store.live_spans(first, last, |_, from, to| {
+                    claimed.others(from, to, |from, to| spans.push((from, to)));
+                });
+            });
+        }
+        for (first, last) in spans {
+            let mut from = first;
+            while from <= last {
+                let (to, times) = match self.counts_returns() {
+                    true => self.contents.returned_alike(from, last),
+                    false => (last, returns),
+                };
+                if times == returns {
+                    claimed.insert(from, to);
+                    counted.insert(from, to);
+                }
+                from = to + 1;
+            }
+        }
+    }
+
+    /// What is not claimed stands again where it stood.
+    fn bring_back<E: Ends>(&mut self, claimed: &SeqSet, now: Timestamp, outcome: &mut FifoOutcome<E>) {
+        let mut back = Ranges::new();
+        let held = self.dispatch.cursor.saturating_sub(1);
+        claimed.others(self.store.low(), held, |first, last| back.push_span(first, last));
+        self.take_back(&back, false, now, outcome);
+        self.drop_spent(outcome);
+    }
+}
