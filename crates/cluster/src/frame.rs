@@ -20,8 +20,8 @@ const FULL: usize = 1 << 20;
 pub(crate) const PARTS_LIMIT: usize = 1 << 16;
 /// The most nodes that a list names.
 pub(crate) const NODES_LIMIT: usize = 256;
-/// The highest term. A node that says more lies: it would be the end of elections.
-const TERM_LIMIT: u64 = 1 << 62;
+/// The highest term and index. A node that says more lies: it would be the end of elections, and of the log.
+pub(crate) const NUMBER_LIMIT: u64 = 1 << 62;
 /// What the library compares with when a vote is asked for in a transfer of leadership.
 const TRANSFER: &[u8] = b"CampaignTransfer";
 
@@ -288,10 +288,10 @@ fn item(frame: &Bytes, reader: &mut Reader<'_>, left: usize) -> Result<Item, Mal
         DIGEST => Ok(Item::Digest(Digest {
             group: GroupId(reader.number()?),
             member: reader.number()?,
-            term: reader.number()?,
+            term: bounded(reader.number()?)?,
             leader: reader.number()?,
-            last: reader.number()?,
-            commit: reader.number()?,
+            last: bounded(reader.number()?)?,
+            commit: bounded(reader.number()?)?,
         })),
         ASK => {
             let round = reader.number()?;
@@ -332,7 +332,7 @@ fn gone(reader: &mut Reader<'_>) -> Result<Item, Malformed> {
     let gone = match kind {
         0 => Gone::Group,
         1 => Gone::Told(Mark {
-            index: first,
+            index: bounded(first)?,
             term: bounded(second)?,
         }),
         2 => Gone::Addressed(first),
@@ -355,7 +355,7 @@ fn message(frame: &Bytes, reader: &mut Reader<'_>, kind: u8, left: usize) -> Res
             let (mut index, mut term) = (message.index, message.log_term);
             for _ in 0..count {
                 let kind = reader.byte()?;
-                index = index.checked_add(1).ok_or(Malformed::Number)?;
+                index = bounded(index + 1)?;
                 term = bounded(term.checked_add(reader.number()?).ok_or(Malformed::Number)?)?;
                 let length = reader.count(FRAME_LIMIT)?;
                 let from = reader.position();
@@ -367,7 +367,7 @@ fn message(frame: &Bytes, reader: &mut Reader<'_>, kind: u8, left: usize) -> Res
         }
         MessageType::MsgSnapshot => {
             let metadata = message.mut_snapshot().mut_metadata();
-            metadata.index = reader.number()?;
+            metadata.index = bounded(reader.number()?)?;
             metadata.term = bounded(reader.number()?)?;
             metadata.set_conf_state(Membership::read(reader)?.to_state());
         }
@@ -392,16 +392,17 @@ fn head(reader: &mut Reader<'_>) -> Result<Message, Malformed> {
     message.to = reader.number()?;
     message.term = bounded(reader.number()?)?;
     message.log_term = bounded(reader.number()?)?;
-    message.index = reader.number()?;
-    message.commit = reader.number()?;
+    message.index = bounded(reader.number()?)?;
+    message.commit = bounded(reader.number()?)?;
     message.commit_term = bounded(reader.number()?)?;
-    message.reject_hint = reader.number()?;
+    message.reject_hint = bounded(reader.number()?)?;
     Ok(message)
 }
 
-fn bounded(term: u64) -> Result<u64, Malformed> {
-    match term <= TERM_LIMIT {
-        true => Ok(term),
+/// A term or an index.
+fn bounded(number: u64) -> Result<u64, Malformed> {
+    match number <= NUMBER_LIMIT {
+        true => Ok(number),
         false => Err(Malformed::Limit),
     }
 }
@@ -499,12 +500,19 @@ mod tests {
     }
 
     #[test]
-    fn a_term_beyond_the_limit_is_refused() {
-        let mut message = append();
-        message.term = TERM_LIMIT + 1;
-        let mut writer = FrameWriter::new(1);
-        writer.put(&Item::Raft(GroupId(1), message));
-        assert_eq!(read(&writer.finish()), Err(Malformed::Limit));
+    fn a_term_or_an_index_beyond_the_limit_is_refused() {
+        let beyond: [fn(&mut Message); 3] = [
+            |message| message.term = NUMBER_LIMIT + 1,
+            |message| message.index = NUMBER_LIMIT + 1,
+            |message| message.commit = u64::MAX,
+        ];
+        for beyond in beyond {
+            let mut message = append();
+            beyond(&mut message);
+            let mut writer = FrameWriter::new(1);
+            writer.put(&Item::Raft(GroupId(1), message));
+            assert_eq!(read(&writer.finish()), Err(Malformed::Limit));
+        }
     }
 
     proptest! {

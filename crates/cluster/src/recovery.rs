@@ -1,6 +1,7 @@
 //! How a member's log is put together again from what its node's log has of it.
 
 use crate::encoding::Malformed;
+use crate::frame::NUMBER_LIMIT;
 use crate::identity::MemberId;
 use crate::membership::Membership;
 use crate::record::{Mark, entry};
@@ -61,6 +62,9 @@ impl Recovered {
         let short = Damage::Record(Malformed::Short);
         let (GroupEntry { term, index }, rest) = GroupEntry::decode(payload).ok_or(short)?;
         let kind = *rest.first().ok_or(short)?;
+        if term > NUMBER_LIMIT || index > NUMBER_LIMIT {
+            return Err(Damage::Record(Malformed::Limit));
+        }
         let base = self.tail.base();
         if index <= base.index || term < base.term {
             return Ok(());
@@ -85,7 +89,11 @@ impl Recovered {
     /// # Errors
     /// It isn't one.
     pub fn promise(&mut self, payload: &[u8]) -> Result<(), Damage> {
-        self.promise = HardState::decode(payload).ok_or(Damage::Record(Malformed::Short))?;
+        let promise = HardState::decode(payload).ok_or(Damage::Record(Malformed::Short))?;
+        if promise.term > NUMBER_LIMIT {
+            return Err(Damage::Record(Malformed::Limit));
+        }
+        self.promise = promise;
         Ok(())
     }
 
@@ -161,6 +169,14 @@ mod tests {
         member.entry(&written(1, 1)).unwrap();
         let lost = member.checked().map(|_| ());
         assert_eq!(lost, Err(Damage::LostTail { last: 1, needed: 2 }));
+    }
+
+    #[test]
+    fn a_promise_or_an_entry_of_a_term_that_nobody_reaches_is_refused() {
+        let mut member = empty(Mark::default(), 0);
+        let limit = Err(Damage::Record(Malformed::Limit));
+        assert_eq!(member.entry(&written(NUMBER_LIMIT + 1, 1)), limit);
+        assert_eq!(member.promise(&[0xff; 24]), limit);
     }
 
     #[test]
