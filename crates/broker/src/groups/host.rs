@@ -35,6 +35,10 @@ enum State<M: Machine> {
 impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
     /// The host of an empty machine, which follows.
     pub fn new(settings: QueueSettings, groups: Arc<NodeGroups>, group: GroupId) -> Self {
+        let settings = QueueSettings {
+            replicated: true,
+            ..settings
+        };
         let machine = Replay::<M>::empty(settings.clone());
         Self {
             settings,
@@ -76,7 +80,8 @@ impl<M: QueueMachine<Ends>> ReplicatedHost<M> {
         }
     }
 
-    /// Lets the machine decide one request. A follower decides nothing, and hands it back; what this node's disk answers is taken by all.
+    /// Lets the machine decide one request. A follower decides nothing, and hands it back; what this node's disk
+    /// answers is taken by all.
     ///
     /// # Errors
     /// Somebody else decides.

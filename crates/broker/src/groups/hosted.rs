@@ -9,8 +9,8 @@ use queue::{Effect, QueueMachine, Request};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// What carries out what the machine orders. Called under the host's lock, so that its orders keep their order: it asks nothing of the same
-/// machine.
+/// What carries out what the machine orders. Called under the host's lock, so that its orders keep their order: it asks
+/// nothing of the same machine.
 pub type Act = Box<dyn Fn(Effect<Ends>) + Send + Sync>;
 
 /// A machine of which this node has a copy, turned by whoever brings it something.

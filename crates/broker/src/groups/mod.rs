@@ -2,9 +2,10 @@
 //!
 //! # How a record travels
 //!
-//! A machine's host hands a turn's records to its [`ReplicatedJournal`], which puts them into the mailbox of [`NodeGroups`]. Whoever brings
-//! that something (a turn's records, a peer's frame, a batch that is synced, a tick) turns it, unless somebody does: then they find it in the
-//! mailbox. A turn makes one batch of the node's log and one frame for each peer. What is committed goes to the inboxes of the members whose
+//! A machine's host hands a turn's records to its [`ReplicatedJournal`], which puts them into the mailbox of
+//! [`NodeGroups`]. Whoever brings that something (a turn's records, a peer's frame, a batch that is synced, a tick)
+//! turns it, unless somebody does: then they find it in the mailbox. A turn makes one batch of the node's log and one
+//! frame for each peer. What is committed goes to the inboxes of the members whose
 //! it is, who are turned when the groups' lock is free again: a follower applies it, a leader lets go of what waited for it.
 //!
 //! # Which lock is taken under which
@@ -12,14 +13,16 @@
 //! 1. A host's lock. Under it: the mailbox of the groups, the inbox of the member.
 //! 2. The lock of the groups. Under it: the log, the promises, the links, the mailbox of the groups, the inbox of any member.
 //!
-//! None of the two is ever waited for, and none is taken under the other: whoever finds it taken leaves what it brings in a box, and the one
-//! that has the lock looks into the box after letting go. Boxes are locked for as long as something is put in or taken out.
+//! None of the two is ever waited for, and none is taken under the other: whoever finds it taken leaves what it brings
+//! in a box, and the one that has the lock looks into the box after letting go. Boxes are locked for as long as
+//! something is put in or taken out.
 //!
 //! # What leaves, and when
 //!
-//! Nothing that a leader's machine has decided leaves before everything that the turn can have seen is committed, and a majority has answered
-//! this leader in its term what it was sent after the turn began. A turn with records has both when the last one of them is committed. One
-//! without is covered by the next one with records that comes through, or by a proof, of which a group has one under way. Committed is what
+//! Nothing that a leader's machine has decided leaves before everything that the turn can have seen is committed, and a
+//! majority has answered this leader in its term what it was sent after the turn began. A turn with records has both
+//! when the last one of them is committed. One without is covered by the next one with records that comes through, or
+//! by a proof, of which a group has one under way. Committed is what
 //! the group hands out: that is synced here as well, so there is no sync to wait for beside it.
 
 pub mod alone;

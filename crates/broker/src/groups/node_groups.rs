@@ -18,8 +18,8 @@ const READ_BYTES: usize = 1 << 20;
 
 /// The way to other nodes.
 pub trait Links: Send + Sync {
-    /// Sends a frame to a peer, behind those before it; it may be lost. Called under the lock of the groups: it waits for nothing and brings
-    /// the groups nothing.
+    /// Sends a frame to a peer, behind those before it; it may be lost. Called under the lock of the groups: it waits
+    /// for nothing and brings the groups nothing.
     fn send(&self, to: NodeId, frame: Bytes);
 }
 
@@ -138,14 +138,14 @@ impl NodeGroups {
         self.bring(Mail::Tick);
     }
 
-    /// Proposes these, in this order, if this node still leads the group in this term; otherwise the member is about to be told that it
-    /// does not. For hosts: whoever turns them calls [`NodeGroups::turn`] afterwards.
+    /// Proposes these, in this order, if this node still leads the group in this term; otherwise the member is about to
+    /// be told that it does not. For hosts: whoever turns them calls [`NodeGroups::turn`] afterwards.
     pub(super) fn propose(&self, group: GroupId, term: u64, records: Vec<Bytes>) {
         self.put(Mail::Propose(group, term, records));
     }
 
-    /// Asks whether this node still leads the group in this term; [`News::Proven`] is the answer, or that it does not lead. For hosts, as
-    /// [`NodeGroups::propose`] is.
+    /// Asks whether this node still leads the group in this term; [`News::Proven`] is the answer, or that it does not
+    /// lead. For hosts, as [`NodeGroups::propose`] is.
     pub(super) fn prove(&self, group: GroupId, term: u64) {
         self.put(Mail::Prove(group, term));
     }
@@ -165,7 +165,8 @@ impl NodeGroups {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Turns the groups while there is something in the mailbox, unless somebody else does, and then the members that it concerns.
+    /// Turns the groups while there is something in the mailbox, unless somebody else does, and then the members that
+    /// it concerns.
     pub fn turn(&self) {
         for _ in 0..TURNS {
             if !self.mail.load(Ordering::SeqCst) {
@@ -320,7 +321,8 @@ impl State {
                 Event::Heard(node) => tracing::info!(area = "groups", "node {} is heard of", node.0),
                 // What was not taken is dropped with the machine that decided it: its member has been told by now.
                 Event::Leader { .. } | Event::Returned { .. } => {}
-                // Who the members are and which groups exist is for the catalog to say; nobody asks for contents while logs are whole.
+                // Who the members are and which groups exist is for the catalog to say; nobody asks for contents while
+                // logs are whole.
                 other => tracing::debug!(area = "groups", "{other:?}"),
             }
         }

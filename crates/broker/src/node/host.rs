@@ -40,8 +40,8 @@ impl<M: Machine, J: Journal<M>> Host<M, J> {
     }
 
     /// Ends the turn: appends its records as one batch, then calls `act` for every effect that need not wait. Promises go
-    /// with the batch and are carried out when it is durable; if the turn put nothing on record they are due at once. Nothing leaves,
-    /// not even an answer, before the journal says that it may.
+    /// with the batch and are carried out when it is durable; if the turn put nothing on record they are due at once.
+    /// Nothing leaves, not even an answer, before the journal says that it may.
     pub fn commit(&mut self, mut act: impl FnMut(M::Effect, &mut J)) {
         let Outcome {
             records,

@@ -1,4 +1,5 @@
-//! Journals remember. One interface; here *local*; for queues that are not durable there is *none*, and a *replicated* one is in `groups`.
+//! Journals remember. One interface; here *local*; for queues that are not durable there is *none*, and a *replicated*
+//! one is in `groups`.
 
 use crate::node::promise::{Promise, Promises};
 use model::{Index, Journaled, Machine};
@@ -12,8 +13,9 @@ pub trait Journal<M: Machine> {
     /// `promises` those that must wait until the batch is durable; what is left is due at once.
     fn append(&mut self, machine: &mut M, records: &mut Vec<M::Record>, promises: &mut Vec<M::Effect>);
 
-    /// The turn is over; `leaves` says whether anything of it is to leave. Returns what the journal has to have [reached](Self::reached)
-    /// before it may: a number that does not fall from turn to turn. `None` if that is at once, since nobody else can decide otherwise.
+    /// The turn is over; `leaves` says whether anything of it is to leave. Returns what the journal has to have
+    /// [reached](Self::reached) before it may: a number that does not fall from turn to turn. `None` if that is at
+    /// once, since nobody else can decide otherwise.
     #[inline]
     fn end_turn(&mut self, _leaves: bool) -> Option<u64> {
         None

@@ -1,4 +1,5 @@
-//! Random lives of a replicated queue: what was confirmed is there, what was settled stays settled, and nobody has anything twice.
+//! Random lives of a replicated queue: what was confirmed is there, what was settled stays settled, and nobody has
+//! anything twice.
 
 use super::trio::{Left, NODES, Trio};
 use model::Seq;
