@@ -4,7 +4,7 @@ use super::standing::Standing;
 use crate::node::Node;
 use crate::node::promise::{Batches, Promise};
 use bytes::Bytes;
-use cluster::{Committed, Damage, Event, GroupId, Groups, MemberId, NodeId, Record, Recovered, Status};
+use cluster::{Committed, Damage, Disk, Event, GroupId, Groups, MemberId, NodeId, Record, Recovered, Status};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// How many turns one thread makes in a row for others before it hands the groups on.
 const TURNS: usize = 16;
+
+/// The time between two ticks.
+const TICK_MS: u128 = 100;
 
 /// How much of a group's log is read at once for a member that lags, in bytes.
 const READ_BYTES: usize = 1 << 20;
@@ -50,7 +53,7 @@ pub enum News {
 /// What is brought to the groups.
 enum Mail {
     Frame(NodeId, Bytes),
-    Tick,
+    Tick(Disk),
     Synced(u64),
     Suspect(NodeId),
     Propose(GroupId, u64, Vec<Bytes>),
@@ -133,9 +136,23 @@ impl NodeGroups {
         self.bring(Mail::Suspect(peer));
     }
 
-    /// A tick of the clock, of which there is one each 100 ms.
+    /// A tick of the clock, of which there is one each 100 ms. It looks at the disk, too: what is led here is led elsewhere soon if that
+    /// is sick.
     pub fn tick(&self) {
-        self.bring(Mail::Tick);
+        let log = &self.node.log;
+        let disk = match log.busy_for() {
+            _ if log.failed() => Disk::Failed,
+            Some(busy) => Disk::Hangs {
+                ticks: (busy.as_millis() / TICK_MS) as u32,
+            },
+            None => Disk::Syncs,
+        };
+        self.bring(Mail::Tick(disk));
+    }
+
+    /// The node is about to close: what it leads is handed over, some of it with each tick.
+    pub fn hand_over(&self) {
+        self.lock().groups.hand_over();
     }
 
     /// Proposes these, in this order, if this node still leads the group in this term; otherwise the member is about to
@@ -254,7 +271,10 @@ impl State {
                     tracing::error!(area = "groups", "a frame of node {}: {rejected:?}", from.0);
                 }
             }
-            Mail::Tick => groups.tick(),
+            Mail::Tick(disk) => {
+                groups.disk(disk);
+                groups.tick();
+            }
             Mail::Synced(number) => groups.synced(number),
             Mail::Suspect(peer) => groups.suspect(peer),
             Mail::Propose(group, term, records) => {

@@ -154,3 +154,24 @@ fn a_follower_that_was_away_has_everything_soon_after_its_return() {
     }
     assert_eq!(trio.messages(away), Some(400));
 }
+
+#[test]
+fn a_leader_whose_disk_fails_leads_no_longer_and_what_it_could_not_write_was_never_confirmed() {
+    let mut trio = Trio::new();
+    let old = trio.leader();
+    assert!(trio.publish(old, 1..=2));
+    trio.settle();
+    trio.left(old);
+    trio.isolate(old);
+    trio.break_disk(old);
+    assert!(trio.publish(old, 3..=3));
+    trio.settle();
+    trio.heal();
+    for _ in 0..10 {
+        trio.tick();
+    }
+    assert!(!trio.queue(old).leads(), "within a second");
+    let new = trio.leader_of(&others(old));
+    assert_eq!(trio.left(old), []);
+    assert_eq!(trio.drain(new), [1, 2]);
+}

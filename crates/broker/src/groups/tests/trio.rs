@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use storage::LogOptions;
-use storage::faulty::FaultyFs;
+use storage::faulty::{Fault, FaultyFs};
 
 pub const GROUP: GroupId = GroupId(7);
 pub const NODES: [u32; 3] = [1, 2, 3];
@@ -149,6 +149,11 @@ impl Trio {
         self.hung.remove(&id);
         self.network.lock().unwrap().retain(|(from, _, _)| *from != id);
         std::mem::take(&mut *life.left.lock().unwrap())
+    }
+
+    /// The next thing that this node's disk is to do fails.
+    pub fn break_disk(&self, id: u32) {
+        self.disks[id as usize - 1].fail_at(1, Fault::Io);
     }
 
     /// A tick of all clocks, and everything that follows.
