@@ -174,6 +174,13 @@ impl AmqpConnection {
         self.give_back(now)
     }
 
+    /// What remains is over once nothing is waited for any more.
+    fn forget_remains(&mut self, now: Millis) {
+        if self.remains.as_ref().is_some_and(|remains| remains.is_over(now)) {
+            self.remains = None;
+        }
+    }
+
     /// Goes on giving back. Some: everything is back, and exclusive queues are still going.
     fn give_back(&mut self, now: Millis) -> Option<Pressure> {
         let remains = self.remains.as_mut().filter(|remains| remains.holds())?;
@@ -295,15 +302,19 @@ impl Connection for AmqpConnection {
                 *events = Vec::new();
             }
         });
-        self.give_back(now);
-        if self.remains.as_ref().is_some_and(|remains| remains.is_over(now)) {
-            self.remains = None;
+        if self.remains.is_some() {
+            self.give_back(now);
+            self.forget_remains(now);
         }
-        self.answer_close(waker, now, out);
+        if matches!(self.stage, Stage::Leaving(..)) {
+            self.answer_close(waker, now, out);
+        }
         let Stage::Open(open) = &mut self.stage else {
             return;
         };
-        if let Some((number, exception)) = open.refused.take()
+        // Whether there is something is asked first, here and below: taking nothing costs as much as taking an exception.
+        if open.refused.is_some()
+            && let Some((number, exception)) = open.refused.take()
             && let Some(failure) = open.fail(number, exception, out, &self.name)
         {
             return self.close(&failure, now, out);
@@ -311,10 +322,14 @@ impl Connection for AmqpConnection {
         open.flush();
         open.poll_pressure(waker);
         open.show();
-        open.close_failing(out);
+        if !open.failing.is_empty() {
+            open.close_failing(out);
+        }
         open.tell(out, &self.name);
         open.fill(out);
-        if let Some(exception) = open.close_request.take() {
+        if open.close_request.is_some()
+            && let Some(exception) = open.close_request.take()
+        {
             self.close(
                 &Failure {
                     exception,
@@ -368,11 +383,7 @@ impl Connection for AmqpConnection {
     }
 
     fn tick(&mut self, now: Millis, out: &mut Output) {
-        if let Some(remains) = &mut self.remains
-            && remains.is_over(now)
-        {
-            self.remains = None;
-        }
+        self.forget_remains(now);
         match &mut self.stage {
             Stage::Greeting(greeting) if now >= greeting.until() && greeting.is_refusing() => {
                 greeting.refuse(now, out);
