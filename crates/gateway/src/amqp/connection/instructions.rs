@@ -1,4 +1,4 @@
-//! The five measured cases without sockets: bytes in, bytes out, on one thread.
+//! The measured cases without sockets: bytes in, bytes out, on one thread.
 //!
 //! As tests they say that everything published arrives and is confirmed. `cargo xtask instructions` runs the same tests
 //! under callgrind, which counts the instructions inside [`counted`] and nothing else: no client, no login, and none of the
@@ -237,6 +237,24 @@ impl Case {
             }
         }
     }
+}
+
+#[test]
+fn l1_transient_messages_of_1000_bytes_come_one_at_a_time() {
+    Case {
+        setup: &[
+            "1 queue.declare queue=q",
+            "1 queue.bind queue=q exchange=amq.direct key=benchmark-key",
+        ],
+        publishers: 1,
+        consumers: 1,
+        publish: "1 basic.publish exchange=amq.direct key=benchmark-key size=1000",
+        window: 1,
+        confirms: false,
+        ack: 0,
+        rounds: 2001,
+    }
+    .run();
 }
 
 #[test]
