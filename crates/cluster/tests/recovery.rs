@@ -1,5 +1,5 @@
-//! What a node's log has of many groups is what its members are after a start: in one pass, in the order in which it was written, wherever a
-//! crash cut it off.
+//! What a node's log has of many groups is what its members are after a start: in one pass, in the order in which it was written,
+//! wherever a crash cut it off.
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 

@@ -1,9 +1,9 @@
 //! Where the log has the entries of groups, so that they are read and released by index; and what counts of their promises.
 //!
-//! A group has *spots*: entries of which it is known where they stand. A spot begins a *stretch*: the entries from there to the next spot, all of
-//! which begin within [`STRETCH`] bytes. So whoever looks for an entry reads one stretch, and memory has no more than one spot for 64 KiB of
-//! log and group. An entry whose index is there already voids that one and what followed it; whether it was of an earlier term is not asked, the
-//! later written one counts.
+//! A group has *spots*: entries of which it is known where they stand. A spot begins a *stretch*: the entries from there to the
+//! next spot, all of which begin within [`STRETCH`] bytes. So whoever looks for an entry reads one stretch, and memory has no
+//! more than one spot for 64 KiB of log and group. An entry whose index is there already voids that one and what followed it;
+//! whether it was of an earlier term is not asked, the later written one counts.
 
 use super::ledger::NumberHasher;
 use super::stretch::Entries;
@@ -12,8 +12,8 @@ use crate::journal::{GroupEntry, HardState};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
-/// How long a stretch is at most, in bytes of the log. An entry that is as long has a stretch of its own, so there are at most two spots in
-/// so many bytes, and no stretch takes more than twice as much memory, or one entry.
+/// How long a stretch is at most, in bytes of the log. An entry that is as long has a stretch of its own, so there are at most
+/// two spots in so many bytes, and no stretch takes more than twice as much memory, or one entry.
 pub(crate) const STRETCH: u64 = 128 << 10;
 
 type ByGroup<T> = HashMap<u64, T, BuildHasherDefault<NumberHasher>>;
@@ -122,7 +122,8 @@ impl GroupIndex {
         Some((group.spots.front()?.index, group.last))
     }
 
-    /// A group's entries below this index are not needed any more. Returns the position before which no entry is needed; `end` is the log's.
+    /// A group's entries below this index are not needed any more. Returns the position before which no entry is needed; `end` is
+    /// the log's.
     pub(crate) fn release(&mut self, number: u64, below: u64, end: Position) -> Position {
         let Some(group) = self.groups.get_mut(&number).filter(|group| below <= group.last) else {
             self.groups.remove(&number);

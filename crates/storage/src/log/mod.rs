@@ -1,6 +1,6 @@
-//! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` (appending), `writer` (the thread),
-//! `ledger` and `mark` (what may go), `groups`, `stretch` and `tails` (reading by index), `chain` (files), `ends` (which of them belong to the log) and `ahead`
-//! (the next one), `walk` and `recovery` (opening).
+//! The node's one write-ahead log. Reading order: `journal` (whose a record is), `format`, `pending` (appending), `writer` (the
+//! thread), `ledger` and `mark` (what may go), `groups`, `stretch` and `tails` (reading by index), `chain` (files), `ends` (which
+//! of them belong to the log) and `ahead` (the next one), `walk` and `recovery` (opening).
 
 mod ahead;
 mod aside;
@@ -49,14 +49,14 @@ pub trait Callbacks: Send + 'static {
     fn durable(&self, up_to: Position);
     /// A sync took so long. Told before what became durable with it.
     fn synced(&self, _took: Duration) {}
-    /// There is no file to go on in, or none to follow the present one, for want of space or descriptors; it is tried again. Nothing is
-    /// lost, but publishers should be held back. `None`: there is one again.
+    /// There is no file to go on in, or none to follow the present one, for want of space or descriptors; it is tried again.
+    /// Nothing is lost, but publishers should be held back. `None`: there is one again.
     fn stalled(&self, _error: Option<&StorageError>) {}
     /// A write or sync of data failed. Once; nothing becomes durable afterwards.
     fn failed(&self, error: &StorageError);
-    /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it
-    /// still needs, and then to release what is before. Asked after a sync; again when the log has grown by another file. What members of
-    /// groups have promised the log writes again by itself; for their entries it asks, as for those of any journal.
+    /// The log is over its size. These journals need something before `before`: each is asked to write down anew what it still
+    /// needs, and then to release what is before. Asked after a sync; again when the log has grown by another file. What members
+    /// of groups have promised the log writes again by itself; for their entries it asks, as for those of any journal.
     fn reclaim(&self, journals: Vec<JournalId>, before: Position);
 }
 
@@ -83,9 +83,9 @@ impl Log {
     /// [`recovery`](Self::recovery), which the caller must look at.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] if there is damage that may be anybody's, [`StorageError::Incomplete`] if a file is missing, unless
-    /// `options.quarantine` is set; [`StorageError::Version`] for another format; whatever the file system reports. Nothing has been
-    /// changed after the first three; `replay` may have seen records if the file system failed late.
+    /// [`StorageError::Corrupt`] if there is damage that may be anybody's, [`StorageError::Incomplete`] if a file is missing,
+    /// unless `options.quarantine` is set; [`StorageError::Version`] for another format; whatever the file system reports.
+    /// Nothing has been changed after the first three; `replay` may have seen records if the file system failed late.
     pub fn open(
         world: Arc<dyn World>,
         dir: &Path,
@@ -253,7 +253,8 @@ impl Log {
         self.append(|batch| batch.forget(journal));
     }
 
-    /// A group's entries below this index are needed no more: they are in a checkpoint. Takes effect as [`release`](Self::release) does.
+    /// A group's entries below this index are needed no more: they are in a checkpoint. Takes effect as
+    /// [`release`](Self::release) does.
     pub fn release_group(&self, group: u64, below: u64) {
         self.append(|batch| batch.release_group(group, below));
     }
@@ -279,8 +280,8 @@ impl Log {
         self.shared.syncs.load(Ordering::Relaxed)
     }
 
-    /// How long the log has been at what it writes and syncs just now, waiting for space included; `None` if it has nothing to do. A disk
-    /// that hangs is seen here while it does: nothing else is told until it answers. Cheap.
+    /// How long the log has been at what it writes and syncs just now, waiting for space included; `None` if it has nothing to
+    /// do. A disk that hangs is seen here while it does: nothing else is told until it answers. Cheap.
     pub fn busy_for(&self) -> Option<Duration> {
         let since = self.shared.busy_since.load(Ordering::Relaxed);
         let now = || self.world.elapsed();
@@ -322,8 +323,8 @@ impl Log {
         }
     }
 
-    /// The log is about to be closed: from now on it fails where it would have waited for space or descriptors for its next file. So
-    /// nobody who has to end first waits for that.
+    /// The log is about to be closed: from now on it fails where it would have waited for space or descriptors for its next file.
+    /// So nobody who has to end first waits for that.
     pub fn close_soon(&self) {
         self.shared.lock().closing_soon = true;
         self.writer.wake();

@@ -272,8 +272,8 @@ impl Pending {
         self.base - self.full.iter().map(|block| block.len() as u64).sum::<u64>()
     }
 
-    /// The entries of a group that still wait to be taken by the writer and begin between these positions. No record begins at `from`, or one
-    /// of them does.
+    /// The entries of a group that still wait to be taken by the writer and begin between these positions. No record begins at
+    /// `from`, or one of them does.
     pub(crate) fn entries_between(&self, group: JournalId, from: u64, until: u64) -> Written {
         let mut written = Written::new();
         let mut base = self.begin();
@@ -348,15 +348,16 @@ impl Batch<'_> {
         self.pending.release(journal, before);
     }
 
-    /// A group's entries below this index are needed no more: they are in a checkpoint. Like [`release`](Self::release) otherwise.
+    /// A group's entries below this index are needed no more: they are in a checkpoint. Like [`release`](Self::release)
+    /// otherwise.
     pub fn release_group(&mut self, group: u64, below: u64) {
         let end = self.end();
         let before = self.pending.groups.release(group, below, end);
         self.release(JournalId::new(Kind::GROUP, group), before);
     }
 
-    /// A group has no member here any more: neither its entries nor its promises are needed. What its tail has is not concerned, see
-    /// [`Log::forget_group`](super::Log::forget_group).
+    /// A group has no member here any more: neither its entries nor its promises are needed. What its tail has is not concerned,
+    /// see [`Log::forget_group`](super::Log::forget_group).
     pub fn forget_group(&mut self, group: u64) {
         self.forget(JournalId::new(Kind::GROUP, group));
         self.forget(JournalId::new(Kind::HARD_STATE, group));

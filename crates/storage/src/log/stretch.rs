@@ -16,12 +16,13 @@ pub(crate) type Written = Vec<(u64, Vec<u8>)>;
 pub(crate) type Entries = VecDeque<(u64, Vec<u8>)>;
 
 impl Log {
-    /// The payloads of a group's entries from index `from` on and before `to`, verified: one after the other, and fewer than asked for where
-    /// the group ends or where they would be more than `limit_bytes`; but one at least. What was just appended is there, too: this waits
-    /// for its write, not for its sync. So is what [`keep_tail`](Self::keep_tail) has kept.
+    /// The payloads of a group's entries from index `from` on and before `to`, verified: one after the other, and fewer than
+    /// asked for where the group ends or where they would be more than `limit_bytes`; but one at least. What was just appended is
+    /// there, too: this waits for its write, not for its sync. So is what [`keep_tail`](Self::keep_tail) has kept.
     ///
     /// # Errors
-    /// [`StorageError::Gone`] if the log has no entry `from`, or has it no longer; [`StorageError::Corrupt`] if it does not read as written.
+    /// [`StorageError::Gone`] if the log has no entry `from`, or has it no longer; [`StorageError::Corrupt`] if it does not read
+    /// as written.
     pub fn group_entries(
         &self,
         group: u64,
@@ -131,7 +132,8 @@ fn limited(
     Ok(payloads)
 }
 
-/// Reads records of `journal` that begin at `at` or behind and before `until`, as far as one file has them. Returns the position behind.
+/// Reads records of `journal` that begin at `at` or behind and before `until`, as far as one file has them. Returns the position
+/// behind.
 fn read_stretch(
     files: &Files,
     journal: JournalId,

@@ -1,8 +1,9 @@
 //! Tails: entries that members of groups still lack when the log gives up the file that has them.
 //!
-//! A member that was away for a moment catches up from the log. If the log comes round meanwhile, what it lacks is moved to segments, as long
-//! as there is room; then it is read from there as if it still were in the log. A tail is nothing that the node itself needs: what is in it is
-//! in a checkpoint. So nothing of it is synced, and a start begins without tails: whoever lacks something then is sent a checkpoint.
+//! A member that was away for a moment catches up from the log. If the log comes round meanwhile, what it lacks is moved to
+//! segments, as long as there is room; then it is read from there as if it still were in the log. A tail is nothing that the node
+//! itself needs: what is in it is in a checkpoint. So nothing of it is synced, and a start begins without tails: whoever lacks
+//! something then is sent a checkpoint.
 
 use super::ledger::NumberHasher;
 use super::stretch::Entries;
@@ -208,9 +209,9 @@ impl Log {
         let _ = self.tails.set(Tails::new(segments, limits));
     }
 
-    /// Before a group's entries are released: members that were away still lack those from `from` on and before `below`. They go to the
-    /// group's tail, and [`group_entries`](Self::group_entries) finds them there. What there is no room for is given up, oldest first: who
-    /// lacks it needs a checkpoint. Reads and writes files, so it is for a thread that may wait.
+    /// Before a group's entries are released: members that were away still lack those from `from` on and before `below`. They go
+    /// to the group's tail, and [`group_entries`](Self::group_entries) finds them there. What there is no room for is given up,
+    /// oldest first: who lacks it needs a checkpoint. Reads and writes files, so it is for a thread that may wait.
     ///
     /// # Errors
     /// The entries cannot be read, or not be written. What is in the tail stays there.

@@ -235,8 +235,8 @@ impl<C: Callbacks> Writer<C> {
         }
     }
 
-    /// Begins a new file. What goes wrong here loses nothing, so it is tried until it works or the log is to be closed: false if it
-    /// has to be tried again.
+    /// Begins a new file. What goes wrong here loses nothing, so it is tried until it works or the log is to be closed: false if
+    /// it has to be tried again.
     fn roll(&mut self, room: u64) -> Result<bool, StorageError> {
         let now = self.world.elapsed();
         let pending = self.shared.lock();
@@ -350,8 +350,8 @@ impl<C: Callbacks> Writer<C> {
         }
     }
 
-    /// What members of groups have promised is written again by the log itself, so that no group is woken for it. Under the lock of those
-    /// who append: nobody can promise something later meanwhile, which the older promise would then stand behind.
+    /// What members of groups have promised is written again by the log itself, so that no group is woken for it. Under the lock
+    /// of those who append: nobody can promise something later meanwhile, which the older promise would then stand behind.
     fn carry_promises(&self, holders: &mut Vec<JournalId>, behind: Position) {
         let carried = |holder: &JournalId| {
             if holder.kind != Kind::HARD_STATE {

@@ -67,8 +67,8 @@ impl Books {
         }
     }
 
-    /// An entry is needed. False if there is no such entry. The number of a file that is gone is not given to another one either: what
-    /// is still known of it would be taken for that one's.
+    /// An entry is needed. False if there is no such entry. The number of a file that is gone is not given to another one either:
+    /// what is still known of it would be taken for that one's.
     pub(crate) fn add(&mut self, place: Place) -> bool {
         self.highest = self.highest.max(place.segment);
         self.lacks_files |= !self.segments.contains_key(&place.segment);

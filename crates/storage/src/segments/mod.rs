@@ -1,7 +1,6 @@
-//! Per-owner files for what stays long: the backlog of a long queue. Entries are bytes; an entry lies in one file. An owner has the name of a
-//! journal, so that queues and groups of one number are two.
-//! Reading order: `place` (an entry on disk), `owner` (appending, syncing, freeing), `books` (what is still needed),
-//! `descriptors` (open files).
+//! Per-owner files for what stays long: the backlog of a long queue. Entries are bytes; an entry lies in one file. An owner has
+//! the name of a journal, so that queues and groups of one number are two. Reading order: `place` (an entry on disk), `owner`
+//! (appending, syncing, freeing), `books` (what is still needed), `descriptors` (open files).
 
 mod books;
 mod descriptors;
